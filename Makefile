@@ -1,0 +1,41 @@
+# Every target is one line and idempotent; `make` lists them.
+.DEFAULT_GOAL := help
+PYTEST := .venv/bin/python -m pytest
+DEMO = $(if $(FOR),--for $(FOR)) $(if $(FAULT),--fault $(FAULT)) $(if $(BROKER),--broker $(BROKER)) $(if $(JSON),--json)
+.PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration lock
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
+
+setup: ## install what is missing; afterwards .venv/bin/ackscope runs
+	@scripts/setup.sh
+
+setup-test:
+	@scripts/setup.sh test
+
+demo: setup ## a private broker, a workload, everything watched; FOR=120 ends by itself, FAULT=, BROKER=4.3, JSON=1
+	@exec .venv/bin/ackscope demo $(DEMO)
+
+test: setup-test lint ## install what is missing and run every test
+	@$(PYTEST)
+
+lint: setup-test ## style, types
+	@.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy
+
+format: ## let ruff format and fix what it can
+	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
+
+test-unit: setup-test ## pure tests: no broker, no JVM, no browser
+	@$(PYTEST) tests/unit
+
+test-spark: setup-test ## the pipeline on a real Spark
+	@$(PYTEST) tests/spark
+
+test-dashboard: setup-test ## the page, in AppTest and in Chromium
+	@$(PYTEST) tests/dashboard
+
+test-integration: setup-test ## real brokers
+	@$(PYTEST) tests/integration tests/e2e
+
+lock: ## pin every package anew, with hashes
+	@scripts/lock.sh --upgrade

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# Prepare this machine and the checkout: what is there stays as it is, what is missing is named before it is installed.
+# Usage: scripts/setup.sh [test]     ("test" adds what only the tests need: a browser)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { echo "setup: $*" >&2; }
+die() { echo "setup: $*" >&2; exit 1; }
+
+# A system package is wanted only where its command is missing: own builds and other packagings count.
+have() {
+  case "$1" in
+    rabbitmq-server) [ -x /usr/lib/rabbitmq/bin/rabbitmq-server ] || command -v rabbitmq-server ;;
+    default-jre-headless) command -v java ;;
+    prometheus | chromium | debootstrap) command -v "$1" ;;
+    python3-venv) python3 -c 'import ensurepip, venv' ;;
+    # Erlang's and Debian's own keys, without which debootstrap refuses (Ubuntu).
+    debian-archive-keyring) [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] ;;
+  esac >/dev/null 2>&1
+}
+
+install_system() {
+  local missing=() package
+  for package in "$@"; do have "$package" || missing+=("$package"); done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  command -v apt-get >/dev/null 2>&1 ||
+    die "missing: ${missing[*]}; there is no apt-get here, install them by hand and run this again"
+  local root=()
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null 2>&1 || die "missing: ${missing[*]}; run as root or with sudo, or install them by hand"
+    root=(sudo)
+  fi
+  say "installing with apt-get: ${missing[*]}"
+  # Packages that start a service on installation must not: the lab runs its own brokers, on its own ports.
+  local policy=/usr/sbin/policy-rc.d ours=
+  if [ ! -e "$policy" ]; then
+    printf '#!/bin/sh\nexit 101\n' | "${root[@]}" tee "$policy" >/dev/null
+    "${root[@]}" chmod +x "$policy"
+    ours=yes
+  fi
+  local log status=0
+  log=$(mktemp)
+  { "${root[@]}" apt-get update && "${root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1 || status=$?
+  if [ -n "$ours" ]; then "${root[@]}" rm -f "$policy"; fi
+  if [ "$status" != 0 ]; then
+    tail -n 5 "$log" >&2
+    die "apt-get could not install ${missing[*]} (its whole output: $log); install them by hand and run this again"
+  fi
+  rm -f "$log"
+  # Nor at the next boot: these services were not here before, and nobody asked for them.
+  if [ -d /run/systemd/system ]; then
+    for package in "${missing[@]}"; do
+      case "$package" in
+        rabbitmq-server | prometheus) "${root[@]}" systemctl disable --quiet "$package" || true ;;
+      esac
+    done
+  fi
+  for package in "${missing[@]}"; do
+    have "$package" || die "$package was installed, but its command is still missing; look at: dpkg -L $package"
+  done
+}
+
+command -v python3 >/dev/null 2>&1 || die "python3 is missing: install Python 3.11 or newer"
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+  die "python3 is $(python3 -V 2>&1 | cut -d' ' -f2); Python 3.11 or newer is needed"
+
+packages=(rabbitmq-server default-jre-headless prometheus debootstrap debian-archive-keyring)
+command -v uv >/dev/null 2>&1 || packages+=(python3-venv)
+[ "${1:-}" != test ] || packages+=(chromium)
+install_system "${packages[@]}"
+
+uv=$(scripts/uv.sh)
+# The environment is the lock file's and nothing else's; unchanged, this takes a moment.
+stamp=.venv/.ackscope-lock
+want=$(cat requirements.lock pyproject.toml | sha256sum | cut -d' ' -f1)
+if [ ! -x .venv/bin/ackscope ] || [ "$(cat "$stamp" 2>/dev/null)" != "$want" ]; then
+  say "installing the locked Python environment into .venv/ (about 1.5 GB with Spark)"
+  [ -x .venv/bin/python ] || "$uv" venv --quiet --python python3 .venv
+  "$uv" pip sync --quiet --python .venv/bin/python --require-hashes requirements.lock
+  "$uv" pip install --quiet --python .venv/bin/python --no-deps --editable .
+  echo "$want" >"$stamp"
+fi
+say "ready: .venv/bin/ackscope --help"
