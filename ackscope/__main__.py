@@ -1,0 +1,96 @@
+"""The front door: `ackscope <command>`. A table of names; a room is loaded only when it is asked for."""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ackscope import __version__
+from ackscope.cli import Parser, nearest
+from ackscope.errors import EXIT_COULD_NOT, AckscopeError
+from ackscope.log import redact, setup_logging
+
+
+class Entry(NamedTuple):
+    """Where a command lives and which extra it needs."""
+
+    module: str
+    summary: str
+    extra: str | None = None
+
+
+COMMANDS = {
+    "exporter": Entry("exporter.commands.serve", "watch brokers: /metrics, findings, probes, landing files"),
+    "probe": Entry("probes.command", "run one probe now and print what a client lives through"),
+    "diagnose": Entry("exporter.commands.diagnose", "look once and name what is wrong, why, and what to do"),
+    "pipeline": Entry("pipeline.command", "the Spark jobs: landing files to rollups", "pipeline"),
+    "dashboard": Entry("dashboard.command", "the web page", "dashboard"),
+    "lab": Entry("lab.command", "a private, real RabbitMQ to play with, and faults for it"),
+    "demo": Entry("lab.demo.command", "a private broker, a workload, and everything above, watched live"),
+}
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="ackscope",
+        description="Tells the engineer on call what is wrong with a RabbitMQ cluster, where, why, and what next.",
+        epilog="\n".join(["commands:", *(f"  {name:<10} {entry.summary}" for name, entry in COMMANDS.items())]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"ackscope {__version__}")
+    parser.add_argument("command", metavar="command", help="one of those below; `ackscope COMMAND --help` tells more")
+    parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return parser
+
+
+def _run(argv: Sequence[str]) -> int:
+    front = _parser()
+    if not argv:
+        front.print_help(sys.stderr)
+        return EXIT_COULD_NOT
+    chosen = front.parse_args(argv)
+    entry = COMMANDS.get(chosen.command)
+    if entry is None:
+        front.error(f"no command {chosen.command!r}{nearest(chosen.command, list(COMMANDS))}")
+    try:
+        module = importlib.import_module(entry.module)
+    except ModuleNotFoundError as error:
+        if entry.extra is None or (error.name or "").split(".")[0] in {
+            entry.module.split(".")[0],
+            "ackscope",
+        }:
+            raise
+        front.exit(
+            EXIT_COULD_NOT,
+            f"ackscope {chosen.command}: needs {error.name}, which is not installed; "
+            f"install the extra: pip install 'ackscope[{entry.extra}]'\n",
+        )
+    parser = Parser(prog=f"ackscope {chosen.command}", description=entry.summary[0].upper() + entry.summary[1:] + ".")
+    parser.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
+    module.add_arguments(parser)
+    args = parser.parse_args(chosen.rest)
+    setup_logging(args.log_level)
+    code: int = module.run(args)
+    return code
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; an error that the user can act on is one line on stderr."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _run(words)
+    except AckscopeError as error:
+        name = words[0] if words and words[0] in COMMANDS else ""
+        print(f"ackscope {name}: {redact(str(error))}".replace(" :", ":"), file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`): nothing is wrong.
+        sys.stderr.close()
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

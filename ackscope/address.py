@@ -1,0 +1,85 @@
+"""Addresses of brokers: parsed once, shown without their password."""
+
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+from ackscope.errors import UsageError
+
+_PORTS = {"amqp": 5672, "amqps": 5671, "http": 15672, "https": 15671}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a broker listens and who asks.
+
+    Attributes:
+        scheme: amqp, amqps, http or https.
+        vhost: virtual host of an AMQP address ("/" when the path is empty); a path prefix is in `path`.
+        path: path prefix of a management address, without a trailing slash.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    username: str
+    password: str = field(repr=False)
+    vhost: str = "/"
+    path: str = ""
+
+    @property
+    def tls(self) -> bool:
+        """Whether the address asks for TLS."""
+        return self.scheme in {"amqps", "https"}
+
+    @property
+    def where(self) -> str:
+        """Host and port, fit for a message."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def __str__(self) -> str:
+        """The address without its password."""
+        return f"{self.scheme}://{self.username}@{self.where}{self.path}"
+
+
+def parse_address(url: str, *, schemes: tuple[str, ...], what: str) -> Address:
+    """Read an address such as `amqp://user:password@host:5672/vhost`.
+
+    Args:
+        url: the address; user and password default to guest, as everywhere with RabbitMQ.
+        schemes: which schemes are meant.
+        what: how to call the address in a message (the option or the key).
+
+    Raises:
+        UsageError: naming `what` and what is expected; the message never holds the password.
+    """
+    example = f"{schemes[0]}://user:password@host:{_PORTS[schemes[0]]}"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise UsageError(f"{what}: not an address ({error}); expected {example}") from None
+    if parts.scheme not in schemes:
+        got = f"scheme {parts.scheme!r}" if "://" in url else "no scheme"
+        raise UsageError(f"{what}: {got}, expected {' or '.join(schemes)}, as in {example}")
+    if not parts.hostname:
+        raise UsageError(f"{what}: no host, expected {example}")
+    amqp = parts.scheme.startswith("amqp")
+    return Address(
+        scheme=parts.scheme,
+        host=parts.hostname,
+        port=port or _PORTS[parts.scheme],
+        username=unquote(parts.username) if parts.username else "guest",
+        password=unquote(parts.password) if parts.password is not None else "guest",
+        vhost=(unquote(parts.path[1:]) or "/") if amqp else "/",
+        path="" if amqp else parts.path.rstrip("/"),
+    )
+
+
+def parse_amqp(url: str, what: str = "--amqp") -> Address:
+    """Read an AMQP address; the path is the virtual host (`/%2F` or nothing: `/`)."""
+    return parse_address(url, schemes=("amqp", "amqps"), what=what)
+
+
+def parse_management(url: str, what: str = "--management") -> Address:
+    """Read an address of the management API; a path is a prefix, as in `http://host:15672/rabbit`."""
+    return parse_address(url, schemes=("http", "https"), what=what)

@@ -1,0 +1,95 @@
+"""What every command's command line has in common."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import NoReturn, Protocol
+
+import orjson
+
+from ackscope.errors import EXIT_COULD_NOT
+
+
+class Command(Protocol):
+    """A module that is a command: it adds its arguments, and runs."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare options and arguments."""
+        ...
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do it; the result is the exit code."""
+        ...
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, with one line for bad input and the exit code of the contract."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong in one line."""
+        self.exit(EXIT_COULD_NOT, f"{self.prog}: {message}; see: {self.prog} --help\n")
+
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def seconds(text: str) -> float:
+    """Read a duration: `30s`, `1.5m`, `200ms`, `2h`, `1d`, or a bare number of seconds.
+
+    Raises:
+        ValueError: with the forms that are understood.
+    """
+    stripped = text.strip().lower()
+    for unit in sorted(_UNITS, key=len, reverse=True):
+        if stripped.endswith(unit):
+            number, scale = stripped[: -len(unit)], _UNITS[unit]
+            break
+    else:
+        number, scale = stripped, 1.0
+    try:
+        value = float(number) * scale
+    except ValueError:
+        raise ValueError(f"{text!r} is not a duration, write 30s, 5m, 1h or 200ms") from None
+    if not 0 <= value < float("inf"):
+        raise ValueError(f"{text!r} is not a duration, write 30s, 5m, 1h or 200ms")
+    return value
+
+
+def argument(parse: Callable[[str], float]) -> Callable[[str], float]:
+    """Make a parser of text fit for argparse's `type=`, with its own words in the message."""
+
+    def read(text: str) -> float:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read
+
+
+def nearest(word: str, known: list[str]) -> str:
+    """`, did you mean X?` where a known word is near, else nothing."""
+    close = get_close_matches(word, known, n=1)
+    return f", did you mean {close[0]!r}?" if close else ""
+
+
+def print_json(document: object) -> None:
+    """Print one JSON document on stdout."""
+    sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
+    sys.stdout.flush()
+
+
+def die_with_parent() -> None:
+    """Ask the kernel to end this process when the one that started it ends (Linux).
+
+    Called in a child that must not outlive its parent, even one that was killed.
+    """
+    import ctypes  # noqa: PLC0415  only children pay for it
+
+    parent = os.getppid()
+    libc = ctypes.CDLL(None)
+    libc.prctl(1, 15)  # PR_SET_PDEATHSIG, SIGTERM
+    if os.getppid() != parent:
+        raise SystemExit(EXIT_COULD_NOT)

@@ -1,0 +1,51 @@
+"""Time, in one place and injected, so that tests can set it.
+
+Durations come from the monotonic clock alone; the wall clock only says when something was.
+"""
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """One moment on both clocks.
+
+    Attributes:
+        wall: seconds since 1970-01-01 UTC; may jump.
+        mono: seconds of the monotonic clock of this process; only differences mean anything.
+    """
+
+    wall: float
+    mono: float
+
+    def since(self, earlier: "Instant") -> float:
+        """Seconds from `earlier` to here; never from the wall clock."""
+        return self.mono - earlier.mono
+
+    def iso(self) -> str:
+        """The wall time as ISO 8601 in UTC, to the second."""
+        return iso(self.wall)
+
+
+def iso(wall: float) -> str:
+    """Seconds since 1970 as ISO 8601 in UTC, to the second."""
+    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Clock(Protocol):
+    """What tells the time."""
+
+    def now(self) -> Instant:
+        """The present moment."""
+        ...
+
+
+class SystemClock:
+    """The machine's clocks."""
+
+    def now(self) -> Instant:
+        """The present moment, both clocks read together."""
+        return Instant(wall=time.time(), mono=time.monotonic())

@@ -1,0 +1,170 @@
+"""What a client lived through: the records that probes emit and every sink understands.
+
+Probes emit; the exporter turns records into metrics and landing rows. Neither knows the other.
+Times of one message are kept apart, or a stall of the client would look like a stall of the broker
+(coordinated omission): when it was meant to go, when it went, when it was settled.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """What became of one published message; every message has exactly one, and all stay in the denominator."""
+
+    ACKED = "acked"
+    NACKED = "nacked"
+    RETURNED = "returned"
+    """The broker found no queue: basic.return, then an ack."""
+    UNDECIDED = "undecided"
+    """Neither ack nor nack within the probe's time limit."""
+    LOST = "lost"
+    """The channel or connection died before it was settled; the broker may or may not have it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageRecord:
+    """One message of a probe, once its outcome is known.
+
+    Attributes:
+        probe: name of the probe (confirm, delivery).
+        queue_type: classic, quorum or stream.
+        node: the node whose queue took it, as the broker names it; "" where that is not known.
+        epoch: counts the probe's channels; delivery tags restart with each.
+        seq: the delivery tag of the publish on its channel, from 1.
+        intended_at: wall clock, seconds since 1970, when the schedule wanted it sent.
+        send_delay: seconds from intended to sent: the probe's own error.
+        confirm: seconds from sent to settled (ack, nack); None where it never was.
+        response: seconds from intended to settled: what a caller would have waited.
+        multiple: the ack frame that settled it had its `multiple` flag set.
+        group: how many messages that frame settled.
+        delivery: seconds from sent to the first delivery; None where none was awaited or none came.
+        deliveries: how often it was delivered; None where none was awaited.
+        redelivered: the redelivered flag of any of its deliveries.
+        out_of_order: it was delivered after a later one.
+    """
+
+    probe: str
+    queue_type: str
+    vhost: str
+    node: str
+    run_id: str
+    epoch: int
+    seq: int
+    delivery_mode: int
+    payload_bytes: int
+    intended_at: float
+    send_delay: float
+    outcome: Outcome
+    confirm: float | None = None
+    response: float | None = None
+    multiple: bool | None = None
+    group: int | None = None
+    delivery: float | None = None
+    deliveries: int | None = None
+    redelivered: bool | None = None
+    out_of_order: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AckBurst:
+    """Ack frames that arrived together: how the broker batches its confirms.
+
+    Attributes:
+        at: wall clock of the first frame, seconds since 1970.
+        frames: ack and nack frames in the burst.
+        multiple_frames: those with the `multiple` flag.
+        messages: messages that they settled.
+        interval: seconds since the first frame of the previous burst on this channel; None for the first.
+        span: seconds from its first to its last frame.
+    """
+
+    probe: str
+    queue_type: str
+    vhost: str
+    node: str
+    run_id: str
+    at: float
+    frames: int
+    multiple_frames: int
+    messages: int
+    interval: float | None
+    span: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantiles:
+    """A summary of one duration, in seconds; quantiles are None while `count` is 0."""
+
+    count: int = 0
+    p50: float | None = None
+    p90: float | None = None
+    p99: float | None = None
+    max: float | None = None
+
+
+class ProbeState(StrEnum):
+    """How a probe's stream is doing."""
+
+    CONNECTING = "connecting"
+    RUNNING = "running"
+    BLOCKED = "blocked"
+    """The broker sent connection.blocked: the probe publishes nothing until it is lifted."""
+    FAILED = "failed"
+    """It cannot measure; `reason` says why. It tries again by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeOutcome:
+    """One stream of one probe, over its recent window (the last minute) and since its start.
+
+    Attributes:
+        stream: what tells the streams of a probe apart, such as "classic".
+        at: wall clock, seconds since 1970, of this summary.
+        state: how it is doing now; `reason` in plain words when it is not running.
+        doubtful: why the recent figures cannot be trusted; None when they can.
+        success: the last window held at least one message and every one of them was acked (and delivered).
+        outcomes: Outcome -> messages since the start of the probe.
+        outstanding: published and not settled yet.
+        confirm: sent to settled, recent window.
+        response: intended to settled, recent window.
+        delivery: sent to delivered, recent window; count 0 where the probe awaits no deliveries.
+        send_delay: intended to sent, recent window: the probe's own error.
+        loop_lag: how late the probe's own clock loop woke, recent window: the probe's own error.
+        burst_messages: messages an ack burst, recent window (a plain number, not seconds).
+        burst_interval: seconds between ack bursts, recent window.
+        redeliveries, duplicates, out_of_order, missing: deliveries since the start of the probe; None where none
+            are awaited. `missing`: confirmed, and not delivered within the probe's time limit.
+        blocked_seconds: total time under connection.blocked.
+        connects: connections opened since the start of the probe.
+    """
+
+    probe: str
+    stream: str
+    queue_type: str
+    vhost: str
+    queue: str
+    node: str
+    at: float
+    state: ProbeState
+    reason: str | None = None
+    doubtful: str | None = None
+    success: bool = False
+    rate: float = 0.0
+    delivery_mode: int = 2
+    payload_bytes: int = 0
+    outcomes: dict[str, int] = field(default_factory=dict)
+    outstanding: int = 0
+    confirm: Quantiles = field(default_factory=Quantiles)
+    response: Quantiles = field(default_factory=Quantiles)
+    delivery: Quantiles = field(default_factory=Quantiles)
+    send_delay: Quantiles = field(default_factory=Quantiles)
+    loop_lag: Quantiles = field(default_factory=Quantiles)
+    burst_messages: Quantiles = field(default_factory=Quantiles)
+    burst_interval: Quantiles = field(default_factory=Quantiles)
+    redeliveries: int | None = None
+    duplicates: int | None = None
+    out_of_order: int | None = None
+    missing: int | None = None
+    blocked_seconds: float = 0.0
+    connects: int = 0

@@ -1,0 +1,309 @@
+"""What the broker says of itself: one immutable `Snapshot` a poll.
+
+Absent is not zero: a field that the broker did not send, or that this version only fills with zeros, is None.
+Each part carries the moment of its last good reading, so that its age can be told.
+Names follow the management API; counts are messages, sizes bytes, times seconds, unless said.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from ackscope.clock import Instant
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part(Generic[T]):
+    """The last good reading of one family of objects, and what happened since.
+
+    Attributes:
+        value: None until a first reading succeeded.
+        at: when the last good reading was complete.
+        seconds: how long that reading took.
+        error: why the latest attempt failed; None when it succeeded.
+        gaps: field name -> number of objects that held something unusable there.
+    """
+
+    value: T | None = None
+    at: Instant | None = None
+    seconds: float | None = None
+    error: str | None = None
+    gaps: Mapping[str, int] = field(default_factory=dict)
+
+    def age(self, now: Instant) -> float | None:
+        """Seconds since the last good reading."""
+        return None if self.at is None else now.since(self.at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageStats:
+    """Counters since the object exists; each appears with its first event only (None before)."""
+
+    publish: int | None = None
+    publish_in: int | None = None
+    publish_out: int | None = None
+    confirm: int | None = None
+    return_unroutable: int | None = None
+    drop_unroutable: int | None = None
+    deliver: int | None = None
+    deliver_no_ack: int | None = None
+    deliver_get: int | None = None
+    get: int | None = None
+    get_no_ack: int | None = None
+    get_empty: int | None = None
+    ack: int | None = None
+    redeliver: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """The cluster as a whole (`/api/overview`).
+
+    Attributes:
+        churn: counts since start of connections, channels and queues opened and closed, by the API's names.
+        statistics: False where the broker collects none (`disable_stats`, `rates_mode: none` keeps them).
+    """
+
+    cluster_name: str | None = None
+    rabbitmq_version: str | None = None
+    erlang_version: str | None = None
+    statistics: bool | None = None
+    rates_mode: str | None = None
+    connections: int | None = None
+    channels: int | None = None
+    exchanges: int | None = None
+    queues: int | None = None
+    consumers: int | None = None
+    messages: int | None = None
+    messages_ready: int | None = None
+    messages_unacked: int | None = None
+    stats: MessageStats = field(default_factory=MessageStats)
+    churn: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One node (`/api/nodes`). A node that is down has a name and `running=False`, and nothing else."""
+
+    name: str
+    running: bool | None = None
+    being_drained: bool | None = None
+    mem_used: int | None = None
+    mem_limit: int | None = None
+    mem_alarm: bool | None = None
+    disk_free: int | None = None
+    disk_free_limit: int | None = None
+    disk_free_alarm: bool | None = None
+    fd_used: int | None = None
+    fd_total: int | None = None
+    sockets_used: int | None = None
+    sockets_total: int | None = None
+    proc_used: int | None = None
+    proc_total: int | None = None
+    run_queue: int | None = None
+    processors: int | None = None
+    uptime_seconds: float | None = None
+    net_ticktime: int | None = None
+    partitions: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """One queue or stream (`/api/queues`).
+
+    Attributes:
+        type: classic, quorum, stream, or what the broker calls it.
+        consumer_capacity: 0..1; None for quorum queues and streams, where it means nothing.
+        effective_policy: the merged policy and operator policy definition.
+        head_message_timestamp: seconds since 1970, set by publishers; classic queues only.
+    """
+
+    vhost: str
+    name: str
+    type: str | None = None
+    state: str | None = None
+    node: str | None = None
+    durable: bool | None = None
+    auto_delete: bool | None = None
+    exclusive: bool | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    policy: str | None = None
+    effective_policy: Mapping[str, Any] = field(default_factory=dict)
+    messages: int | None = None
+    messages_ready: int | None = None
+    messages_unacked: int | None = None
+    message_bytes: int | None = None
+    message_bytes_ready: int | None = None
+    message_bytes_unacked: int | None = None
+    consumers: int | None = None
+    consumer_capacity: float | None = None
+    memory: int | None = None
+    head_message_timestamp: int | None = None
+    leader: str | None = None
+    members: tuple[str, ...] | None = None
+    online: tuple[str, ...] | None = None
+    delivery_limit: int | None = None
+    stats: MessageStats = field(default_factory=MessageStats)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Virtual host and name: what tells queues apart."""
+        return (self.vhost, self.name)
+
+    def setting(self, name: str) -> Any:
+        """An effective queue setting by its policy name, such as `max-length`; None where it is not set.
+
+        Of numbers that both arguments and policy set, the lower one counts; of the rest, the argument.
+        Source: https://www.rabbitmq.com/docs/parameters#policies
+        """
+        argument, policy = self.arguments.get(f"x-{name}"), self.effective_policy.get(name)
+        if isinstance(argument, int) and isinstance(policy, int):
+            return min(argument, policy)
+        return policy if argument is None else argument
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Channel:
+    """One channel (`/api/channels`).
+
+    Attributes:
+        name: as the broker spells it, `peer:port -> host:port (number)`.
+        prefetch_count: the last `basic.qos`; the truth for a consumer is in `Consumer.prefetch_count`.
+        idle_since: seconds since 1970; None while busy.
+    """
+
+    name: str
+    node: str | None = None
+    vhost: str | None = None
+    user: str | None = None
+    number: int | None = None
+    connection_name: str | None = None
+    state: str | None = None
+    confirm: bool | None = None
+    transactional: bool | None = None
+    consumer_count: int | None = None
+    prefetch_count: int | None = None
+    global_prefetch_count: int | None = None
+    messages_unacked: int | None = None
+    messages_unconfirmed: int | None = None
+    messages_uncommitted: int | None = None
+    acks_uncommitted: int | None = None
+    idle_since: float | None = None
+    stats: MessageStats = field(default_factory=MessageStats)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consumer:
+    """One consumer (`/api/consumers`), joined to its queue, channel and connection by name.
+
+    Attributes:
+        ack_required: False means automatic acknowledgement.
+        consumer_timeout_ms: how long a delivery may stay unacknowledged; None where the version does not say.
+    """
+
+    tag: str
+    vhost: str
+    queue: str
+    channel_name: str | None = None
+    connection_name: str | None = None
+    user: str | None = None
+    node: str | None = None
+    peer_host: str | None = None
+    peer_port: int | None = None
+    prefetch_count: int | None = None
+    ack_required: bool | None = None
+    exclusive: bool | None = None
+    active: bool | None = None
+    activity_status: str | None = None
+    consumer_timeout_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """One connection (`/api/connections`).
+
+    Attributes:
+        client_name: the name that the application gave itself (`connection_name` client property).
+        state: running, blocking, blocked, flow, ...
+        heartbeat: seconds; 0 is off.
+    """
+
+    name: str
+    node: str | None = None
+    vhost: str | None = None
+    user: str | None = None
+    state: str | None = None
+    protocol: str | None = None
+    client_name: str | None = None
+    client_product: str | None = None
+    peer_host: str | None = None
+    peer_port: int | None = None
+    channels: int | None = None
+    heartbeat: int | None = None
+    connected_at: float | None = None
+    recv_oct: int | None = None
+    send_oct: int | None = None
+    send_pend: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alarm:
+    """A resource alarm in force: publishers of the whole cluster are blocked."""
+
+    node: str
+    resource: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthCheck:
+    """The answer of one `/api/health/checks/...` of this version.
+
+    Attributes:
+        ok: None where the check could not be asked.
+        reason: the broker's own words when it fails.
+    """
+
+    name: str
+    ok: bool | None
+    reason: str | None = None
+    alarms: tuple[Alarm, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """All that one cluster said, at one moment.
+
+    Attributes:
+        hidden_queues: queues that the overview counts and the list does not show, for lack of permission on their
+            virtual hosts; None where that cannot be told.
+    """
+
+    cluster: str
+    taken: Instant
+    overview: Part[Overview] = field(default_factory=Part)
+    nodes: Part[tuple[Node, ...]] = field(default_factory=Part)
+    queues: Part[tuple[Queue, ...]] = field(default_factory=Part)
+    channels: Part[tuple[Channel, ...]] = field(default_factory=Part)
+    consumers: Part[tuple[Consumer, ...]] = field(default_factory=Part)
+    connections: Part[tuple[Connection, ...]] = field(default_factory=Part)
+    health: Part[tuple[HealthCheck, ...]] = field(default_factory=Part)
+    hidden_queues: int | None = None
+
+    @property
+    def parts(self) -> dict[str, Part[Any]]:
+        """Every part by its name, in a fixed order."""
+        return {name: getattr(self, name) for name in FAMILIES}
+
+    @property
+    def version(self) -> tuple[int, int] | None:
+        """Major and minor version of RabbitMQ; None while unknown."""
+        text = self.overview.value.rabbitmq_version if self.overview.value else None
+        pieces = (text or "").split(".")
+        if len(pieces) < 2 or not (pieces[0].isdigit() and pieces[1].isdigit()):
+            return None
+        return (int(pieces[0]), int(pieces[1]))
+
+
+FAMILIES = ("overview", "nodes", "queues", "channels", "consumers", "connections", "health")
