@@ -1,0 +1,124 @@
+"""Where a broker comes from: the host's own package, or a folder of its own with another version.
+
+A folder holds a minimal Debian with `rabbitmq-server` and runs under chroot in a private mount namespace: whatever
+happens to the process, nothing stays mounted.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ackscope.cli import nearest
+from ackscope.errors import MissingPart, UsageError
+from lab.bootstrap import build, cache_directory
+
+SUITES: Mapping[str, str] = {"3.10": "bookworm", "4.0": "trixie", "4.3": "sid"}
+"""Versions by name, and the Debian suite that has them. `sid` moves: what runs is asked, never assumed."""
+
+NAMES = ("distro", *SUITES)
+"""What can be asked for; `distro` is whatever this host has."""
+
+_BIN = Path("/usr/lib/rabbitmq/bin")
+_LIB = Path("/usr/lib/rabbitmq/lib")
+_INSIDE = "/lab"
+
+# Each step ends in exec, so that the pid that was started is the broker's.
+_ENTER = """
+mount -t proc proc "$1/proc"
+mount --rbind /dev "$1/dev"
+mount --bind "$2" "$1/lab"
+root=$1
+shift 2
+exec chroot "$root" "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A RabbitMQ that can be started.
+
+    Attributes:
+        asked: the name it was asked by.
+        version: of the package, such as 4.3.6.
+        root: its folder; None for the host's own.
+    """
+
+    asked: str
+    version: str
+    root: Path | None = None
+
+    def command(self, lab: Path, program: str, *arguments: str) -> list[str]:
+        """The command line that runs a program of this broker.
+
+        Args:
+            lab: the folder of the lab, seen by the program under `inside(lab)`.
+            program: its name; RabbitMQ's own are found in the package's folder, past the wrappers of /usr/sbin.
+            *arguments: passed on as they are.
+        """
+        path = str(_BIN / program) if program.startswith("rabbitmq") else program
+        if self.root is None:
+            return [path, *arguments]
+        enter = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", _ENTER, "sh"]
+        return [*enter, str(self.root), str(lab), path, *arguments]
+
+    def inside(self, lab: Path) -> Path:
+        """Where a program of this broker sees the folder of the lab."""
+        return lab if self.root is None else Path(_INSIDE)
+
+    def prepare(self) -> None:
+        """Make its folder ready to be entered."""
+        if self.root is None:
+            return
+        (self.root / _INSIDE.strip("/")).mkdir(exist_ok=True)
+        # Without it `localhost` is unknown inside, and no Erlang node gets a name.
+        fresh = self.root / f"etc/hosts.{os.getpid()}"
+        shutil.copyfile("/etc/hosts", fresh)
+        fresh.replace(self.root / "etc/hosts")
+
+
+def find_broker(name: str, environ: Mapping[str, str] = os.environ) -> Broker:
+    """The broker of that name; its folder is built where it is missing (40 s to 2 minutes, told on stderr).
+
+    Raises:
+        UsageError: there is no such name.
+        MissingPart: a program or a permission is missing, or the folder could not be built.
+    """
+    if name not in NAMES:
+        raise UsageError(f"no broker {name!r}{nearest(name, list(NAMES))}; known: {', '.join(NAMES)}")
+    host = installed(Path("/"))
+    if name == "distro":
+        if host is None:
+            raise MissingPart(
+                "RabbitMQ is missing: run make setup, or apt-get install rabbitmq-server, "
+                f"or name a version with --broker {' or '.join(SUITES)}"
+            )
+        return Broker(name, host)
+    if host is not None and minor(host) == name:
+        return Broker(name, host)
+    if os.geteuid() != 0:
+        raise MissingPart(f"the {name} broker runs in a folder of its own and needs root: run as root or with sudo")
+    for program in ("unshare", "chroot"):
+        if shutil.which(program) is None:
+            raise MissingPart(f"{program} is missing: apt-get install util-linux coreutils")
+    root = cache_directory(environ) / "brokers" / SUITES[name]
+    if installed(root) is None:
+        build(name, SUITES[name], root)
+    version = installed(root)
+    if version is None:
+        raise MissingPart(f"{root} holds no RabbitMQ: remove this folder and try again")
+    return Broker(name, version, root)
+
+
+def installed(root: Path) -> str | None:
+    """The version of the RabbitMQ package under `root`; None where there is none."""
+    folders = sorted((root / str(_LIB).lstrip("/")).glob("rabbitmq_server-*"))
+    if not folders or not (root / str(_BIN / "rabbitmq-server").lstrip("/")).exists():
+        return None
+    return folders[-1].name.removeprefix("rabbitmq_server-")
+
+
+def minor(version: str) -> str:
+    """`4.3` of `4.3.6`."""
+    return ".".join(version.split(".")[:2])

@@ -1,0 +1,240 @@
+"""A private RabbitMQ of 1 to 3 nodes, started and stopped from Python.
+
+with start_lab(broker="4.3", nodes=3) as lab:
+    lab.kill(1)
+    lab.restart(1)
+    print(lab.broker, lab.nodes[0].amqp, lab.ctl(0, "cluster_status"))
+"""
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import requests
+
+from ackscope.errors import BrokerError, MissingPart, UsageError
+from lab.brokers import NAMES, Broker, find_broker, minor
+from lab.node import Node, NodeRunner, base_environ, running_version
+from lab.ports import free_ports
+from lab.processes import MARK, Process, end, end_marked, marked, start, wait_gone
+
+MOST_NODES = 3
+_PREFIX = "ackscope-lab-"
+_STOP_SECONDS = 20.0
+_CTL_SECONDS = 120.0
+_CLUSTER_SECONDS = 60.0
+
+
+class Lab:
+    """A running lab; use it as a context manager or call `stop`.
+
+    Attributes:
+        broker: the real version of what runs, such as 4.3.6.
+        nodes: how to reach each node.
+        folder: everything it keeps: data, logs, cookie. Wiped by `stop`.
+    """
+
+    def __init__(self, broker: Broker, folder: Path, nodes: int, *, tied: bool) -> None:
+        self.folder = folder
+        self._source, self._tied = broker, tied
+        self._epmd_port = free_ports(1)[0]
+        self._runners: list[NodeRunner] = []
+        self._wanted = nodes
+        self.epmd: Process | None = None
+        self.broker = broker.version
+
+    @property
+    def nodes(self) -> list[Node]:
+        """How to reach each node, in the order they are numbered from 0."""
+        return [runner.node for runner in self._runners]
+
+    @property
+    def processes(self) -> list[Process]:
+        """The node processes, in the order of `nodes`."""
+        return [runner.process for runner in self._runners if runner.process is not None]
+
+    def start(self) -> None:
+        """Start every node, join them, and wait until all are ready.
+
+        Raises:
+            Unreachable: a node did not become ready; nothing is left running.
+        """
+        try:
+            self._start()
+        except BaseException:
+            # Also when interrupted from the keyboard: a lab runs whole or not at all.
+            self.stop()
+            raise
+
+    def _start(self) -> None:
+        self._source.prepare()
+        self._write_cookie()
+        self.epmd = start(
+            self._source.command(self.folder, "epmd", "-port", str(self._epmd_port), "-address", "127.0.0.1"),
+            environ=base_environ(self._source, self.folder, self._epmd_port),
+            folder=self.folder,
+            output=self.folder / "epmd.log",
+            tied=self._tied,
+        )
+        for number in range(1, self._wanted + 1):
+            self._runners.append(NodeRunner(self._source, self.folder, number, self._epmd_port, tied=self._tied))
+        for runner in self._runners:
+            runner.start()
+        for runner in self._runners:
+            runner.wait_ready()
+        self.broker = running_version(self.nodes[0].management)
+        for index in range(1, len(self._runners)):
+            self.ctl(index, "stop_app")
+            self.ctl(index, "join_cluster", self.nodes[0].name)
+            self.ctl(index, "start_app")
+        if len(self._runners) > 1:
+            self._wait_cluster()
+
+    def _write_cookie(self) -> None:
+        home = self.folder / "home"
+        home.mkdir()
+        cookie = home / ".erlang.cookie"
+        cookie.touch(0o600)
+        cookie.write_text(secrets.token_hex(16))
+        cookie.chmod(0o400)
+
+    def _wait_cluster(self) -> None:
+        deadline = time.monotonic() + _CLUSTER_SECONDS
+        names = {node.name for node in self.nodes}
+        for runner in self._runners:
+            runner.wait_ready()
+            while (seen := _running(runner.node.management)) != names:
+                if time.monotonic() > deadline:
+                    missing = ", ".join(sorted(names - seen))
+                    raise BrokerError(f"{runner.node.name} does not see {missing} in its cluster")
+                time.sleep(0.2)
+
+    def kill(self, index: int) -> None:
+        """End a node at once (SIGKILL), as a power cut would; its data stays for `restart`."""
+        process = self._runners[index].process
+        if process is not None and process.signal(signal.SIGKILL):
+            wait_gone([process], _STOP_SECONDS)
+
+    def restart(self, index: int) -> None:
+        """Start a node again on the same data and ports, and wait until it is ready; a running one is stopped first.
+
+        Call it from a thread that lives as long as the lab does: a tied node ends with its thread.
+
+        Raises:
+            Unreachable: it did not become ready.
+        """
+        runner = self._runners[index]
+        if runner.process is not None:
+            end([runner.process], _STOP_SECONDS)
+        runner.start()
+        runner.wait_ready()
+
+    def ctl(self, index: int, *arguments: str) -> str:
+        """Run rabbitmqctl against a node; the result is what it printed.
+
+        Raises:
+            BrokerError: it failed; the message holds its last line.
+        """
+        runner = self._runners[index]
+        command = self._source.command(self.folder, "rabbitmqctl", *arguments)
+        environ = {**runner.environ(), MARK: str(self.folder)}
+        what = f"rabbitmqctl {' '.join(arguments)} on {runner.node.name}"
+        try:
+            done = subprocess.run(
+                command,
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_CTL_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise BrokerError(f"{what}: no answer within {_CTL_SECONDS:.0f} s") from None
+        if done.returncode != 0:
+            said = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+            raise BrokerError(f"{what}: {said[-1] if said else f'failed with {done.returncode}'}")
+        return done.stdout
+
+    def stop(self) -> None:
+        """End every process of the lab and wipe its folder; fine to call twice."""
+        stop_processes(self.folder, self.processes, self.epmd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def start_lab(broker: str = "distro", nodes: int = 1, *, tied: bool = True, folder: Path | None = None) -> Lab:
+    """Start a private broker on loopback and free ports; it is ready when this returns.
+
+    Args:
+        broker: a name of `lab.brokers.NAMES`.
+        nodes: 1 to 3, joined to one cluster.
+        tied: its processes are killed when the calling thread ends, however it ends.
+        folder: a new folder to keep everything in; else one in the system's place for temporary files.
+
+    Raises:
+        UsageError: no such broker, or not 1 to 3 nodes.
+        MissingPart: that version cannot be had on this machine.
+        Unreachable: a node did not become ready.
+    """
+    if not 1 <= nodes <= MOST_NODES:
+        raise UsageError(f"{nodes} nodes: a lab has 1 to {MOST_NODES}")
+    source = find_broker(broker)
+    if folder is None:
+        _sweep()
+        folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+    else:
+        folder.mkdir(parents=True, mode=0o700)
+    lab = Lab(source, folder, nodes, tied=tied)
+    lab.start()
+    if broker in NAMES[1:] and minor(lab.broker) != broker:
+        print(f"ackscope lab: asked for {broker}, this machine has {lab.broker}: going on with it", file=sys.stderr)
+    return lab
+
+
+def stop_processes(folder: Path, nodes: list[Process], epmd: Process | None) -> None:
+    """End the nodes, then their port mapper, then whatever still carries the mark of `folder`, and wipe it.
+
+    Raises:
+        MissingPart: something could not be ended.
+    """
+    end(nodes, _STOP_SECONDS)
+    if epmd is not None:
+        end([epmd], _STOP_SECONDS)
+    left = end_marked(folder, _STOP_SECONDS)
+    if left:
+        pids = ", ".join(str(process.pid) for process in left)
+        raise MissingPart(f"these processes of the lab could not be ended: {pids}; end them as their owner")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _sweep() -> None:
+    """Wipe temporary folders of labs that were killed together with whoever started them."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
+        starter = folder.name.removeprefix(_PREFIX).split("-")[0]
+        if not Path("/proc", starter).exists() and not marked(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _running(management: str) -> set[str]:
+    """Names of the nodes that this one sees running; empty while it does not answer."""
+    try:
+        answer = requests.get(f"{management}/api/nodes", timeout=10)
+        nodes = answer.json() if answer.ok else []
+    except (requests.RequestException, ValueError):
+        return set()
+    return {node["name"] for node in nodes if node.get("running")}

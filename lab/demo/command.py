@@ -1,0 +1,165 @@
+"""`ackscope demo`: everything at once on a private broker, to look at or as a self-test that ends with a summary."""
+
+import argparse
+import signal
+import sys
+import time
+from datetime import UTC, datetime
+from types import FrameType
+from typing import Any
+
+from ackscope import tables
+from ackscope.cli import argument, nearest, print_json, seconds
+from ackscope.errors import UsageError
+from ackscope.findings import Severity
+from lab.brokers import NAMES
+from lab.demo import summary as summaries
+from lab.demo.prometheus import CONFIRM_P99, answers, query
+from lab.demo.stack import Stack, running_stack
+from lab.faults import FAULTS
+
+_LOOK_EVERY = 2.0
+_CATCH_UP = 30.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare options."""
+    parser.add_argument(
+        "--for", dest="duration", type=argument(seconds), metavar="TIME",
+        help="end by itself this long after everything is up, with a summary (90s, 2m; a number is seconds)",
+    )  # fmt: skip
+    parser.add_argument("--fault", metavar="NAME", help=f"what to break: {', '.join(FAULTS)}")
+    parser.add_argument("--broker", default="distro", metavar="VERSION", help=f"one of: {', '.join(NAMES)}")
+    parser.add_argument("--nodes", type=int, default=1, metavar="N", help="nodes of the broker, 1 to 3 (1)")
+    parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the demo; exit code 0 when every part of the flow gave something, else 1."""
+    if args.fault is not None and args.fault not in FAULTS:
+        raise UsageError(f"no fault {args.fault!r}{nearest(args.fault, list(FAULTS))}; there are {', '.join(FAULTS)}")
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, _interrupt)
+    _say("starting a private RabbitMQ, a workload, the exporter, Prometheus, Spark and the page")
+    began = time.monotonic()
+    try:
+        with running_stack(broker=args.broker, nodes=args.nodes) as stack:
+            document = _live(stack, args, time.monotonic() - began)
+    except KeyboardInterrupt:
+        # Before everything was up: what had been started is gone by now.
+        return 0
+    if document is None:
+        return 0
+    if args.json:
+        print_json(document)
+    else:
+        print(summaries.text(document), flush=True)
+    return 0 if summaries.complete(document) else 1
+
+
+def _live(stack: Stack, args: argparse.Namespace, took: float) -> dict[str, Any] | None:
+    """Watch until the end; the summary, or None where a person ended a demo that had no end of its own."""
+    watched = summaries.Watched()
+    _say(_where_to_look(stack, took, args.duration))
+    up = time.monotonic()
+    try:
+        if args.fault:
+            _say(_fault_line(stack.inject(args.fault)))
+        _watch(stack, watched, args.duration)
+    except KeyboardInterrupt:
+        if args.duration is None:
+            return None
+    _hold_signals()
+    return _summary(stack, watched, time.monotonic() - up)
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    _hold_signals()
+    _say("ending everything that was started")
+    raise KeyboardInterrupt
+
+
+def _hold_signals() -> None:
+    """From here on the end is under way: a second Ctrl-C must not leave half of it running."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _where_to_look(stack: Stack, took: float, duration: float | None) -> str:
+    node = stack.lab.nodes[0]
+    end = "Ctrl-C ends everything" if duration is None else f"ends by itself in {duration:.0f} s"
+    plain_management = f"http://{node.management.rsplit('@', 1)[1]}"
+    return "\n".join(
+        [
+            "",
+            f"ackscope watches RabbitMQ {stack.lab.broker} (up in {took:.0f} s); {end}",
+            f"  the page     {stack.dashboard}",
+            f"  metrics      http://{stack.exporter}/metrics",
+            f"  findings     http://{stack.exporter}/api/v1/findings",
+            f"  Prometheus   {stack.prometheus}",
+            f"  broker's UI  {plain_management}  (guest, guest)",
+            f"  AMQP         {node.amqp}",
+            f"  data, logs   {stack.folder}  (removed at the end)",
+            "",
+        ]
+    )
+
+
+def _fault_line(fault: dict[str, Any]) -> str:
+    subject = fault["subject"]
+    return f"{_time()}  injected {fault['fault']} on {subject['kind']} {subject['name']}; expect rule {fault['rule']}"
+
+
+def _time() -> str:
+    return datetime.fromtimestamp(time.time(), UTC).strftime("%H:%M:%SZ")
+
+
+def _watch(stack: Stack, watched: summaries.Watched, duration: float | None) -> None:
+    """Print each finding as it shows up, until the time is over or the person ends it."""
+    deadline = None if duration is None else time.monotonic() + duration
+    while deadline is None or time.monotonic() < deadline:
+        stack.services.check()
+        for finding in watched.see(stack.get("/api/v1/findings")):
+            mark = "!" if finding["severity"] == Severity.CRITICAL else "-"
+            _say(f"{_time()} {mark} {finding['severity']} {finding['rule']}: {finding['summary']}")
+        time.sleep(_LOOK_EVERY)
+
+
+def _summary(stack: Stack, watched: summaries.Watched, watched_seconds: float) -> dict[str, Any]:
+    """Ask every part once more, end the writers in the order of the flow, and count what they left."""
+    watched.see(stack.get("/api/v1/findings"))
+    snapshots = stack.get("/api/v1/snapshot").get("clusters", [])
+    counters = snapshots[0]["overview"]["value"]["stats"] if snapshots and snapshots[0]["overview"]["value"] else {}
+    metrics_ok = answers(f"http://{stack.exporter}/metrics")
+    dashboard_ok = answers(f"{stack.dashboard}/_stcore/health", "ok")
+    p99 = query(stack.prometheus, CONFIRM_P99, "queue_type")
+    stack.services.stop("exporter")
+    confirm, send_delay = summaries.confirm_figures(stack.landing)
+    return {
+        "broker": stack.lab.broker,
+        "seconds": round(watched_seconds, 1),
+        "findings": list(watched.findings.values()),
+        "confirm": confirm,
+        "send_delay_p99": send_delay,
+        # Absent until the first redelivery: the broker counts none yet.
+        "redeliveries": counters.get("redeliver") or 0,
+        "landing_rows": summaries.rows(stack.landing, tables.LANDING),
+        "rollup_rows": _rollup_rows(stack),
+        "prometheus_confirm_p99": p99,
+        "dashboard_ok": dashboard_ok,
+        "metrics_ok": metrics_ok,
+    }
+
+
+def _rollup_rows(stack: Stack) -> int:
+    """Rows in the rollups once the stream has taken in the last landing files."""
+    deadline, last, same = time.monotonic() + _CATCH_UP, -1, 0
+    while time.monotonic() < deadline and same < 4:
+        now = summaries.rows(stack.rollups, tables.ROLLUPS)
+        same, last = (same + 1, now) if now == last else (0, now)
+        time.sleep(2)
+    return last

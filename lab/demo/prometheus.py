@@ -1,0 +1,69 @@
+"""A real Prometheus for the demo and the tests: it scrapes the exporter and evaluates our alert rules."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import requests
+import yaml
+
+from ackscope.errors import MissingPart
+from lab.demo.services import Service, Services
+
+_RULES = Path(__file__).parents[2] / "deploy" / "prometheus" / "ackscope-alerts.yml"
+
+CONFIRM_P99 = "histogram_quantile(0.99, sum by (le, queue_type) (rate(ackscope_confirm_latency_seconds_bucket[1m])))"
+"""Seconds: confirm latency by queue type, as Prometheus sees it."""
+
+
+def start_prometheus(services: Services, folder: Path, *, listen: str, target: str) -> Service:
+    """Start Prometheus on `listen`, scraping `target` (host:port) every 5 s; its data lives in `folder`.
+
+    Raises:
+        MissingPart: there is no prometheus command.
+    """
+    binary = shutil.which("prometheus")
+    if binary is None:
+        raise MissingPart("prometheus is missing: run make setup, or apt-get install prometheus")
+    folder.mkdir(parents=True)
+    config = folder / "prometheus.yml"
+    config.write_text(
+        yaml.safe_dump(
+            {
+                "global": {"scrape_interval": "5s", "evaluation_interval": "5s"},
+                "rule_files": [str(_RULES)],
+                "scrape_configs": [{"job_name": "ackscope", "static_configs": [{"targets": [target]}]}],
+            }
+        )
+    )
+    service = services.start(
+        "prometheus",
+        [
+            binary,
+            f"--config.file={config}",
+            f"--storage.tsdb.path={folder / 'data'}",
+            f"--web.listen-address={listen}",
+        ],
+    )
+    service.wait_until(lambda: answers(f"http://{listen}/-/ready"), "an answer of /-/ready", 60)
+    return service
+
+
+def answers(url: str, body: str | None = None) -> bool:
+    """Whether a GET of `url` answers 200 within two seconds (and with exactly `body`, where given)."""
+    try:
+        response = requests.get(url, timeout=2)
+    except requests.RequestException:
+        return False
+    return response.ok and (body is None or response.text.strip() == body)
+
+
+def query(base: str, expression: str, label: str) -> dict[str, float]:
+    """Ask Prometheus at `base` an instant query: label value -> number; no answer is an empty result."""
+    try:
+        response = requests.get(f"{base}/api/v1/query", params={"query": expression}, timeout=5)
+        result: list[dict[str, Any]] = response.json()["data"]["result"]
+    except (requests.RequestException, ValueError, KeyError):
+        return {}
+    values = {item["metric"].get(label, ""): float(item["value"][1]) for item in result}
+    return {name: value for name, value in values.items() if value == value}  # noqa: PLR0124  NaN is "no data"

@@ -1,0 +1,130 @@
+"""Child processes of the demo: each with a log of its own, ready by protocol, stopped by process id."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ackscope.cli import die_with_parent
+from ackscope.errors import AckscopeError
+from ackscope.log import redact
+
+_TAIL_LINES = 8
+
+
+class ServiceFailed(AckscopeError):
+    """A part of the demo did not start or went away; the message holds the end of its log."""
+
+
+@dataclass(slots=True)
+class Service:
+    """One running part.
+
+    Attributes:
+        grace: seconds it gets between SIGTERM and SIGKILL.
+    """
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+    grace: float = 15.0
+
+    def check(self) -> None:
+        """Raise ServiceFailed when it ended without being asked to."""
+        code = self.process.poll()
+        if code is not None:
+            raise ServiceFailed(f"{self.name} ended by itself (exit code {code}); the end of its log:\n{self.tail()}")
+
+    def tail(self) -> str:
+        """The last lines that it logged, without credentials."""
+        lines = self.log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
+        return redact("\n".join(f"  {line}" for line in lines))
+
+    def wait_until(self, ready: Callable[[], bool], what: str, timeout: float) -> None:
+        """Return when `ready()` holds; raise ServiceFailed when it ends first, or after `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        while not ready():
+            self.check()
+            if time.monotonic() > deadline:
+                raise ServiceFailed(
+                    f"{self.name}: {what} not seen in {timeout:.0f} s; the end of its log:\n{self.tail()}"
+                )
+            time.sleep(0.2)
+
+    def stop(self) -> None:
+        """End it: SIGTERM, its grace, then SIGKILL to it and to what it started."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(self.grace)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        # Each service leads a process group of its own; nothing of it may stay.
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+
+
+@dataclass(slots=True)
+class Services:
+    """All parts, in the order of their start; they are stopped in the reverse."""
+
+    folder: Path
+    running: list[Service] = field(default_factory=list)
+
+    def start(
+        self,
+        name: str,
+        argv: Sequence[str],
+        environ: Mapping[str, str] | None = None,
+        grace: float = 15.0,
+        *,
+        stdout: int | None = None,
+    ) -> Service:
+        """Start one part; it dies with this process, even when this one is killed.
+
+        Args:
+            name: also the name of its log file.
+            argv: the whole command.
+            environ: added to our own environment.
+            grace: seconds between SIGTERM and SIGKILL at the end.
+            stdout: subprocess.PIPE to read its output instead of logging it.
+        """
+        log = self.folder / f"{name}.log"
+        with log.open("ab") as sink:
+            process = subprocess.Popen(
+                list(argv),
+                stdin=subprocess.DEVNULL,
+                stdout=sink if stdout is None else stdout,
+                stderr=sink,
+                env={**os.environ, **(environ or {})},
+                # Ctrl-C in the terminal reaches the demo alone, which ends its parts in order.
+                start_new_session=True,
+                preexec_fn=die_with_parent,  # noqa: PLW1509  single-threaded here, and the call only asks the kernel
+            )
+        service = Service(name, process, log, grace)
+        self.running.append(service)
+        return service
+
+    def start_python(self, name: str, *words: str, grace: float = 15.0, stdout: int | None = None) -> Service:
+        """Start a module of ours with this very interpreter."""
+        return self.start(name, [sys.executable, "-m", *words], grace=grace, stdout=stdout)
+
+    def check(self) -> None:
+        """Raise ServiceFailed when any part ended by itself."""
+        for service in self.running:
+            service.check()
+
+    def stop(self, name: str | None = None) -> None:
+        """End one part, or all of them, last started first."""
+        for service in reversed([item for item in self.running if name in {None, item.name}]):
+            service.stop()
+            self.running.remove(service)

@@ -1,0 +1,142 @@
+"""Everything that the demo runs, started in the order of the flow and stopped in the reverse."""
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import requests
+import yaml
+
+from lab.cluster import Lab, start_lab
+from lab.demo.prometheus import answers, start_prometheus
+from lab.demo.services import Service, ServiceFailed, Services
+from lab.ports import free_ports
+
+CLUSTER = "demo"
+_FIRST_POLL, _SPARK_START, _PAGE_START, _FAULT = 60.0, 180.0, 60.0, 60.0
+
+
+@dataclass(slots=True)
+class Stack:
+    """The running demo: addresses (host:port for `exporter`, URLs for the rest) and folders."""
+
+    lab: Lab
+    services: Services
+    folder: Path
+    exporter: str
+    dashboard: str
+    prometheus: str
+
+    @property
+    def landing(self) -> Path:
+        """Where the exporter writes."""
+        return self.folder / "landing"
+
+    @property
+    def rollups(self) -> Path:
+        """Where Spark writes."""
+        return self.folder / "rollups"
+
+    def get(self, path: str) -> dict[str, Any]:
+        """One JSON document of the exporter; empty where it does not answer."""
+        try:
+            document: dict[str, Any] = requests.get(f"http://{self.exporter}{path}", timeout=5).json()
+        except (requests.RequestException, ValueError):
+            return {}
+        return document
+
+    def inject(self, fault: str) -> dict[str, Any]:
+        """Put a fault in effect and hold it: `{"fault", "rule", "subject"}`."""
+        node = self.lab.nodes[0]
+        service = self.services.start_python(
+            f"fault-{fault}",
+            "lab.faults",
+            fault,
+            "--amqp",
+            node.amqp,
+            "--management",
+            node.management,
+            stdout=subprocess.PIPE,
+        )
+        line = _first_line(service, _FAULT)
+        document: dict[str, Any] = json.loads(line)
+        return document
+
+
+def _first_line(service: Service, timeout: float) -> bytes:
+    """The first line that a service prints."""
+    stdout = service.process.stdout
+    if stdout is None:
+        raise ServiceFailed(f"{service.name} was started without a pipe")
+    deadline, line = time.monotonic() + timeout, b""
+    while not line.endswith(b"\n"):
+        if time.monotonic() > deadline:
+            raise ServiceFailed(f"{service.name}: not in effect after {timeout:.0f} s:\n{service.tail()}")
+        readable, _, _ = select.select([stdout], [], [], 0.5)
+        if readable:
+            piece = os.read(stdout.fileno(), 65536)
+            if not piece:
+                service.process.wait(5)
+                service.check()
+            line += piece
+    return line
+
+
+def _exporter_config(folder: Path, lab: Lab, listen: str) -> Path:
+    node = lab.nodes[0]
+    config = folder / "ackscope.yml"
+    config.touch(mode=0o600)
+    config.write_text(
+        yaml.safe_dump(
+            {
+                "listen": listen,
+                "clusters": {CLUSTER: {"management": {"url": node.management}, "amqp": {"url": node.amqp}}},
+                "poll": {"interval": "5s"},
+                "landing": {"directory": str(folder / "landing"), "rotate": "5s"},
+                # Faster than a production canary, so that two minutes are enough to see figures.
+                "probes": {"confirm": {"rate": 20}, "delivery": {"rate": 5}},
+            }
+        )
+    )
+    return config
+
+
+@contextlib.contextmanager
+def running_stack(*, broker: str, nodes: int = 1) -> Iterator[Stack]:
+    """Start all of it and give it once every part answers; at the end nothing of it is left.
+
+    Raises:
+        MissingPart: a program is missing.
+        ServiceFailed: a part did not come up; the message holds the end of its log.
+    """
+    with contextlib.ExitStack() as cleanup:
+        folder = Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="ackscope-demo-")))
+        services = Services(folder)
+        lab = cleanup.enter_context(start_lab(broker=broker, nodes=nodes, tied=True))
+        cleanup.callback(services.stop)
+        exporter, page, prometheus = (f"127.0.0.1:{port}" for port in free_ports(3))
+        stack = Stack(lab, services, folder, exporter, f"http://{page}", f"http://{prometheus}")
+        (folder / "landing").mkdir()
+        services.start_python("workload", "lab.workload", "--amqp", lab.nodes[0].amqp)
+        config = _exporter_config(folder, lab, exporter)
+        watcher = services.start_python("exporter", "ackscope", "exporter", "--config", str(config))
+        roots = ("--rollups", str(stack.rollups))
+        spark = services.start_python(
+            "pipeline", "ackscope", "pipeline", "stream", "--landing", str(stack.landing), *roots, grace=30
+        )
+        web = services.start_python(
+            "dashboard", "ackscope", "dashboard", "--exporter", f"http://{exporter}", *roots, "--listen", page
+        )
+        watcher.wait_until(lambda: answers(f"http://{exporter}/-/ready"), "an answer of /-/ready", _FIRST_POLL)
+        start_prometheus(services, folder / "prometheus", listen=prometheus, target=exporter)
+        web.wait_until(lambda: answers(f"http://{page}/_stcore/health", "ok"), "an answer", _PAGE_START)
+        spark.wait_until(lambda: any(stack.rollups.glob("*/*/*/[!._]*.parquet")), "a first rollup", _SPARK_START)
+        yield stack

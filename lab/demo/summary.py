@@ -1,0 +1,107 @@
+"""What the demo has to show in the end: one document, and the same for a person."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from ackscope import tables
+
+
+@dataclass(slots=True)
+class Watched:
+    """Every finding that showed up while the demo ran, by rule and subject, in the order of appearance."""
+
+    findings: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
+
+    def see(self, document: dict[str, Any]) -> list[dict[str, Any]]:
+        """Take in one answer of `/api/v1/findings`; the findings that are new."""
+        new = []
+        for cluster in document.get("clusters", []):
+            for finding in cluster["findings"]:
+                subject = finding["subject"]
+                key = (finding["rule"], subject["vhost"] or "", subject["name"])
+                if key not in self.findings:
+                    new.append(finding)
+                self.findings[key] = finding
+        return new
+
+
+def rows(root: Path, names: dict[str, tables.Table]) -> int:
+    """Number of rows in all tables under `root`."""
+    return sum(_dataset(root, table).count_rows() for table in names.values())
+
+
+def _dataset(root: Path, table: tables.Table) -> ds.Dataset:
+    files = sorted(str(path) for path in (root / table.name).glob("cluster=*/date=*/[!._]*.parquet"))
+    return ds.dataset(files, format="parquet")
+
+
+def _quantile(column: pa.ChunkedArray, q: float) -> float | None:
+    value: float | None = pc.quantile(column, q=q)[0].as_py()
+    return value
+
+
+def confirm_figures(landing: Path) -> tuple[dict[str, dict[str, Any]], float | None]:
+    """Exact confirm latency by queue type over the whole run, and the p99 of the probe's own send delay.
+
+    Returns:
+        `{queue_type: {"p50", "p99", "count"}}` in seconds, and seconds (None before the first message).
+    """
+    dataset = _dataset(landing, tables.PROBE_MESSAGES)
+    if dataset.count_rows() == 0:
+        return {}, None
+    frame = dataset.to_table(columns=["probe", "queue_type", "confirm", "send_delay"])
+    confirms = frame.filter(pc.equal(frame["probe"], "confirm"))
+    figures = {}
+    for queue_type in sorted(pc.unique(confirms["queue_type"]).to_pylist()):
+        settled = confirms.filter(pc.equal(confirms["queue_type"], queue_type))["confirm"].drop_null()
+        figures[queue_type] = {
+            "p50": _quantile(settled, 0.5),
+            "p99": _quantile(settled, 0.99),
+            "count": len(settled),
+        }
+    return figures, _quantile(confirms["send_delay"], 0.99)
+
+
+def _ms(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds * 1000:.2f} ms"
+
+
+def _yes(answered: bool) -> str:  # noqa: FBT001  a formatter of one value
+    return "answered" if answered else "DID NOT ANSWER"
+
+
+def text(summary: dict[str, Any]) -> str:
+    """The summary for a person, in 80 columns."""
+    lines = [f"RabbitMQ {summary['broker']}, watched for {summary['seconds']:.0f} s", "confirm latency:"]
+    lines += [
+        f"  {name:<8} p50 {_ms(item['p50']):>10}   p99 {_ms(item['p99']):>10}   {item['count']} messages"
+        for name, item in summary["confirm"].items()
+    ]
+    lines.append(f"  the probe's own send delay: p99 {_ms(summary['send_delay_p99'])}")
+    lines.append(f"redeliveries seen by the broker: {summary['redeliveries']}")
+    lines.append(f"findings: {len(summary['findings']) or 'none'}")
+    for finding in summary["findings"]:
+        subject = finding["subject"]
+        lines.append(f"  {finding['severity']:<8} {finding['rule']:<20} {subject['kind']} {subject['name']}")
+    lines.append(f"landing rows: {summary['landing_rows']}   rollup rows: {summary['rollup_rows']}")
+    p99 = ", ".join(f"{name} {_ms(value)}" for name, value in summary["prometheus_confirm_p99"].items())
+    lines.append(f"Prometheus, confirm p99: {p99 or 'NO ANSWER'}")
+    lines.append(f"page: {_yes(summary['dashboard_ok'])}   /metrics: {_yes(summary['metrics_ok'])}")
+    return "\n".join(lines)
+
+
+def complete(summary: dict[str, Any]) -> bool:
+    """Whether every part of the flow gave something."""
+    return bool(
+        summary["confirm"]
+        and summary["landing_rows"]
+        and summary["rollup_rows"]
+        and summary["dashboard_ok"]
+        and summary["metrics_ok"]
+        and summary["prometheus_confirm_p99"]
+    )

@@ -1,0 +1,61 @@
+"""`python -m lab.faults NAME --amqp URL --management URL`: hold one fault until SIGTERM or the end of the input."""
+
+import argparse
+import sys
+
+import orjson
+
+from ackscope.address import Address, parse_management
+from ackscope.cli import Parser, nearest
+from ackscope.errors import UsageError
+from lab.amqp import parse_lab_address
+from lab.faults import FAULTS
+from lab.faults.fault import Fault, FaultSpec, undone
+from lab.program import end_event, main
+
+
+def find_fault(name: str) -> FaultSpec:
+    """The fault of that name.
+
+    Raises:
+        UsageError: there is none; the message names the nearest.
+    """
+    spec = FAULTS.get(name)
+    if spec is None:
+        hint = nearest(name, list(FAULTS)) or f"; known: {', '.join(FAULTS)}"
+        raise UsageError(f"no fault {name!r}{hint}")
+    return spec
+
+
+def announcement(spec: FaultSpec, address: Address) -> dict[str, object]:
+    """The JSON line of a fault in effect."""
+    subject = {"kind": spec.subject.kind, "vhost": address.vhost, "name": spec.subject.name}
+    return {"fault": spec.name, "rule": spec.rule, "subject": subject}
+
+
+def _arguments() -> argparse.Namespace:
+    parser = Parser(prog="lab.faults", description="Put a fault into a broker and hold it.")
+    parser.add_argument("name", metavar="NAME", help=", ".join(FAULTS))
+    parser.add_argument("--amqp", required=True, metavar="URL", help="as in amqp://user:password@host:5672/vhost")
+    parser.add_argument("--management", required=True, metavar="URL", help="as in http://user:password@host:15672")
+    return parser.parse_args()
+
+
+def _run() -> int:
+    args = _arguments()
+    spec = find_fault(args.name)
+    address = parse_lab_address(args.amqp)
+    parse_management(args.management)
+
+    def announce() -> None:
+        sys.stdout.write(orjson.dumps(announcement(spec, address)).decode() + "\n")
+        sys.stdout.flush()
+
+    fault = Fault(address=address, management=args.management, ending=end_event(), announce=announce)
+    with undone(fault):
+        spec.inject(fault)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main("lab.faults", _run))

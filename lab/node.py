@@ -1,0 +1,204 @@
+"""One node: its ports, files and environment, how it is started, and when it is ready."""
+
+import socket
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pika
+import pika.exceptions
+import requests
+
+from ackscope.address import parse_amqp
+from ackscope.errors import BrokerError, Unreachable
+from lab.brokers import Broker
+from lab.ports import free_ports
+from lab.processes import Process, start
+
+READY_WITHIN = 60.0
+_POLL = 0.1
+_LOG_LINES = 8
+_DECORATION = (">", "BOOT FAILED", "====")
+_PLUGINS = "[rabbitmq_management,rabbitmq_prometheus].\n"
+
+# The alarm limit alone is not a user's: the lab must run on a full disk without raising an alarm.
+_CONFIG = """\
+listeners.tcp.lab = 127.0.0.1:{amqp}
+management.tcp.ip = 127.0.0.1
+management.tcp.port = {management}
+prometheus.tcp.ip = 127.0.0.1
+prometheus.tcp.port = {prometheus}
+disk_free_limit.absolute = 10MB
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """The ports of one node, all on loopback; they stay the same when it is started again."""
+
+    amqp: int
+    management: int
+    prometheus: int
+    distribution: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One node of the lab, as a client sees it.
+
+    Attributes:
+        name: as the broker calls it, such as lab1@localhost.
+        amqp: URL with the credentials of the throwaway broker; virtual host `/`.
+        management: base URL of the management API, with credentials.
+        prometheus: base URL of the broker's own Prometheus listener; its metrics are under `/metrics`.
+    """
+
+    name: str
+    amqp: str
+    management: str
+    prometheus: str
+
+    def as_dict(self) -> dict[str, str]:
+        """The node as `lab up --json` shows it."""
+        return asdict(self)
+
+
+class NodeRunner:
+    """One node as the lab runs it: its files under `<lab>/<short name>/`, its process."""
+
+    def __init__(self, broker: Broker, lab: Path, number: int, epmd_port: int, *, tied: bool) -> None:
+        self._broker, self._lab, self._tied, self._epmd_port = broker, lab, tied, epmd_port
+        self._short = f"lab{number}"
+        self.ports = Ports(
+            **dict(zip(("amqp", "management", "prometheus", "distribution"), free_ports(4), strict=True))
+        )
+        self.process: Process | None = None
+        self.node = Node(
+            name=f"{self._short}@localhost",
+            amqp=f"amqp://guest:guest@127.0.0.1:{self.ports.amqp}",
+            management=f"http://guest:guest@127.0.0.1:{self.ports.management}",
+            prometheus=f"http://127.0.0.1:{self.ports.prometheus}",
+        )
+        self._write_files()
+
+    def _write_files(self) -> None:
+        folder = self._lab / self._short
+        folder.mkdir()
+        (folder / "rabbitmq.conf").write_text(_CONFIG.format(**asdict(self.ports)))
+        (folder / "enabled_plugins").write_text(_PLUGINS)
+        # Empty ones of our own: those of a broker that this host serves must not be read.
+        (folder / "advanced.config").write_text("[].\n")
+        (folder / "rabbitmq-env.conf").write_text("")
+
+    def environ(self) -> dict[str, str]:
+        """The environment of the node and of its command line tools; nothing of the caller's is passed on."""
+        folder = self._broker.inside(self._lab) / self._short
+        loopback = "-kernel inet_dist_use_interface {127,0,0,1}"
+        return {
+            **base_environ(self._broker, self._lab, self._epmd_port),
+            "RABBITMQ_NODENAME": self.node.name,
+            "RABBITMQ_MNESIA_BASE": str(folder / "data"),
+            "RABBITMQ_LOG_BASE": str(folder / "log"),
+            "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq.conf"),
+            "RABBITMQ_CONFIG_FILES": str(folder / "conf.d" / "*.conf"),
+            "RABBITMQ_ADVANCED_CONFIG_FILE": str(folder / "advanced.config"),
+            "RABBITMQ_CONF_ENV_FILE": str(folder / "rabbitmq-env.conf"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "enabled_plugins"),
+            "RABBITMQ_DIST_PORT": str(self.ports.distribution),
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": loopback,
+            "RABBITMQ_CTL_ERL_ARGS": loopback,
+            # The range of its tools, wide enough for several labs at once.
+            "RABBITMQ_CTL_DIST_PORT_MIN": "35672",
+            "RABBITMQ_CTL_DIST_PORT_MAX": "35872",
+            # Then the start script becomes the node by exec, instead of waiting for it.
+            "RUNNING_UNDER_SYSTEMD": "true",
+            "ERL_CRASH_DUMP": str(folder / "log" / "erl_crash.dump"),
+        }
+
+    def start(self) -> None:
+        """Start the process; it is not ready yet."""
+        self.process = start(
+            self._broker.command(self._lab, "rabbitmq-server"),
+            environ=self.environ(),
+            folder=self._lab,
+            output=self._lab / self._short / "console.log",
+            tied=self._tied,
+        )
+
+    def wait_ready(self, seconds: float = READY_WITHIN) -> None:
+        """Wait until it takes AMQP connections and its management API answers.
+
+        Raises:
+            Unreachable: it ended or was not ready in time; the message shows the end of its log.
+        """
+        deadline = time.monotonic() + seconds
+        while not (amqp_opens(self.node.amqp) and overview(self.node.management)):
+            if self.process is None or not self.process.alive():
+                raise Unreachable(f"{self.node.name} ended while starting{self._said()}")
+            if time.monotonic() > deadline:
+                raise Unreachable(f"{self.node.name} was not ready within {seconds:.0f} s{self._said()}")
+            time.sleep(_POLL)
+
+    def _said(self) -> str:
+        """What it logged, to be read after a message."""
+        folder = self._lab / self._short
+        lines: list[str] = []
+        for path in (folder / "console.log", folder / "log" / f"{self.node.name}.log"):
+            if path.exists():
+                lines += [line.rstrip() for line in path.read_text(errors="replace").splitlines() if line.strip()]
+        # A node that fails to boot names the cause first; then pages of its supervisors' reports follow.
+        errors = [line for line in lines if "[error]" in line and not line.endswith(_DECORATION)]
+        if not lines:
+            return "; it logged nothing"
+        what, shown = ("its first errors", errors[:_LOG_LINES]) if errors else ("its last words", lines[-_LOG_LINES:])
+        return f"; {what}:\n" + "\n".join(f"  {line[:200]}" for line in shown)
+
+
+def base_environ(broker: Broker, lab: Path, epmd_port: int) -> dict[str, str]:
+    """What every program of the lab runs with: its own home (and so its own cookie) and its own port mapper.
+
+    A port mapper on the default port would be a daemon that outlives the lab, shared with others of this host.
+    """
+    return {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "LANG": "C.UTF-8",
+        "HOME": str(broker.inside(lab) / "home"),
+        "ERL_EPMD_ADDRESS": "127.0.0.1",
+        "ERL_EPMD_PORT": str(epmd_port),
+    }
+
+
+def amqp_opens(url: str) -> bool:
+    """Whether an AMQP connection can be opened right now."""
+    address = parse_amqp(url)
+    try:
+        # First a plain connect: pika logs each refused one as an error.
+        socket.create_connection((address.host, address.port), timeout=2).close()
+        parameters = pika.URLParameters(url)
+        parameters.socket_timeout = parameters.stack_timeout = 5
+        pika.BlockingConnection(parameters).close()
+    except (OSError, pika.exceptions.AMQPError):
+        return False
+    return True
+
+
+def overview(management: str) -> dict[str, object] | None:
+    """The overview of the management API; None while it does not answer."""
+    try:
+        answer = requests.get(f"{management}/api/overview", timeout=5)
+        document = answer.json() if answer.ok else None
+    except (requests.RequestException, ValueError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def running_version(management: str) -> str:
+    """The version that the running broker names.
+
+    Raises:
+        BrokerError: it does not say.
+    """
+    version = (overview(management) or {}).get("rabbitmq_version")
+    if not isinstance(version, str):
+        raise BrokerError("the broker does not name its version in /api/overview")
+    return version

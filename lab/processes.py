@@ -1,0 +1,145 @@
+"""Processes that the lab starts: known by pid and start time, so that a recycled pid is never signalled.
+
+Each carries `ACKSCOPE_LAB=<folder of the lab>` in its environment, which its children inherit: what an Erlang node
+leaves in sessions of its own (resolver, disk watcher) is found by that mark, never by a name.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+MARK = "ACKSCOPE_LAB"
+_LAUNCH = Path(__file__).with_name("launch.py")
+_POLL = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process.
+
+    Attributes:
+        started: when it started, in clock ticks since boot (field 22 of /proc/PID/stat).
+    """
+
+    pid: int
+    started: int
+
+    def alive(self) -> bool:
+        """Whether it still runs; one that ended and waits to be collected does not."""
+        return _look(self.pid) == ("run", self.started)
+
+    def signal(self, number: signal.Signals) -> bool:
+        """Send a signal; False where it has ended already."""
+        try:
+            handle = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return False
+        try:
+            # The handle holds the pid, so that it cannot pass to another between the look and the signal.
+            if not self.alive():
+                return False
+            signal.pidfd_send_signal(handle, number)
+        except ProcessLookupError:
+            return False
+        finally:
+            os.close(handle)
+        return True
+
+
+def start(command: Sequence[str], *, environ: Mapping[str, str], folder: Path, output: Path, tied: bool) -> Process:
+    """Start a program in a session of its own, its output appended to a file, its input empty.
+
+    Args:
+        command: program and arguments.
+        environ: its whole environment; the mark is added.
+        folder: the lab it belongs to.
+        output: the file that gets stdout and stderr.
+        tied: it is killed when the calling *thread* ends, so that nothing outlives a killed parent
+            (prctl(2): the death signal belongs to the thread that started the child).
+    """
+    words = [sys.executable, "-I", "-S", str(_LAUNCH), str(os.getpid()), *command] if tied else list(command)
+    pid = os.posix_spawnp(
+        words[0],
+        words,
+        {**environ, MARK: str(folder)},
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(output), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+    )
+    seen = _look(pid)
+    return Process(pid, seen[1] if seen else 0)
+
+
+def marked(folder: Path) -> list[Process]:
+    """Every running process of the lab in `folder`, as far as this user may see."""
+    mark = f"{MARK}={folder}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            environ = (entry / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        seen = _look(int(entry.name))
+        if mark in environ and seen and seen[0] == "run":
+            found.append(Process(int(entry.name), seen[1]))
+    return found
+
+
+def wait_gone(processes: Iterable[Process], seconds: float) -> list[Process]:
+    """Wait until all have ended; the result is those that have not."""
+    deadline = time.monotonic() + seconds
+    left = [process for process in processes if process.alive()]
+    while left and time.monotonic() < deadline:
+        time.sleep(_POLL)
+        left = [process for process in left if process.alive()]
+    return left
+
+
+def end(processes: Sequence[Process], seconds: float) -> None:
+    """Ask all to end, then make those that did not."""
+    for process in processes:
+        process.signal(signal.SIGTERM)
+    left = wait_gone(processes, seconds)
+    for process in left:
+        process.signal(signal.SIGKILL)
+    wait_gone(left, seconds)
+
+
+def end_marked(folder: Path, seconds: float) -> list[Process]:
+    """Wait until nothing of the lab in `folder` runs, killing what stays; the result is what could not be ended."""
+    deadline = time.monotonic() + seconds
+    patience = time.monotonic() + seconds / 2
+    left = marked(folder)
+    while left and time.monotonic() < deadline:
+        if time.monotonic() > patience:
+            for process in left:
+                process.signal(signal.SIGKILL)
+        time.sleep(_POLL)
+        left = marked(folder)
+    return left
+
+
+def _look(pid: int) -> tuple[str, int] | None:
+    """("run" or "ended", start time) of a pid; None where there is none. A child that ended is collected."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    # The program's name, in parentheses, may hold spaces and parentheses itself.
+    fields = text.rpartition(")")[2].split()
+    state, parent, threads, started = fields[0], int(fields[1]), int(fields[17]), int(fields[19])
+    # The first thread of a node may be gone while its other threads still shut down.
+    if state not in {"Z", "X"} or threads > 1:
+        return ("run", started)
+    if parent == os.getpid():
+        os.waitpid(pid, os.WNOHANG)
+    return ("ended", started)

@@ -1,0 +1,45 @@
+"""What the lab's own processes (workload, faults) have in common: when to end, and how errors are told."""
+
+import os
+import signal
+import stat
+import sys
+import threading
+from collections.abc import Callable
+
+from ackscope.errors import AckscopeError
+from ackscope.log import redact, setup_logging
+
+
+def end_event() -> threading.Event:
+    """An event that is set when this process should end: SIGTERM, SIGINT, or end of input.
+
+    The end of input counts only where stdin is a pipe: then whoever started this process holds the other end, and
+    its going, however it goes, is seen here.
+    """
+    event = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: event.set())
+    try:
+        piped = stat.S_ISFIFO(os.fstat(0).st_mode)
+    except OSError:
+        piped = False
+    if piped:
+        threading.Thread(target=_watch_input, args=(event,), name="input", daemon=True).start()
+    return event
+
+
+def _watch_input(event: threading.Event) -> None:
+    while os.read(0, 4096):
+        pass
+    event.set()
+
+
+def main(name: str, run: Callable[[], int]) -> int:
+    """Run a program of the lab; an error that a user can act on is one line on stderr."""
+    setup_logging()
+    try:
+        return run()
+    except AckscopeError as error:
+        print(f"{name}: {redact(str(error))}", file=sys.stderr)
+        return error.exit_code

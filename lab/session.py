@@ -1,0 +1,128 @@
+"""The lab that outlives the command which started it: up, fault, down."""
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from ackscope.errors import BrokerError, DataError, UsageError
+from lab.cluster import start_lab, stop_processes
+from lab.processes import Process, end, marked, start
+from lab.state import Place, State, forget, load, save
+
+_IN_EFFECT_WITHIN = 30.0
+_END_WITHIN = 10.0
+_POLL = 0.05
+
+
+def up(place: Place, broker: str, nodes: int, *, workload: bool) -> State:
+    """Start a lab that goes on after this process.
+
+    Raises:
+        UsageError: one runs already, or there is no such broker.
+        MissingPart: that version cannot be had on this machine.
+        Unreachable: a node did not become ready; nothing is left running.
+    """
+    if marked(place.folder):
+        state = load(place)
+        what = f"a lab with RabbitMQ {state.broker}" if state else "a lab"
+        raise UsageError(f"{what} runs already; end it with: ackscope lab down")
+    # Left by a machine that went down: nothing of it runs.
+    stop_processes(place.folder, [], None)
+    forget(place)
+    lab = start_lab(broker, nodes, tied=False, folder=place.folder)
+    try:
+        state = State(
+            broker=lab.broker,
+            nodes=tuple(lab.nodes),
+            processes=tuple(lab.processes),
+            epmd=lab.epmd,
+            workload=_start_workload(place, lab.nodes[0].amqp) if workload else None,
+        )
+        save(place, state)
+    except BaseException:
+        lab.stop()
+        raise
+    return state
+
+
+def fault(place: Place, name: str) -> dict[str, Any]:
+    """Hold a fault against the running lab; the result is its announcement, once it is in effect.
+
+    Raises:
+        UsageError: no lab runs, or this fault is held already.
+        BrokerError: it did not come into effect.
+    """
+    state = load(place)
+    if state is None or not any(process.alive() for process in state.processes):
+        raise UsageError("no lab runs; start one with: ackscope lab up")
+    if name in state.faults and state.faults[name].alive():
+        raise UsageError(f"{name} is in effect already; end it and the lab with: ackscope lab down")
+    output = place.folder / f"fault-{name}.log"
+    output.unlink(missing_ok=True)
+    node = state.nodes[0]
+    words = ["lab.faults", name, "--amqp", node.amqp, "--management", node.management]
+    process = _start_module(place, words, output)
+    state.faults[name] = process
+    save(place, state)
+    deadline = time.monotonic() + _IN_EFFECT_WITHIN
+    while (said := _announcement(output)) is None:
+        if not process.alive() or time.monotonic() > deadline:
+            end([process], _END_WITHIN)
+            raise BrokerError(f"{name} did not come into effect: {_last_line(output)}")
+        time.sleep(_POLL)
+    return said
+
+
+def down(place: Place) -> bool:
+    """End faults, workload and nodes, and wipe what they kept; False where nothing ran.
+
+    Raises:
+        MissingPart: something could not be ended.
+    """
+    ran = bool(marked(place.folder))
+    try:
+        state = load(place)
+    except DataError:
+        # Every process of the lab still carries its mark.
+        state = None
+    if state is not None:
+        clients = [*state.faults.values(), *([state.workload] if state.workload else [])]
+        end(clients, _END_WITHIN)
+        stop_processes(place.folder, list(state.processes), state.epmd)
+    else:
+        stop_processes(place.folder, [], None)
+    forget(place)
+    return ran
+
+
+def _start_workload(place: Place, amqp: str) -> Process:
+    return _start_module(place, ["lab.workload", "--amqp", amqp], place.folder / "workload.log")
+
+
+def _start_module(place: Place, words: list[str], output: Path) -> Process:
+    return start(
+        [sys.executable, "-m", *words], environ=dict(os.environ), folder=place.folder, output=output, tied=False
+    )
+
+
+def _announcement(output: Path) -> dict[str, Any] | None:
+    for line in _lines(output):
+        if line.startswith("{"):
+            document: dict[str, Any] = orjson.loads(line)
+            return document
+    return None
+
+
+def _last_line(output: Path) -> str:
+    lines = [line for line in _lines(output) if line.strip()]
+    return lines[-1] if lines else "it said nothing"
+
+
+def _lines(output: Path) -> list[str]:
+    """Whole lines only: the last may still be written."""
+    text = output.read_text(errors="replace") if output.exists() else ""
+    return text.splitlines() if text.endswith("\n") else text.splitlines()[:-1]

@@ -1,0 +1,11 @@
+"""A small shop that keeps a broker busy: about 40 messages a second published, every shape of it healthy.
+
+`python -m lab.workload --amqp URL` runs it until SIGTERM or the end of its input.
+
+| shape | what it shows |
+|---|---|
+| orders | confirming publisher, direct exchange, quorum queue with a dead-letter queue, 2 consumers of prefetch 20 |
+| payments | durable classic queue, one consumer of prefetch 1 that takes 50 to 100 ms a message and keeps up |
+| emails | 5 % rejected, dead-lettered to a retry queue without a consumer, back after 5 s |
+| events | fan-out to two queues whose consumers have prefetch 50 and 5 |
+"""

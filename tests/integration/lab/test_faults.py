@@ -1,0 +1,107 @@
+import json
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+import requests
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def held(lab, queues):
+    """Hold a fault against the shared broker; afterwards its queue is gone."""
+
+    @contextmanager
+    def _held(name):
+        node = lab.nodes[0]
+        command = [sys.executable, "-m", "lab.faults", name, "--amqp", node.amqp, "--management", node.management]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            said = json.loads(process.stdout.readline())
+
+            assert {
+                "fault": name,
+                "rule": name,
+                "subject": {"kind": "queue", "vhost": "/", "name": f"fault.{name}"},
+            } == said
+
+            yield process
+            process.stdin.close()
+
+            assert 0 == process.wait(20)
+        assert f"fault.{name}" not in queues(node)
+
+    return _held
+
+
+def stats(queue):
+    """The counters of a queue; empty while it has none."""
+    return queue.get("message_stats", {})
+
+
+def test_a_stuck_consumer_holds_its_prefetch(lab, held, queues, client_names, wait_until):
+    """It worked; now it holds ten, acks nothing, and messages pile up behind it on a channel that is idle."""
+    node = lab.nodes[0]
+    with held("stuck-consumer"):
+        first = wait_until(
+            lambda: (q := queues(node)["fault.stuck-consumer"]).get("messages_ready") and stats(q) and q, "a backlog"
+        )
+        later = wait_until(
+            lambda: (q := queues(node)["fault.stuck-consumer"])["messages_ready"] >= first["messages_ready"] + 20 and q,
+            "a growing backlog",
+        )
+
+        assert 10 == first["messages_unacknowledged"] == later["messages_unacknowledged"]
+        assert 15 == stats(later)["ack"]
+        assert 1 == later["consumers"]
+        assert "fault-stuck-consumer" in client_names(node)
+
+        channels = requests.get(f"{node.management}/api/channels", timeout=10).json()
+        consuming = [channel for channel in channels if channel["messages_unacknowledged"] == 10]
+
+        assert [True] == ["idle_since" in channel for channel in consuming]
+
+
+def test_a_requeue_loop_redelivers_without_end(lab, held, queues, wait_until):
+    """Redeliveries far above one a second, no acks, three messages all the time, on every version."""
+    node = lab.nodes[0]
+    with held("requeue-loop"):
+
+        def looping():
+            queue = queues(node)["fault.requeue-loop"]
+            return stats(queue).get("redeliver_details", {}).get("rate", 0) > 20 and queue
+
+        queue = wait_until(looping, "a loop")
+
+        assert 3 == queue["messages"]
+        assert 0 == stats(queue).get("ack", 0)
+
+
+def test_an_overflow_nacks_its_publisher(lab, held, queues, wait_until):
+    """The queue is full, it has a consumer, and publishes are not confirmed while none is in flight."""
+    node = lab.nodes[0]
+    with held("pub-nacked-overflow"):
+
+        def nacked():
+            for channel in requests.get(f"{node.management}/api/channels", timeout=10).json():
+                counters = channel.get("message_stats", {})
+                nacks = counters.get("publish", 0) - counters.get("confirm", 0)
+                if channel.get("confirm") and nacks - channel["messages_unconfirmed"] > 20:
+                    return counters
+            return None
+
+        counters = wait_until(nacked, "nacks go on")
+        queue = queues(node)["fault.pub-nacked-overflow"]
+
+        assert counters["confirm"] < counters["publish"]
+        assert queue["messages_ready"] >= 9
+        assert 1 == queue["consumers"]
+
+
+def test_a_fault_ends_with_sigterm_too(lab, held):
+    """As `lab down` ends it."""
+    with held("requeue-loop") as process:
+        process.terminate()
+
+        assert 0 == process.wait(20)

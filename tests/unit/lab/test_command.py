@@ -1,0 +1,102 @@
+import json
+
+import pytest
+
+from ackscope.__main__ import main
+from lab.command import describe
+from lab.node import Node
+from lab.processes import Process
+from lab.state import State
+
+
+@pytest.fixture(autouse=True)
+def own_state(monkeypatch, tmp_path):
+    """No lab of the user is touched."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        pytest.param(
+            ["fault", "stuk-consumer"],
+            "ackscope lab: no fault 'stuk-consumer', did you mean 'stuck-consumer'?",
+            id="unknown-fault",
+        ),
+        pytest.param(
+            ["fault", "zzz"],
+            "ackscope lab: no fault 'zzz'; known: stuck-consumer, requeue-loop, pub-nacked-overflow",
+            id="far-fault",
+        ),
+        pytest.param(
+            ["fault", "stuck-consumer"],
+            "ackscope lab: no lab runs; start one with: ackscope lab up",
+            id="no-lab",
+        ),
+        pytest.param(
+            ["fault"],
+            "ackscope lab: fault: name one of stuck-consumer, requeue-loop, pub-nacked-overflow; "
+            "`ackscope lab fault --list` explains them",
+            id="no-name",
+        ),
+        pytest.param(["up", "--nodes", "5"], "ackscope lab: 5 nodes: a lab has 1 to 3", id="nodes"),
+        pytest.param(
+            ["up", "--broker", "4.2"],
+            "ackscope lab: no broker '4.2', did you mean '4.3'?; known: distro, 3.10, 4.0, 4.3",
+            id="broker",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_exit_code_3(words, line, capsys):
+    """What, and what to do instead; nothing on stdout."""
+    code = main(["lab", *words])
+    captured = capsys.readouterr()
+
+    assert 3 == code
+    assert line + "\n" == captured.err
+    assert "" == captured.out
+
+
+def test_down_without_a_lab_says_so(capsys):
+    """It is fine to be sure."""
+    code = main(["lab", "down"])
+
+    assert 0 == code
+    assert "No lab runs.\n" == capsys.readouterr().out
+
+
+def test_down_starts_over_after_a_broken_state(tmp_path, capsys):
+    """The way out that the message of a broken file names."""
+    place = tmp_path / "ackscope/lab"
+    place.mkdir(parents=True)
+    (place / "state.json").write_text("{")
+
+    assert 0 == main(["lab", "down"])
+    assert not (place / "state.json").exists()
+
+
+def test_faults_are_listed(capsys):
+    """Each with the rule that should name it."""
+    code = main(["lab", "fault", "--list", "--json"])
+    listed = json.loads(capsys.readouterr().out)
+
+    assert 0 == code
+    assert ["stuck-consumer", "requeue-loop", "pub-nacked-overflow"] == [item["fault"] for item in listed]
+    assert all(item["summary"] and item["rule"] for item in listed)
+
+
+def test_human_output_fits_a_terminal(capsys):
+    """80 columns."""
+    node = Node(
+        name="lab1@localhost",
+        amqp="amqp://guest:guest@127.0.0.1:32000",
+        management="http://guest:guest@127.0.0.1:32001",
+        prometheus="http://127.0.0.1:32002",
+    )
+    text = describe(State(broker="4.3.6", nodes=(node,) * 3, processes=(), epmd=None, workload=Process(1, 1)))
+    main(["lab", "fault", "--list"])
+
+    lines = [*text.splitlines(), *capsys.readouterr().out.splitlines()]
+
+    assert max(len(line) for line in lines) <= 80
+    assert "RabbitMQ 4.3.6 runs, a cluster of 3 nodes, with a sample shop on it." == lines[0]
