@@ -1,0 +1,251 @@
+"""What one stream has lived through: its state, its counts, its recent figures, and the records not handed on yet."""
+
+from collections import Counter, deque
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ackscope.clock import Instant
+from ackscope.records import AckBurst, MessageRecord, Outcome, ProbeOutcome, ProbeState
+from probes.bursts import Burst
+from probes.doubt import doubt
+from probes.ledger import Settled
+from probes.window import Recent, RecentCounts
+
+PERSISTENT = 2
+_MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What tells a stream apart, and what it sends."""
+
+    probe: str
+    queue_type: str
+    vhost: str
+    queue: str
+    run_id: str
+    rate: float
+    payload_bytes: int
+
+
+class Entry(NamedTuple):
+    """One message with all that will be known of it; `deliveries` is None where none were awaited.
+
+    Attributes:
+        delivery: seconds from sent to first delivery.
+    """
+
+    epoch: int
+    settled: Settled
+    delivery: float | None = None
+    deliveries: int | None = None
+    redelivered: bool | None = None
+    out_of_order: bool | None = None
+
+
+class DeliveryCounts(NamedTuple):
+    """Deliveries since the start."""
+
+    redeliveries: int = 0
+    duplicates: int = 0
+    out_of_order: int = 0
+
+
+class Book:
+    """The bookkeeping of one stream.
+
+    Entering a message costs an append: the work on it is done in `digest`, in slices, so that no timing waits for it.
+
+    Args:
+        lag: lateness of the loop, shared by all streams of the process.
+        span: seconds of the recent window; None for the whole run.
+    """
+
+    def __init__(self, who: Identity, *, lag: Recent, span: float | None) -> None:
+        self.who = who
+        self.deliveries: DeliveryCounts | None = None
+        self._lag = lag
+        self.confirm, self.response, self.delivery, self.send_delay, self.burst_interval = (
+            Recent(span=span) for _ in range(5)
+        )
+        self.burst_messages = Recent(unit=1.0, span=span)
+        self._recent_outcomes = RecentCounts(span=span)
+        self._totals: Counter[str] = Counter()
+        self._inbox: deque[Entry] = deque()
+        self._records: list[MessageRecord] = []
+        self._bursts: list[Burst] = []
+        self._state = ProbeState.CONNECTING
+        self._reason: str | None = None
+        self._blocked_since: float | None = None
+        self._blocked_seconds = 0.0
+        self._connects = 0
+        self.outstanding = 0
+
+    @property
+    def waiting(self) -> int:
+        """Records and entries that have not been handed on."""
+        return len(self._inbox) + len(self._records) + len(self._bursts)
+
+    @property
+    def ready(self) -> int:
+        """Message records that can be taken."""
+        return len(self._records)
+
+    @property
+    def state(self) -> ProbeState:
+        """How the stream is doing."""
+        return self._state
+
+    def connected(self) -> None:
+        """A connection was opened."""
+        self._connects += 1
+
+    def running(self) -> None:
+        """The stream measures."""
+        self._set(ProbeState.RUNNING, None)
+
+    def failed(self, reason: str, now: float) -> None:
+        """The stream cannot measure."""
+        self._unblock(now)
+        self._set(ProbeState.FAILED, reason)
+
+    def blocked(self, reason: str, now: float) -> None:
+        """The broker blocks publishers."""
+        self._blocked_since = now if self._blocked_since is None else self._blocked_since
+        self._set(
+            ProbeState.BLOCKED, f"the broker blocks publishers ({reason}); nothing is published until it lifts that"
+        )
+
+    def unblocked(self, now: float) -> None:
+        """The broker lets publishers go on."""
+        self._unblock(now)
+        self.running()
+
+    def enter(self, entry: Entry) -> None:
+        """Enter a message."""
+        self._inbox.append(entry)
+
+    def burst(self, burst: Burst) -> None:
+        """Enter a burst of acks."""
+        self._bursts.append(burst)
+        self.burst_messages.record(burst.messages, burst.at)
+        if burst.interval is not None:
+            self.burst_interval.record(burst.interval, burst.at)
+
+    def digest(self, now: Instant, most: int) -> None:
+        """Work on at most `most` messages that were entered."""
+        for _ in range(min(most, len(self._inbox))):
+            self._work(self._inbox.popleft(), now)
+
+    def take(self, now: Instant) -> tuple[list[MessageRecord], list[AckBurst]]:
+        """Hand on what has been digested."""
+        records, self._records = self._records, []
+        bursts, self._bursts = self._bursts, []
+        who, wall = self.who, now.wall - now.mono
+        return records, [
+            AckBurst(
+                probe=who.probe,
+                queue_type=who.queue_type,
+                vhost=who.vhost,
+                node="",
+                run_id=who.run_id,
+                at=wall + burst.at,
+                frames=burst.frames,
+                multiple_frames=burst.multiple_frames,
+                messages=burst.messages,
+                interval=burst.interval,
+                span=burst.span,
+            )
+            for burst in bursts
+        ]
+
+    def outcome(self, now: Instant) -> ProbeOutcome:
+        """The stream as it is now."""
+        mono, who = now.mono, self.who
+        confirm, send_delay, lag = (recent.summary(mono) for recent in (self.confirm, self.send_delay, self._lag))
+        window = self._recent_outcomes.total(mono)
+        clean = window[Outcome.ACKED] > 0 and set(window) <= {Outcome.ACKED}
+        counts = self.deliveries
+        blocked = 0.0 if self._blocked_since is None else mono - self._blocked_since
+        return ProbeOutcome(
+            probe=who.probe,
+            stream=who.queue_type,
+            queue_type=who.queue_type,
+            vhost=who.vhost,
+            queue=who.queue,
+            node="",
+            at=now.wall,
+            state=self._state,
+            reason=self._reason,
+            doubtful=doubt(confirm=confirm, send_delay=send_delay, loop_lag=lag),
+            success=clean and self._state is ProbeState.RUNNING,
+            rate=who.rate,
+            delivery_mode=PERSISTENT,
+            payload_bytes=who.payload_bytes,
+            outcomes={outcome.value: self._totals[outcome] for outcome in Outcome},
+            outstanding=self.outstanding,
+            confirm=confirm,
+            response=self.response.summary(mono),
+            delivery=self.delivery.summary(mono),
+            send_delay=send_delay,
+            loop_lag=lag,
+            burst_messages=self.burst_messages.summary(mono),
+            burst_interval=self.burst_interval.summary(mono),
+            redeliveries=None if counts is None else counts.redeliveries,
+            duplicates=None if counts is None else counts.duplicates,
+            out_of_order=None if counts is None else counts.out_of_order,
+            missing=None if counts is None else self._totals[_MISSING],
+            blocked_seconds=self._blocked_seconds + blocked,
+            connects=self._connects,
+        )
+
+    def _set(self, state: ProbeState, reason: str | None) -> None:
+        self._state, self._reason = state, reason
+
+    def _unblock(self, now: float) -> None:
+        if self._blocked_since is not None:
+            self._blocked_seconds += now - self._blocked_since
+            self._blocked_since = None
+
+    def _count(self, name: str, now: float) -> None:
+        self._totals[name] += 1
+        self._recent_outcomes.add(name, now)
+
+    def _work(self, entry: Entry, now: Instant) -> None:
+        mono, settled, who = now.mono, entry.settled, self.who
+        delay = settled.sent - settled.intended
+        confirm = None if settled.at is None else settled.at - settled.sent
+        response = None if settled.at is None else settled.at - settled.intended
+        self._count(settled.outcome, mono)
+        self.send_delay.record(delay, mono)
+        if confirm is not None and response is not None:
+            self.confirm.record(confirm, mono)
+            self.response.record(response, mono)
+        if entry.delivery is not None:
+            self.delivery.record(entry.delivery, mono)
+        elif entry.deliveries == 0 and settled.outcome is Outcome.ACKED:
+            self._count(_MISSING, mono)
+        self._records.append(
+            MessageRecord(
+                probe=who.probe,
+                queue_type=who.queue_type,
+                vhost=who.vhost,
+                node="",
+                run_id=who.run_id,
+                epoch=entry.epoch,
+                seq=settled.seq,
+                delivery_mode=PERSISTENT,
+                payload_bytes=who.payload_bytes,
+                intended_at=now.wall - (mono - settled.intended),
+                send_delay=delay,
+                outcome=settled.outcome,
+                confirm=confirm,
+                response=response,
+                multiple=settled.multiple,
+                group=settled.group,
+                delivery=entry.delivery,
+                deliveries=entry.deliveries,
+                redelivered=entry.redelivered,
+                out_of_order=entry.out_of_order,
+            )
+        )

@@ -1,0 +1,96 @@
+"""The probe process: `python -m probes.child`. It reads its targets from stdin and writes records to stdout.
+
+A process of its own, so that nothing the exporter does (parsing ten thousand queues) makes a latency clock late.
+It ends when stdin ends, which means that its parent is gone, or on SIGTERM; the long-lived queues stay and expire by
+themselves.
+"""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import sys
+from collections.abc import Sequence
+from random import Random
+
+from ackscope.clock import SystemClock
+from ackscope.errors import AckscopeError
+from ackscope.log import setup_logging
+from probes.instrument import LoopLag, calm, new_loop
+from probes.outlet import Outlet
+from probes.runner import Runner, make_streams
+from probes.stream import Context
+from probes.wire import Batch, Target, decode_targets, encode_batch
+
+_GRACE = 0.5
+_SPAN = 60.0
+
+
+async def measure(targets: Sequence[Target], source: int, sink: int) -> None:
+    """Run all probes of all targets until `source` ends or a signal comes.
+
+    Args:
+        targets: the clusters.
+        source: descriptor whose end means stop.
+        sink: descriptor that the lines go to.
+    """
+    loop, stop, clock = asyncio.get_running_loop(), asyncio.Event(), SystemClock()
+    random = Random(secrets.randbits(64))  # noqa: S311  spreads send times and retries, guards nothing
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    _watch(loop, source, stop)
+    lag, run_id = LoopLag(loop.time(), span=_SPAN), secrets.token_hex(8)
+    streams = []
+    for target in targets:
+        context = Context(
+            cluster=target.cluster,
+            server=target.amqp.server(),
+            prefix=target.probes.prefix,
+            run_id=run_id,
+            lag=lag,
+            random=random,
+        )
+        streams += make_streams(target.probes, context)
+    outlet = Outlet(sink, broken=lambda: _end(loop, stop))
+
+    def emit(batch: Batch) -> None:
+        for line in encode_batch(batch):
+            outlet.put(line)
+
+    try:
+        await Runner(streams, clock=clock, lag=lag, random=random, emit=emit, grace=_GRACE).run(stop)
+    finally:
+        outlet.close(timeout=0.3)
+
+
+def _end(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    """Stop, from another thread."""
+    loop.call_soon_threadsafe(stop.set)
+
+
+def _watch(loop: asyncio.AbstractEventLoop, source: int, stop: asyncio.Event) -> None:
+    def readable() -> None:
+        if not os.read(source, 65536):
+            loop.remove_reader(source)
+            stop.set()
+
+    loop.add_reader(source, readable)
+
+
+def main() -> int:
+    """Read the targets, then measure until told to stop."""
+    setup_logging()
+    try:
+        targets = decode_targets(sys.stdin.buffer.readline())
+        calm()
+        with asyncio.Runner(loop_factory=new_loop) as runner, contextlib.suppress(KeyboardInterrupt):
+            runner.run(measure(targets, sys.stdin.fileno(), sys.stdout.fileno()))
+    except AckscopeError as error:
+        print(f"probes: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

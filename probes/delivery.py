@@ -1,0 +1,123 @@
+"""The delivery probe: how long a message takes from publisher to consumer, and whether it comes once, in order, at all.
+
+Publisher and consumer live in this process, so one monotonic clock times both ends. They use two connections: on one,
+acks would queue up behind deliveries.
+"""
+
+import asyncio
+from typing import Any
+
+from ackscope.clock import Instant
+from ackscope.errors import BrokerError
+from probes.deliveries import Matcher
+from probes.feed import Feed
+from probes.ledger import Settled
+from probes.link import Link
+from probes.payload import Writer, read
+from probes.settings import DeliverySettings, ProbesSettings
+from probes.stream import Context, Stream, digest_share
+
+NAME = "delivery"
+
+
+class DeliveryStream:
+    """Publishes to one queue type, consumes from it, and matches both sides."""
+
+    def __init__(self, context: Context, settings: DeliverySettings, queue_type: str) -> None:
+        self._context, self._settings = context, settings
+        self._queue = context.queue(NAME, queue_type)
+        self._epoch = 0
+        self._stopped = False
+        self._feed: Feed | None = None
+        self._consumer: Link | None = None
+        self._matcher = Matcher(settings.missing_after)
+        self.cluster = context.cluster
+        self.book = context.new_book(NAME, queue_type, settings)
+        self.book.deliveries = self._matcher.counts
+
+    @property
+    def idle(self) -> bool:
+        """Whether every message is settled and every confirmed one delivered."""
+        return (self._feed is None or self._feed.outstanding == 0) and not self._matcher.pending
+
+    async def session(self) -> None:
+        """Live through one epoch; see `Stream.session`. It ends when either of its two links does."""
+        self._epoch += 1
+        name = f"ackscope-probe {NAME}"
+        publisher = await Link.open(self._context.server, name)
+        try:
+            self.book.connected()
+            await publisher.declare(self._queue)
+            self._consumer = await Link.open(self._context.server, name)
+            try:
+                await self._live(publisher, self._consumer)
+            finally:
+                await self._consumer.close()
+                self._consumer = None
+        finally:
+            await publisher.close()
+
+    def tick(self, now: Instant) -> None:
+        """Age messages and digest what came in."""
+        if self._feed is not None:
+            self._feed.tick(now.mono)
+        for entry in self._matcher.expire(now.mono):
+            self.book.enter(entry)
+        self.book.deliveries = self._matcher.counts
+        self.book.digest(now, digest_share(self.book.waiting))
+
+    def stop_sending(self) -> None:
+        """Send no more, in this session and in one that is just starting."""
+        self._stopped = True
+        if self._feed is not None:
+            self._feed.stop_sending()
+
+    async def _live(self, publisher: Link, consumer: Link) -> None:
+        await consumer.consume(self._queue.name, self._settings.prefetch, self._delivered)
+        if self._epoch == 1:
+            # What a former run left would go first and delay ours. Safe: we are the only consumer by now.
+            await consumer.purge(self._queue.name)
+        self._feed = Feed(
+            publisher,
+            self._queue,
+            self._settings,
+            writer=Writer(self._context.run_id, self._epoch, self._settings.payload_bytes),
+            book=self.book,
+            random=self._context.random,
+            sink=self._settled,
+            consumed=True,
+        )
+        if self._stopped:
+            self._feed.stop_sending()
+        publishing: asyncio.Future[Any] = asyncio.ensure_future(self._feed.run())
+        gone: asyncio.Future[Any] = consumer.closed
+        try:
+            await asyncio.wait({publishing, gone}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._feed.finish(asyncio.get_running_loop().time())
+            self._feed = None
+            publishing.cancel()
+            ended = await asyncio.gather(publishing, return_exceptions=True)
+        if isinstance(ended[0], BrokerError):
+            raise ended[0]
+        raise consumer.closed.result()
+
+    def _settled(self, messages: list[Settled]) -> None:
+        for message in messages:
+            entry = self._matcher.settled(self._epoch, message)
+            if entry is not None:
+                self.book.enter(entry)
+
+    def _delivered(self, tag: int, body: bytes, at: float, *, redelivered: bool) -> None:
+        mark = read(body)
+        if mark is not None and mark.run_id == self._context.run_id:
+            entry = self._matcher.delivered(mark.epoch, mark.seq, at, redelivered=redelivered)
+            if entry is not None:
+                self.book.enter(entry)
+        if self._consumer is not None:
+            self._consumer.ack(tag)
+
+
+def streams(settings: ProbesSettings, context: Context) -> list[Stream]:
+    """One stream a queue type."""
+    return [DeliveryStream(context, settings.delivery, kind) for kind in settings.delivery.queue_types]

@@ -1,0 +1,36 @@
+"""When the instrument's own error spoils what it measured."""
+
+from ackscope.records import Quantiles
+
+LEAST_MESSAGES = 20
+"""With fewer, a p99 says nothing that the maximum does not."""
+
+SHARE = 0.10
+FLOOR = 0.001
+"""The probe's own delay is harmful when it is more than a tenth of the median confirm, and a millisecond at least."""
+
+
+def doubt(*, confirm: Quantiles, send_delay: Quantiles, loop_lag: Quantiles) -> str | None:
+    """Why the figures cannot be trusted, as one sentence with its figures; None when they can."""
+    if confirm.count < LEAST_MESSAGES or confirm.p50 is None:
+        return f"only {confirm.count} messages were settled, at least {LEAST_MESSAGES} are needed"
+    bearable = max(FLOOR, SHARE * confirm.p50)
+    for what, own in (("sent late by", send_delay), ("its clock loop woke late by", loop_lag)):
+        if own.p99 is not None and own.p99 > bearable:
+            return (
+                f"the probe itself was slow ({what} p99 {duration(own.p99)}, "
+                f"bearable beside a median confirm of {duration(confirm.p50)}: {duration(bearable)})"
+            )
+    return None
+
+
+def duration(seconds: float | None) -> str:
+    """A duration as a person reads it: three digits and the unit that fits."""
+    if seconds is None:
+        return "-"
+    for scale, unit in ((1e-6, "us"), (1e-3, "ms"), (1.0, "s")):
+        value = seconds / scale
+        if value < 999.5 or unit == "s":
+            digits = 0 if value >= 99.95 or unit == "us" else 1 if value >= 9.995 else 2
+            return f"{value:.{digits}f} {unit}"
+    raise AssertionError  # the last unit takes everything

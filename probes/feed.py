@@ -1,0 +1,183 @@
+"""The publishing side of one epoch: sends on schedule, keeps the ledger, and stops when the broker says so."""
+
+import asyncio
+import math
+from collections.abc import Callable
+from random import Random
+
+from ackscope.errors import Unreachable
+from ackscope.records import Outcome
+from probes.book import Book
+from probes.bursts import BurstJoiner
+from probes.ledger import Ledger, Settled
+from probes.link import Link
+from probes.payload import Writer, read
+from probes.queues import QueueSpec
+from probes.schedule import Schedule
+from probes.settings import StreamSettings
+
+_AT_ONCE = 32
+"""Messages sent in one go when several are due: acks that arrive meanwhile are not kept waiting longer."""
+
+_LOOK = 1.0
+_RENEW_MOST = 300.0
+
+
+class Feed:
+    """One channel's worth of publishing. It lives from `run` until the link ends or it is told to finish.
+
+    Args:
+        consumed: the queue has a consumer, which keeps it from expiring.
+        sink: is given every message that has its outcome.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        queue: QueueSpec,
+        settings: StreamSettings,
+        *,
+        writer: Writer,
+        book: Book,
+        random: Random,
+        sink: Callable[[list[Settled]], None],
+        consumed: bool = False,
+    ) -> None:
+        self._link, self._queue, self._settings = link, queue, settings
+        self._writer, self._book, self._random, self._sink = writer, book, random, sink
+        self._consumed = consumed
+        self._loop = asyncio.get_running_loop()
+        self._ledger = Ledger(settings.undecided_after)
+        self._bursts = BurstJoiner()
+        self._schedule: Schedule | None = None
+        self._timer: asyncio.Handle | None = None
+        self._stopping = self._gone = False
+
+    async def run(self) -> None:
+        """Publish until the link ends.
+
+        Raises:
+            BrokerError: why it ended.
+        """
+        self._link.on_blocked(self._blocked, self._unblocked)
+        await self._link.confirms(self._settle, self._returned)
+        self._link.prepare(self._queue.name, self._settings.payload_bytes)
+        self._book.running()
+        self._schedule = Schedule(self._settings.rate, self._loop.time(), self._random)
+        self._set_timer()
+        renew_at = self._next_renewal()
+        while True:
+            await asyncio.wait({self._link.closed}, timeout=_LOOK)
+            if self._link.closed.done():
+                raise self._link.closed.result()
+            if self._ledger.late >= self._settings.max_outstanding:
+                raise Unreachable(
+                    f"{self._ledger.late} messages were not confirmed within {self._settings.undecided_after:g} s; "
+                    "the channel is given up and a new one opened"
+                )
+            if not self._link.blocked and (self._gone or self._loop.time() >= renew_at):
+                self._gone = False
+                await self._link.declare(self._queue)
+                if not self._consumed:
+                    await self._link.touch(self._queue.name)
+                renew_at = self._next_renewal()
+
+    def stop_sending(self) -> None:
+        """Send no more; what is out may still be settled."""
+        self._stopping = True
+        self._cancel_timer()
+
+    def tick(self, now: float) -> None:
+        """Give up on what waited too long, and end the burst that is over."""
+        expired = self._ledger.expire(now)
+        if expired:
+            self._sink(expired)
+        if self._schedule is not None and not self._stopping:
+            too_late = self._schedule.give_up(now - self._settings.undecided_after)
+            if too_late:
+                self._sink([self._ledger.never_sent(due, now, Outcome.UNDECIDED) for due in too_late])
+        self._end_burst(now)
+        self._book.outstanding = self._ledger.outstanding
+        self._set_timer()
+
+    def finish(self, now: float) -> None:
+        """End the epoch: what is out is lost, or undecided when the probe itself ends it by being stopped."""
+        self._cancel_timer()
+        outcome = Outcome.UNDECIDED if self._stopping else Outcome.LOST
+        rest = self._ledger.close(outcome)
+        if self._schedule is not None and not self._stopping:
+            rest += [self._ledger.never_sent(due, now, outcome) for due in self._schedule.give_up(now)]
+        self._sink(rest)
+        self._end_burst(math.inf)
+        self._book.outstanding = 0
+
+    @property
+    def outstanding(self) -> int:
+        """Messages without an outcome."""
+        return self._ledger.outstanding
+
+    def _next_renewal(self) -> float:
+        # Publishing does not count as use of a queue: without more it would expire under a probe.
+        return self._loop.time() + min(self._queue.expires / 6, _RENEW_MOST)
+
+    def _send_due(self) -> None:
+        self._timer = None
+        schedule, ledger, link = self._schedule, self._ledger, self._link
+        if schedule is None or self._stopping or link.blocked or not link.alive:
+            return
+        room = self._settings.max_outstanding - ledger.outstanding
+        for intended in schedule.take(self._loop.time(), min(room, _AT_ONCE)):
+            seq = ledger.publish(intended, self._loop.time())
+            link.publish(self._writer.write(seq))
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        """Wake when the next message is due; at the bound, when an ack makes room."""
+        if self._timer is not None or self._stopping or self._schedule is None or self._link.blocked:
+            return
+        if self._ledger.outstanding >= self._settings.max_outstanding:
+            return
+        due = self._schedule.next_at
+        if due == math.inf:
+            return
+        late = due <= self._loop.time()
+        self._timer = self._loop.call_soon(self._send_due) if late else self._loop.call_at(due, self._send_due)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _end_burst(self, now: float) -> None:
+        burst = self._bursts.flush(now)
+        if burst is not None:
+            self._book.burst(burst)
+
+    def _settle(self, tag: int, at: float, *, multiple: bool, nacked: bool) -> None:
+        frame = self._ledger.settle(tag, at, multiple=multiple, nacked=nacked)
+        ended = self._bursts.frame(at, frame.covered, multiple=multiple)
+        if ended is not None:
+            self._book.burst(ended)
+        if frame.settled:
+            self._sink(frame.settled)
+        self._set_timer()
+
+    def _returned(self, body: bytes) -> None:
+        self._gone = True
+        mark = read(body)
+        if mark is not None:
+            self._ledger.returned(mark.seq)
+
+    def _blocked(self, reason: str) -> None:
+        now = self._loop.time()
+        self._cancel_timer()
+        if self._schedule is not None:
+            self._schedule.pause(now)
+        self._book.blocked(reason, now)
+
+    def _unblocked(self) -> None:
+        now = self._loop.time()
+        if self._schedule is not None:
+            self._schedule.resume(now)
+        self._book.unblocked(now)
+        self._set_timer()

@@ -1,0 +1,59 @@
+"""The instrument's own error: how late its clock loop wakes, and a loop that can wake on time.
+
+Send delay, the other half of the error, is kept with every message.
+"""
+
+import asyncio
+import gc
+import selectors
+
+from probes.window import Recent
+
+PERIOD = 0.01
+"""Seconds between two looks at the clock."""
+
+_MISSED_MOST = 1000
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """A loop whose timers are exact to tens of microseconds.
+
+    The usual epoll selector rounds every timer up to whole milliseconds, as much as a quick confirm takes;
+    select(2) does not. It serves the few dozen sockets of a probe process equally well.
+    """
+    return asyncio.SelectorEventLoop(selectors.SelectSelector())
+
+
+def calm() -> None:
+    """Keep the garbage collector from stopping the clock; call once, when everything is imported.
+
+    A full collection walks all that the imports left behind: 19 ms measured, and below 1 us with it set aside.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+class LoopLag:
+    """Compares when the loop should have woken with when it did.
+
+    After a stall every missed look is counted with its own lateness: one long stall weighs as much as it lasted.
+    """
+
+    def __init__(self, now: float, *, span: float | None) -> None:
+        self.recent = Recent(span=span)
+        self._due = now + PERIOD
+
+    @property
+    def due(self) -> float:
+        """When to look next, in monotonic seconds."""
+        return self._due
+
+    def look(self, now: float) -> None:
+        """Enter that the loop woke at `now`."""
+        missed = 0
+        while self._due <= now and missed < _MISSED_MOST:
+            self.recent.record(now - self._due, now)
+            self._due += PERIOD
+            missed += 1
+        if self._due <= now:
+            self._due = now + PERIOD

@@ -1,0 +1,141 @@
+"""The messages of one epoch (one channel) and what became of each: exactly one outcome a message.
+
+Delivery tags restart with each channel, so a ledger is never used for a second one.
+"""
+
+from typing import NamedTuple
+
+from ackscope.records import Outcome
+
+
+class Settled(NamedTuple):
+    """One message with its outcome; times in seconds of the monotonic clock.
+
+    Attributes:
+        seq: its delivery tag; negative (-1, -2, ...) where it was given up before it could be sent.
+        sent: when it went, or when it was given up.
+        at: when the ack or nack came; None where none did.
+        multiple, group: of the frame that settled it; None where none did.
+    """
+
+    seq: int
+    intended: float
+    sent: float
+    at: float | None
+    outcome: Outcome
+    multiple: bool | None = None
+    group: int | None = None
+
+
+class Frame(NamedTuple):
+    """What one ack or nack frame did.
+
+    Attributes:
+        covered: messages that it answered, also those that had been counted as undecided before.
+        settled: those that have their outcome from it.
+    """
+
+    covered: int
+    settled: list[Settled]
+
+
+class Ledger:
+    """Outstanding messages, by delivery tag.
+
+    Amortised cost is constant for each message: tags are given and mostly settled in order, so two
+    marks only ever move up: below `_lowest` every tag is answered, below `_aging` none can age out.
+    """
+
+    def __init__(self, undecided_after: float) -> None:
+        self._limit = undecided_after
+        self._open: dict[int, tuple[float, float]] = {}
+        self._returned: set[int] = set()
+        self._late: set[int] = set()
+        self._next = self._lowest = self._aging = 1
+        self._unsent = 0
+        self.strays = 0
+        """Frames that answered no message of this epoch."""
+
+    @property
+    def outstanding(self) -> int:
+        """Messages without an outcome."""
+        return len(self._open)
+
+    @property
+    def late(self) -> int:
+        """Messages counted as undecided that the broker still owes an answer for."""
+        return len(self._late)
+
+    def publish(self, intended: float, sent: float) -> int:
+        """Enter a message; its delivery tag."""
+        seq = self._next
+        self._next = seq + 1
+        self._open[seq] = (intended, sent)
+        return seq
+
+    def never_sent(self, intended: float, now: float, outcome: Outcome) -> Settled:
+        """Count a message that was due and was given up before it could be sent."""
+        self._unsent += 1
+        return Settled(-self._unsent, intended, now, None, outcome)
+
+    def returned(self, seq: int) -> None:
+        """Remember that the broker returned it (basic.return comes before its ack)."""
+        if seq in self._open:
+            self._returned.add(seq)
+
+    def settle(self, tag: int, at: float, *, multiple: bool, nacked: bool) -> Frame:
+        """Enter an ack or nack; tag 0 with `multiple` answers all.
+
+        A message that had aged out is remembered as answered and not counted again.
+        """
+        if multiple:
+            last = min(tag, self._next - 1) if tag else self._next - 1
+            tags = range(self._lowest, last + 1)
+            self._lowest = max(self._lowest, last + 1)
+        else:
+            tags = range(tag, tag + 1)
+        found: list[tuple[int, tuple[float, float]]] = []
+        covered = 0
+        for seq in tags:
+            times = self._open.pop(seq, None)
+            if times is not None:
+                found.append((seq, times))
+            elif seq in self._late:
+                self._late.discard(seq)
+                covered += 1
+        covered += len(found)
+        if not covered:
+            self.strays += 1
+        settled = []
+        for seq, (intended, sent) in found:
+            outcome = Outcome.NACKED if nacked else Outcome.ACKED
+            if seq in self._returned:
+                self._returned.discard(seq)
+                outcome = Outcome.NACKED if nacked else Outcome.RETURNED
+            settled.append(Settled(seq, intended, sent, at, outcome, multiple, covered))
+        return Frame(covered, settled)
+
+    def expire(self, now: float) -> list[Settled]:
+        """Give up on messages that were sent longer ago than the limit."""
+        expired = []
+        while self._aging < self._next:
+            times = self._open.get(self._aging)
+            if times is not None:
+                intended, sent = times
+                if now - sent < self._limit:
+                    break
+                del self._open[self._aging]
+                self._returned.discard(self._aging)
+                self._late.add(self._aging)
+                expired.append(Settled(self._aging, intended, sent, None, Outcome.UNDECIDED))
+            self._aging += 1
+        return expired
+
+    def close(self, outcome: Outcome = Outcome.LOST) -> list[Settled]:
+        """End the epoch: the channel is gone, nothing outstanding will be answered any more."""
+        rest = [Settled(seq, intended, sent, None, outcome) for seq, (intended, sent) in self._open.items()]
+        self._open.clear()
+        self._returned.clear()
+        self._late.clear()
+        self._lowest = self._aging = self._next
+        return rest

@@ -1,0 +1,297 @@
+"""One AMQP connection with one channel, as the probes need it: raw frames, exact times, no hidden retry.
+
+With `reasons.py` and `parameters.py` the only files that know pika. Publisher and consumer of a probe use separate
+links, or deliveries would delay the acks that are being timed.
+"""
+
+import asyncio
+import struct
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from pika import frame, spec
+from pika.adapters.asyncio_connection import AsyncioConnection
+
+from ackscope.errors import BrokerError, Unreachable
+from probes.parameters import parameters
+from probes.queues import QueueSpec
+from probes.reasons import explain_close, explain_open, shared
+from probes.settings import Server
+
+TIMEOUT = 10.0
+"""Seconds to open a connection, and for each answer of the broker."""
+
+_FAREWELL = 0.4
+_PERSISTENT = 2
+_BODY = struct.Struct(">BHL")
+_END = b"\xce"
+
+
+class Settle(Protocol):
+    """Called for every ack or nack frame; `at` is when it was read, in monotonic seconds."""
+
+    def __call__(self, tag: int, at: float, *, multiple: bool, nacked: bool) -> None:
+        """Take the frame."""
+        ...
+
+
+class Deliver(Protocol):
+    """Called for every delivery; `at` is when it was read, in monotonic seconds."""
+
+    def __call__(self, tag: int, body: bytes, at: float, *, redelivered: bool) -> None:
+        """Take the delivery."""
+        ...
+
+
+class Link:
+    """A connection to one broker; made by `Link.open`.
+
+    Attributes:
+        closed: its result is why the link ended, once it has.
+        product: what answered, such as "RabbitMQ 3.10.8".
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+        self._connection: Any = None
+        self._channel: Any = None
+        self._doing = "opening it"
+        self._blocked = self._closing = False
+        self._got: Callable[[Any], None] | None = None
+        self._head, self._chunk = b"", 0
+        self.closed: asyncio.Future[BrokerError] = self._loop.create_future()
+        self._over: asyncio.Future[None] = self._loop.create_future()
+        self.product = ""
+
+    @classmethod
+    async def open(cls, server: Server, name: str) -> "Link":
+        """Connect and open a channel; `name` is shown by the broker as the connection's name.
+
+        Raises:
+            BrokerError: why not, in words.
+            ConfigError: the file of certificate authorities cannot be read.
+        """
+        link = cls(server)
+        opened = link._loop.create_future()
+
+        def not_opened(_: Any, error: BaseException) -> None:
+            link._down(explain_open(error, server))
+            _resolve(opened, None)
+
+        link._connection = AsyncioConnection(
+            parameters(server, name, TIMEOUT),
+            on_open_callback=lambda _: _resolve(opened, None),
+            on_open_error_callback=not_opened,
+            on_close_callback=lambda _, error: link._down(explain_close(error, server, link._doing)),
+            custom_ioloop=link._loop,
+        )
+        try:
+            async with asyncio.timeout(TIMEOUT + 1.0):
+                await opened
+            link._alive_or_raise()
+            properties = link._connection.server_properties or {}
+            link.product = f"{properties.get('product', 'unknown')} {properties.get('version', '')}".strip()
+            await link._ask("opening a channel", link._open_channel)
+        except TimeoutError:
+            await link.close()
+            raise Unreachable(f"{server.address.where}: no answer within {TIMEOUT:g} s") from None
+        except (BrokerError, asyncio.CancelledError):
+            await link.close()
+            raise
+        return link
+
+    @property
+    def alive(self) -> bool:
+        """Whether something can be sent."""
+        return not (self._closing or self.closed.done())
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the broker has sent connection.blocked and not lifted it."""
+        return self._blocked
+
+    def on_blocked(self, blocked: Callable[[str], None], unblocked: Callable[[], None]) -> None:
+        """Call `blocked` with the broker's reason when it blocks publishers, `unblocked` when it lifts that."""
+
+        def block(_: Any, method: Any) -> None:
+            self._blocked = True
+            blocked(str(method.method.reason))
+
+        def unblock(_: Any, __: Any) -> None:
+            self._blocked = False
+            unblocked()
+
+        self._connection.add_on_connection_blocked_callback(block)
+        self._connection.add_on_connection_unblocked_callback(unblock)
+
+    async def declare(self, queue: QueueSpec) -> None:
+        """Make the queue, or make sure that the one there is the same.
+
+        Raises:
+            Refused: the broker refuses, or a queue of that name has other arguments.
+        """
+        await self._ask(
+            f"declaring queue {queue.name!r}",
+            lambda done: self._channel.queue_declare(
+                queue.name, durable=True, arguments=dict(queue.arguments), callback=done
+            ),
+        )
+
+    async def touch(self, queue: str) -> None:
+        """Use a queue that nobody consumes from, so that it does not expire: get one message and forget it.
+
+        Observed on 3.10.8 and 4.3.6: publishing is no use of a queue, nor is declaring a quorum queue again; get is.
+        """
+        await self._ask(f"getting from queue {queue!r}", lambda done: self._get(queue, done))
+
+    async def purge(self, queue: str) -> None:
+        """Empty a queue of ours of its waiting messages."""
+        await self._ask(f"purging queue {queue!r}", lambda done: self._channel.queue_purge(queue, callback=done))
+
+    async def delete(self, queue: str) -> None:
+        """Delete a queue of ours; one that is gone already is no error."""
+        await self._ask(f"deleting queue {queue!r}", lambda done: self._channel.queue_delete(queue, callback=done))
+
+    async def confirms(self, settle: Settle, returned: Callable[[bytes], None]) -> None:
+        """Turn on publisher confirms; `returned` gets the body of every message that no queue took."""
+        nack = spec.Basic.Nack
+
+        def answered(method: Any) -> None:
+            at = time.monotonic()
+            inner = method.method
+            settle(inner.delivery_tag, at, multiple=inner.multiple, nacked=isinstance(inner, nack))
+
+        self._channel.add_on_return_callback(lambda _, __, ___, body: returned(body))
+        await self._ask(
+            "asking for publisher confirms", lambda done: self._channel.confirm_delivery(answered, callback=done)
+        )
+
+    async def consume(self, queue: str, prefetch: int, deliver: Deliver) -> None:
+        """Consume as the queue's only consumer, with manual acks.
+
+        Raises:
+            Refused: another client consumes from it.
+        """
+
+        def delivered(_: Any, method: Any, __: Any, body: bytes) -> None:
+            deliver(method.delivery_tag, body, time.monotonic(), redelivered=method.redelivered)
+
+        def cancelled(_: Any) -> None:
+            where = self._server.address.where
+            self._end(Unreachable(f"{where}: queue {queue!r} was deleted, or the node that holds it went away"))
+            self._hang_up()
+
+        doing = f"consuming from queue {queue!r}"
+        # Quorum queues ignore `exclusive`, so those who consume already are counted.
+        there = await self._ask(doing, lambda done: self._channel.queue_declare(queue, passive=True, callback=done))
+        if there.method.consumer_count:
+            raise shared(self._server, doing)
+        self._channel.add_on_cancel_callback(cancelled)
+        await self._ask(doing, lambda done: self._channel.basic_qos(prefetch_count=prefetch, callback=done))
+        await self._ask(
+            doing,
+            lambda done: self._channel.basic_consume(queue, delivered, auto_ack=False, exclusive=True, callback=done),
+        )
+
+    def prepare(self, queue: str, size: int) -> None:
+        """Get ready to publish bodies of `size` bytes to `queue`: persistent, mandatory, by the default exchange.
+
+        Every message differs in its body alone, so the frames before it are made once: a publish is then one
+        concatenation and one write instead of three.
+        """
+        self._doing = f"publishing to queue {queue!r}"
+        number = self._channel.channel_number
+        publish = spec.Basic.Publish(exchange="", routing_key=queue, mandatory=True)
+        properties = spec.BasicProperties(delivery_mode=_PERSISTENT, content_type="application/octet-stream")
+        self._head = frame.Method(number, publish).marshal() + frame.Header(number, size, properties).marshal()
+        self._chunk = self._connection.params.frame_max - 8
+
+    def publish(self, body: bytes) -> None:
+        """Send one body; only after `prepare`, and while `alive`."""
+        number = self._channel.channel_number
+        parts = [self._head]
+        for start in range(0, len(body), self._chunk):
+            piece = body[start : start + self._chunk]
+            parts += (_BODY.pack(3, number, len(piece)), piece, _END)
+        # The public basic_publish marshals and writes three frames for each message.
+        self._connection._output_marshaled_frames([b"".join(parts)])  # noqa: SLF001  as said above
+
+    def ack(self, tag: int) -> None:
+        """Acknowledge one delivery."""
+        if self.alive:
+            self._channel.basic_ack(tag)
+
+    async def close(self) -> None:
+        """End the connection in order; one that does not answer in time is cut."""
+        connection, self._closing = self._connection, True
+        if not (connection.is_closed or connection.is_closing):
+            connection.close()
+        await asyncio.wait({self._over}, timeout=_FAREWELL)
+        if not self._over.done():
+            # A blocked broker reads nothing, also no close; pika has no public way to cut the stream.
+            connection._terminate_stream(ConnectionError("closed by this program"))  # noqa: SLF001  as said above
+
+    async def _ask(self, doing: str, call: Callable[[Callable[[Any], None]], Any]) -> Any:
+        """Make one call and wait for its answer, which is the result.
+
+        Raises:
+            BrokerError: the link ended first, or no answer came in time.
+        """
+        before, self._doing = self._doing, doing
+        answered: asyncio.Future[Any] = self._loop.create_future()
+        self._alive_or_raise()
+        call(lambda answer: _resolve(answered, answer))
+        while not answered.done():
+            await asyncio.wait({answered, self.closed}, timeout=TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
+            self._alive_or_raise()
+            if not answered.done() and not self._blocked:
+                raise Unreachable(f"{self._server.address.where}: no answer within {TIMEOUT:g} s to {doing}")
+        self._doing = before
+        return answered.result()
+
+    def _alive_or_raise(self) -> None:
+        if self.closed.done():
+            raise self.closed.result()
+
+    def _get(self, queue: str, done: Callable[[Any], None]) -> None:
+        if self._got is None:
+            # pika calls back for a message only; of an empty queue it tells nothing.
+            self._channel.add_callback(self._got_nothing, [spec.Basic.GetEmpty], one_shot=False)
+        self._got = done
+        self._channel.basic_get(queue, lambda *_: done(None), auto_ack=True)
+
+    def _got_nothing(self, _: Any) -> None:
+        if self._got is not None:
+            self._got(None)
+
+    def _open_channel(self, done: Callable[[Any], None]) -> None:
+        def closed(_: Any, error: BaseException) -> None:
+            self._end(explain_close(error, self._server, self._doing))
+            self._hang_up()
+
+        def opened(channel: Any) -> None:
+            channel.add_on_close_callback(closed)
+            done(channel)
+
+        self._channel = self._connection.channel(on_open_callback=opened)
+
+    def _end(self, error: BrokerError) -> None:
+        """Nothing can be sent any more, for this reason."""
+        _resolve(self.closed, error)
+
+    def _down(self, error: BrokerError) -> None:
+        """The connection itself is gone."""
+        self._end(error)
+        _resolve(self._over, None)
+
+    def _hang_up(self) -> None:
+        """Close the connection of a channel that is gone: a link is both or nothing."""
+        if self._connection.is_open:
+            self._connection.close()
+
+
+def _resolve(future: "asyncio.Future[Any]", value: object) -> None:
+    if not future.done():
+        future.set_result(value)

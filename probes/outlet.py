@@ -1,0 +1,57 @@
+"""Writes lines to a pipe from a thread of its own: a slow reader must never stop the clock of a probe."""
+
+import logging
+import os
+import queue
+import threading
+from collections.abc import Callable
+
+_LINES = 200
+_log = logging.getLogger(__name__)
+
+
+class Outlet:
+    """A bounded line to the reader. When it is full, new lines are dropped, counted and told.
+
+    Args:
+        descriptor: the pipe.
+        broken: called once, from the thread, when the reader is gone.
+    """
+
+    def __init__(self, descriptor: int, broken: Callable[[], None]) -> None:
+        self._descriptor, self._broken = descriptor, broken
+        self._lines: queue.Queue[bytes | None] = queue.Queue(_LINES)
+        self._dropped = 0
+        self._thread = threading.Thread(target=self._write, name="outlet", daemon=True)
+        self._thread.start()
+
+    def put(self, line: bytes) -> None:
+        """Hand over a line; never waits."""
+        try:
+            self._lines.put_nowait(line)
+        except queue.Full:
+            self._dropped += 1
+            if self._dropped == 1:
+                _log.warning("the reader of the probes' records does not keep up: records are dropped")
+            return
+        if self._dropped:
+            _log.warning("%d batches of records were dropped; the reader keeps up again", self._dropped)
+            self._dropped = 0
+
+    def close(self, timeout: float) -> None:
+        """Write what is waiting, for at most `timeout` seconds."""
+        try:
+            self._lines.put(None, timeout=timeout)
+        except queue.Full:
+            return
+        self._thread.join(timeout)
+
+    def _write(self) -> None:
+        while (line := self._lines.get()) is not None:
+            rest = memoryview(line)
+            try:
+                while rest:
+                    rest = rest[os.write(self._descriptor, rest) :]
+            except OSError:
+                self._broken()
+                return

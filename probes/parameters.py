@@ -1,0 +1,50 @@
+"""How a link connects: what it tells the broker about itself, its heartbeat, its TLS."""
+
+import ssl
+from typing import Any
+
+import pika
+
+from ackscope import __version__
+from ackscope.errors import ConfigError
+from probes.settings import Server
+
+HEARTBEAT = 15
+"""Seconds between heartbeats: a dead peer is noticed within two of them."""
+
+
+def parameters(server: Server, name: str, timeout: float) -> Any:
+    """What pika needs to connect; `timeout` is for the socket, and again for everything up to the open connection.
+
+    Raises:
+        ConfigError: the file of certificate authorities cannot be read.
+    """
+    address = server.address
+    return pika.ConnectionParameters(
+        host=address.host,
+        port=address.port,
+        virtual_host=address.vhost,
+        credentials=pika.PlainCredentials(address.username, address.password),
+        heartbeat=HEARTBEAT,
+        socket_timeout=timeout,
+        stack_timeout=timeout,
+        connection_attempts=1,
+        ssl_options=pika.SSLOptions(_tls(server), address.host) if address.tls else None,
+        client_properties={
+            "connection_name": name,
+            "product": "ackscope",
+            "version": __version__,
+            "information": "a synthetic client that measures this broker",
+        },
+    )
+
+
+def _tls(server: Server) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=server.ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"ca_file: {server.ca_file} cannot be used ({error}); give a PEM file") from None
+    if not server.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context

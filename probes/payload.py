@@ -1,0 +1,41 @@
+"""The body of a probe's message: who sent it, in which epoch, and which one it is."""
+
+import struct
+from typing import NamedTuple
+
+_HEAD = struct.Struct(">8s8sIQ")
+_MAGIC = b"ackscope"
+
+
+class Mark(NamedTuple):
+    """What a body tells.
+
+    Attributes:
+        run_id: 16 hexadecimal digits: one start of the probe process.
+        epoch: counts the probe's channels.
+        seq: the delivery tag of its publish.
+    """
+
+    run_id: str
+    epoch: int
+    seq: int
+
+
+class Writer:
+    """Makes the bodies of one epoch, all of the same size."""
+
+    def __init__(self, run_id: str, epoch: int, size: int) -> None:
+        self._run, self._epoch = bytes.fromhex(run_id), epoch
+        self._padding = b"." * (size - _HEAD.size)
+
+    def write(self, seq: int) -> bytes:
+        """The body of one message."""
+        return _HEAD.pack(_MAGIC, self._run, self._epoch, seq) + self._padding
+
+
+def read(body: bytes) -> Mark | None:
+    """The mark of a body; None where it is not one of ours."""
+    if len(body) < _HEAD.size or not body.startswith(_MAGIC):
+        return None
+    _, run, epoch, seq = _HEAD.unpack_from(body)
+    return Mark(run.hex(), epoch, seq)

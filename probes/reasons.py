@@ -1,0 +1,132 @@
+"""Why a broker could not be used, in plain words: the exceptions of pika as errors of the kernel's tree.
+
+With `link.py` and `parameters.py` the only files that know pika. Messages name host and port, and never a password.
+"""
+
+import re
+import socket
+import ssl
+from collections.abc import Iterator
+
+from pika import exceptions
+from pika.adapters.utils import connection_workflow
+
+from ackscope.errors import BrokerError, Refused, Unreachable
+from probes.settings import Server
+
+_LOCAL = {"localhost", "127.0.0.1", "::1"}
+_CODED = re.compile(r"\((\d{3})\) [\"'](.*)[\"']")
+
+
+def explain_open(error: BaseException, server: Server) -> BrokerError:
+    """Why a connection could not be opened."""
+    where = server.address.where
+    for cause in _causes(error):
+        told = _told_by_system(cause, server) or _told_by_protocol(cause, server)
+        if told is not None:
+            return told
+    return Unreachable(f"{where}: no connection ({error})")
+
+
+def explain_close(error: BaseException, server: Server, doing: str) -> BrokerError:
+    """Why an open connection or channel ended; `doing` says what was going on, such as "declaring queue 'x'"."""
+    where = server.address.where
+    match error:
+        case exceptions.ChannelClosedByBroker():
+            return _channel_closed(int(error.reply_code), str(error.reply_text), server, doing)
+        case exceptions.ConnectionClosedByBroker():
+            code, text = int(error.reply_code), str(error.reply_text)
+            if code == 320:
+                return Unreachable(f"{where}: the broker closed the connection ({text})")
+            return Refused(f"{where}: the broker closed the connection while {doing} ({code} {text})")
+        case exceptions.AMQPHeartbeatTimeout():
+            return Unreachable(f"{where}: no heartbeat from the broker; the connection is dead")
+        case exceptions.ConnectionClosedByClient():
+            return Unreachable(f"{where}: the connection was closed by this program")
+    return Unreachable(f"{where}: the connection was lost while {doing}")
+
+
+def shared(server: Server, doing: str) -> Refused:
+    """Why a probe does not consume beside another client: each would miss what the other one got."""
+    return Refused(
+        f"{server.address.where}: {doing}: another client consumes from it; "
+        "where two ackscope watch one cluster, give each its own probes.prefix"
+    )
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and what it wraps, the outermost first; of several attempts, the last."""
+    yield error
+    if isinstance(error, connection_workflow.AMQPConnectionWorkflowFailed):
+        yield from _causes(error.exceptions[-1])
+    elif isinstance(error, connection_workflow.AMQPConnectorPhaseErrorBase):
+        yield from _causes(error.exception)
+    elif error.args and isinstance(error.args[0], BaseException):
+        yield from _causes(error.args[0])
+
+
+def _told_by_system(cause: BaseException, server: Server) -> BrokerError | None:
+    """What the operating system or TLS had to say."""
+    address = server.address
+    match cause:
+        case socket.gaierror():
+            return Unreachable(f"{address.where}: host name {address.host!r} is not known")
+        case ssl.SSLCertVerificationError():
+            return Refused(
+                f"{address.where}: its certificate is not trusted ({cause.verify_message}); "
+                "give the file of its authority as ca_file"
+            )
+        case ssl.SSLError():
+            return Unreachable(
+                f"{address.where}: no TLS on this port ({getattr(cause, 'reason', None) or cause}); "
+                "use amqp:// for a plain port, or give the TLS port (usually 5671)"
+            )
+        case TimeoutError() | connection_workflow.AMQPConnectorStackTimeout():
+            return Unreachable(f"{address.where}: no answer in time; check host, port and firewall")
+        case ConnectionRefusedError():
+            return Unreachable(f"{address.where}: connection refused; is RabbitMQ listening there?")
+        case OSError():
+            return Unreachable(f"{address.where}: no connection ({cause.strerror or cause})")
+    return None
+
+
+def _told_by_protocol(cause: BaseException, server: Server) -> BrokerError | None:
+    """What AMQP had to say during the handshake."""
+    address = server.address
+    match cause:
+        case exceptions.ConnectionOpenAborted():
+            return Unreachable(f"{address.where}: accepts connections and then says nothing; is it an AMQP port?")
+        case exceptions.IncompatibleProtocolError():
+            return Unreachable(
+                f"{address.where}: closes the connection before it speaks AMQP; "
+                "is it the AMQP port (usually 5672), or a TLS port that needs amqps://?"
+            )
+        case exceptions.ProbableAuthenticationError() | exceptions.AuthenticationError():
+            guest = address.username == "guest" and address.host not in _LOCAL
+            hint = " (guest may connect from localhost only)" if guest else ""
+            return Refused(f"{address.where}: user {address.username!r} or its password is not accepted{hint}")
+        case exceptions.ProbableAccessDeniedError() | exceptions.ConnectionClosedByBroker():
+            coded = _CODED.search(
+                str(cause.args[0]) if len(cause.args) == 1 else f"({cause.args[0]}) '{cause.args[1]}'"
+            )
+            text = coded.group(2) if coded else str(cause)
+            if "not found" in text:
+                return Refused(f"{address.where}: there is no virtual host {address.vhost!r}")
+            return Refused(
+                f"{address.where}: user {address.username!r} may not use virtual host {address.vhost!r} ({text})"
+            )
+    return None
+
+
+def _channel_closed(code: int, text: str, server: Server, doing: str) -> BrokerError:
+    where, user = server.address.where, server.address.username
+    if code == 403 and "exclusive" in text:
+        return shared(server, doing)
+    if code == 403:
+        return Refused(f"{where}: {doing}: user {user!r} lacks a permission ({text})")
+    if code == 406 and "inequivalent" in text:
+        return Refused(
+            f"{where}: {doing}: a queue of that name exists with other arguments and is left alone ({text}); "
+            "delete it if it is a probe's, or set another probes.prefix"
+        )
+    return Refused(f"{where}: {doing}: the broker refuses ({code} {text})")

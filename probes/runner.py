@@ -1,0 +1,137 @@
+"""Keeps streams alive on one loop: reconnects with backoff, turns errors into states, hands records on every second."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+
+from ackscope.clock import Clock, Instant
+from ackscope.errors import AckscopeError
+from ackscope.records import ProbeState
+from probes import confirm, delivery
+from probes.instrument import PERIOD, LoopLag
+from probes.settings import ProbesSettings
+from probes.stream import Context, Stream
+from probes.wire import Batch
+
+Factory = Callable[[ProbesSettings, Context], list[Stream]]
+
+PROBES: Mapping[str, Factory] = {confirm.NAME: confirm.streams, delivery.NAME: delivery.streams}
+"""Every probe by its name."""
+
+FIRST_WAIT, LONGEST_WAIT = 0.5, 4.0
+"""Seconds between two attempts to connect: doubled from first to longest, each shortened at random by up to half."""
+
+_EVERY = 1.0
+_ROWS_AT_ONCE = 256
+_log = logging.getLogger(__name__)
+
+Emit = Callable[[Batch], None]
+
+
+def make_streams(settings: ProbesSettings, context: Context) -> list[Stream]:
+    """The streams of all enabled probes."""
+    return [stream for name in settings.enabled for stream in PROBES[name](settings, context)]
+
+
+class Runner:
+    """Runs streams until it is told to stop.
+
+    Args:
+        emit: is given what the streams have to tell; called on the loop, so it must not block.
+        grace: seconds that outstanding messages are waited for at the end.
+    """
+
+    def __init__(
+        self,
+        streams: Sequence[Stream],
+        *,
+        clock: Clock,
+        lag: LoopLag,
+        random: Random,
+        emit: Emit,
+        grace: float = 1.0,
+    ) -> None:
+        self._streams = streams
+        self._clock, self._lag, self._random, self._emit, self._grace = clock, lag, random, emit, grace
+        now = clock.now().mono
+        self._told = [stream.book.state for stream in streams]
+        # Staggered, so that the summaries of all streams do not fall into the same millisecond.
+        share = _EVERY / max(1, len(streams))
+        self._tell_at = [now + share * index for index in range(len(streams))]
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Keep every stream alive until `stop` is set, then end all in order and hand on the rest."""
+        tasks = [asyncio.ensure_future(self._keep(stream)) for stream in self._streams]
+        ticking = asyncio.ensure_future(self._tick())
+        try:
+            stopped = asyncio.ensure_future(stop.wait())
+            # A tick that ends has failed: its error is the program's.
+            await asyncio.wait({stopped, ticking}, return_when=asyncio.FIRST_COMPLETED)
+            stopped.cancel()
+            await self._wind_down()
+        finally:
+            for task in (*tasks, ticking):
+                task.cancel()
+            ended = await asyncio.gather(ticking, *tasks, return_exceptions=True)
+            self._hand_on_rest()
+        if isinstance(ended[0], Exception):
+            raise ended[0]
+
+    async def _wind_down(self) -> None:
+        for stream in self._streams:
+            stream.stop_sending()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._grace
+        while loop.time() < deadline and not all(stream.idle for stream in self._streams):  # noqa: ASYNC110  ticks make it so
+            await asyncio.sleep(PERIOD)
+
+    async def _keep(self, stream: Stream) -> None:
+        """Start session after session; whatever ends one, the other streams go on."""
+        wait = FIRST_WAIT
+        who = stream.book.who
+        while True:
+            try:
+                await stream.session()
+            except AckscopeError as error:
+                reason = str(error)
+            except Exception as error:  # noqa: BLE001  the boundary: a fault of one stream must not end the others
+                _log.exception("%s %s: a fault of the probe itself", who.probe, who.queue_type)
+                reason = f"a fault of the probe itself ({type(error).__name__}: {error})"
+            else:
+                reason = "its session ended"
+            if stream.book.state is not ProbeState.FAILED:
+                wait = FIRST_WAIT
+                _log.warning("%s %s of %s: %s", who.probe, who.queue_type, stream.cluster, reason)
+            stream.book.failed(reason, self._clock.now().mono)
+            await asyncio.sleep(wait * self._random.uniform(0.5, 1.0))
+            wait = min(LONGEST_WAIT, 2 * wait)
+
+    async def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(max(0.0, self._lag.due - loop.time()))
+            now = self._clock.now()
+            self._lag.look(now.mono)
+            for index, stream in enumerate(self._streams):
+                stream.tick(now)
+                due = now.mono >= self._tell_at[index]
+                if due:
+                    self._tell_at[index] = max(self._tell_at[index] + _EVERY, now.mono)
+                # A change of state is told at once: a broken connection is often back within the second.
+                if due or stream.book.state is not self._told[index]:
+                    self._told[index] = stream.book.state
+                    self._tell(stream, now, with_outcome=True)
+                elif stream.book.ready >= _ROWS_AT_ONCE:
+                    self._tell(stream, now, with_outcome=False)
+
+    def _tell(self, stream: Stream, now: Instant, *, with_outcome: bool) -> None:
+        messages, bursts = stream.book.take(now)
+        outcomes = [stream.book.outcome(now)] if with_outcome else []
+        self._emit(Batch(stream.cluster, messages, bursts, outcomes))
+
+    def _hand_on_rest(self) -> None:
+        now = self._clock.now()
+        for stream in self._streams:
+            stream.book.digest(now, stream.book.waiting)
+            self._tell(stream, now, with_outcome=True)

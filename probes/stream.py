@@ -1,0 +1,93 @@
+"""What every stream is: one queue type of one probe, living in sessions, one after the other."""
+
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+
+from ackscope.clock import Instant
+from probes.book import Book, Identity
+from probes.instrument import LoopLag
+from probes.queues import QueueSpec, long_lived, one_shot
+from probes.settings import Server, StreamSettings
+
+
+class Stream(Protocol):
+    """The contract of a stream; its runner owns when it lives, what its errors mean, and where its records go."""
+
+    @property
+    def cluster(self) -> str:
+        """The cluster that it measures."""
+        ...
+
+    @property
+    def book(self) -> Book:
+        """What it has lived through."""
+        ...
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is out that an answer is awaited for."""
+        ...
+
+    async def session(self) -> None:
+        """Connect, make the queue, measure until something ends it: one epoch.
+
+        Raises:
+            BrokerError: why it ended.
+        """
+        ...
+
+    def tick(self, now: Instant) -> None:
+        """Do what is due: age messages, digest what came in. Called about a hundred times a second."""
+        ...
+
+    def stop_sending(self) -> None:
+        """Send no more; what is out may still be settled."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What all streams of one target share.
+
+    Attributes:
+        run_id: 16 hexadecimal digits, new at each start.
+        once: a one-shot run: own queues, figures of the whole run instead of the last minute.
+    """
+
+    cluster: str
+    server: Server
+    prefix: str
+    run_id: str
+    lag: LoopLag
+    random: Random
+    once: bool = False
+
+    @property
+    def span(self) -> float | None:
+        """Seconds that figures look back; None for the whole run."""
+        return None if self.once else 60.0
+
+    def queue(self, probe: str, queue_type: str) -> QueueSpec:
+        """The queue of a stream."""
+        if self.once:
+            return one_shot(self.prefix, self.run_id, probe, queue_type)
+        return long_lived(self.prefix, probe, queue_type)
+
+    def new_book(self, probe: str, queue_type: str, settings: StreamSettings) -> Book:
+        """An empty book for a stream."""
+        identity = Identity(
+            probe=probe,
+            queue_type=queue_type,
+            vhost=self.server.address.vhost,
+            queue=self.queue(probe, queue_type).name,
+            run_id=self.run_id,
+            rate=settings.rate,
+            payload_bytes=settings.payload_bytes,
+        )
+        return Book(identity, lag=self.lag.recent, span=self.span)
+
+
+def digest_share(waiting: int) -> int:
+    """How many messages to digest in one tick: a third of a millisecond's work, more when they pile up."""
+    return 32 + waiting // 16

@@ -1,0 +1,31 @@
+"""Takes away what a one-shot run made on the broker: its own queues by their names, and nothing else."""
+
+from collections.abc import Sequence
+
+from ackscope.errors import BrokerError
+from probes.link import Link
+from probes.queues import EXPIRES_ONCE, is_one_shot
+from probes.settings import Server
+
+
+async def sweep(server: Server, queues: Sequence[str], *, prefix: str, run_id: str) -> list[str]:
+    """Delete queues of one run; those that could not be deleted expire by themselves.
+
+    Uses a connection of its own, which has never published: the broker does not block it during an alarm.
+
+    Returns:
+        A sentence for each queue that is still there.
+    """
+    left = []
+    for name in queues:
+        if not is_one_shot(name, prefix, run_id):
+            raise ValueError(f"{name!r} is not a queue of run {run_id}")
+        try:
+            link = await Link.open(server, "ackscope-probe sweep")
+            try:
+                await link.delete(name)
+            finally:
+                await link.close()
+        except BrokerError as error:
+            left.append(f"queue {name!r} is left behind ({error}); it expires within {EXPIRES_ONCE} s")
+    return left

@@ -1,0 +1,101 @@
+"""Summaries of the last minute, or of a whole run: quantiles within one percent, and the exact maximum."""
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from typing import Any
+
+from hdrh.histogram import HdrHistogram
+
+from ackscope.records import Quantiles
+
+MICROSECOND = 1e-6
+_HIGHEST = 3_600_000_000
+
+
+class _Slice:
+    """The values of one stretch of time."""
+
+    __slots__ = ("ends", "histogram", "maximum")
+
+    def __init__(self, ends: float) -> None:
+        self.ends = ends
+        self.histogram: Any = HdrHistogram(1, _HIGHEST, 2)
+        self.maximum = 0.0
+
+
+class Recent:
+    """Values of the recent window: a ring of histograms, of which the oldest is forgotten whole.
+
+    Args:
+        unit: what the values are counted in; durations in microseconds.
+        span: seconds that the window looks back; None for everything since the start.
+        slices: the window forgets in steps of span / slices.
+    """
+
+    def __init__(self, *, unit: float = MICROSECOND, span: float | None = 60.0, slices: int = 6) -> None:
+        self._unit, self._span = unit, span
+        self._step = float("inf") if span is None else span / slices
+        self._ring: deque[_Slice] = deque(maxlen=1 if span is None else slices + 1)
+
+    def record(self, value: float, now: float) -> None:
+        """Enter one value at `now` (monotonic seconds, never going back)."""
+        if not self._ring or now >= self._ring[-1].ends:
+            self._ring.append(_Slice(now + self._step))
+        last = self._ring[-1]
+        last.maximum = max(last.maximum, value)
+        last.histogram.record_value(min(_HIGHEST, int(value / self._unit + 0.5)))
+
+    def summary(self, now: float) -> Quantiles:
+        """What the window holds."""
+        live = self._live(now)
+        if not live:
+            return Quantiles()
+        merged = self._merged(live)
+        maximum = max(part.maximum for part in live)
+        found = merged.get_percentile_to_value_dict([50, 90, 99])
+        p50, p90, p99 = (min(found[percent] * self._unit, maximum) for percent in (50, 90, 99))
+        return Quantiles(count=merged.get_total_count(), p50=p50, p90=p90, p99=p99, max=maximum)
+
+    def buckets(self, now: float, edges: Sequence[float]) -> list[int]:
+        """How many values are at or below each edge and above the one before; the last: above all edges."""
+        counts = [0] * (len(edges) + 1)
+        live = self._live(now)
+        for item in self._merged(live).get_recorded_iterator() if live else ():
+            value = item.value_iterated_to * self._unit
+            place = next((index for index, edge in enumerate(edges) if value <= edge * 1.005), len(edges))
+            counts[place] += item.count_at_value_iterated_to
+        return counts
+
+    def _live(self, now: float) -> list[_Slice]:
+        if self._span is None:
+            return list(self._ring)
+        return [part for part in self._ring if part.ends - self._step > now - self._span]
+
+    def _merged(self, live: list[_Slice]) -> Any:
+        merged = HdrHistogram(1, _HIGHEST, 2)
+        for part in live:
+            merged.add(part.histogram)
+        return merged
+
+
+class RecentCounts:
+    """Counts by name over the recent window, with the same steps as `Recent`."""
+
+    def __init__(self, *, span: float | None = 60.0, slices: int = 6) -> None:
+        self._span = float("inf") if span is None else span
+        self._step = self._span / slices
+        self._ring: deque[tuple[float, Counter[str]]] = deque(maxlen=slices + 1)
+
+    def add(self, name: str, now: float) -> None:
+        """Count one."""
+        if not self._ring or now >= self._ring[-1][0]:
+            self._ring.append((now + self._step, Counter()))
+        self._ring[-1][1][name] += 1
+
+    def total(self, now: float) -> Counter[str]:
+        """Counts of the window."""
+        total: Counter[str] = Counter()
+        for ends, counts in self._ring:
+            if self._span == float("inf") or ends - self._step > now - self._span:
+                total.update(counts)
+        return total

@@ -1,0 +1,146 @@
+"""The lines between the probe process and the exporter; both sides use this one encoder and decoder.
+
+Down (stdin of the child), one line:
+`{"targets": [{"cluster", "amqp": {"url", "ca_file", "verify"}, "probes": {...}}]}`.
+Up (its stdout), lines: `{"kind": "messages" | "bursts" | "outcomes", "cluster", "rows": [...]}`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from pydantic import SecretStr, ValidationError
+
+from ackscope.errors import DataError
+from ackscope.records import AckBurst, MessageRecord, Outcome, ProbeOutcome, ProbeState, Quantiles
+from probes.settings import AmqpSettings, ProbesSettings, full_url
+
+_QUANTILES = ("confirm", "response", "delivery", "send_delay", "loop_lag", "burst_messages", "burst_interval")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What the probes of one cluster had to tell."""
+
+    cluster: str
+    messages: list[MessageRecord] = field(default_factory=list)
+    bursts: list[AckBurst] = field(default_factory=list)
+    outcomes: list[ProbeOutcome] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One cluster to measure."""
+
+    cluster: str
+    amqp: AmqpSettings
+    probes: ProbesSettings
+
+    def to_json(self) -> dict[str, Any]:
+        """The target as the child reads it, with its credentials resolved into the address.
+
+        Raises:
+            ConfigError: the password file cannot be read.
+        """
+        server = self.amqp.server()
+        return {
+            "cluster": self.cluster,
+            "amqp": {
+                "url": full_url(server.address),
+                "ca_file": None if server.ca_file is None else str(server.ca_file),
+                "verify": server.verify,
+            },
+            "probes": self.probes.model_dump(mode="json"),
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "Target":
+        """Read a target.
+
+        Raises:
+            DataError: it has another shape; the message holds no value of it, which might be a password.
+        """
+        try:
+            amqp = dict(document["amqp"])
+            amqp["url"] = SecretStr(amqp["url"])
+            return cls(
+                str(document["cluster"]),
+                AmqpSettings.model_validate(amqp),
+                ProbesSettings.model_validate(document["probes"]),
+            )
+        except ValidationError as error:
+            places = ", ".join(".".join(str(word) for word in item["loc"]) for item in error.errors())
+            raise DataError(f"target of the probes: wrong at {places}") from None
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"target of the probes: not of the agreed shape ({type(error).__name__})") from None
+
+
+def encode_targets(targets: Sequence[Target]) -> bytes:
+    """The line that starts the child; it holds credentials."""
+    return orjson.dumps({"targets": [target.to_json() for target in targets]}) + b"\n"
+
+
+def decode_targets(line: bytes) -> list[Target]:
+    """Read that line.
+
+    Raises:
+        DataError: it is not one; the message holds nothing of it.
+    """
+    try:
+        return [Target.from_json(item) for item in orjson.loads(line)["targets"]]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        raise DataError('targets of the probes: expected one JSON line {"targets": [...]} on stdin') from None
+
+
+def encode(kind: str, cluster: str, rows: Sequence[MessageRecord | AckBurst | ProbeOutcome]) -> bytes:
+    """One line upwards, with its newline."""
+    return orjson.dumps({"kind": kind, "cluster": cluster, "rows": rows}) + b"\n"
+
+
+def encode_batch(batch: Batch) -> list[bytes]:
+    """The lines of a batch; none for what it does not hold."""
+    kinds: tuple[tuple[str, Sequence[MessageRecord | AckBurst | ProbeOutcome]], ...] = (
+        ("messages", batch.messages),
+        ("bursts", batch.bursts),
+        ("outcomes", batch.outcomes),
+    )
+    return [encode(kind, batch.cluster, rows) for kind, rows in kinds if rows]
+
+
+def decode(line: bytes) -> Batch:
+    """Read one line from the child.
+
+    Raises:
+        DataError: it is not one.
+    """
+    try:
+        document = orjson.loads(line)
+        read = _READERS[document["kind"]]
+        rows = [read(row) for row in document["rows"]]
+        return Batch(document["cluster"], **{document["kind"]: rows})
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise DataError(f"line from the probes: not of the agreed shape ({type(error).__name__}: {error})") from None
+
+
+def _message(row: dict[str, Any]) -> MessageRecord:
+    row["outcome"] = Outcome(row["outcome"])
+    return MessageRecord(**row)
+
+
+def _burst(row: dict[str, Any]) -> AckBurst:
+    return AckBurst(**row)
+
+
+def _outcome(row: dict[str, Any]) -> ProbeOutcome:
+    row["state"] = ProbeState(row["state"])
+    for name in _QUANTILES:
+        row[name] = Quantiles(**row[name])
+    return ProbeOutcome(**row)
+
+
+_READERS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
+    "messages": _message,
+    "bursts": _burst,
+    "outcomes": _outcome,
+}

@@ -1,0 +1,186 @@
+"""`ackscope probe` as a user runs it, and the child process as the exporter runs it."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ackscope.address import parse_amqp
+from probes.settings import AmqpSettings, ProbesSettings
+from probes.wire import Target, decode, encode_targets
+
+pytestmark = pytest.mark.integration
+
+
+def probe(*words):
+    """Run the command; the finished process."""
+    command = [sys.executable, "-m", "ackscope", "probe", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def left(lab):
+    """Queues of one-shot runs that are on the broker."""
+    return [name for name in lab.ctl(0, "list_queues", "name", "--silent").split() if ".once." in name]
+
+
+@pytest.mark.parametrize("name", ["confirm", "delivery"])
+def test_a_run_reports_and_leaves_nothing_behind(lab, name):
+    """80 columns, both queue types, outcomes with zeros, own error, verdict; exit 0; no queue remains."""
+    done = probe(name, "--amqp", lab.nodes[0].amqp, "--for", "2s", "--rate", "50")
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert f"{name} probe of RabbitMQ {lab.broker} at 127.0.0.1:" in done.stdout
+    for words in ("classic: ", "quorum: ", "nacked 0  returned 0  undecided 0  lost 0", "own error", "measurement "):
+        assert words in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert [] == left(lab)
+
+
+def test_json_is_one_document(lab_43):
+    """For scripts: the same figures, in seconds."""
+    done = probe("confirm", "--amqp", lab_43.nodes[0].amqp, "--for", "1s", "--queue-type", "quorum", "--json")
+    document = json.loads(done.stdout)
+    (stream,) = document["streams"]
+
+    assert done.returncode == 0
+    assert document["broker"] == f"RabbitMQ {lab_43.broker}"
+    assert stream["outcomes"]["acked"] == stream["messages"] == sum(item["count"] for item in stream["histogram"])
+    assert 0 < stream["confirm"]["p50"] < 10
+
+
+def test_nacked_messages_are_exit_code_1(lab_43):
+    """Measured, and not well."""
+    lab_43.ctl(0, "set_policy", "full", r"^ackscope\.probe\.once\.", '{"max-length":1,"overflow":"reject-publish"}')
+    try:
+        done = probe("confirm", "--amqp", lab_43.nodes[0].amqp, "--for", "2s", "--queue-type", "classic")
+    finally:
+        lab_43.ctl(0, "clear_policy", "full")
+
+    assert done.returncode == 1
+    assert "nacked 0" not in done.stdout
+
+
+def test_what_cannot_be_reached_is_one_line_and_exit_code_3(lab_310):
+    """Each names host and port and what to do, none shows a password, none a traceback."""
+    address = parse_amqp(lab_310.nodes[0].amqp)
+    cases = {
+        f"amqp://guest:secret-word@{address.where}": "user 'guest' or its password is not accepted",
+        f"amqps://guest:guest@{address.where}": "no TLS on this port",
+        f"amqp://guest:guest@{address.where}/nowhere": "there is no virtual host 'nowhere'",
+        "amqp://guest:guest@127.0.0.1:1": "connection refused",
+    }
+    for url, words in cases.items():
+        done = probe("confirm", "--amqp", url)
+
+        assert (3, "") == (done.returncode, done.stdout)
+        assert words in done.stderr
+        assert "127.0.0.1:" in done.stderr
+        assert done.stderr.count("\n") == 1
+        assert "secret-word" not in done.stderr
+
+
+@pytest.fixture
+def child():
+    """Starts `python -m probes.child`; every one is ended by its own pid."""
+    started = []
+
+    def start(line):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "probes.child"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        started.append(process)
+        process.stdin.write(line)
+        process.stdin.flush()
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            pipe.close()
+
+
+def until(process, condition):
+    """Read batches until one meets the condition; all that were read."""
+    batches = []
+    deadline = time.monotonic() + 60
+    while not (batches and condition(batches)):
+        assert time.monotonic() < deadline
+        line = process.stdout.readline()
+        assert line, process.stderr.read().decode()
+        batches.append(decode(line))
+    return batches
+
+
+def target(cluster, url):
+    """A target with probes that are quick to show something."""
+    settings = {"prefix": f"ackscope.probe.{cluster}", "confirm": {"rate": 50}, "delivery": {"rate": 50}}
+    return Target(cluster, AmqpSettings(url=url), ProbesSettings.model_validate(settings))
+
+
+def states(batches):
+    """The last state of every stream that was told."""
+    return {
+        (batch.cluster, outcome.probe, outcome.stream): outcome.state.value
+        for batch in batches
+        for outcome in batch.outcomes
+    }
+
+
+def test_the_child_measures_every_target_and_a_dead_one_stops_nothing(lab_310, lab_43, child):
+    """Two brokers and one that is not there: eight streams run, four tell why they do not."""
+    urls = {"old": lab_310.nodes[0].amqp, "new": lab_43.nodes[0].amqp, "gone": "amqp://u:secret-word@127.0.0.1:1"}
+    process = child(encode_targets([target(cluster, url) for cluster, url in urls.items()]))
+
+    def complete(batches):
+        told = states(batches)
+        return len(told) == 12 and list(told.values()).count("running") == 8 and "connecting" not in told.values()
+
+    batches = until(process, complete)
+    process.stdin.close()
+    started = time.monotonic()
+    process.wait(10)
+    reasons = {outcome.reason for batch in batches for outcome in batch.outcomes if batch.cluster == "gone"}
+
+    assert {"failed"} == {state for (cluster, *_), state in states(batches).items() if cluster == "gone"}
+    assert "127.0.0.1:1: connection refused; is RabbitMQ listening there?" in reasons
+    assert b"secret-word" not in process.stderr.read()
+    assert time.monotonic() - started < 3
+    assert process.returncode == 0
+    for lab, cluster in ((lab_310, "old"), (lab_43, "new")):
+        mine = [name for name in lab.ctl(0, "list_queues", "name", "--silent").split() if f".probe.{cluster}." in name]
+        assert len(mine) == 4
+        for name in mine:
+            lab.ctl(0, "delete_queue", name)
+
+
+def test_the_child_ends_on_sigterm(lab_43, child):
+    """An orderly stop hands on what is known and loses no message."""
+    process = child(encode_targets([target("term", lab_43.nodes[0].amqp)]))
+    batches = until(process, lambda batches: sum(len(batch.messages) for batch in batches) > 200)
+    process.terminate()
+    rest = [decode(line) for line in process.stdout]
+    process.wait(10)
+    outcomes = {record.outcome.value for batch in (*batches, *rest) for record in batch.messages}
+    for name in lab_43.ctl(0, "list_queues", "name", "--silent").split():
+        if ".probe.term." in name:
+            lab_43.ctl(0, "delete_queue", name)
+
+    assert process.returncode == 0
+    assert {"acked"} == outcomes
+
+
+def test_a_child_without_targets_says_so(child):
+    """One line, and the exit code of the contract."""
+    process = child(b"rubbish\n")
+    _, errors = process.communicate(timeout=30)
+
+    assert process.returncode == 3
+    assert errors.count(b"\n") == 1
+    assert b"expected one JSON line" in errors

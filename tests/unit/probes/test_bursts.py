@@ -1,0 +1,56 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probes.bursts import GAP, Burst, BurstJoiner
+
+
+def test_frames_close_together_are_one_burst():
+    """Frames less than the gap apart are joined; the burst tells what they held."""
+    joiner = BurstJoiner(gap=0.001)
+    for at, messages, multiple in ((1.0, 16, True), (1.0002, 1, False), (1.0004, 3, True)):
+        assert joiner.frame(at, messages, multiple=multiple) is None
+
+    burst = joiner.flush(1.01)
+
+    assert burst == Burst(1.0, 3, 2, 20, None, pytest.approx(0.0004))
+
+
+def test_the_interval_is_from_first_frame_to_first_frame():
+    """Two bursts tell how far apart the broker's batches are."""
+    joiner = BurstJoiner(gap=0.001)
+    joiner.frame(1.0, 1, multiple=False)
+    joiner.frame(1.0005, 1, multiple=False)
+    first = joiner.frame(1.2, 40, multiple=True)
+    second = joiner.flush(1.3)
+
+    assert first is not None
+    assert first.interval is None
+    assert second is not None
+    assert second.interval == pytest.approx(0.2)
+
+
+def test_a_burst_that_is_not_over_is_not_told():
+    """More frames may still come."""
+    joiner = BurstJoiner()
+    joiner.frame(1.0, 1, multiple=False)
+
+    assert joiner.flush(1.0 + GAP / 2) is None
+    assert joiner.flush(1.0 + 2 * GAP) is not None
+    assert joiner.flush(9.0) is None
+
+
+@given(st.lists(st.tuples(st.floats(0, 0.01), st.integers(0, 50), st.booleans()), max_size=100))
+def test_no_frame_and_no_message_is_lost_or_told_twice(steps):
+    """The bursts together hold what the frames held."""
+    joiner, now, bursts = BurstJoiner(), 0.0, []
+    for step, messages, multiple in steps:
+        now += step
+        bursts.append(joiner.frame(now, messages, multiple=multiple))
+    bursts.append(joiner.flush(now + 1))
+    told = [burst for burst in bursts if burst is not None]
+
+    assert len(steps) == sum(burst.frames for burst in told)
+    assert sum(messages for _, messages, _ in steps) == sum(burst.messages for burst in told)
+    assert sum(multiple for _, _, multiple in steps) == sum(burst.multiple_frames for burst in told)
+    assert all(burst.span < burst.frames * GAP for burst in told)

@@ -1,0 +1,118 @@
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ackscope.records import Outcome
+from probes.book import DeliveryCounts
+from probes.deliveries import Matcher
+from probes.ledger import Settled
+
+LIMIT = 10.0
+
+
+def settled(seq, outcome=Outcome.ACKED, sent=1.0):
+    """A message with its outcome."""
+    at = sent + 0.001 if outcome in {Outcome.ACKED, Outcome.NACKED, Outcome.RETURNED} else None
+    return Settled(seq, sent, sent, at, outcome, multiple=False, group=1)
+
+
+def test_a_delivery_after_the_confirm_completes_the_message():
+    """Both sides are told together, with the time from sent to delivered."""
+    matcher = Matcher(LIMIT)
+
+    assert matcher.settled(1, settled(1)) is None
+
+    entry = matcher.delivered(1, 1, 1.5, redelivered=False)
+
+    assert entry is not None
+    assert (0.5, 1, False, False) == (entry.delivery, entry.deliveries, entry.redelivered, entry.out_of_order)
+
+
+def test_a_confirm_after_the_delivery_completes_it_too():
+    """A ready consumer often has a message before its publisher knows that it is safe."""
+    matcher = Matcher(LIMIT)
+
+    assert matcher.delivered(1, 1, 1.5, redelivered=False) is None
+
+    entry = matcher.settled(1, settled(1))
+
+    assert entry is not None
+    assert entry.delivery == 0.5
+
+
+def test_confirmed_and_never_delivered_is_missing():
+    """It is told once, with no deliveries."""
+    matcher = Matcher(LIMIT)
+    matcher.settled(1, settled(1))
+
+    assert [] == matcher.expire(10.9)
+    assert [0] == [entry.deliveries for entry in matcher.expire(11.0)]
+    assert [] == matcher.expire(99.0)
+
+
+def test_nothing_is_awaited_of_a_refused_message():
+    """A nack is the end of it; no delivery is missing."""
+    entry = Matcher(LIMIT).settled(1, settled(1, Outcome.NACKED))
+
+    assert entry is not None
+    assert entry.deliveries is None
+
+
+def test_a_second_delivery_is_a_duplicate():
+    """With or without the redelivered flag, which is counted by itself."""
+    matcher = Matcher(LIMIT)
+    matcher.settled(1, settled(1))
+    matcher.delivered(1, 1, 1.5, redelivered=False)
+
+    assert matcher.delivered(1, 1, 2.0, redelivered=True) is None
+    assert DeliveryCounts(redeliveries=1, duplicates=1, out_of_order=0) == matcher.counts
+
+
+def test_a_lost_message_that_arrives_is_no_duplicate():
+    """The broker had it after all: delivered for the first time after it was told as lost."""
+    matcher = Matcher(LIMIT)
+    matcher.settled(1, settled(1, Outcome.LOST))
+    matcher.delivered(1, 1, 2.0, redelivered=False)
+
+    assert matcher.counts.duplicates == 0
+
+
+def test_a_message_behind_a_later_one_is_out_of_order():
+    """Order is that of publishing, over epochs too; a redelivery of an old one is not counted again."""
+    matcher = Matcher(LIMIT)
+    for epoch, seq in ((1, 1), (1, 3), (1, 2), (2, 1), (1, 2)):
+        matcher.delivered(epoch, seq, 2.0, redelivered=False)
+
+    assert matcher.counts.out_of_order == 1
+
+
+events = st.lists(
+    st.one_of(
+        st.tuples(st.just("settle"), st.integers(1, 20), st.sampled_from(Outcome)),
+        st.tuples(st.just("deliver"), st.integers(1, 20), st.booleans()),
+        st.tuples(st.just("wait"), st.integers(1, 20), st.none()),
+    ),
+    max_size=120,
+)
+
+
+@given(events)
+def test_every_settled_message_is_told_exactly_once(events):
+    """In whatever order its sides come, and when the other side never comes."""
+    matcher, now, done, told = Matcher(LIMIT), 1.0, set(), []
+    for act, seq, value in events:
+        if act == "settle" and seq not in done:
+            done.add(seq)
+            told.append(matcher.settled(1, settled(seq, value, sent=now)))
+        elif act == "deliver":
+            told.append(matcher.delivered(1, seq, now, redelivered=value))
+        elif act == "wait":
+            now += seq
+            told += matcher.expire(now)
+    told += matcher.expire(now + 2 * LIMIT)
+    counts = Counter(entry.settled.seq for entry in told if entry is not None)
+
+    assert done == set(counts)
+    assert max(counts.values(), default=1) == 1
+    assert matcher.pending == 0

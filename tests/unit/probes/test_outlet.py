@@ -1,0 +1,63 @@
+import os
+import threading
+
+import pytest
+
+from probes.outlet import Outlet
+
+
+@pytest.fixture
+def pipe():
+    """A pipe: its reading and its writing end."""
+    reading, writing = os.pipe()
+    yield reading, writing
+    for end in (reading, writing):
+        try:
+            os.close(end)
+        except OSError:
+            continue  # the test closed it
+
+
+def test_lines_arrive_whole_and_in_order(pipe):
+    """Also long ones, which a pipe takes in pieces."""
+    reading, writing = pipe
+    lines = [bytes([65 + index]) * 100_000 + b"\n" for index in range(5)]
+    outlet = Outlet(writing, broken=lambda: None)
+    for line in lines:
+        outlet.put(line)
+    received = b""
+    while len(received) < sum(map(len, lines)):
+        received += os.read(reading, 65536)
+    outlet.close(timeout=5.0)
+
+    assert b"".join(lines) == received
+
+
+def test_a_reader_that_does_not_read_stops_nothing(pipe, caplog):
+    """Handing over never waits; what does not fit is dropped and told once."""
+    reading, writing = pipe
+    ended = threading.Event()
+    outlet = Outlet(writing, broken=ended.set)
+    # More than a pipe holds: once the thread has taken it, it takes no other.
+    outlet.put(b"x" * 10_000_000)
+    while not outlet._lines.empty():
+        os.sched_yield()
+    for _ in range(1000):
+        outlet.put(b"x")
+
+    assert [record.message for record in caplog.records] == [
+        "the reader of the probes' records does not keep up: records are dropped"
+    ]
+    # The thread must be done with this pipe before its number is another's.
+    os.close(reading)
+    assert ended.wait(5.0)
+
+
+def test_a_reader_that_is_gone_is_noticed(pipe):
+    """The child learns that its parent is no more."""
+    reading, writing = pipe
+    os.close(reading)
+    gone = threading.Event()
+    Outlet(writing, broken=gone.set).put(b"line\n")
+
+    assert gone.wait(5.0)

@@ -1,0 +1,99 @@
+import asyncio
+from random import Random
+
+from ackscope.clock import SystemClock
+from ackscope.errors import Refused
+from ackscope.records import Outcome, ProbeState
+from probes.book import Book, Entry, Identity
+from probes.instrument import LoopLag
+from probes.ledger import Settled
+from probes.runner import Runner
+
+
+class OneStream:
+    """A stream whose session does what the test wants, and nothing more."""
+
+    def __init__(self, name, session):
+        self.cluster = "shop"
+        identity = Identity(
+            probe=name, queue_type="classic", vhost="/", queue="q", run_id="0" * 16, rate=1.0, payload_bytes=64
+        )
+        self.book = Book(identity, lag=LoopLag(0.0, span=None).recent, span=None)
+        self._session = session
+        self.idle = True
+
+    async def session(self):
+        """Do what the test wants."""
+        await self._session(self)
+
+    def tick(self, now):
+        """Digest."""
+        self.book.digest(now, 100)
+
+    def stop_sending(self):
+        """Nothing is ever sent."""
+
+
+async def refused(_):
+    """The broker says no."""
+    raise Refused("broker:5672: no permission")
+
+
+async def broken(_):
+    """The program itself is wrong."""
+    raise ZeroDivisionError("a fault")
+
+
+async def steady(stream):
+    """One acked message, then quiet."""
+    stream.book.running()
+    stream.book.enter(Entry(1, Settled(1, 0.0, 0.0, 0.1, Outcome.ACKED, multiple=False, group=1)))
+    await asyncio.sleep(3600)
+
+
+def run(*streams):
+    """Run until every stream has told its state and the steady one its message; then stop. All batches."""
+    batches = []
+
+    async def scenario():
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def emit(batch):
+            batches.append(batch)
+            states = {outcome.probe: outcome for known in batches for outcome in known.outcomes}
+            told = [outcome for outcome in states.values() if outcome.state is not ProbeState.CONNECTING]
+            if len(told) == len(streams):
+                stop.set()
+
+        lag = LoopLag(loop.time(), span=None)
+        await Runner(streams, clock=SystemClock(), lag=lag, random=Random(1), emit=emit).run(stop)
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
+    return batches
+
+
+def last(batches):
+    """The last outcome of each probe."""
+    return {outcome.probe: outcome for batch in batches for outcome in batch.outcomes}
+
+
+def test_a_failing_stream_never_stops_the_others(caplog):
+    """A refusal and a fault of the program are states of their own streams; the third goes on measuring."""
+    batches = run(OneStream("refused", refused), OneStream("broken", broken), OneStream("steady", steady))
+    outcomes = last(batches)
+
+    assert outcomes["refused"].state is ProbeState.FAILED
+    assert outcomes["refused"].reason == "broker:5672: no permission"
+    assert outcomes["broken"].state is ProbeState.FAILED
+    assert "a fault of the probe itself (ZeroDivisionError: a fault)" == outcomes["broken"].reason
+    assert outcomes["steady"].state is ProbeState.RUNNING
+    assert "a fault of the probe itself" in caplog.text
+
+
+def test_every_record_is_handed_on_once():
+    """Also what came in just before the end."""
+    batches = run(OneStream("steady", steady))
+
+    assert 1 == sum(len(batch.messages) for batch in batches)
+    assert {"shop"} == {batch.cluster for batch in batches}

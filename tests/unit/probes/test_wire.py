@@ -1,0 +1,151 @@
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ackscope.errors import DataError
+from ackscope.records import AckBurst, MessageRecord, Outcome, ProbeOutcome, ProbeState, Quantiles
+from probes.settings import AmqpSettings, ProbesSettings
+from probes.wire import Batch, Target, decode, decode_targets, encode_batch, encode_targets
+
+STREAM = {"probe": "confirm", "queue_type": "quorum", "vhost": "/", "node": "", "run_id": "0" * 16}
+numbers = st.floats(0, 1e9)
+maybe = st.none() | numbers
+messages = st.builds(
+    MessageRecord,
+    **{name: st.just(value) for name, value in STREAM.items()},
+    epoch=st.integers(1, 9),
+    seq=st.integers(-9, 2**40),
+    delivery_mode=st.just(2),
+    payload_bytes=st.just(64),
+    intended_at=numbers,
+    send_delay=numbers,
+    outcome=st.sampled_from(Outcome),
+    confirm=maybe,
+    response=maybe,
+    multiple=st.none() | st.booleans(),
+    group=st.none() | st.integers(1, 999),
+)
+bursts = st.builds(
+    AckBurst,
+    **{name: st.just(value) for name, value in STREAM.items()},
+    at=numbers,
+    frames=st.integers(1, 9),
+    multiple_frames=st.integers(0, 9),
+    messages=st.integers(0, 999),
+    interval=maybe,
+    span=numbers,
+)
+quantiles = st.builds(Quantiles, count=st.integers(0, 9), p50=maybe, max=maybe)
+outcomes = st.builds(
+    ProbeOutcome,
+    probe=st.just("confirm"),
+    stream=st.just("quorum"),
+    queue_type=st.just("quorum"),
+    vhost=st.text(max_size=5),
+    queue=st.just("q"),
+    node=st.just(""),
+    at=numbers,
+    state=st.sampled_from(ProbeState),
+    reason=st.none() | st.text(max_size=20),
+    outcomes=st.just({"acked": 3, "nacked": 0}),
+    confirm=quantiles,
+    burst_messages=quantiles,
+    missing=st.none() | st.integers(0, 9),
+)
+
+
+@given(
+    messages=st.lists(messages, max_size=5),
+    bursts=st.lists(bursts, max_size=5),
+    outcomes=st.lists(outcomes, max_size=3),
+)
+def test_what_goes_in_comes_out(messages, bursts, outcomes):
+    """Every record survives the pipe whole, and every line is one line."""
+    sent = Batch("shop", messages, bursts, outcomes)
+    lines = encode_batch(sent)
+    received = [decode(line) for line in lines]
+
+    assert all(line.endswith(b"\n") and line.count(b"\n") == 1 for line in lines)
+    assert {"shop"} >= {batch.cluster for batch in received}
+    assert messages == [record for batch in received for record in batch.messages]
+    assert bursts == [record for batch in received for record in batch.bursts]
+    assert outcomes == [record for batch in received for record in batch.outcomes]
+
+
+@given(st.binary(max_size=80))
+def test_a_line_of_rubbish_is_one_clear_error(line):
+    """Whatever a broken pipe delivers."""
+    with pytest.raises(DataError):
+        decode(line)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"kind": "letters", "cluster": "shop", "rows": []},
+        {"kind": "messages", "rows": []},
+        {"kind": "messages", "cluster": "shop", "rows": [{"probe": "confirm"}]},
+        {"kind": "outcomes", "cluster": "shop", "rows": [{"state": "sleeping"}]},
+    ],
+)
+def test_a_line_of_another_shape_is_refused(document):
+    """An unknown kind or a missing field is not guessed at."""
+    with pytest.raises(DataError):
+        decode(orjson.dumps(document))
+
+
+def target(**amqp):
+    """A target with these AMQP settings."""
+    return Target("shop", AmqpSettings(**amqp), ProbesSettings(prefix="my.probes"))
+
+
+def test_a_target_arrives_with_its_credentials_resolved():
+    """User and password given beside the address end up in it, whatever characters they have."""
+    sent = target(url="amqp://host:5673/v%2Fhost", username="us/er", password="p@ss:w/rd%")
+
+    (received,) = decode_targets(encode_targets([sent]))
+    address = received.amqp.server().address
+
+    assert ("us/er", "p@ss:w/rd%", "host", 5673, "v/host") == (
+        address.username,
+        address.password,
+        address.host,
+        address.port,
+        address.vhost,
+    )
+    assert sent.probes == received.probes
+
+
+def test_the_document_has_the_agreed_shape():
+    """Cluster, amqp with url, ca_file and verify, and the settings of the probes."""
+    document = target(url="amqps://u:p@[::1]", ca_file="/ca.pem", verify=False).to_json()
+
+    assert document["cluster"] == "shop"
+    assert document["amqp"] == {"url": "amqps://u:p@[::1]:5671/%2F", "ca_file": "/ca.pem", "verify": False}
+    assert document["probes"]["prefix"] == "my.probes"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"secret-word\n",
+        b'{"targets": [{"cluster": "shop", "amqp": {"url": "amqp://u:secret-word@:9/"}, "probes": {}}]}',
+        b'{"targets": [{"cluster": "shop", "amqp": {"url": "amqp://u:secret-word@h/", "port": 1}, "probes": {}}]}',
+        b'{"targets": [{"cluster": "shop", "amqp": {"url": ["secret-word"]}, "probes": {}}]}',
+        b'{"targets": [{"amqp": {"url": "amqp://u:secret-word@h/"}}]}',
+    ],
+)
+def test_bad_targets_are_refused_without_their_secrets(line):
+    """The message names the place and holds no value."""
+    with pytest.raises(DataError) as caught:
+        decode_targets(line)
+
+    assert "secret-word" not in str(caught.value)
+    assert "secret-word" not in repr(caught.value.__cause__)
+
+
+def test_settings_do_not_print_the_password():
+    """Not in a log line of the whole settings, not by chance."""
+    assert "hunter2" not in repr(target(url="amqp://u:hunter2@h", password="hunter2"))
