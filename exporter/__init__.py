@@ -1,0 +1,4 @@
+"""Reading the broker and serving what was seen.
+
+`app` is the only place that wires; nothing here decides what is wrong.
+"""

@@ -1,0 +1,77 @@
+"""The documents of the HTTP API, made from memory. Pure: plain values in, JSON-ready values out."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import orjson
+
+from ackscope.clock import Instant
+from ackscope.findings import Verdict, as_dict
+from ackscope.snapshot import Snapshot
+from exporter.live.process import ProcessStatus
+from exporter.state import ClusterState
+
+Document = dict[str, Any]
+
+
+def findings(states: Mapping[str, ClusterState], now: Instant) -> Document:
+    """What is wrong, a cluster each; `age_seconds` is the age of the oldest reading that it rests on."""
+    return {
+        "now": now.iso(),
+        "clusters": [cluster_findings(name, state.snapshot, state.verdict, now) for name, state in states.items()],
+    }
+
+
+def cluster_findings(name: str, snapshot: Snapshot | None, verdict: Verdict | None, now: Instant) -> Document:
+    """One cluster's entry; before the first verdict its lists are empty, `checked` too."""
+    ages = [] if snapshot is None else [age for part in snapshot.parts.values() if (age := part.age(now)) is not None]
+    overview = snapshot.overview.value if snapshot else None
+    return {
+        "cluster": name,
+        "broker": overview.rabbitmq_version if overview else None,
+        "age_seconds": max(ages, default=None),
+        "findings": [as_dict(finding) for finding in verdict.findings] if verdict else [],
+        "cannot_tell": [
+            {"rule": gap.rule, "because": gap.because, "needs": gap.needs, "permanent": gap.permanent}
+            for gap in (verdict.cannot_tell if verdict else ())
+        ],
+        "checked": list(verdict.checked) if verdict else [],
+    }
+
+
+def probes(states: Mapping[str, ClusterState], status: ProcessStatus | None, now: Instant) -> Document:
+    """How the probes do; all clusters share one probe process."""
+    process = {
+        "up": status.up if status else False,
+        "restarts": status.restarts if status else 0,
+        "age_seconds": status.age_seconds if status else None,
+    }
+    return {
+        "now": now.iso(),
+        "clusters": [
+            {"cluster": name, "process": process, "probes": state.latest_outcomes()} for name, state in states.items()
+        ],
+    }
+
+
+def snapshots(states: Mapping[str, ClusterState], now: Instant) -> Document:
+    """The latest snapshot of each cluster that has one, with the age of each part."""
+    latest = [state.snapshot for state in states.values() if state.snapshot is not None]
+    return {"now": now.iso(), "clusters": [_snapshot(snapshot, now) for snapshot in latest]}
+
+
+def _snapshot(snapshot: Snapshot, now: Instant) -> Document:
+    document = {field.name: getattr(snapshot, field.name) for field in fields(snapshot)}
+    return {**document, "ages": {family: part.age(now) for family, part in snapshot.parts.items()}}
+
+
+def as_json(document: Document) -> bytes:
+    """The document as JSON; dataclasses become objects with their fields' names."""
+    return orjson.dumps(document, default=_mapping, option=orjson.OPT_NON_STR_KEYS)
+
+
+def _mapping(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")

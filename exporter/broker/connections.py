@@ -1,0 +1,49 @@
+"""`/api/connections`."""
+
+from typing import Any
+
+from ackscope.snapshot import Connection
+from exporter.broker.fields import (
+    Field,
+    Gaps,
+    Version,
+    count,
+    if_set,
+    milliseconds,
+    name,
+    objects,
+    read,
+    text,
+)
+
+_FIELDS = (
+    Field("name", "", name, required=True),
+    Field("node", "", text),
+    Field("vhost", "", name),
+    Field("user", "", name),
+    Field("state", "", text),
+    Field("protocol", "", text),
+    Field("client_name", "client_properties.connection_name", if_set(name)),
+    Field("client_product", "client_properties.product", if_set(name)),
+    Field("peer_host", "", text),
+    Field("peer_port", "", count),
+    Field("channels", "", count),
+    Field("heartbeat", "timeout", count),
+    Field("connected_at", "", milliseconds),
+    Field("recv_oct", "", count),
+    Field("send_oct", "", count),
+    Field("send_pend", "", count),
+)
+
+
+def decode_connections(payload: Any, version: Version | None) -> tuple[tuple[Connection, ...], Gaps]:
+    """The connections and their gaps; one without a name is dropped and counted."""
+    gaps = Gaps()
+    connections = []
+    for item in objects(payload, "connections", gaps):
+        # An empty object in Erlang's spelling: a client that said nothing of itself.
+        said = {**item, "client_properties": {}} if item.get("client_properties") == [] else item
+        values = read(_FIELDS, said, version, gaps)
+        if values["name"] is not None:
+            connections.append(Connection(**values))
+    return tuple(connections), gaps

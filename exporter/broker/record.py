@@ -1,0 +1,82 @@
+"""Save what a broker answers, for tests and for bug reports: `python -m exporter.broker.record --help`."""
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from ackscope.cli import Parser
+from ackscope.clock import SystemClock
+from ackscope.errors import AckscopeError, DataError
+from ackscope.log import redact
+from exporter.broker.families import FAMILIES
+from exporter.broker.reader import Reader
+from exporter.broker.settings import ManagementSettings
+
+_SECRET = re.compile(r"passw|secret|token|credential|cookie", re.IGNORECASE)
+_HOST_PATHS = frozenset({"db_dir", "config_files", "log_files", "ssl_opts", "enabled_plugins_file"})
+"""Keys that tell of the broker's file system, and that nothing here reads."""
+
+
+def strip(payload: Any) -> Any:
+    """The payload without secrets and without paths of the host."""
+    match payload:
+        case dict():
+            return {
+                key: "(removed)" if _SECRET.search(key) else strip(value)
+                for key, value in payload.items()
+                if key not in _HOST_PATHS
+            }
+        case list():
+            return [strip(item) for item in payload]
+        case str():
+            return redact(payload)
+        case _:
+            return payload
+
+
+def record(settings: ManagementSettings, out: Path) -> Path:
+    """Save every family's payload as `<out>/<version of the broker>/<family>.json`.
+
+    Returns:
+        the folder of this version.
+
+    Raises:
+        BrokerError: a family could not be read; nothing is written then.
+        DataError: the folder cannot be written.
+    """
+    reader = Reader(settings, SystemClock())
+    version = reader.read("overview").value.rabbitmq_version or "unknown"
+    payloads = {family: strip(reader.payload(family)) for family in FAMILIES}
+    reader.close()
+    folder = out / re.sub(r"[^0-9A-Za-z.+-]", "_", version)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for family, payload in payloads.items():
+            (folder / f"{family}.json").write_bytes(
+                orjson.dumps(payload, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+            )
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be written ({error.strerror}); give another --out") from None
+    return folder
+
+
+def main() -> int:
+    """Run from the command line."""
+    parser = Parser(prog="python -m exporter.broker.record", description="Save what a broker's management API answers.")
+    parser.add_argument("--management", required=True, metavar="URL", help="such as http://user:password@host:15672")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="folder; one below it for each version")
+    args = parser.parse_args()
+    try:
+        folder = record(ManagementSettings(url=args.management), args.out)
+    except AckscopeError as error:
+        print(f"record: {redact(str(error))}", file=sys.stderr)
+        return error.exit_code
+    print(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

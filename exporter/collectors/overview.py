@@ -1,0 +1,175 @@
+"""The cluster as a whole: object totals, churn, message counters, who it is (`/api/overview`)."""
+
+from collections.abc import Sequence
+
+from prometheus_client.core import Metric
+
+from ackscope.snapshot import Overview, Snapshot
+from exporter.collectors.contract import Collector, Limits
+from exporter.metrics import Families, Reading, counter, gauge
+
+_API = "/api/overview"
+
+BUILD = gauge(
+    "rabbitmq_build_info",
+    "Versions that the broker runs; always 1.",
+    f"{_API} rabbitmq_version, erlang_version",
+    "cluster",
+    "rabbitmq_version",
+    "erlang_version",
+)
+IDENTITY = gauge(
+    "rabbitmq_identity_info",
+    "The cluster's own name, and its node where it has just one; always 1. One series a cluster.",
+    f"{_API} cluster_name, /api/nodes name",
+    "cluster",
+    "rabbitmq_node",
+    "rabbitmq_cluster",
+)
+
+_TOTALS: tuple[Reading[Overview], ...] = (
+    Reading(
+        gauge("rabbitmq_connections", "Connections open now.", f"{_API} object_totals.connections", "cluster"),
+        lambda it: it.connections,
+    ),
+    Reading(
+        gauge("rabbitmq_channels", "Channels open now.", f"{_API} object_totals.channels", "cluster"),
+        lambda it: it.channels,
+    ),
+    Reading(
+        gauge("rabbitmq_consumers", "Consumers now.", f"{_API} object_totals.consumers", "cluster"),
+        lambda it: it.consumers,
+    ),
+    Reading(
+        gauge("rabbitmq_queues", "Queues and streams now.", f"{_API} object_totals.queues", "cluster"),
+        lambda it: it.queues,
+    ),
+    Reading(
+        gauge("ackscope_cluster_exchanges", "Exchanges now.", f"{_API} object_totals.exchanges", "cluster"),
+        lambda it: it.exchanges,
+    ),
+    Reading(
+        gauge(
+            "ackscope_cluster_messages",
+            "Messages in all queues, by the broker's own sum.",
+            f"{_API} queue_totals.messages",
+            "cluster",
+        ),
+        lambda it: it.messages,
+    ),
+    Reading(
+        gauge(
+            "ackscope_cluster_messages_ready",
+            "Messages waiting in all queues, by the broker's own sum.",
+            f"{_API} queue_totals.messages_ready",
+            "cluster",
+        ),
+        lambda it: it.messages_ready,
+    ),
+    Reading(
+        gauge(
+            "ackscope_cluster_messages_unacked",
+            "Messages delivered and not acknowledged, by the broker's own sum.",
+            f"{_API} queue_totals.messages_unacknowledged",
+            "cluster",
+        ),
+        lambda it: it.messages_unacked,
+    ),
+)
+
+# name and meaning of the official counter, field of message_stats that counts the same
+_MESSAGES = (
+    ("received", "received from publishers", "publish"),
+    ("confirmed", "confirmed to publishers", "confirm"),
+    ("unroutable_returned", "published as mandatory and returned as unroutable", "return_unroutable"),
+    ("unroutable_dropped", "published as non-mandatory and dropped as unroutable", "drop_unroutable"),
+    ("delivered", "delivered, by consuming or fetching", "deliver_get"),
+    ("delivered_consume_manual_ack", "delivered to consumers that acknowledge", "deliver"),
+    ("delivered_consume_auto_ack", "delivered to consumers with automatic acknowledgement", "deliver_no_ack"),
+    ("delivered_get_manual_ack", "fetched with basic.get, to be acknowledged", "get"),
+    ("delivered_get_auto_ack", "fetched with basic.get, acknowledged automatically", "get_no_ack"),
+    ("get_empty", "not there: basic.get on an empty queue", "get_empty"),
+    ("redelivered", "delivered again", "redeliver"),
+    ("acknowledged", "acknowledged by consumers", "ack"),
+)
+_GLOBAL = tuple(
+    (
+        counter(
+            f"rabbitmq_global_messages_{name}_total",
+            f"Messages {words}; all protocols and queue types together.",
+            f"{_API} message_stats.{field}",
+            "cluster",
+        ),
+        field,
+    )
+    for name, words, field in _MESSAGES
+)
+
+_CHURN = tuple(
+    (
+        counter(
+            f"rabbitmq_{name}_total",
+            f"{name.replace('_', ' ').capitalize()} since the nodes started.",
+            f"{_API} churn_rates.{key}",
+            "cluster",
+        ),
+        key,
+    )
+    for name, key in (
+        ("connections_opened", "connection_created"),
+        ("connections_closed", "connection_closed"),
+        ("channels_opened", "channel_created"),
+        ("channels_closed", "channel_closed"),
+        ("queues_declared", "queue_declared"),
+        ("queues_created", "queue_created"),
+        ("queues_deleted", "queue_deleted"),
+    )
+)
+
+SPECS = (
+    BUILD,
+    IDENTITY,
+    *(reading.spec for reading in _TOTALS),
+    *(spec for spec, _ in _GLOBAL),
+    *(spec for spec, _ in _CHURN),
+)
+
+
+def collect(clusters: Sequence[Snapshot], limits: Limits) -> list[Metric]:  # noqa: ARG001  one signature for all
+    """Families of all clusters."""
+    families = Families(SPECS)
+    for snapshot in clusters:
+        overview = snapshot.overview.value
+        if overview is None:
+            continue
+        labels = {"cluster": snapshot.cluster}
+        _identify(families, snapshot, overview)
+        for reading in _TOTALS:
+            families.add(reading.spec, labels, reading.read(overview))
+        for spec, field in _GLOBAL:
+            families.add(spec, labels, getattr(overview.stats, field))
+        for spec, key in _CHURN:
+            families.add(spec, labels, overview.churn.get(key))
+    return families.result()
+
+
+def _identify(families: Families, snapshot: Snapshot, overview: Overview) -> None:
+    if overview.rabbitmq_version is not None:
+        versions = {
+            "rabbitmq_version": overview.rabbitmq_version,
+            "erlang_version": overview.erlang_version or "",
+        }
+        families.add(BUILD, {"cluster": snapshot.cluster, **versions}, 1)
+    if overview.cluster_name is not None:
+        nodes = snapshot.nodes.value or ()
+        # Dashboards join on this series: a second one for the same cluster would break every join.
+        node = nodes[0].name if len(nodes) == 1 else ""
+        labels = {
+            "cluster": snapshot.cluster,
+            "rabbitmq_node": node,
+            "rabbitmq_cluster": overview.cluster_name,
+        }
+        families.add(IDENTITY, labels, 1)
+
+
+COLLECTOR = Collector(SPECS, collect)

@@ -1,0 +1,1 @@
+"""The reference pages, made from what the code declares, so that the two cannot differ."""

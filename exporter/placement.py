@@ -1,0 +1,39 @@
+"""Which node a probe's messages went to: the broker knows, the probe does not. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from ackscope.records import AckBurst, MessageRecord, ProbeOutcome
+from ackscope.snapshot import Snapshot
+from probes.queues import long_lived
+
+Nodes = Mapping[tuple[str, str], str]
+"""Virtual host and queue name -> the node that holds it, or its leader."""
+
+R = TypeVar("R", MessageRecord, AckBurst)
+
+
+def probe_nodes(snapshot: Snapshot | None, prefix: str) -> Nodes:
+    """Where the probes' queues are, as far as the snapshot tells."""
+    queues = (snapshot.queues.value if snapshot else None) or ()
+    own = f"{prefix}."
+    return {queue.key: node for queue in queues if queue.name.startswith(own) and (node := queue.leader or queue.node)}
+
+
+def place_records(records: Iterable[R], nodes: Nodes, prefix: str) -> list[R]:
+    """The records with their node filled in where it is known."""
+    return [_place(record, nodes, long_lived(prefix, record.probe, record.queue_type).name) for record in records]
+
+
+def place_outcomes(outcomes: Iterable[ProbeOutcome], nodes: Nodes) -> list[ProbeOutcome]:
+    """The summaries with their node filled in where it is known."""
+    return [
+        replace(outcome, node=nodes.get((outcome.vhost, outcome.queue), "")) if not outcome.node else outcome
+        for outcome in outcomes
+    ]
+
+
+def _place(record: R, nodes: Nodes, queue: str) -> R:
+    node = nodes.get((record.vhost, queue), "")
+    return record if record.node or not node else replace(record, node=node)

@@ -1,0 +1,198 @@
+"""Reading real brokers, of the oldest and the newest version."""
+
+import time
+from collections.abc import Iterator
+from queue import SimpleQueue
+
+import pika
+import pytest
+
+from ackscope.clock import SystemClock
+from ackscope.errors import Refused
+from exporter.broker.client import ManagementClient
+from exporter.broker.read import read_once
+from exporter.broker.settings import ManagementSettings
+from exporter.poller import Poller
+from lab.cluster import Lab, start_lab
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+DEADLINE = 60.0
+QUEUE = "orders/заказы"
+
+
+@pytest.fixture(scope="module", params=["3.10", "4.3"])
+def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """A broker of one node."""
+    with start_lab(broker=request.param) as running:
+        yield running
+
+
+def connection_of(lab: Lab, name: str) -> pika.BlockingConnection:
+    """A client with a name of its own."""
+    parameters = pika.URLParameters(lab.nodes[0].amqp)
+    parameters.client_properties = {"connection_name": name}
+    return pika.BlockingConnection(parameters)
+
+
+@pytest.fixture(scope="module")
+def queues(lab: Lab) -> tuple[str, ...]:
+    """A classic and a quorum queue that last."""
+    with connection_of(lab, "setup") as client:
+        channel = client.channel()
+        channel.queue_declare(QUEUE, durable=True, arguments={"x-max-length": 100})
+        channel.queue_declare("orders.quorum", durable=True, arguments={"x-queue-type": "quorum"})
+    return (QUEUE, "orders.quorum")
+
+
+@pytest.fixture
+def workload(lab: Lab, queues: tuple[str, ...]) -> Iterator[str]:
+    """A client that published five messages and holds two of them; gives the name of the queue."""
+    with connection_of(lab, "worker") as worker:
+        channel = worker.channel()
+        channel.confirm_delivery()
+        channel.queue_purge(queues[0])
+        for _ in range(5):
+            channel.basic_publish("", queues[0], b"order", pika.BasicProperties(delivery_mode=2))
+        channel.basic_qos(prefetch_count=2)
+        channel.basic_consume(queues[0], lambda *_: None)
+        worker.process_data_events(0)
+        yield queues[0]
+
+
+def until(read, condition):
+    """What is read, as soon as the condition holds: the broker tells of its statistics every 5 seconds."""
+    deadline = time.monotonic() + DEADLINE
+    while not condition(snapshot := read()):
+        assert time.monotonic() < deadline, f"never held; last: {snapshot}"
+        time.sleep(0.2)
+    return snapshot
+
+
+def settings_of(lab: Lab, **changes) -> ManagementSettings:
+    """How to reach the lab's management API."""
+    return ManagementSettings(url=lab.nodes[0].management, **changes)
+
+
+def user(lab: Lab, name: str, *tags: str) -> ManagementSettings:
+    """The settings of a user with these tags and no permission anywhere."""
+    if name not in lab.ctl(0, "list_users"):
+        lab.ctl(0, "add_user", name, "s3cret")
+    lab.ctl(0, "set_user_tags", name, *tags)
+    return settings_of(lab, username=name, password="s3cret")
+
+
+def test_a_snapshot_shows_who_does_what(lab, workload):
+    """Queue, consumer, channel and connection of one worker join by name; the figures are those of the workload."""
+
+    def told(snapshot):
+        queues = {item.name: item for item in snapshot.queues.value or ()}
+        return queues.get(QUEUE) is not None and queues[QUEUE].messages_unacked == 2
+
+    snapshot = until(lambda: read_once("lab", settings_of(lab), SystemClock(), 10), told)
+
+    assert lab.broker == snapshot.overview.value.rabbitmq_version
+    assert {} == {name: (part.error, part.gaps) for name, part in snapshot.parts.items() if part.error or part.gaps}
+    queue = next(item for item in snapshot.queues.value if item.name == QUEUE)
+    assert ("classic", 5, 3, 2, 1, 100) == (
+        queue.type,
+        queue.messages,
+        queue.messages_ready,
+        queue.messages_unacked,
+        queue.consumers,
+        queue.setting("max-length"),
+    )
+    (consumer,) = [item for item in snapshot.consumers.value if item.queue == QUEUE]
+    (channel,) = [item for item in snapshot.channels.value if item.name == consumer.channel_name]
+    (connection,) = [item for item in snapshot.connections.value if item.name == consumer.connection_name]
+    assert (2, True, "worker", connection.name) == (
+        consumer.prefetch_count,
+        consumer.ack_required,
+        connection.client_name,
+        channel.connection_name,
+    )
+    quorum = next(item for item in snapshot.queues.value if item.name == "orders.quorum")
+    assert (None, (lab.nodes[0].name,)) == (quorum.consumer_capacity, quorum.members)
+    assert all(check.ok for check in snapshot.health.value)
+    assert (snapshot.version >= (4, 0)) == (snapshot.nodes.value[0].sockets_total is None)
+
+
+def test_a_user_without_permissions_is_told_what_is_hidden(lab, queues):
+    """The tag `monitoring` lets in; without permission on the virtual host, its queues are hidden, and counted."""
+    blind = user(lab, "blind", "monitoring")
+    seen = read_once("lab", settings_of(lab), SystemClock(), 10)
+
+    snapshot = until(
+        lambda: read_once("lab", blind, SystemClock(), 10),
+        lambda snapshot: snapshot.hidden_queues == len(seen.queues.value),
+    )
+
+    assert () == snapshot.queues.value
+    assert snapshot.hidden_queues >= 2
+    assert all(part.error is None for part in snapshot.parts.values())
+    assert seen.hidden_queues == 0
+
+
+@pytest.mark.parametrize("path", ["/api/overview", "/api/nodes"])
+def test_a_user_without_the_tag_is_told_what_to_do(lab, path):
+    """The broker's own refusal, in plain words."""
+    client = ManagementClient(user(lab, "plain"))
+
+    with pytest.raises(Refused) as caught:
+        client.get(path)
+    client.close()
+
+    assert str(caught.value).endswith(
+        f"{path}: 401 user 'plain' may not use the management API; "
+        "give it the tag: rabbitmqctl set_user_tags plain monitoring"
+    )
+
+
+def test_an_alarm_is_seen_at_once(lab):
+    """The health check knows the alarm and its node."""
+    lab.ctl(0, "set_vm_memory_high_watermark", "0.00001")
+    try:
+        snapshot = until(
+            lambda: read_once("lab", settings_of(lab), SystemClock(), 10),
+            lambda snapshot: any(check.alarms for check in snapshot.health.value),
+        )
+    finally:
+        lab.ctl(0, "set_vm_memory_high_watermark", "0.4")
+
+    (check,) = [item for item in snapshot.health.value if item.name == "alarms"]
+    assert (False, [(lab.nodes[0].name, "memory")]) == (
+        check.ok,
+        [(alarm.node, alarm.resource) for alarm in check.alarms],
+    )
+
+
+def test_polling_lives_through_a_killed_broker(lab, queues):
+    """Killed: errors are set, last values stay, ages grow. Started again: everything is read anew, by itself."""
+    snapshots = SimpleQueue()
+    poller = Poller("lab", settings_of(lab, timeout=5), 0.5, SystemClock(), snapshots.put)
+    poller.start()
+
+    def next_snapshot():
+        return snapshots.get(timeout=DEADLINE)
+
+    def whole(snapshot):
+        return all(part.value is not None and part.error is None for part in snapshot.parts.values())
+
+    try:
+        good = until(next_snapshot, whole)
+        lab.kill(0)
+        away = until(next_snapshot, lambda snapshot: all(part.error for part in snapshot.parts.values()))
+        later = until(next_snapshot, lambda snapshot: snapshot.taken.mono > away.taken.mono + 1)
+        lab.restart(0)
+        back = until(next_snapshot, whole)
+    finally:
+        poller.stop()
+
+    assert "connection refused" in away.overview.error
+    for name, part in later.parts.items():
+        assert part.value is not None
+        assert part.at == away.parts[name].at
+        assert part.age(later.taken) >= away.parts[name].age(away.taken) + 1
+    assert {item.name for item in good.queues.value} == {item.name for item in back.queues.value}
+    assert back.queues.at.mono > later.taken.mono
+    assert all(stats.failures > 0 for stats in poller.stats.values())

@@ -1,0 +1,415 @@
+"""Recorded payloads of real brokers, decoded."""
+
+from dataclasses import fields
+
+import pytest
+
+from ackscope.snapshot import (
+    FAMILIES as PARTS,
+)
+from ackscope.snapshot import (
+    Alarm,
+    Channel,
+    Connection,
+    Consumer,
+    HealthCheck,
+    MessageStats,
+    Node,
+    Overview,
+    Queue,
+)
+from exporter.broker.families import FAMILIES
+from exporter.broker.fields import version_of
+from tests.unit.exporter.broker.server import VERSIONS, fixture
+
+UNSAID = {
+    # What no version says of some object at the time of recording, or that only other types of objects have.
+    "Queue": {"policy", "head_message_timestamp", "consumer_capacity", "leader", "members", "online"}
+    | {"message_bytes", "message_bytes_ready", "message_bytes_unacked", "memory", "delivery_limit"},
+    "Channel": {"idle_since"},
+}
+
+
+def decoded(version, family):
+    """The objects of a recorded payload."""
+    value, _ = FAMILIES[family].decode(fixture(version, family), version_of(version))
+    return value
+
+
+def queue(version, name):
+    """A queue of the recording, by name."""
+    return next(item for item in decoded(version, "queues") if item.name == name)
+
+
+def absent(items):
+    """Names of attributes that are None in every one of the objects."""
+    return {field.name for field in fields(items[0]) if all(getattr(item, field.name) is None for item in items)}
+
+
+def test_the_families_are_those_of_a_snapshot():
+    """Every part of a snapshot has its family, in the same order."""
+    assert tuple(FAMILIES) == PARTS
+
+
+def test_the_supported_versions_are_recorded():
+    """The oldest, the middle and the newest broker."""
+    assert {(3, 10), (4, 0), (4, 3)} == {version_of(version) for version in VERSIONS}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_real_payload_has_no_gaps(version, family):
+    """Nothing that a real broker sends is unusable."""
+    _, gaps = FAMILIES[family].decode(fixture(version, family), version_of(version))
+
+    assert dict(gaps) == {}
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("3.10.8", {"nodes": {"being_drained"}, "queues": {"delivery_limit"}, "consumers": {"consumer_timeout_ms"}}),
+        ("4.0.5", {"nodes": {"sockets_used", "sockets_total"}, "channels": {"global_prefetch_count"}}),
+        (
+            "4.3.6",
+            {"nodes": {"sockets_used", "sockets_total", "partitions"}, "channels": {"global_prefetch_count"}},
+        ),
+    ],
+)
+def test_only_what_a_version_does_not_say_is_absent(version, expected):
+    """Every attribute of the kernel's objects is filled from a real broker, but for the known gaps of its version."""
+    lists = ("nodes", "queues", "channels", "consumers", "connections")
+
+    assert expected == {family: names for family in lists if (names := absent(decoded(version, family)))}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_overview(version):
+    """Version, totals, counters and churn."""
+    overview = decoded(version, "overview")
+
+    assert (version, "shop", True, "basic") == (
+        overview.rabbitmq_version,
+        overview.cluster_name,
+        overview.statistics,
+        overview.rates_mode,
+    )
+    assert (6, 7, 6, 4) == (overview.connections, overview.channels, overview.queues, overview.consumers)
+    assert overview.messages == overview.messages_ready + overview.messages_unacked
+    assert overview.stats.return_unroutable > 0
+    assert overview.stats.publish_in is None
+    assert overview.churn["queue_declared"] == 6
+    assert not any(name.endswith("_details") for name in overview.churn)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_nodes(version):
+    """One node, with its resources in base units."""
+    (node,) = decoded(version, "nodes")
+
+    assert ("lab1@localhost", True, False, False) == (node.name, node.running, node.mem_alarm, node.disk_free_alarm)
+    assert 10 < node.uptime_seconds < 3600
+    assert 50_000_000 < node.mem_used < node.mem_limit
+
+
+def test_a_node_is_read_as_the_version_that_it_runs_itself():
+    """In the middle of an upgrade the overview may still tell of the old version: no zero sneaks in."""
+    (node,), _ = FAMILIES["nodes"].decode(fixture("4.0.5", "nodes"), (3, 10))
+
+    assert node.sockets_total is None
+
+
+def test_a_node_that_is_down_has_a_name_only():
+    """What `/api/nodes` holds of a node that is down, as seen on 3.10 to 4.3."""
+    payload = [{"name": "rabbit@b", "type": "disc", "running": False, "cluster_links": []}]
+
+    assert ((Node(name="rabbit@b", running=False),), {}) == FAMILIES["nodes"].decode(payload, (4, 0))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_queues(version):
+    """All three types, a name in two alphabets, arguments and policy."""
+    queues = decoded(version, "queues")
+
+    assert {
+        "bücher/заказы": "classic",
+        "idle": "classic",
+        "orders.classic": "classic",
+        "orders.dead": "classic",
+        "orders.quorum": "quorum",
+        "orders.stream": "stream",
+    } == {item.name: item.type for item in queues}
+    classic = queue(version, "orders.classic")
+    assert ("lim", 5000, 600_000) == (classic.policy, classic.setting("max-length"), classic.setting("message-ttl"))
+    assert classic.arguments["x-max-length"] == 10_000
+    assert 0 < classic.consumer_capacity <= 1
+    assert classic.stats.redeliver > 0
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_queue_whose_consumer_holds_its_messages(version):
+    """Ready and unacknowledged messages, and the age of the oldest as its publisher set it."""
+    stuck = queue(version, "bücher/заказы")
+
+    assert (3, 1) == (stuck.messages_unacked, stuck.consumers)
+    assert stuck.messages == stuck.messages_ready + 3
+    assert stuck.head_message_timestamp > 1_700_000_000
+    assert stuck.stats.ack == 0
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_queue_without_events_has_no_counters(version):
+    """Absent is not zero: counters of an idle queue do not exist."""
+    assert MessageStats() == queue(version, "idle").stats
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", ["orders.quorum", "orders.stream"])
+def test_capacity_is_withheld_where_it_means_nothing(version, name):
+    """The API sends 1.0 (up to 4.2) or 0.0 (4.3) for every quorum queue."""
+    assert queue(version, name).consumer_capacity is None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_replicated_queues_have_members(version):
+    """Quorum queues and streams tell where their replicas are."""
+    quorum = queue(version, "orders.quorum")
+
+    assert (("lab1@localhost",), ("lab1@localhost",), "lab1@localhost") == (
+        quorum.members,
+        quorum.online,
+        quorum.leader,
+    )
+    assert queue(version, "orders.stream").members == ("lab1@localhost",)
+    assert queue(version, "orders.classic").members is None
+
+
+@pytest.mark.parametrize(("version", "limit"), [("3.10.8", None), ("4.0.5", 5), ("4.3.6", 5)])
+def test_the_delivery_limit_is_told_from_4_0_on(version, limit):
+    """Before, only the queue's argument tells."""
+    assert limit == queue(version, "orders.quorum").delivery_limit
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_consumers_join_channels_and_connections_by_name(version):
+    """Every consumer's channel and connection are in their lists, under the same names."""
+    channels = {item.name: item for item in decoded(version, "channels")}
+    connections = {item.name: item for item in decoded(version, "connections")}
+    queues = {item.key for item in decoded(version, "queues")}
+
+    joined = {
+        item.queue: (
+            connections[item.connection_name].client_name,
+            item.prefetch_count,
+            channels[item.channel_name].messages_unacked,
+        )
+        for item in decoded(version, "consumers")
+        if (item.vhost, item.queue) in queues
+    }
+
+    assert joined["bücher/заказы"] == ("stuck", 3, 3)
+    assert {"stuck", "shop-worker", "shop-quorum", "shop-stream"} == {name for name, _, _ in joined.values()}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_channels(version):
+    """A publisher that waits for confirms, and an idle one with the time since when."""
+    channels = decoded(version, "channels")
+    (publisher,) = [item for item in channels if item.confirm]
+    idle = [item for item in channels if item.idle_since is not None]
+
+    assert publisher.stats.confirm > 0
+    assert publisher.stats.return_unroutable > 0
+    assert publisher.stats.deliver is None
+    assert len(idle) >= 2
+    assert all(0 < item.idle_since - 1_700_000_000 < 1e9 for item in idle)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_connections(version):
+    """Who is connected, since when, with what heartbeat."""
+    connections = {item.client_name: item for item in decoded(version, "connections")}
+    idle = connections["idle-app"]
+
+    assert (2, 30, "AMQP 0-9-1", "Pika Python Client Library") == (
+        idle.channels,
+        idle.heartbeat,
+        idle.protocol,
+        idle.client_product,
+    )
+    assert 0 < idle.connected_at - 1_700_000_000 < 1e9
+
+
+@pytest.mark.parametrize(
+    ("version", "names"),
+    [
+        ("3.10.8", {"node-is-mirror-sync-critical"}),
+        ("4.0.5", set()),
+        (
+            "4.3.6",
+            {"ready-to-serve-clients", "is-in-service", "below-node-connection-limit", "metadata-store-initialized"}
+            | {"quorum-queues-without-elected-leaders"},
+        ),
+    ],
+)
+def test_health_checks_of_a_version(version, names):
+    """What each version can be asked, all well."""
+    always = {"alarms", "local-alarms", "virtual-hosts", "node-is-quorum-critical", "certificate-expiration"}
+    checks = decoded(version, "health")
+
+    assert always | names == {check.name for check in checks}
+    assert all(check.ok is True for check in checks)
+
+
+def test_an_alarm_in_force():
+    """503 with JSON is an answer: the check failed, and why (as seen on 3.10.8)."""
+    body = {
+        "alarms": [{"node": "rabbit@a", "resource": "memory"}],
+        "reason": "There are alarms in effect in the cluster",
+        "status": "failed",
+    }
+
+    assert (
+        (
+            HealthCheck(
+                name="alarms",
+                ok=False,
+                reason="There are alarms in effect in the cluster",
+                alarms=(Alarm(node="rabbit@a", resource="memory"),),
+            ),
+        ),
+        {},
+    ) == FAMILIES["health"].decode({"alarms": {"status": 503, "body": body}}, (3, 10))
+
+
+def test_a_check_that_could_not_be_asked():
+    """Neither well nor failed."""
+    payload = {"alarms": {"error": "mq:15672: 500 from the server"}}
+
+    assert (
+        (HealthCheck(name="alarms", ok=None, reason="mq:15672: 500 from the server"),),
+        {},
+    ) == FAMILIES["health"].decode(payload, (4, 0))
+
+
+def test_no_statistics():
+    """A broker with `management.disable_stats` says so, and has no totals of messages (as seen on 3.10.8)."""
+    payload = {
+        "rabbitmq_version": "3.10.8",
+        "disable_stats": True,
+        "object_totals": {"queues": 6, "exchanges": 7, "connections": 6},
+    }
+
+    assert (
+        Overview(rabbitmq_version="3.10.8", statistics=False, queues=6, exchanges=7, connections=6),
+        {},
+    ) == FAMILIES["overview"].decode(payload, (3, 10))
+
+
+@pytest.mark.parametrize(
+    ("family", "identity", "bare"),
+    [
+        ("nodes", {"name": "n"}, Node(name="n")),
+        ("queues", {"vhost": "/", "name": "q"}, Queue(vhost="/", name="q")),
+        ("channels", {"name": "c"}, Channel(name="c")),
+        (
+            "consumers",
+            {"consumer_tag": "t", "queue": {"vhost": "/", "name": "q"}},
+            Consumer(tag="t", vhost="/", queue="q"),
+        ),
+        ("connections", {"name": "c"}, Connection(name="c")),
+    ],
+)
+def test_absent_is_none_and_no_gap(family, identity, bare):
+    """An object of which nothing but its name is told; one without a name is dropped and counted."""
+    value, gaps = FAMILIES[family].decode([identity, {}], (3, 10))
+
+    assert (bare,) == value
+    assert sum(gaps.values()) == len(identity.get("queue", ())) + (len(identity) if "queue" not in identity else 1)
+
+
+def test_a_queue_on_two_pages_is_one_queue():
+    """Pages shift while queues come and go; the later reading counts."""
+    payload = [{"vhost": "/", "name": "q", "messages": 1}, {"vhost": "/", "name": "q", "messages": 2}]
+
+    value, gaps = FAMILIES["queues"].decode(payload, (4, 3))
+
+    assert ((Queue(vhost="/", name="q", messages=2),), {}) == (value, gaps)
+
+
+def test_an_empty_object_in_erlangs_spelling():
+    """`[]` where an object belongs is an empty object, and no gap."""
+    payload = [{"vhost": "/", "name": "q", "arguments": [], "effective_policy_definition": [], "message_stats": []}]
+
+    assert ((Queue(vhost="/", name="q"),), {}) == FAMILIES["queues"].decode(payload, (4, 0))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-11-21T08:12:24.339+00:00", 1795248744.339),
+        ("2026-11-21T17:12:24.339+09:00", 1795248744.339),
+        ("2026-11-21 8:12:24", 1795248744.0),
+        ("2026-11-21 08:12:24", 1795248744.0),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_idle_since_in_every_spelling(text, expected):
+    """With an offset, as 3.10 to 4.3 write it in the node's own time zone; without one, as older ones write UTC."""
+    (channel,), gaps = FAMILIES["channels"].decode([{"name": "c", "idle_since": text}], (4, 0))
+
+    assert (expected, {}) == (channel.idle_since, gaps)
+
+
+def test_unusable_values_are_none_and_counted():
+    """Each wrong value is one gap of its field; the others stay."""
+    payload = [
+        {
+            "vhost": "/",
+            "name": "q",
+            "type": "undefined",
+            "messages": "unknown",
+            "messages_ready": None,
+            "consumers": True,
+            "memory": -1,
+            "message_bytes": 1.5,
+            "durable": "true",
+            "members": {"a": 1},
+            "message_stats": {"publish": "many", "ack": 3},
+            "node": "rabbit@a",
+        },
+        "not an object",
+    ]
+
+    value, gaps = FAMILIES["queues"].decode(payload, (4, 0))
+
+    assert (Queue(vhost="/", name="q", node="rabbit@a", stats=MessageStats(ack=3)),) == value
+    assert {
+        "type": 1,
+        "messages": 1,
+        "messages_ready": 1,
+        "consumers": 1,
+        "memory": 1,
+        "message_bytes": 1,
+        "durable": 1,
+        "members": 1,
+        "publish": 1,
+        "queues": 1,
+    } == gaps
+
+
+def test_a_queue_may_be_called_undefined():
+    """Names that people gave are names, whatever they are."""
+    (queue,), gaps = FAMILIES["queues"].decode([{"vhost": "unknown", "name": "undefined"}], (4, 0))
+
+    assert (("unknown", "undefined"), {}) == (queue.key, gaps)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("payload", [None, 7, "text", True, [1], {"items": 3}])
+def test_something_else_altogether(family, payload):
+    """An answer that is not what the API documents is a gap, never a crash."""
+    _, gaps = FAMILIES[family].decode(payload, None)
+
+    assert gaps or isinstance(payload, dict)

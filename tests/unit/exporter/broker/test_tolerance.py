@@ -1,0 +1,115 @@
+"""Payloads of real brokers, broken at random: nothing crashes, and nothing becomes zero."""
+
+import copy
+from dataclasses import fields, is_dataclass
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exporter.broker.families import FAMILIES
+from exporter.broker.fields import version_of
+from tests.unit.exporter.broker.server import VERSIONS, fixture
+
+
+def without_zeros(value):
+    """The payload with every zero made a seven: a zero that is decoded then came out of nowhere."""
+    match value:
+        case bool():
+            return value
+        case int() | float():
+            return value or 7
+        case list():
+            return [without_zeros(item) for item in value]
+        case dict():
+            return {key: without_zeros(item) for key, item in value.items()}
+        case _:
+            return value
+
+
+PAYLOADS = {(version, family): without_zeros(fixture(version, family)) for version in VERSIONS for family in FAMILIES}
+WRONG = [None, [], {}, "", "undefined", "unknown", "0", "12", True, False, -1, -0.5, 1e400, 2**70, [0], {"rate": 0}]
+
+
+def places(value, path=()):
+    """Every path into a payload."""
+    yield path
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from places(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from places(item, (*path, index))
+
+
+PLACES = {key: list(places(payload)) for key, payload in PAYLOADS.items()}
+
+
+def broken(payload, path, wrong, *, drop):
+    """The payload with one place dropped or replaced; as it is where an earlier change took the place away."""
+    if not path:
+        return wrong
+    parent = payload
+    for step in path[:-1]:
+        try:
+            parent = parent[step]
+        except (KeyError, IndexError, TypeError):
+            return payload
+    try:
+        parent[path[-1]] = parent[path[-1]] if drop else wrong
+        if drop:
+            del parent[path[-1]]
+    except (KeyError, IndexError, TypeError):
+        pass
+    return payload
+
+
+def zeros(value):
+    """How many zeros are in the decoded objects; false is not one. Arguments and policies are passed on as they are."""
+    if isinstance(value, bool):
+        return 0
+    if isinstance(value, int | float):
+        return int(value == 0)
+    if isinstance(value, tuple):
+        return sum(zeros(item) for item in value)
+    if is_dataclass(value):
+        names = (field.name for field in fields(value) if field.name not in {"arguments", "effective_policy"})
+        return sum(zeros(getattr(value, name)) for name in names)
+    if isinstance(value, dict):
+        return sum(zeros(item) for item in value.values())
+    return 0
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.data())
+def test_no_payload_crashes_a_decoder_or_becomes_zero(data):
+    """Whatever is dropped or replaced: no exception, no zero, and what was not touched stays."""
+    key = data.draw(st.sampled_from(sorted(PAYLOADS)))
+    version, family = key
+    payload = copy.deepcopy(PAYLOADS[key])
+    for _ in range(data.draw(st.integers(1, 6))):
+        path = data.draw(st.sampled_from(PLACES[key]))
+        payload = broken(payload, path, data.draw(st.sampled_from(WRONG)), drop=data.draw(st.booleans()))
+    told = data.draw(st.sampled_from([None, version_of(version), (3, 10), (4, 3)]))
+
+    value, gaps = FAMILIES[family].decode(payload, told)
+
+    assert zeros(value) == 0
+    assert all(count > 0 for count in gaps.values())
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_one_broken_object_does_not_touch_the_others(data):
+    """Each object is decoded on its own."""
+    version = data.draw(st.sampled_from(VERSIONS))
+    family = data.draw(st.sampled_from(["queues", "channels", "consumers", "connections"]))
+    payload = copy.deepcopy(fixture(version, family))
+    index = data.draw(st.integers(0, len(payload) - 1))
+    payload[index] = data.draw(st.sampled_from(WRONG))
+    decode = FAMILIES[family].decode
+
+    whole, _ = decode(fixture(version, family), version_of(version))
+    value, gaps = decode(payload, version_of(version))
+
+    assert whole[:index] + whole[index + 1 :] == value
+    assert sum(gaps.values()) >= 1

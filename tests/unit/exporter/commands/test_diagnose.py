@@ -1,0 +1,87 @@
+import socket
+
+import pytest
+
+from ackscope.__main__ import main
+from ackscope.snapshot import Part
+from exporter.commands.diagnose import carried
+from tests.unit.exporter.broker.server import json, serve
+from tests.unit.exporter.made import small
+
+
+def test_what_only_the_first_look_read_is_kept_with_the_error():
+    """Its age tells that it is older; what the second look read is the second's."""
+    first, again = small(health=Part(error="404")), small(queues=Part(error="timed out"))
+    both = carried(first, again)
+
+    assert (first.queues.value, first.queues.at, "timed out") == (
+        both.queues.value,
+        both.queues.at,
+        both.queues.error,
+    )
+    assert again.health == both.health
+    assert again.nodes is both.nodes
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--management", "amqp://u:hush@host"],
+            (
+                "ackscope diagnose: --management: scheme 'amqp', expected http or https, "
+                "as in http://user:password@host:15672\n"
+            ),
+        ),
+        (
+            ["--management", "http://host", "--amqp", "http://host"],
+            "ackscope diagnose: --amqp: scheme 'http', expected amqp or amqps, as in amqp://user:password@host:5672\n",
+        ),
+        (
+            ["--management", "http://host", "--within", "2s"],
+            "ackscope diagnose: --within: must be 8s to 120s: two looks 6 s apart\n",
+        ),
+        (
+            ["--management", "http://host", "--within", "soon"],
+            (
+                "ackscope diagnose: argument --within: 'soon' is not a duration, write 30s, 5m, 1h or 200ms; "
+                "see: ackscope diagnose --help\n"
+            ),
+        ),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(capsys, words, message):
+    """Exit code 3: a typing error is never a verdict."""
+    try:
+        code = main(["diagnose", *words])
+    except SystemExit as ended:
+        code = ended.code
+    told = capsys.readouterr()
+
+    assert (3, "", message) == (code, told.out, told.err)
+
+
+def test_a_broker_that_is_away_is_told_in_one_line(capsys):
+    """No traceback, no verdict, no password."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    code = main(["diagnose", "--management", f"http://u:hush@127.0.0.1:{port}"])
+    told = capsys.readouterr()
+
+    assert (3, "") == (code, told.out)
+    assert told.err.startswith(f"ackscope diagnose: 127.0.0.1:{port}/api/overview: connection refused; ")
+    assert told.err.count("\n") == 1
+    assert "hush" not in told.err
+
+
+def test_a_wrong_password_is_told_in_one_line(capsys):
+    """The user's name helps, the password does not show."""
+    refusal = json({"error": "not_authorised", "reason": "Login failed"}, 401)
+    paths = ("overview", "nodes", "queues", "channels", "consumers", "connections")
+    with serve({f"/api/{name}": refusal for name in paths}) as server:
+        code = main(["diagnose", "--management", server.url])
+    told = capsys.readouterr()
+
+    assert (3, "", 1) == (code, told.out, told.err.count("\n"))
+    assert "401" in told.err
+    assert "s3cret" not in told.err

@@ -1,0 +1,80 @@
+import socket
+
+import pytest
+
+from ackscope.__main__ import main
+
+GOOD = """
+listen: {listen}
+clusters:
+  shop:
+    management: {{url: "http://u:hush@127.0.0.1:1"}}
+    amqp: {{url: "amqp://u:hush@127.0.0.1:1"}}
+  depot:
+    management: {{url: "http://u:hush@127.0.0.1:1"}}
+{more}
+"""
+
+
+def written(folder, listen="127.0.0.1:9419", more=""):
+    """The path of a file of this content."""
+    path = folder / "ackscope.yml"
+    path.write_text(GOOD.format(listen=listen, more=more))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("", "good; listens on 127.0.0.1:9419; watches shop, depot; probes shop; lands nothing\n"),
+        ("landing: {directory: /data}", "watches shop, depot; probes shop; lands in /data\n"),
+        ("probes: {enabled: []}", "watches shop, depot; probes nothing; lands nothing\n"),
+    ],
+)
+def test_a_good_file_is_called_good(tmp_path, capsys, more, message):
+    """And what it means is said in a line, without passwords."""
+    path = written(tmp_path, more=more)
+    code = main(["exporter", "--config", path, "--check-config"])
+    told = capsys.readouterr()
+
+    assert (0, "") == (code, told.err)
+    assert told.out.startswith(f"{path}: good; ")
+    assert told.out.endswith(message)
+    assert "hush" not in told.out
+
+
+@pytest.mark.parametrize("more", [["--check-config"], []])
+def test_a_wrong_file_is_told_in_one_line(tmp_path, capsys, more):
+    """Checked or served, nothing starts."""
+    path = written(tmp_path, more="pol: {}")
+    code = main(["exporter", "--config", path, *more])
+    told = capsys.readouterr()
+
+    expected = f"ackscope exporter: {path}: pol: unknown key, did you mean 'poll'?\n"
+
+    assert (3, "", expected) == (code, told.out, told.err)
+
+
+def test_a_file_that_is_missing_is_told_in_one_line(tmp_path, capsys):
+    """With its name."""
+    code = main(["exporter", "--config", f"{tmp_path}/no.yml"])
+
+    expected = (
+        f"ackscope exporter: {tmp_path}/no.yml: cannot be read (No such file or directory); give an existing file\n"
+    )
+
+    assert (3, expected) == (code, capsys.readouterr().err)
+
+
+def test_a_port_in_use_is_told_in_one_line(tmp_path, capsys):
+    """And nothing was started: no probe process, no poller."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        code = main(["exporter", "--config", written(tmp_path, listen)])
+
+    expected = (
+        f"ackscope exporter: listen: {listen} is already in use; "
+        "choose another port in `listen`, or stop what listens there\n"
+    )
+
+    assert (3, expected) == (code, capsys.readouterr().err)

@@ -1,0 +1,213 @@
+"""Values made by hand: a small cluster, records of probes, a clock that stands still until told."""
+
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ackscope.clock import Instant
+from ackscope.findings import CannotTell, Evidence, Finding, Severity, Subject, Verdict
+from ackscope.records import AckBurst, MessageRecord, Outcome, ProbeOutcome, ProbeState, Quantiles
+from ackscope.snapshot import (
+    Channel,
+    Connection,
+    Consumer,
+    HealthCheck,
+    MessageStats,
+    Node,
+    Overview,
+    Part,
+    Queue,
+    Snapshot,
+)
+
+WALL = 1_700_000_000.0
+NOW = Instant(wall=WALL, mono=1000.0)
+
+
+@dataclass
+class SetClock:
+    """A clock that goes when it is told."""
+
+    mono: float = NOW.mono
+
+    def now(self) -> Instant:
+        """The set moment."""
+        return Instant(wall=WALL + self.mono - NOW.mono, mono=self.mono)
+
+
+def part(value: Any, **more: Any) -> Part[Any]:
+    """A reading that was complete at `NOW`."""
+    return Part(value=value, at=NOW, seconds=0.01, **more)
+
+
+def small(cluster: str = "shop", **parts: Part[Any]) -> Snapshot:
+    """One node, two queues, one consumer, with a field or two missing here and there."""
+    whole = {
+        "overview": part(
+            Overview(
+                cluster_name="rabbit@shop",
+                rabbitmq_version="4.3.6",
+                erlang_version="27.3",
+                connections=2,
+                channels=2,
+                queues=2,
+                consumers=1,
+                messages=7,
+                messages_ready=4,
+                messages_unacked=3,
+                stats=MessageStats(publish=10, confirm=9),
+                churn={"connection_created": 5, "channel_closed": 1},
+            )
+        ),
+        "nodes": part((Node(name="rabbit@one", running=True, mem_used=1000, mem_alarm=False, uptime_seconds=1.5),)),
+        "queues": part(
+            (
+                Queue(
+                    vhost="/",
+                    name="orders",
+                    type="classic",
+                    state="running",
+                    node="rabbit@one",
+                    messages=7,
+                    messages_ready=4,
+                    messages_unacked=3,
+                    consumers=1,
+                    stats=MessageStats(publish=10, ack=2),
+                ),
+                Queue(vhost="a\\b", name='new "one"\n', type="quorum", leader="rabbit@one", members=("rabbit@one",)),
+            )
+        ),
+        "channels": part(
+            (
+                Channel(name="c1", confirm=True, transactional=False, messages_unacked=3, global_prefetch_count=0),
+                Channel(name="c2", confirm=False, transactional=False, messages_unacked=None),
+            )
+        ),
+        "consumers": part(
+            (Consumer(tag="t", vhost="/", queue="orders", channel_name="c1", ack_required=True, prefetch_count=10),)
+        ),
+        "connections": part((Connection(name="k1", state="running", channels=2, send_pend=0),)),
+        "health": part((HealthCheck(name="alarms", ok=True), HealthCheck(name="virtual-hosts", ok=None))),
+    }
+    return Snapshot(cluster=cluster, taken=NOW, **{**whole, **parts})
+
+
+def message(**changes: Any) -> MessageRecord:
+    """A message that was acked after 2 ms."""
+    values: dict[str, Any] = {
+        "probe": "confirm",
+        "queue_type": "quorum",
+        "vhost": "/",
+        "node": "rabbit@one",
+        "run_id": "r1",
+        "epoch": 1,
+        "seq": 1,
+        "delivery_mode": 2,
+        "payload_bytes": 64,
+        "intended_at": WALL,
+        "send_delay": 0.00015,
+        "outcome": Outcome.ACKED,
+        "confirm": 0.0018,
+        "response": 0.00195,
+        "multiple": False,
+        "group": 1,
+    }
+    return MessageRecord(**{**values, **changes})
+
+
+def burst(**changes: Any) -> AckBurst:
+    """Two frames that settled five messages."""
+    values: dict[str, Any] = {
+        "probe": "confirm",
+        "queue_type": "quorum",
+        "vhost": "/",
+        "node": "rabbit@one",
+        "run_id": "r1",
+        "at": WALL,
+        "frames": 2,
+        "multiple_frames": 1,
+        "messages": 5,
+        "interval": 0.2,
+        "span": 0.0001,
+    }
+    return AckBurst(**{**values, **changes})
+
+
+def outcome(**changes: Any) -> ProbeOutcome:
+    """A stream of the delivery probe that does well."""
+    values: dict[str, Any] = {
+        "probe": "delivery",
+        "stream": "classic",
+        "queue_type": "classic",
+        "vhost": "/",
+        "queue": "ackscope.probe.delivery.classic",
+        "node": "",
+        "at": WALL,
+        "state": ProbeState.RUNNING,
+        "success": True,
+        "loop_lag": Quantiles(count=10, p50=0.0001, p90=0.0002, p99=0.0003, max=0.0004),
+        "redeliveries": 0,
+        "duplicates": 0,
+        "out_of_order": 0,
+        "missing": 0,
+    }
+    return ProbeOutcome(**{**values, **changes})
+
+
+def finding(**changes: Any) -> Finding:
+    """A queue without consumer."""
+    values: dict[str, Any] = {
+        "rule": "no-consumer",
+        "severity": Severity.WARNING,
+        "subject": Subject(kind="queue", vhost="/", name="orders"),
+        "since": "2023-11-14T22:13:20Z",
+        "summary": "Queue 'orders' has messages and nobody takes them",
+        "cause": "No consumer is registered.",
+        "evidence": (Evidence(what="consumers", value="0", expected="1 or more", source="/api/queues consumers"),),
+        "next_steps": (
+            "start the consumer",
+            "see whether it consumes now: rabbitmqctl list_consumers -p / | grep -F -- orders-with-a-very-long-name",
+        ),
+        "runbook": "docs/runbooks/no-consumer.md",
+    }
+    return Finding(**{**values, **changes})
+
+
+@dataclass
+class Verdicts:
+    """A verdict by parts."""
+
+    findings: tuple[Finding, ...] = ()
+    cannot_tell: tuple[CannotTell, ...] = ()
+    checked: tuple[str, ...] = field(default=("no-consumer", "stuck-consumer"))
+
+    def of(self, cluster: str) -> Verdict:
+        """The verdict on a cluster."""
+        return Verdict(
+            cluster=cluster,
+            at=NOW.iso(),
+            findings=self.findings,
+            cannot_tell=self.cannot_tell,
+            checked=self.checked,
+        )
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Return when something holds; fail after some seconds."""
+    until = time.monotonic() + seconds
+    pause = threading.Event()
+    while not holds():
+        assert time.monotonic() < until, f"not seen within {seconds:g} s"
+        pause.wait(0.01)
+
+
+def promtool(text: str) -> str:
+    """What `promtool check metrics` has against an exposition; "" when it is clean."""
+    program = shutil.which("promtool")
+    assert program is not None, "promtool is missing: run `make setup`"
+    done = subprocess.run([program, "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr

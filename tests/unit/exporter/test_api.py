@@ -1,0 +1,125 @@
+import dataclasses
+from types import MappingProxyType
+
+import orjson
+
+from ackscope.clock import Instant
+from ackscope.findings import CannotTell
+from ackscope.snapshot import Part, Snapshot
+from diagnosis.window import Window
+from exporter import api
+from exporter.live.process import ProcessStatus
+from exporter.routes import ready
+from exporter.state import ClusterState, SeenOutcome, State
+from tests.unit.exporter.made import NOW, Verdicts, finding, outcome, small
+
+LATER = Instant(wall=NOW.wall + 60, mono=NOW.mono + 60)
+NOTHING = ClusterState(window=Window.empty("shop"))
+
+
+def known(snapshot, **more):
+    """What is known of one cluster."""
+    return ClusterState(window=Window.empty("shop").add(snapshot), **more)
+
+
+def parsed(document):
+    """The document as a client sees it."""
+    return orjson.loads(api.as_json(document))
+
+
+def test_findings_have_the_agreed_shape():
+    """Versions, ages, findings, what could not be told, what was asked."""
+    gap = CannotTell(rule="memory-alarm", because="no nodes", needs="permission", permanent=True)
+    verdict = Verdicts(findings=(finding(),), cannot_tell=(gap,)).of("shop")
+    seen = parsed(api.findings({"shop": known(small(), verdict=verdict)}, LATER))
+
+    expected = {
+        "now": "2023-11-14T22:14:20Z",
+        "clusters": [
+            {
+                "cluster": "shop",
+                "broker": "4.3.6",
+                "age_seconds": 60.0,
+                "findings": [
+                    {
+                        "rule": "no-consumer",
+                        "severity": "warning",
+                        "subject": {"kind": "queue", "vhost": "/", "name": "orders", "node": None},
+                        "since": "2023-11-14T22:13:20Z",
+                        "summary": "Queue 'orders' has messages and nobody takes them",
+                        "cause": "No consumer is registered.",
+                        "evidence": [
+                            {
+                                "what": "consumers",
+                                "value": "0",
+                                "expected": "1 or more",
+                                "source": "/api/queues consumers",
+                            }
+                        ],
+                        "next_steps": list(finding().next_steps),
+                        "runbook": "docs/runbooks/no-consumer.md",
+                    }
+                ],
+                "cannot_tell": [
+                    {"rule": "memory-alarm", "because": "no nodes", "needs": "permission", "permanent": True}
+                ],
+                "checked": ["no-consumer", "stuck-consumer"],
+            }
+        ],
+    }
+
+    assert expected == seen
+
+
+def test_before_the_first_poll_nothing_is_claimed():
+    """No version, no age, nothing checked: that is not a clean bill of health."""
+    entry = parsed(api.findings({"shop": NOTHING}, NOW))["clusters"][0]
+
+    assert (None, None, [], [], []) == tuple(
+        entry[key] for key in ("broker", "age_seconds", "findings", "cannot_tell", "checked")
+    )
+
+
+def test_probes_are_told_with_their_process():
+    """Every field of a summary, under its own name."""
+    state = known(small(), outcomes={("delivery", "classic"): SeenOutcome(at=NOW, outcome=outcome())})
+    status = ProcessStatus(up=True, restarts=1, bad_lines=0, age_seconds=0.5)
+    entry = parsed(api.probes({"shop": state}, status, NOW))["clusters"][0]
+
+    assert {"up": True, "restarts": 1, "age_seconds": 0.5} == entry["process"]
+    assert {item.name for item in dataclasses.fields(outcome())} == set(entry["probes"][0])
+    assert "running" == entry["probes"][0]["state"]
+
+
+def test_without_probes_the_process_is_down():
+    """There is none, and nothing was restarted."""
+    entry = parsed(api.probes({"shop": NOTHING}, None, NOW))["clusters"][0]
+
+    assert ({"up": False, "restarts": 0, "age_seconds": None}, []) == (entry["process"], entry["probes"])
+
+
+def test_a_snapshot_is_told_whole_with_its_ages():
+    """The fields of the kernel's snapshot, and how old each part is; absent stays null."""
+    some = small(health=Part())
+    entry = parsed(api.snapshots({"shop": known(some), "depot": NOTHING}, LATER))["clusters"][0]
+
+    assert {*(item.name for item in dataclasses.fields(Snapshot)), "ages"} == set(entry)
+    assert (60.0, None) == (entry["ages"]["queues"], entry["ages"]["health"])
+    assert (7, None) == tuple(queue["messages"] for queue in entry["queues"]["value"])
+
+
+def test_mappings_of_any_kind_are_objects():
+    """Read-only mappings of a snapshot have a JSON form, too."""
+    assert {"a": {"b": 1}} == parsed({"a": MappingProxyType({"b": 1})})
+
+
+def test_ready_means_that_every_cluster_has_answered():
+    """Well or not: a refusal is an answer, a first round without any is not."""
+    state = State(["shop", "depot"])
+    state.put_snapshot(small("shop"))
+    state.put_snapshot(Snapshot(cluster="depot", taken=NOW))
+    waiting = ready(state)
+    state.put_snapshot(Snapshot(cluster="depot", taken=NOW, overview=Part(error="refused")))
+
+    assert (503, b"waiting for the first answer of: depot\n") == (waiting.status, waiting.body)
+    assert 200 == ready(state).status

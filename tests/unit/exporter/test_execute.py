@@ -1,0 +1,35 @@
+import logging
+
+from prometheus_client.core import Metric
+
+from exporter.execute import Report, execute, report_metrics
+from exporter.render import render
+from tests.unit.exporter.made import SetClock
+
+
+def test_one_that_fails_takes_no_other_with_it(caplog):
+    """Its metrics are missing, the others' are there, and the reports say which is which."""
+    clock = SetClock()
+
+    def slow():
+        clock.mono += 0.5
+        return [Metric("a_b", "A.", "gauge")]
+
+    def broken():
+        yield Metric("half_done", "Never shown.", "gauge")
+        raise ZeroDivisionError
+
+    with caplog.at_level(logging.ERROR):
+        made = execute({"broken": broken, "slow": slow}, clock)
+
+    assert ["a_b"] == [metric.name for metric in made.metrics]
+    assert {"broken": Report(ok=False, seconds=0.0), "slow": Report(ok=True, seconds=0.5)} == made.reports
+    assert "collector broken failed" in caplog.text
+
+
+def test_reports_are_metrics():
+    """Success and duration of each collector by its name."""
+    text = render(report_metrics({"queues": Report(ok=False, seconds=0.25)}))
+
+    assert 'ackscope_collector_success{collector="queues"} 0\n' in text
+    assert 'ackscope_collector_duration_seconds{collector="queues"} 0.25\n' in text

@@ -1,0 +1,104 @@
+from dataclasses import replace
+
+from ackscope.clock import Instant
+from ackscope.findings import CannotTell
+from ackscope.snapshot import Part, Snapshot
+from diagnosis.window import Window
+from exporter.collectors.contract import Limits
+from exporter.live import landing, outcomes, polls, process, verdicts
+from exporter.live.landing import LandingCounts
+from exporter.live.process import ProcessStatus
+from exporter.poller import PollStats
+from exporter.state import ClusterState, SeenOutcome
+from tests.unit.exporter.made import NOW, Verdicts, finding, outcome, part, small
+
+
+def values(metrics):
+    """Metric name and label values -> value."""
+    return {(sample.name, *sample.labels.values()): sample.value for metric in metrics for sample in metric.samples}
+
+
+def known(snapshot, **more):
+    """What is known of one cluster."""
+    return ClusterState(window=Window.empty("shop").add(snapshot), **more)
+
+
+LATER = Instant(wall=NOW.wall + 60, mono=NOW.mono + 60)
+
+
+def test_the_age_of_a_reading_grows():
+    """A broker that is away leaves its last reading, and its age."""
+    snapshot = small(queues=replace(small().queues, error="connection refused"))
+    seen = values(polls.collect({"shop": known(snapshot)}, {}, LATER))
+
+    assert seen["ackscope_poll_age_seconds", "shop", "queues"] == 60
+    assert seen["ackscope_poll_success", "shop", "queues"] == 0
+    assert seen["ackscope_poll_success", "shop", "nodes"] == 1
+
+
+def test_before_the_first_reading_there_is_no_age():
+    """A broker that was never reached has failed, and has no age; one not yet asked has neither."""
+    snapshot = Snapshot(cluster="shop", taken=NOW, overview=Part(error="connection refused"))
+    seen = values(polls.collect({"shop": known(snapshot)}, {}, LATER))
+
+    assert {("ackscope_poll_success", "shop", "overview"): 0} == seen
+
+
+def test_polls_are_counted_by_family_and_gaps_by_field():
+    """What the poller counts is passed on; what could not be decoded is told by its field."""
+    stats = {"shop": {"queues": PollStats(attempts=3, failures=1, last_seconds=None, bytes_total=9)}}
+    gaps = small(queues=part((), gaps={"memory": 2}))
+    seen = values(polls.collect({"shop": known(gaps)}, stats, NOW))
+
+    assert seen["ackscope_poll_attempts_total", "shop", "queues"] == 3
+    assert seen["ackscope_poll_failures_total", "shop", "queues"] == 1
+    assert seen["ackscope_poll_received_bytes_total", "shop", "queues"] == 9
+    assert ("ackscope_poll_duration_seconds", "shop", "queues") not in seen
+    assert seen["ackscope_decode_gaps", "shop", "queues", "memory"] == 2
+
+
+def test_findings_are_series():
+    """One each, by rule and subject; a rule that cannot tell is one, too, unless nobody can ever help it."""
+    gap = CannotTell(rule="memory-alarm", because="no nodes", needs="permission")
+    never = CannotTell(rule="slow-disk", because="4.x does not say", needs="nothing", permanent=True)
+    verdict = Verdicts(findings=(finding(), finding()), cannot_tell=(gap, gap, never)).of("shop")
+    seen = values(verdicts.collect({"shop": known(small(), verdict=verdict, diagnosis_seconds=0.1)}, Limits()))
+
+    assert seen["ackscope_finding", "shop", "no-consumer", "warning", "queue", "/", "orders"] == 1
+    assert ["memory-alarm"] == [key[-1] for key in seen if key[0] == "ackscope_diagnosis_cannot_tell"]
+    assert seen["ackscope_diagnosis_duration_seconds", "shop"] == 0.1
+
+
+def test_what_the_caps_leave_out_is_counted():
+    """The worst finding is kept; queues and findings beyond the caps are told."""
+    other = finding(subject=replace(finding().subject, name="other"))
+    verdict = Verdicts(findings=(finding(), other)).of("shop")
+    limits = Limits(queues=1, findings=1)
+    seen = values(verdicts.collect({"shop": known(small(), verdict=verdict)}, limits))
+
+    assert ["orders"] == [key[-1] for key in seen if key[0] == "ackscope_finding"]
+    assert seen["ackscope_dropped_series", "shop", "findings"] == 1
+    assert seen["ackscope_dropped_series", "shop", "queues"] == 1
+
+
+def test_an_old_summary_says_nothing_of_now():
+    """Beyond thirty seconds only its age is shown: a dead probe is no success."""
+    state = known(small(), outcomes={("delivery", "classic"): SeenOutcome(at=NOW, outcome=outcome(doubtful="late"))})
+    fresh = values(outcomes.collect({"shop": state}, NOW))
+    old = values(outcomes.collect({"shop": state}, LATER))
+
+    assert fresh["ackscope_probe_success", "shop", "delivery", "classic"] == 1
+    assert fresh["ackscope_probe_doubtful", "shop", "delivery", "classic"] == 1
+    assert fresh["ackscope_probe_loop_lag_seconds", "shop", "delivery", "classic", "p99"] == 0.0003
+    assert {("ackscope_probe_outcome_age_seconds", "shop", "delivery", "classic"): 60.0} == old
+
+
+def test_process_and_landing_are_shown_where_there_are_any():
+    """An exporter without probes or landing shows no zeros for them."""
+    status = ProcessStatus(up=False, restarts=2, bad_lines=1, age_seconds=None)
+    counts = LandingCounts(rows={"ack_bursts": 4}, files=1, errors=0, dropped=0, buffered=0)
+
+    assert values(process.collect(status))[("ackscope_probe_process_restarts_total",)] == 2
+    assert ["ackscope_build"] == [metric.name.removesuffix("_info") for metric in process.collect(None)]
+    assert values(landing.collect(counts))["ackscope_landing_rows_total", "ack_bursts"] == 4
+    assert [] == landing.collect(None)

@@ -1,0 +1,46 @@
+from exporter.state import State
+from tests.unit.exporter.made import NOW, Verdicts, outcome, small
+
+
+def test_each_cluster_keeps_its_own():
+    """A snapshot of one changes nothing of the other."""
+    state = State(["shop", "depot"])
+    after = state.put_snapshot(small("shop"))
+
+    assert after is state.clusters()["shop"]
+    assert [small("shop")] == state.snapshots()
+    assert state.clusters()["depot"].snapshot is None
+
+
+def test_the_generation_grows_with_snapshots_only():
+    """What is made of snapshots alone need not be made anew for a probe's summary."""
+    state = State(["shop"])
+    before = state.generation
+    state.put_outcomes("shop", [outcome()], NOW)
+    state.put_verdict(Verdicts().of("shop"), 0.1)
+    quiet = state.generation
+    state.put_snapshot(small())
+
+    assert (before, before, before + 1) == (before, quiet, state.generation)
+
+
+def test_a_stream_has_one_summary_the_latest():
+    """Streams are told apart by probe and stream, in a fixed order."""
+    state = State(["shop"])
+    state.put_outcomes("shop", [outcome(stream="quorum"), outcome(success=False)], NOW)
+    state.put_outcomes("shop", [outcome(success=True)], NOW)
+    latest = state.clusters()["shop"].latest_outcomes()
+
+    assert [("classic", True), ("quorum", True)] == [(it.stream, it.success) for it in latest]
+
+
+def test_what_is_read_does_not_change_under_the_reader():
+    """A reader's view is of one moment."""
+    state = State(["shop"])
+    view = state.clusters()
+    state.put_snapshot(small())
+    state.count_diagnosis_error("shop")
+
+    assert view["shop"].snapshot is None
+    assert 0 == view["shop"].diagnosis_errors
+    assert 1 == state.clusters()["shop"].diagnosis_errors
