@@ -1,0 +1,168 @@
+"""requeue-loop (B06): a consumer gives messages back, gets them again, and acknowledges next to nothing.
+
+A consumer that comes back after a restart also causes redeliveries, once; so the share must hold in several
+intervals in a row.
+"""
+
+import re
+from collections.abc import Iterator
+from shlex import quote
+
+from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.snapshot import Queue
+from diagnosis.contract import Answer, Harm, Link, Rule, View
+from diagnosis.series import count, delta, span, steps
+from diagnosis.window import Seen, Series
+from diagnosis.words import amount, client, lasting, list_consumers, some, whose
+
+
+def evaluate(view: View) -> Iterator[Answer]:
+    """Judge every queue that redelivered lately."""
+    limits = view.thresholds
+    for queue in view.queues:
+        if not queue.stats.redeliver or not view.moved(queue, "redeliver"):
+            continue
+        loops: list[Seen[Queue]] = []
+        pairs = steps(view.history(queue), limits.interval)
+        for older, newer in reversed(pairs):
+            if not _goes_round(view, older, newer):
+                break
+            loops = [older, *(loops or [newer])]
+        intervals = len(loops) - 1
+        if intervals >= limits.requeue_intervals and span(loops) >= limits.requeue_for:
+            yield _finding(view, queue, tuple(loops))
+
+
+RULE = Rule(
+    name="requeue-loop",
+    title="messages go round between queue and consumer",
+    harm=Harm.STOPS,
+    needs=("overview", "queues"),
+    counts=True,
+    evaluate=evaluate,
+)
+
+
+def _delivered(queue: Queue) -> int:
+    """All deliveries, first ones and repeated ones; the sum only where the broker does not give it."""
+    return queue.stats.deliver_get or count(queue.stats, "deliver", "deliver_no_ack", "get", "get_no_ack")
+
+
+def _goes_round(view: View, older: Seen[Queue], newer: Seen[Queue]) -> bool:
+    limits = view.thresholds
+    redelivered, acked = delta((older, newer), "redeliver"), delta((older, newer), "ack")
+    delivered = _delivered(newer.value) - _delivered(older.value)
+    return (
+        delivered > 0
+        and redelivered / delivered > limits.requeue_share
+        and redelivered / newer.at.since(older.at) > limits.requeue_rate
+        and acked / delivered < limits.requeue_acked
+    )
+
+
+def _finding(view: View, queue: Queue, loops: Series[Queue]) -> Finding:
+    seconds = span(loops)
+    redelivered, acked = delta(loops, "redeliver"), delta(loops, "ack")
+    delivered = _delivered(loops[-1].value) - _delivered(loops[0].value)
+    culprits = _culprits(view, queue)
+    names = sorted({client(link.connection, link.consumer.connection_name) for link, _ in culprits})
+    by = f" by {some(repr(name) for name in names)}" if names else ""
+    ready = queue.messages_ready or 0
+    stopped = acked == 0 and delta(loops[-2:], "publish") > 0
+    evidence = [
+        Evidence(
+            what="redelivered",
+            value=f"{redelivered} of {delivered} deliveries, {redelivered / seconds:.0f} a second",
+            expected="near 0",
+            source="/api/queues message_stats.redeliver, deliver_get",
+        ),
+        Evidence(
+            what="acknowledged",
+            value=f"{acked} in {lasting(seconds)}",
+            expected="about as many as delivered",
+            source="/api/queues message_stats.ack",
+        ),
+        Evidence(
+            what="messages in the queue",
+            value=f"{ready} ready, {queue.messages_unacked or 0} unacknowledged",
+            source="/api/queues messages_ready, messages_unacknowledged",
+        ),
+    ]
+    evidence += [
+        Evidence(
+            what=whose(link),
+            value=f"got {amount(times, 'message')} again",
+            expected="0",
+            source="/api/consumers, /api/channels message_stats.redeliver",
+        )
+        for link, times in culprits[:3]
+    ]
+    return Finding(
+        rule=RULE.name,
+        severity=Severity.CRITICAL if stopped else Severity.WARNING,
+        subject=Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.node),
+        since=loops[0].at.iso(),
+        summary=(
+            f"Messages go round in queue {queue.name!r} ({queue.vhost!r}): given back{by} and delivered again "
+            f"{redelivered / seconds:.0f} times a second, {acked} acknowledged, seen over {lasting(seconds)}"
+        ),
+        cause=(
+            "A consumer rejects with requeue (basic.nack or basic.reject, or a framework that does it on an "
+            f"exception) a message that it cannot process, and gets it again at once. {_limit_note(view, queue)}"
+        ),
+        evidence=tuple(evidence),
+        next_steps=_steps(queue),
+        runbook=runbook(RULE.name),
+    )
+
+
+def _culprits(view: View, queue: Queue) -> list[tuple[Link, int]]:
+    """Consumers whose channel got redeliveries within the window, most first."""
+    found = [
+        (link, delta(view.channel_history(link.channel.name), "redeliver"))
+        for link in view.links(queue)
+        if link.channel is not None
+    ]
+    guilty = [(link, times) for link, times in found if times > 0]
+    return sorted(guilty, key=lambda item: (-item[1], item[0].consumer.channel_name or "", item[0].consumer.tag))
+
+
+def _limit_note(view: View, queue: Queue) -> str:
+    """What this version does with a message that comes back again and again.
+
+    Source: https://www.rabbitmq.com/docs/quorum-queues#poison-message-handling; seen on 3.10.8, 4.0.5 and 4.3.6.
+    """
+    version = view.version
+    if queue.type == "classic":
+        return "A classic queue knows no limit: this goes on until the consumer changes."
+    if queue.type != "quorum" or version is None:
+        return "Whether a delivery limit ends this depends on queue type and version."
+    if version < (4, 0):
+        return "A quorum queue of this version has no delivery limit unless one is set, and its log grows on disk."
+    if version < (4, 3):
+        return (
+            "A quorum queue of this version drops a message after 20 returns, or dead-letters it where a dead-letter "
+            "exchange is set: without one these messages are being lost."
+        )
+    return (
+        "In a quorum queue of this version basic.nack does not count towards the delivery limit (basic.reject does): "
+        "this goes on, and the queue's log grows on disk."
+    )
+
+
+def _steps(queue: Queue) -> tuple[str, ...]:
+    limit = ""
+    if queue.type == "quorum":
+        definition = quote('{"delivery-limit":5,"dead-letter-exchange":"DLX"}')
+        pattern = quote(f"^{re.escape(queue.name)}$")
+        limit = (
+            f"put an end to it: rabbitmqctl set_policy -p {quote(queue.vhost)} requeue-limit {pattern} {definition} "
+            "--apply-to queues --priority 10 (it replaces the policy in force: merge the two; declare DLX first)"
+        )
+    steps_ = (
+        f"find the application: {list_consumers(queue)}",
+        "read its log for the exception; stop it if the loop eats the machine (its messages stay in the queue)",
+        limit,
+        "mend the handler: reject without requeue what it cannot process, so that it is dead-lettered",
+    )
+    return tuple(step for step in steps_ if step)

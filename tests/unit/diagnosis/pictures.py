@@ -1,0 +1,178 @@
+"""Pictures of a cluster, and films of them: what the broker would say, second by second."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ackscope.clock import Instant
+from ackscope.findings import Finding, Verdict
+from ackscope.snapshot import (
+    FAMILIES,
+    Alarm,
+    Channel,
+    Connection,
+    Consumer,
+    HealthCheck,
+    MessageStats,
+    Node,
+    Overview,
+    Part,
+    Queue,
+    Snapshot,
+)
+from diagnosis.engine import diagnose
+from diagnosis.thresholds import Thresholds
+from diagnosis.window import Window
+
+WALL = 1_800_000_000.0
+NODE = "rabbit@one"
+PEER = "10.0.0.7:50001 -> 10.0.0.1:5672"
+CHANNEL = f"{PEER} (1)"
+OK = HealthCheck(name="alarms", ok=True)
+ALARM = HealthCheck(name="alarms", ok=False, reason="alarms in effect", alarms=(Alarm(node=NODE, resource="memory"),))
+
+
+def moment(seconds: float) -> Instant:
+    """That many seconds into the film."""
+    return Instant(wall=WALL + seconds, mono=1000.0 + seconds)
+
+
+def stats(**counters: int) -> MessageStats:
+    """Counters; those not named never had an event."""
+    return MessageStats(**counters)
+
+
+def queue(name: str = "orders", **fields: Any) -> Queue:
+    """A classic queue in use, all of it consumed, unless said."""
+    defaults = {
+        "vhost": "/",
+        "type": "classic",
+        "state": "running",
+        "node": NODE,
+        "durable": True,
+        "messages_ready": 0,
+        "messages_unacked": 0,
+        "consumers": 1,
+    }
+    merged = {**defaults, **fields}
+    if merged["messages_ready"] is not None:
+        merged.setdefault("messages", merged["messages_ready"] + (merged["messages_unacked"] or 0))
+    return Queue(name=name, **merged)
+
+
+def consumer(of: str = "orders", **fields: Any) -> Consumer:
+    """A consumer with manual acknowledgement and prefetch 10."""
+    defaults = {
+        "tag": "ctag1",
+        "vhost": "/",
+        "channel_name": CHANNEL,
+        "connection_name": PEER,
+        "prefetch_count": 10,
+        "ack_required": True,
+        "active": True,
+        "peer_host": "10.0.0.7",
+        "peer_port": 50001,
+    }
+    return Consumer(queue=of, **{**defaults, **fields})
+
+
+def channel(name: str = CHANNEL, **fields: Any) -> Channel:
+    """A channel that consumes."""
+    defaults = {
+        "vhost": "/",
+        "connection_name": name.rsplit(" (", 1)[0],
+        "state": "running",
+        "confirm": False,
+        "transactional": False,
+        "consumer_count": 1,
+        "messages_unacked": 0,
+        "messages_unconfirmed": 0,
+        "acks_uncommitted": 0,
+    }
+    return Channel(name=name, **{**defaults, **fields})
+
+
+def connection(name: str = PEER, **fields: Any) -> Connection:
+    """A connection of the application `billing`."""
+    defaults = {"vhost": "/", "state": "running", "client_name": "billing", "channels": 1, "send_pend": 0}
+    return Connection(name=name, **{**defaults, **fields})
+
+
+WORKED = 60.0
+"""Seconds of good work before the handler hangs."""
+
+
+def _acked(t):
+    """Acknowledgements a consumer has made by second t: 5 a second, and none after it hangs."""
+    return int(100 + 5 * min(t, WORKED))
+
+
+def stuck(t, *, prefetch=10, ready=None, idle=True, of=None, on=None, through=None):
+    """A consumer that worked and hangs since second 60, while 5 messages a second keep coming."""
+    acked, late = _acked(t), t > WORKED
+    held = prefetch if late else 2
+    waiting = (int(5 * (t - WORKED)) if late else 0) if ready is None else ready
+    counters = stats(publish=acked + held + waiting, deliver=acked + held, ack=acked, deliver_get=acked + held)
+    since = WALL + WORKED + 1 if late and idle else None
+    return {
+        "queues": (queue(messages_ready=waiting, messages_unacked=held, stats=counters, **(of or {})),),
+        "consumers": (consumer(**{"prefetch_count": prefetch, **(on or {})}),),
+        "channels": (channel(messages_unacked=held, prefetch_count=prefetch, idle_since=since, stats=counters),),
+        "connections": (connection(**(through or {})),),
+    }
+
+
+def snapshot(seconds: float, *, version: str = "4.3.6", **parts: Any) -> Snapshot:
+    """What the broker said that many seconds into the film; parts not named are empty, and were read."""
+    overview = parts.pop(
+        "overview",
+        Overview(
+            rabbitmq_version=version,
+            statistics=True,
+            rates_mode="basic",
+            stats=stats(publish=round(1000 + 10 * seconds)),
+        ),
+    )
+    node = Node(name=NODE, running=True, mem_used=200, mem_limit=1000, mem_alarm=False)
+    values: dict[str, Any] = dict.fromkeys(FAMILIES, ())
+    values |= {"overview": overview, "nodes": (node,), "health": (OK,)}
+    hidden = parts.pop("hidden_queues", 0)
+    values |= parts
+    read = {
+        family: value if isinstance(value, Part) else Part(value=value, at=moment(seconds), seconds=0.1)
+        for family, value in values.items()
+    }
+    return Snapshot(cluster="shop", taken=moment(seconds), hidden_queues=hidden, **read)
+
+
+def film(frame: Callable[[float], dict[str, Any]], until: float, every: float = 5.0, start: float = 0.0) -> Window:
+    """A snapshot every few seconds, as a poller would take them."""
+    window = Window.empty("shop")
+    for number in range(int((until - start) / every) + 1):
+        seconds = start + number * every
+        window = window.add(snapshot(seconds, **frame(seconds)))
+    return window
+
+
+def look(window: Window, *, later: float = 0.0, thresholds: Thresholds | None = None, outcomes: Any = ()) -> Verdict:
+    """The verdict on a window, so many seconds after its last snapshot."""
+    taken = window.latest.taken if window.latest else moment(0)
+    now = replace(taken, wall=taken.wall + later, mono=taken.mono + later)
+    return diagnose(window, outcomes, now, thresholds or Thresholds())
+
+
+def found(verdict: Verdict) -> list[tuple[str, str, str]]:
+    """Rule, severity and name of each finding, in order."""
+    return [(finding.rule, finding.severity.value, finding.subject.name) for finding in verdict.findings]
+
+
+def only(verdict: Verdict) -> Finding:
+    """The one finding that there must be."""
+    (finding,) = verdict.findings
+    return finding
+
+
+def told(finding: Finding) -> str:
+    """All that a finding says, as one text."""
+    evidence = [f"{item.what} {item.value} {item.expected} {item.source}" for item in finding.evidence]
+    return "\n".join([finding.summary, finding.cause, *evidence, *finding.next_steps])

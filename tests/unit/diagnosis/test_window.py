@@ -1,0 +1,97 @@
+from itertools import pairwise
+
+import pytest
+
+from ackscope.snapshot import Part
+from diagnosis.window import HORIZON, LIMIT, RECENT, Window
+from tests.unit.diagnosis.pictures import channel, film, moment, queue, snapshot, stats
+
+
+def test_an_empty_window_has_seen_nothing():
+    """Before the first poll there is no latest snapshot, no span and no reading."""
+    window = Window.empty("shop")
+
+    assert (None, 0.0, ()) == (window.latest, window.span, window.readings("queues"))
+
+
+def test_it_stays_bounded_and_reaches_the_horizon():
+    """An hour of polls leaves a dozen snapshots that still span ten minutes."""
+    window = film(lambda _: {}, until=3600)
+
+    assert len(window.snapshots) == LIMIT
+    assert window.span >= HORIZON
+
+
+def test_recent_snapshots_are_never_thinned():
+    """The latest ones are all there, five seconds apart."""
+    window = film(lambda _: {}, until=1000)
+
+    ages = [1000 - (snap.taken.mono - 1000.0) for snap in window.snapshots[-RECENT:]]
+
+    assert [25.0, 20.0, 15.0, 10.0, 5.0, 0.0] == ages
+
+
+def test_older_gaps_grow_with_age_only():
+    """No gap is longer than the age of its newer end, so that half of any duration can be seen."""
+    window = film(lambda _: {}, until=2000)
+    ages = [window.latest.taken.since(snap.taken) for snap in window.snapshots]
+
+    gaps = [(older - newer, newer) for older, newer in pairwise(ages) if newer >= 30]
+
+    assert all(gap <= newer for gap, newer in gaps), gaps
+
+
+def test_every_moment_of_a_film_is_bounded():
+    """Thinning holds after each single snapshot, not only in the end."""
+    window = Window.empty("shop")
+    for second in range(0, 1500, 5):
+        window = window.add(snapshot(second))
+
+        assert len(window.snapshots) <= LIMIT
+
+
+def test_a_failed_poll_is_no_further_sample():
+    """The part that is carried over has its old moment, and counts once."""
+    first = snapshot(0, queues=(queue(),))
+    failed = snapshot(5, queues=Part(value=first.queues.value, at=first.queues.at, error="timed out"))
+
+    window = Window.empty("shop").add(first).add(failed)
+
+    assert [moment(0)] == [seen.at for seen in window.readings("queues")]
+    assert "timed out" == window.latest.queues.error
+
+
+def test_a_snapshot_without_any_new_reading_replaces_the_latest():
+    """It tells of errors, not of another moment of the cluster."""
+    first = snapshot(0)
+    again = snapshot(0, hidden_queues=2)
+
+    window = Window.empty("shop").add(first).add(again)
+
+    assert (1, 2) == (len(window.snapshots), window.latest.hidden_queues)
+
+
+def test_objects_that_did_not_change_are_held_once():
+    """Ten thousand idle queues cost one copy, not one a poll."""
+    window = film(lambda t: {"queues": (queue("idle"), queue("busy", stats=stats(ack=int(t))))}, until=5)
+    (first, second) = (seen.value for seen in window.readings("queues"))
+
+    assert first[0] is second[0]
+    assert (0, 5) == (first[1].stats.ack, second[1].stats.ack)
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["as before", "reversed"])
+def test_sharing_keeps_the_order_of_the_latest_reading(order):
+    """Only the objects are shared, never their order."""
+    queues = (queue("a"), queue("b"))
+    window = Window.empty("shop").add(snapshot(0, queues=queues)).add(snapshot(5, queues=queues[::order]))
+
+    assert queues[::order] == window.latest.queues.value
+
+
+def test_older_snapshots_keep_queues_and_totals_only():
+    """Who was connected minutes ago is asked by no rule, and would cost the most."""
+    window = film(lambda _: {"queues": (queue(),), "channels": (channel(),)}, until=600)
+    kept = {family: len(window.readings(family)) for family in ("overview", "queues", "health", "channels", "nodes")}
+
+    assert {"overview": LIMIT, "queues": LIMIT, "health": LIMIT, "channels": RECENT, "nodes": RECENT} == kept
