@@ -1,0 +1,52 @@
+"""Is there a Java that Spark can use? Asked before Spark is, whose own answer is a page long."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from ackscope.errors import MissingPart
+
+OLDEST = 17
+"""Spark 4 runs on Java 17 or newer: https://spark.apache.org/docs/4.0.0/#downloading."""
+
+_ADVICE = "install it: apt-get install default-jre-headless, or set JAVA_HOME"
+
+
+def require_java(environ: Mapping[str, str] = os.environ) -> Path:
+    """The `java` that Spark will start.
+
+    Raises:
+        MissingPart: there is none, it does not run, or it is too old; one line that says how to get one.
+    """
+    program = _find(environ)
+    try:
+        answer = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):
+        raise MissingPart(f"Java does not run: `{program} -version` fails; {_ADVICE}") from None
+    version = major(answer.stderr + answer.stdout)
+    if version is None or version < OLDEST:
+        told = "of unknown version" if version is None else f"version {version}"
+        raise MissingPart(f"Java is too old: {program} is {told}, Spark needs {OLDEST} or newer; {_ADVICE}")
+    return program
+
+
+def major(text: str) -> int | None:
+    """The major version in what `java -version` prints: 17 of `"17.0.15"`, 8 of `"1.8.0_392"`."""
+    found = re.search(r'version "(?:1\.)?(\d+)', text)
+    return int(found[1]) if found else None
+
+
+def _find(environ: Mapping[str, str]) -> Path:
+    home = environ.get("JAVA_HOME")
+    if home:
+        program = Path(home) / "bin" / "java"
+        if not os.access(program, os.X_OK):
+            raise MissingPart(f"Java is missing: JAVA_HOME is {home}, and {program} is no program; {_ADVICE}")
+        return program
+    found = shutil.which("java", path=environ.get("PATH"))
+    if found is None:
+        raise MissingPart(f"Java is missing: no `java` on PATH; {_ADVICE}")
+    return Path(found)

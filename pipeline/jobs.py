@@ -1,0 +1,132 @@
+"""The jobs, from folder to folder: `run` rebuilds all that landing has, `stream` follows what arrives."""
+
+import fcntl
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from ackscope import latency
+from ackscope.clock import Clock
+from ackscope.errors import DataError
+from ackscope.tables import LANDING, ROLLUPS
+from pipeline.follow import Follower, Status
+from pipeline.rebuild import rebuild
+from pipeline.stop import Stop
+from pipeline.storage.landing import Landing, Touched, require_folder
+from pipeline.storage.rollups import Rollups
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Summary:
+    """What one `run` did.
+
+    Attributes:
+        landing_files: sound landing files.
+        landing_rows: rows of theirs that count, before duplicates are left out.
+        hours: hours of landing rows, those of each table and cluster counted by themselves.
+        rollup_files: files replaced.
+        rollup_rows: rows that stand in the rollup files now, by table.
+        quarantined: landing files set apart.
+        misdated_rows: rows left out, more than a day outside the date of their folder.
+        seconds: from start to end, Java included.
+    """
+
+    landing_files: int = 0
+    landing_rows: int = 0
+    hours: int = 0
+    rollup_files: int = 0
+    rollup_rows: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ROLLUPS, 0))
+    quarantined: int = 0
+    misdated_rows: int = 0
+    seconds: float = 0.0
+
+
+Session = Callable[[], AbstractContextManager[SparkSession]]
+"""Starts Spark for the length of a `with`; asked for only when there is work."""
+
+
+def run(landing_root: Path, rollups_root: Path, session: Session, clock: Clock) -> Summary:
+    """Rebuild every hour that landing has; without landing rows, Spark is not even started.
+
+    Raises:
+        AckscopeError: a folder, a file, Java or Spark cannot be used.
+    """
+    start = clock.now()
+    require_folder(landing_root)
+    landing, rollups, summary = Landing(landing_root), Rollups(rollups_root), Summary()
+    touched: Touched = defaultdict(set)
+    for partition in landing.partitions():
+        for held in landing.files(partition).values():
+            touched[partition.table, partition.cluster] |= held.hours
+            summary.landing_files += 1
+            summary.landing_rows += held.rows
+            summary.misdated_rows += held.misdated
+    if any(touched.values()):
+        with session() as spark:
+            for (table, cluster), hours in touched.items():
+                summary.rollup_files += rebuild(spark, landing, rollups, table, cluster, hours)
+    summary.hours = sum(len(hours) for hours in touched.values())
+    summary.rollup_rows = rollups.counts()
+    summary.quarantined = landing.quarantined
+    summary.seconds = round(clock.now().since(start), 3)
+    return summary
+
+
+def stream(
+    landing_root: Path,
+    rollups_root: Path,
+    checkpoint: Path,
+    trigger: float,
+    session: Session,
+    stop: Stop,
+    clock: Clock,
+) -> Status:
+    """Follow the landing folder, made if it is not there, until `stop` is wanted.
+
+    `checkpoint` is the folder for Spark's list of the files that are done, `trigger` the seconds between two
+    looks for new files.
+
+    Raises:
+        AckscopeError: a folder, a file, Java or Spark cannot be used.
+    """
+    require_folder(landing_root)
+    landing, rollups = Landing(landing_root), Rollups(rollups_root)
+    progress = checkpoint / generation()
+    try:
+        landing_root.mkdir(parents=True, exist_ok=True)
+        if not progress.exists() and any(checkpoint.glob("landing-*")):
+            log.info("the tables have changed since the last stream: all of landing is taken in again")
+        progress.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{error.filename}: cannot be made ({error.strerror}); give a folder of this user") from None
+    with _only_stream(progress), session() as spark:
+        log.info("following %s, rollups in %s", landing_root, rollups_root)
+        follower = Follower(spark, landing, rollups, stop, clock)
+        follower.follow(progress, trigger)
+        return follower.status
+
+
+def generation() -> str:
+    """The name of checkpoints that fit these tables; others start anew and rebuild everything."""
+    landing, rollups = (".".join(str(table.version) for table in tables.values()) for tables in (LANDING, ROLLUPS))
+    return f"landing-{landing}_rollups-{rollups}_{latency.BOUNDS_VERSION}"
+
+
+@contextmanager
+def _only_stream(progress: Path) -> Iterator[None]:
+    """Refuse to share a checkpoint: two streams would each take half of the files."""
+    with (progress / "_lock").open("wb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DataError(
+                f"--checkpoint {progress.parent}: another stream works with it; stop that one or give another folder"
+            ) from None
+        yield

@@ -1,0 +1,214 @@
+"""One Spark session: its settings, its Java process, and a quiet beginning and end."""
+
+import logging
+import os
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import IO, Any
+
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # ships no types
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from ackscope.errors import MissingPart, UsageError
+from pipeline.java import require_java
+
+log = logging.getLogger(__name__)
+
+SPARK_ERRORS = (Py4JError, PySparkException, ConnectionError)
+"""What a call into Spark may raise; the last where Java is gone."""
+
+_MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|(spark|k8s)://\S+|yarn")
+_GOODBYE = 10.0
+"""Seconds that Java gets to end by itself."""
+
+
+def check_master(master: str) -> str:
+    """The master as Spark takes it.
+
+    Raises:
+        UsageError: it is none that Spark knows.
+    """
+    if not _MASTER.fullmatch(master):
+        raise UsageError(
+            f"--master {master!r} is none that Spark knows; write local[2], local[*], spark://HOST:7077, "
+            "yarn or k8s://..."
+        )
+    return master
+
+
+@contextmanager
+def spark_session(master: str = "local[2]", *, long_lived: bool = False) -> Iterator[SparkSession]:
+    """Start Java and a Spark session; at the end both are gone.
+
+    One that is `long_lived` does little again and again, and is set to spend little on becoming fast.
+
+    Java runs in a session of its own, so that a Ctrl-C of the terminal or a SIGTERM to the whole group
+    reaches only Python, which ends Java in order. A Python that is killed closes Java's stdin, and Java ends.
+
+    Raises:
+        MissingPart: no usable Java, or Spark does not start.
+        UsageError: an unknown master.
+    """
+    check_master(master)
+    require_java()
+    for name in ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        # They log, with tracebacks, what they raise anyway.
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    logging.getLogger().addFilter(_not_py4j)
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    with as_file(files("pipeline") / "log4j2.properties") as quiet:
+        conf = SparkConf().setAll(list(_settings(master, quiet, long_lived=long_lived).items()))
+        gateway, voice = _launch(conf)
+        try:
+            yield _session(conf, gateway)
+        finally:
+            voice.hush()
+            _stop(gateway)
+            voice.join()
+
+
+def cause(error: BaseException) -> str:
+    """The one line of a Spark error that says what happened."""
+    if isinstance(error, Py4JError | ConnectionError) and not isinstance(error, Py4JJavaError):
+        return "its Java process is gone; where memory ran out, the kernel's log tells"
+    text = str(getattr(error, "java_exception", None) or error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    chosen = next((line for line in reversed(lines) if line.startswith("Caused by:")), lines[0] if lines else "")
+    return chosen.removeprefix("Caused by:").strip() or type(error).__name__
+
+
+def _not_py4j(record: logging.LogRecord) -> bool:
+    """Some of py4j's tracebacks go to the root logger itself."""
+    return "py4j" not in Path(record.pathname).parts
+
+
+class _Voice(threading.Thread):
+    """Reads what Java prints and passes warnings on, one log line each.
+
+    Attributes:
+        last: the last line that was not empty.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        super().__init__(name="java-stderr", daemon=True)
+        self._stream = stream
+        self._hushed = False
+        self.last = ""
+
+    def hush(self) -> None:
+        """From here on Java is being stopped: what it says of that is no news."""
+        self._hushed = True
+
+    def run(self) -> None:
+        with self._stream:
+            for raw in self._stream:
+                self._pass_on(raw.decode(errors="replace").rstrip())
+
+    def _pass_on(self, line: str) -> None:
+        self.last = line or self.last
+        news = not self._hushed and line.startswith(("WARN ", "ERROR ", "FATAL ", "Exception in "))
+        log.log(logging.WARNING if news else logging.DEBUG, "spark: %s", line)
+
+
+def _settings(master: str, log4j: Path, *, long_lived: bool) -> dict[str, str]:
+    java = " ".join(
+        [
+            f'"-Dlog4j2.configurationFile={log4j.as_uri()}"',
+            "-Duser.timezone=UTC",
+            # The least memory, and as fast as the others with a heap of 1 GiB and two cores.
+            "-XX:+UseSerialGC",
+            *(["-XX:TieredStopAtLevel=1"] if long_lived else []),
+        ]
+    )
+    settings = {
+        "spark.master": master,
+        "spark.app.name": "ackscope",
+        "spark.driver.memory": "1g",
+        "spark.driver.defaultJavaOptions": java,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # These lists are kept for the page that is switched off; a stream would grow them for days.
+        "spark.ui.retainedJobs": "10",
+        "spark.ui.retainedStages": "10",
+        "spark.ui.retainedTasks": "100",
+        "spark.sql.ui.retainedExecutions": "5",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+        # Landing files are many and small: pack them into few tasks, and list them here and not in a job.
+        "spark.sql.files.openCostInBytes": "65536",
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+        # For each file: no look for a checksum file, no search for rows to skip, and no memory for rows it lacks.
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        "spark.sql.parquet.filterPushdown": "false",
+        "spark.sql.parquet.columnarReaderBatchSize": "1024",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.streaming.minBatchesToRetain": "10",
+        "spark.sql.streaming.stopTimeout": "20s",
+    }
+    if master.startswith("local"):
+        # Both, or results over a megabyte are fetched from the outward address, where nobody listens.
+        settings |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+        }
+    return settings
+
+
+def _launch(conf: SparkConf) -> tuple[Any, _Voice]:
+    reading, writing = os.pipe()
+    voice = _Voice(os.fdopen(reading, "rb"))
+    voice.start()
+    try:
+        gateway: Any = launch_gateway(  # type: ignore[no-untyped-call]  # ships no types
+            conf, {"stderr": writing, "stdout": subprocess.DEVNULL, "start_new_session": True}
+        )
+    except SPARK_ERRORS:
+        os.close(writing)
+        voice.join()
+        raise MissingPart(f"Spark did not start, Java said: {voice.last or 'nothing'}") from None
+    os.close(writing)
+    return gateway, voice
+
+
+def _session(conf: SparkConf, gateway: Any) -> SparkSession:
+    interrupt = signal.getsignal(signal.SIGINT)
+    try:
+        SparkContext(conf=conf, gateway=gateway)
+        return SparkSession.builder.getOrCreate()
+    except SPARK_ERRORS as error:
+        master = conf.get("spark.master")
+        raise MissingPart(f"Spark did not start with --master {master}, is it up? It says: {cause(error)}") from None
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            # The context takes Ctrl-C for itself; what it means is for the command to say.
+            signal.signal(signal.SIGINT, interrupt)
+
+
+def _stop(gateway: Any) -> None:
+    """End Spark in order, then Java, and wait until it is gone."""
+    with suppress(*SPARK_ERRORS, OSError):
+        session = SparkSession.getActiveSession()
+        if session is not None:
+            session.stop()
+    with suppress(*SPARK_ERRORS, OSError):
+        gateway.shutdown()
+    # Java waits for this end of file and exits; see PythonGatewayServer in Spark's sources.
+    gateway.proc.stdin.close()
+    try:
+        gateway.proc.wait(_GOODBYE)
+    except subprocess.TimeoutExpired:
+        gateway.proc.kill()
+        gateway.proc.wait()
+    # PySpark keeps both for the life of the process, and would hand the dead ones to the next session.
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001  there is no public way

@@ -1,0 +1,1 @@
+"""Files: landing folder (read, and bad files set apart) and rollup folder (written)."""

@@ -1,0 +1,128 @@
+"""What a landing file holds, told from its footer: is it whole, is it ours, which hours are in it?"""
+
+import sys
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ackscope.tables import Table
+from pipeline.hours import HOUR, first_hour
+from pipeline.schema import mismatch
+
+_MICROS = HOUR * 1_000_000
+
+
+class ForeignFileError(Exception):
+    """The file is damaged or none of the table's; the text says why. Never leaves the storage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """A sound landing file.
+
+    Attributes:
+        rows: those that count.
+        hours: in which they lie, as hours since 1970.
+        first, last: time of the earliest and the latest of them, microseconds since 1970.
+        misdated: rows more than a day outside the date of their folder; they do not count.
+    """
+
+    rows: int
+    hours: frozenset[int]
+    first: int
+    last: int
+    misdated: int
+
+
+def contents(path: Path, table: Table, day: date) -> Contents:
+    """Look at one landing file.
+
+    Most files lie within one hour, and their footer says so; only the time column of the others is read.
+
+    Raises:
+        ForeignFileError: it is damaged or not of this table.
+        FileNotFoundError: it has gone.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            reason = mismatch(table, file.schema_arrow)
+            if reason is not None:
+                raise ForeignFileError(reason)
+            for column in table.columns:
+                if not column.nullable and _nulls(file, column.name):
+                    raise ForeignFileError(f"column {column.name!r} has rows without a value")
+            return _hours(file, table, day)
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise ForeignFileError(_first_line(error)) from None
+
+
+def read_through(path: Path, table: Table) -> None:
+    """Read every value, which finds the damage that a footer does not show.
+
+    Raises:
+        ForeignFileError: a page is damaged.
+        FileNotFoundError: it has gone.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            for _ in file.iter_batches(columns=list(table.names)):
+                pass
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise ForeignFileError(_first_line(error)) from None
+
+
+def _hours(file: pq.ParquetFile, table: Table, day: date) -> Contents:
+    start, end = (first_hour(day) - 24) * _MICROS, (first_hour(day) + 48) * _MICROS
+    rows, first, last, hours = 0, end, start, set[int]()
+    for group in range(file.metadata.num_row_groups):
+        low, high = _spread(file, group, table.time)
+        if start <= low and high < end and low // _MICROS == high // _MICROS:
+            rows += file.metadata.row_group(group).num_rows
+            hours.add(low // _MICROS)
+        else:
+            times = file.read_row_group(group, columns=[table.time])[table.time].cast(pa.int64())
+            times = times.filter(pc.and_(pc.greater_equal(times, start), pc.less(times, end)))
+            if not len(times):
+                continue
+            rows += len(times)
+            hours |= set(pc.unique(pc.divide(times, _MICROS)).to_pylist())
+            low, high = pc.min(times).as_py(), pc.max(times).as_py()
+        first, last = min(first, low), max(last, high)
+    return Contents(rows, frozenset(hours), first, last, file.metadata.num_rows - rows)
+
+
+def _spread(file: pq.ParquetFile, group: int, name: str) -> tuple[int, int]:
+    """First and last time of a row group, or all of time where its footer does not tell."""
+    statistics = _column(file, group, name).statistics
+    if statistics is None or not statistics.has_min_max:
+        return (-sys.maxsize, sys.maxsize)
+    # The raw numbers: a date far outside the calendar has no datetime.
+    return statistics.min_raw, statistics.max_raw
+
+
+def _nulls(file: pq.ParquetFile, name: str) -> bool:
+    for group in range(file.metadata.num_row_groups):
+        statistics = _column(file, group, name).statistics
+        if statistics is not None and statistics.has_null_count:
+            if statistics.null_count:
+                return True
+        elif file.read_row_group(group, columns=[name])[name].null_count:
+            return True
+    return False
+
+
+def _column(file: pq.ParquetFile, group: int, name: str) -> pq.ColumnChunkMetaData:
+    # The columns of our tables are plain, so the leaves of the file stand in the order of its schema.
+    return file.metadata.row_group(group).column(file.schema_arrow.get_field_index(name))
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -1,0 +1,44 @@
+"""Landing rows to rollup rows: pure functions DataFrame -> DataFrame, one file a rollup table."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from ackscope.tables import (
+    ACK_BURSTS,
+    BURSTS_1M,
+    LATENCY_1M,
+    OUTCOMES_1M,
+    PROBE_MESSAGES,
+    QUEUE_SAMPLES,
+    QUEUES_1M,
+    Table,
+)
+from pipeline.transforms.bursts import bursts_1m
+from pipeline.transforms.latency import latency_1m
+from pipeline.transforms.outcomes import outcomes_1m
+from pipeline.transforms.queues import MEMORY as QUEUES_MEMORY
+from pipeline.transforms.queues import queues_1m
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """How one rollup table is made.
+
+    Attributes:
+        memory: seconds before an hour whose landing rows its rollup depends on, too; an hour at most.
+    """
+
+    source: Table
+    rollup: Table
+    build: Callable[[DataFrame], DataFrame]
+    memory: int = 0
+
+
+TRANSFORMS = (
+    Transform(PROBE_MESSAGES, LATENCY_1M, latency_1m),
+    Transform(PROBE_MESSAGES, OUTCOMES_1M, outcomes_1m),
+    Transform(ACK_BURSTS, BURSTS_1M, bursts_1m),
+    Transform(QUEUE_SAMPLES, QUEUES_1M, queues_1m, memory=QUEUES_MEMORY),
+)

@@ -1,0 +1,37 @@
+"""probe_messages -> outcomes_1m: what became of the messages meant for a minute."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
+
+from ackscope.tables import OUTCOMES, OUTCOMES_1M
+from pipeline.transforms.common import MESSAGE, STREAM, distinct_rows, minute
+
+
+def outcomes_1m(messages: DataFrame) -> DataFrame:
+    """One row a minute and stream; lost, late and undecided messages stay in `messages`."""
+    rows = messages.select(
+        *MESSAGE,
+        "intended_at",
+        "vhost",
+        "delivery_mode",
+        "outcome",
+        "deliveries",
+        "redelivered",
+        "out_of_order",
+    )
+    deliveries = F.col("deliveries")
+    # No deliveries awaited is null here, and counts neither as missing nor as a duplicate.
+    missing = (F.col("outcome") == "acked") & (deliveries == 0)
+    minutes = (
+        distinct_rows(rows, MESSAGE)
+        .groupBy(minute("intended_at"), *STREAM, "delivery_mode")
+        .agg(
+            F.count("*").alias("messages"),
+            *(F.count_if(F.col("outcome") == name).alias(name) for name in OUTCOMES),
+            F.count_if("redelivered").alias("redelivered"),
+            F.sum(F.when(deliveries > 1, deliveries - 1).otherwise(0)).alias("duplicates"),
+            F.count_if("out_of_order").alias("out_of_order"),
+            F.count_if(missing).alias("missing"),
+        )
+    )
+    return minutes.select(*OUTCOMES_1M.names)

@@ -1,0 +1,168 @@
+"""The rollups again, in plain Python and by other means: what Spark must agree with."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+
+from ackscope import latency
+from ackscope.tables import ACK_BURSTS, MEASURES, OUTCOMES, PROBE_MESSAGES, QUEUE_SAMPLES
+
+STREAM = ("probe", "queue_type", "vhost", "node")
+
+
+def latency_1m(messages: list[dict]) -> list[dict]:
+    """Every measure of every minute, message by message."""
+    found: dict[tuple, list[float]] = defaultdict(list)
+    for row in _unique(messages, PROBE_MESSAGES.key):
+        for measure in MEASURES:
+            if row[measure] is not None:
+                stream = tuple(row[name] for name in (*STREAM, "delivery_mode"))
+                found[_minute(row["intended_at"]), *stream, measure].append(row[measure])
+    rows = []
+    for (minute, probe, queue_type, vhost, node, mode, measure), values in found.items():
+        buckets = [0] * latency.BUCKETS
+        for value in values:
+            buckets[latency.bucket(value)] += 1
+        rows.append(
+            {
+                "minute": minute,
+                "probe": probe,
+                "queue_type": queue_type,
+                "vhost": vhost,
+                "node": node,
+                "delivery_mode": mode,
+                "measure": measure,
+                "bounds": latency.BOUNDS_VERSION,
+                "count": len(values),
+                "sum": sum(round(value * 1e9) for value in values) / 1e9,
+                "max": max(values),
+                **dict(zip(latency.COLUMNS, buckets, strict=True)),
+            }
+        )
+    return rows
+
+
+def outcomes_1m(messages: list[dict]) -> list[dict]:
+    """Counts by outcome."""
+    rows = []
+    unique = _unique(messages, PROBE_MESSAGES.key)
+    for key, group in _grouped(unique, lambda row: (_minute(row["intended_at"]), *_values(row, "delivery_mode"))):
+        outcomes = [row["outcome"] for row in group]
+        rows.append(
+            dict(zip(("minute", *STREAM, "delivery_mode"), key, strict=True))
+            | {"messages": len(group)}
+            | {name: outcomes.count(name) for name in OUTCOMES}
+            | {
+                "redelivered": sum(bool(row["redelivered"]) for row in group),
+                "duplicates": sum(max(0, (row["deliveries"] or 0) - 1) for row in group),
+                "out_of_order": sum(bool(row["out_of_order"]) for row in group),
+                "missing": sum(row["outcome"] == "acked" and row["deliveries"] == 0 for row in group),
+            }
+        )
+    return rows
+
+
+def bursts_1m(bursts: list[dict]) -> list[dict]:
+    """Sizes and intervals."""
+    rows = []
+    unique = _unique(bursts, ACK_BURSTS.names)
+    for key, group in _grouped(unique, lambda row: (_minute(row["at"]), *_values(row))):
+        intervals = [row["interval"] for row in group if row["interval"] is not None]
+        rows.append(
+            dict(zip(("minute", *STREAM), key, strict=True))
+            | {
+                "bursts": len(group),
+                "frames": sum(row["frames"] for row in group),
+                "multiple_frames": sum(row["multiple_frames"] for row in group),
+                "messages": sum(row["messages"] for row in group),
+                "messages_max": max(row["messages"] for row in group),
+                "interval_sum": sum(round(value * 1e9) for value in intervals) / 1e9,
+                "interval_count": len(intervals),
+                "interval_max": max(intervals, default=None),
+            }
+        )
+    return rows
+
+
+COUNTERS = {"publish": "published", "deliver": "delivered", "ack": "acked", "redeliver": "redelivered"}
+RECENT = timedelta(minutes=10)
+
+
+def queues_1m(samples: list[dict]) -> list[dict]:
+    """Levels, and increases found by walking through the polls of one queue."""
+    rows = []
+    unique = _unique(samples, QUEUE_SAMPLES.key)
+    for (vhost, queue), polls in _grouped(unique, lambda row: (row["vhost"], row["queue"])):
+        polls.sort(key=lambda row: row["at"])
+        increases = _increases(polls)
+        for (minute,), group in _grouped(polls, lambda row: (_minute(row["at"]),)):
+            last = group[-1]
+            rows.append(
+                {
+                    "minute": minute,
+                    "vhost": vhost,
+                    "queue": queue,
+                    "queue_type": last["queue_type"],
+                    "samples": len(group),
+                    "messages_ready_max": _over(max, group, "messages_ready"),
+                    "messages_ready_last": last["messages_ready"],
+                    "messages_unacked_max": _over(max, group, "messages_unacked"),
+                    "messages_unacked_last": last["messages_unacked"],
+                    "consumers_min": _over(min, group, "consumers"),
+                    "consumers_last": last["consumers"],
+                    **{
+                        name: _over(sum, [increases[row["at"]] for row in group], counter)
+                        for counter, name in COUNTERS.items()
+                    },
+                }
+            )
+    return rows
+
+
+def _increases(polls: list[dict]) -> dict[datetime, dict]:
+    """What each counter grew by, at each poll of one queue."""
+    found = {}
+    known: dict[str, tuple[datetime, int]] = {}
+    heard: datetime | None = None
+    for poll in polls:
+        grown = {}
+        for counter in COUNTERS:
+            value, before = poll[counter], None
+            if counter in known and poll["at"] - known[counter][0] <= RECENT:
+                before = known[counter][1]
+            elif heard is not None and poll["at"] - heard <= RECENT:
+                before = 0
+            if value is None or before is None:
+                grown[counter] = None
+            else:
+                grown[counter] = value - before if value >= before else value
+        found[poll["at"]] = grown
+        for counter in COUNTERS:
+            if poll[counter] is not None:
+                known[counter] = (poll["at"], poll[counter])
+                heard = poll["at"]
+    return found
+
+
+def _over(what: Callable, rows: Iterable[dict], name: str):
+    values = [row[name] for row in rows if row[name] is not None]
+    return what(values) if values else None
+
+
+def _minute(moment: datetime) -> datetime:
+    return moment.replace(second=0, microsecond=0)
+
+
+def _values(row: dict, *more: str) -> tuple:
+    return tuple(row[name] for name in (*STREAM, *more))
+
+
+def _grouped(rows: Iterable[dict], key: Callable[[dict], tuple]) -> list[tuple[tuple, list[dict]]]:
+    groups: dict[tuple, list[dict]] = defaultdict(list)
+    for row in rows:
+        groups[key(row)].append(row)
+    return list(groups.items())
+
+
+def _unique(rows: list[dict], key: Iterable[str]) -> list[dict]:
+    return list({tuple(row[name] for name in key): row for row in rows}.values())

@@ -1,0 +1,170 @@
+"""Landing files as the exporter writes them, with rows that a test makes up."""
+
+import random
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ackscope.tables import ACK_BURSTS, OUTCOMES, PROBE_MESSAGES, QUEUE_SAMPLES, Table
+from pipeline.schema import arrow_schema
+
+NOON = int(datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp())
+"""Seconds since 1970."""
+
+
+def at(seconds: float) -> datetime:
+    """A moment this long after noon."""
+    return datetime.fromtimestamp(NOON + seconds, UTC)
+
+
+def write(root: Path, table: Table, rows: list[dict], name: str, cluster: str = "shop", day: str = "") -> Path:
+    """Write one landing file; its date is that of its first row, or `day`."""
+    folder = root / table.name / f"cluster={cluster}" / f"date={day or rows[0][table.time].date().isoformat()}"
+    folder.mkdir(parents=True, exist_ok=True)
+    temporary, path = folder / f".{name}", folder / f"{name}.parquet"
+    pq.write_table(pa.Table.from_pylist(rows, schema=arrow_schema(table)), temporary)
+    temporary.rename(path)
+    return path
+
+
+def message(seq: int, seconds: float, **changes) -> dict:
+    """A message that was acked after 2 ms, meant for `seconds` after noon."""
+    row = {
+        "intended_at": at(seconds),
+        "probe": "confirm",
+        "queue_type": "quorum",
+        "vhost": "/",
+        "node": "rabbit@one",
+        "run_id": "run-1",
+        "epoch": 1,
+        "seq": seq,
+        "delivery_mode": 2,
+        "payload_bytes": 100,
+        "outcome": "acked",
+        "send_delay": 0.0001,
+        "confirm": 0.002,
+        "response": 0.0021,
+        "multiple": False,
+        "group": 1,
+        "delivery": None,
+        "deliveries": None,
+        "redelivered": None,
+        "out_of_order": None,
+    }
+    return row | changes
+
+
+def burst(seconds: float, **changes) -> dict:
+    """Three messages settled by one frame."""
+    row = {
+        "at": at(seconds),
+        "probe": "confirm",
+        "queue_type": "quorum",
+        "vhost": "/",
+        "node": "rabbit@one",
+        "run_id": "run-1",
+        "frames": 1,
+        "multiple_frames": 1,
+        "messages": 3,
+        "interval": 0.01,
+        "span": 0.0,
+    }
+    return row | changes
+
+
+def sample(seconds: float, queue: str = "orders", **changes) -> dict:
+    """A queue at rest, without statistics."""
+    row = {
+        "at": at(seconds),
+        "vhost": "/",
+        "queue": queue,
+        "queue_type": "classic",
+        "messages_ready": 0,
+        "messages_unacked": 0,
+        "consumers": 1,
+        "publish": None,
+        "deliver": None,
+        "ack": None,
+        "redeliver": None,
+    }
+    return row | changes
+
+
+def random_messages(dice: random.Random, count: int, first: float, span: float) -> list[dict]:
+    """Messages of several streams; durations from below the first bucket to above the last."""
+    rows = []
+    for seq in range(count):
+        outcome = dice.choice(["acked"] * 6 + list(OUTCOMES))
+        settled = outcome in {"acked", "nacked", "returned"}
+        delivering = dice.random() < 0.5
+        confirm = dice.choice([dice.lognormvariate(-6, 3), 50e-6, 60.0, 61.5]) if settled else None
+        deliveries = dice.choice([0, 1, 1, 1, 2, 5]) if delivering else None
+        rows.append(
+            message(
+                seq,
+                first + dice.random() * span,
+                probe="delivery" if delivering else "confirm",
+                queue_type=dice.choice(["classic", "quorum", "stream"]),
+                delivery_mode=dice.choice([1, 2]),
+                run_id=dice.choice(["run-1", "run-2"]),
+                outcome=outcome,
+                send_delay=dice.expovariate(10_000),
+                confirm=confirm,
+                response=None if confirm is None else confirm + 0.0001,
+                deliveries=deliveries,
+                delivery=dice.expovariate(100) if deliveries else None,
+                redelivered=dice.random() < 0.2 if deliveries else None,
+                out_of_order=dice.random() < 0.1 if deliveries else None,
+            )
+        )
+    return rows
+
+
+def random_bursts(dice: random.Random, count: int, first: float, span: float) -> list[dict]:
+    """Bursts of several streams."""
+    return [
+        burst(
+            first + dice.random() * span,
+            queue_type=dice.choice(["classic", "quorum"]),
+            frames=dice.randint(1, 9),
+            multiple_frames=dice.randint(0, 1),
+            messages=dice.randint(1, 500),
+            interval=dice.choice([None, dice.expovariate(10)]),
+        )
+        for _ in range(count)
+    ]
+
+
+def random_samples(dice: random.Random, queues: int, first: float, span: float, every: float = 20) -> list[dict]:
+    """Polls of several queues, whose counters begin late, restart, and sometimes are not told."""
+    rows = []
+    for number in range(queues):
+        counters = dict.fromkeys(("publish", "deliver", "ack", "redeliver"))
+        for poll in range(int(span / every)):
+            for name, value in counters.items():
+                if dice.random() < 0.4:
+                    counters[name] = (value or 0) + dice.randint(0, 50)
+                elif dice.random() < 0.05:
+                    counters[name] = dice.choice([None, 0, 3])
+            told = counters if dice.random() < 0.9 else dict.fromkeys(counters)
+            level = {name: dice.choice([None, dice.randint(0, 900)]) for name in ("messages_ready", "consumers")}
+            rows.append(sample(first + poll * every + dice.random(), f"queue-{number}", **told, **level))
+    return rows
+
+
+TABLES = {
+    PROBE_MESSAGES: lambda dice, first, span: random_messages(dice, 600, first, span),
+    ACK_BURSTS: lambda dice, first, span: random_bursts(dice, 200, first, span),
+    QUEUE_SAMPLES: lambda dice, first, span: random_samples(dice, 3, first, span),
+}
+
+
+def write_random(root: Path, seed: int, first: float = 0.0, span: float = 5400.0) -> dict[Table, list[dict]]:
+    """One file of random rows of each table, and the rows."""
+    dice = random.Random(seed)
+    made = {table: make(dice, first, span) for table, make in TABLES.items()}
+    for table, rows in made.items():
+        write(root, table, rows, f"random-{seed}")
+    return made

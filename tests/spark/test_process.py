@@ -1,0 +1,119 @@
+"""The stream as a process: signals, a kill, and what it says."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import psutil
+import pytest
+
+from ackscope.tables import LANDING
+from tests.spark.landing_files import write_random
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def command(root, verb, *more):
+    """The command line of a job over `root`."""
+    folders = ["--landing", str(root / "landing"), "--rollups", str(root / "rollups")]
+    return [sys.executable, "-m", "ackscope", "pipeline", verb, *folders, *more]
+
+
+@contextmanager
+def streaming(root):
+    """A stream in a process group of its own, killed at the end if it is still there."""
+    with (root / "stderr").open("wb") as errors:
+        process = subprocess.Popen(
+            command(root, "stream", "--trigger", "500ms"),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def wait_for(condition, what, seconds=120):
+    """Poll until the condition holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
+        time.sleep(0.05)
+
+
+def taken_in(root):
+    """Landing rows that the running stream has rolled up."""
+    path = root / "rollups" / "_status.json"
+    return json.loads(path.read_bytes())["landing_rows"] if path.exists() else 0
+
+
+def javas(process):
+    """The Java processes below a process."""
+    return [child for child in psutil.Process(process.pid).children(recursive=True) if child.name() == "java"]
+
+
+def test_ctrl_c_ends_it_in_order(tmp_path):
+    """Ctrl-C, which goes to the whole group, ends it with 0, without Java, within a few lines."""
+    rows = sum(len(rows) for rows in write_random(tmp_path / "landing", seed=1, span=600).values())
+    with streaming(tmp_path) as process:
+        wait_for(lambda: taken_in(tmp_path) >= rows, "the first batch")
+        (java,) = javas(process)
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(60)
+
+        assert 0 == process.returncode
+        assert not java.is_running()
+
+    said = (tmp_path / "stderr").read_text().splitlines()
+
+    assert [] == [line for line in said if " INFO pipeline." not in line]
+    assert len(said) <= 3
+
+
+def test_a_kill_loses_and_doubles_nothing(session, fingerprint, tmp_path):
+    """Killed at work, started again, stopped by SIGTERM: it ends with what one `run` gives, and leaves no Java."""
+    from ackscope.clock import SystemClock
+    from pipeline import jobs
+
+    write_random(tmp_path / "landing", seed=3, span=4000)
+    with streaming(tmp_path) as process:
+        # The first of some eight files of this batch.
+        wait_for(lambda: any((tmp_path / "rollups").glob("*/cluster=*/date=*/hour=*")), "a first file")
+        (java,) = javas(process)
+        process.kill()
+        process.wait()
+        wait_for(lambda: not java.is_running(), "Java to follow")
+    last = write_random(tmp_path / "landing", seed=9, span=600)
+    with streaming(tmp_path) as process:
+        wait_for(lambda: taken_in(tmp_path) >= sum(len(rows) for rows in last.values()), "the last files")
+        (java,) = javas(process)
+        process.terminate()
+        process.wait(60)
+
+        assert 0 == process.returncode
+        assert not java.is_running()
+
+    jobs.run(tmp_path / "landing", tmp_path / "batch", session, SystemClock())
+
+    assert fingerprint(tmp_path / "batch") == fingerprint(tmp_path / "rollups")
+
+
+def test_run_prints_one_document(tmp_path):
+    """`run --json` prints its summary, and nothing on stderr."""
+    made = write_random(tmp_path / "landing", seed=2, span=120)
+
+    done = subprocess.run(command(tmp_path, "run", "--json"), capture_output=True, text=True, check=False, timeout=300)
+    summary = json.loads(done.stdout)
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert sum(len(rows) for rows in made.values()) == summary["landing_rows"]
+    assert len(LANDING) == summary["landing_files"]
+    assert all(summary["rollup_rows"].values())

@@ -1,0 +1,154 @@
+import fcntl
+import json
+import signal
+
+import pytest
+
+from ackscope.__main__ import main
+from ackscope.errors import UsageError
+from pipeline import jobs
+from pipeline.command import report
+from pipeline.session import check_master
+
+
+@pytest.fixture
+def pipeline(tmp_path, capsys):
+    """Run `ackscope pipeline` over folders of the test: exit code, stdout, stderr."""
+
+    def run(verb, *more, landing=tmp_path / "landing", rollups=tmp_path / "rollups"):
+        try:
+            code = main(["pipeline", verb, "--landing", str(landing), "--rollups", str(rollups), *more])
+        except SystemExit as end:
+            code = end.code
+        return code, *capsys.readouterr()
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield run
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_nothing_to_read_is_said(pipeline, tmp_path):
+    """Without landing files `run` says so and is content, and needs no Java."""
+    code, out, err = pipeline("run")
+
+    assert (0, f"nothing to read: {tmp_path}/landing holds no sound landing files\n", "") == (code, out, err)
+
+
+def test_nothing_to_read_as_json(pipeline):
+    """The JSON document has every count, all zero."""
+    code, out, _ = pipeline("run", "--json")
+    document = json.loads(out)
+
+    assert 0 == code
+    assert 0 < document.pop("seconds") + 1
+    assert {"latency_1m": 0, "outcomes_1m": 0, "bursts_1m": 0, "queues_1m": 0} == document.pop("rollup_rows")
+    assert {
+        "landing_files": 0,
+        "landing_rows": 0,
+        "hours": 0,
+        "rollup_files": 0,
+        "quarantined": 0,
+        "misdated_rows": 0,
+    } == document
+
+
+@pytest.mark.parametrize("verb", ["run", "stream"])
+def test_landing_that_is_a_file(pipeline, tmp_path, verb):
+    """Told in one line, with 3, before Java is started."""
+    path = tmp_path / "file"
+    path.write_text("x")
+
+    assert (
+        3,
+        "",
+        f"ackscope pipeline: --landing {path}: is a file; give the folder that the exporter writes to\n",
+    ) == pipeline(verb, landing=path)
+
+
+@pytest.mark.parametrize("verb", ["run", "stream"])
+def test_rollups_that_cannot_be_written(pipeline, tmp_path, verb):
+    """Told in one line, with 3, before Java is started."""
+    (tmp_path / "file").write_text("x")
+
+    code, out, err = pipeline(verb, rollups=tmp_path / "file")
+
+    assert (3, "") == (code, out)
+    assert (
+        f"ackscope pipeline: --rollups {tmp_path}/file: cannot be written (File exists); give a folder of this user\n"
+    ) == err
+
+
+def test_checkpoint_that_cannot_be_made(pipeline, tmp_path):
+    """Told in one line, with 3, before Java is started."""
+    (tmp_path / "file").write_text("x")
+
+    code, _, err = pipeline("stream", "--checkpoint", str(tmp_path / "file"))
+
+    assert 3 == code
+    assert 1 == len(err.splitlines())
+    assert "cannot be made (Not a directory); give a folder of this user" in err
+
+
+def test_checkpoint_of_another_stream(pipeline, tmp_path):
+    """A checkpoint that a living stream works with is refused, before Java is started."""
+    progress = tmp_path / "rollups" / "_checkpoint" / jobs.generation()
+    progress.mkdir(parents=True)
+    with (progress / "_lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+        code, out, err = pipeline("stream")
+
+    assert (3, "") == (code, out)
+    assert (
+        f"ackscope pipeline: --checkpoint {progress.parent}: another stream works with it; "
+        "stop that one or give another folder\n"
+    ) == err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--trigger", "1x"], "'1x' is not a duration, write 30s, 5m, 1h or 200ms"),
+        (["--trigger", "10ms"], "'10ms' is too often, each look lists the whole landing folder; write 500ms or more"),
+        (["--master", "locol"], "--master 'locol' is none that Spark knows; write local[2], local[*], spark://"),
+    ],
+)
+def test_bad_options(pipeline, words, told):
+    """An option that cannot be meant is one line, with 3."""
+    code, out, err = pipeline("stream", *words)
+
+    assert (3, "", 1) == (code, out, len(err.splitlines()))
+    assert told in err
+
+
+@pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[2,3]", "spark://h:7077", "yarn"])
+def test_knows_masters(master):
+    """What Spark takes for a master is taken."""
+    assert master == check_master(master)
+
+
+@pytest.mark.parametrize("master", ["", "local[0]", "local[", "spark://", "yarn-client", "local[2] --conf x=y"])
+def test_refuses_other_masters(master):
+    """What it would refuse after ten seconds, or take for more, is refused at once."""
+    with pytest.raises(UsageError):
+        check_master(master)
+
+
+def test_reports_for_people(tmp_path):
+    """The summary says what was read, written, set apart and left out."""
+    summary = jobs.Summary(
+        landing_files=2, landing_rows=10, hours=1, rollup_files=3, quarantined=1, misdated_rows=4, seconds=9.26
+    )
+
+    lines = report(summary, tmp_path).splitlines()
+
+    assert "read    10 rows of 2 landing files, 1 hours" == lines[0]
+    assert "wrote   3 rollup files in 9.3 s" == lines[1]
+    assert f"apart   1 bad files, now in {tmp_path}/_quarantine" == lines[-2]
+    assert "left out 4 rows more than a day outside the date of their folder" == lines[-1]
+
+
+def test_generation_names_every_version():
+    """A checkpoint is of these versions of tables and buckets, and no others."""
+    assert "landing-1.1.1_rollups-1.1.1.1_log48-v1" == jobs.generation()

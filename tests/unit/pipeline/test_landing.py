@@ -1,0 +1,174 @@
+from datetime import UTC, date, datetime
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ackscope.errors import DataError
+from ackscope.tables import ACK_BURSTS, PROBE_MESSAGES
+from pipeline.hours import first_hour
+from pipeline.schema import arrow_schema
+from pipeline.storage.landing import Landing, Partition, require_folder
+
+DAY = date(2026, 3, 1)
+BURSTS = Partition(ACK_BURSTS, "shop", DAY)
+
+
+def burst(at):
+    """A burst at a moment."""
+    text = dict.fromkeys(("probe", "queue_type", "vhost", "node", "run_id"), "x")
+    return text | {"at": at, "frames": 1, "multiple_frames": 0, "messages": 1, "interval": None, "span": 0.0}
+
+
+def hour(number, minute=0, day=DAY):
+    """A moment of the day."""
+    return datetime(day.year, day.month, day.day, number, minute, tzinfo=UTC)
+
+
+def write(root, rows, name="a.parquet", partition=BURSTS, schema=None, **options):
+    """Write a landing file."""
+    folder = root / partition.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    table = pa.Table.from_pylist(rows, schema=schema or arrow_schema(ACK_BURSTS))
+    pq.write_table(table, folder / name, **options)
+    return folder / name
+
+
+@pytest.mark.parametrize("options", [{}, {"write_statistics": False}, {"row_group_size": 1}], ids=str)
+def test_tells_rows_hours_and_times(tmp_path, options):
+    """What a file holds is told alike with and without statistics, in one row group or several."""
+    moments = [hour(3, 10), hour(3, 59), hour(5), hour(7, 30)]
+    path = write(tmp_path, [burst(moment) for moment in moments], **options)
+
+    held = Landing(tmp_path).files(BURSTS)[path]
+
+    assert 4 == held.rows
+    assert {first_hour(DAY) + number for number in (3, 5, 7)} == held.hours
+    assert (moments[0].timestamp() * 1e6, moments[-1].timestamp() * 1e6) == (held.first, held.last)
+    assert 0 == held.misdated
+
+
+def test_leaves_out_rows_of_another_time(tmp_path):
+    """Rows up to a day off their folder's date count; others are counted apart."""
+    days = [date(2026, 2, 27), date(2026, 2, 28), DAY, date(2026, 3, 2), date(2026, 3, 3), date(9999, 1, 1)]
+    path = write(tmp_path, [burst(hour(12, day=day)) for day in days])
+
+    held = Landing(tmp_path).files(BURSTS)[path]
+
+    assert (3, 3) == (held.rows, held.misdated)
+    assert {first_hour(day) + 12 for day in days[1:4]} == held.hours
+
+
+def bad_files():
+    """Ways for a file to be none of ours, and the reason that is given."""
+    good = arrow_schema(ACK_BURSTS)
+    naive = good.set(0, pa.field("at", pa.timestamp("us"), nullable=False))
+    loose = pa.schema([field.with_nullable(True) for field in good])
+    return [
+        pytest.param(good.remove(5), burst(hour(1)), "has no column 'run_id'", id="column missing"),
+        pytest.param(naive, burst(hour(1)), "column 'at' is timestamp[us], not timestamp[us, tz=UTC]", id="type"),
+        pytest.param(loose, burst(hour(1)) | {"node": None}, "column 'node' has rows without", id="null"),
+    ]
+
+
+@pytest.mark.parametrize(("schema", "row", "reason"), bad_files())
+def test_sets_foreign_files_apart(tmp_path, caplog, schema, row, reason):
+    """A file that is not of the table is moved away with its reason, and the others stay."""
+    path = write(tmp_path, [burst(hour(1))])
+    bad = write(tmp_path, [row], "bad.parquet", schema=schema)
+    landing = Landing(tmp_path)
+
+    assert [path] == list(landing.files(BURSTS))
+    assert not bad.exists()
+    assert (tmp_path / "_quarantine" / BURSTS.folder / "bad.parquet").exists()
+    assert 1 == landing.quarantined
+    assert reason in caplog.text
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1" + b"\0" * 100 + b"PAR1"])
+def test_sets_damaged_files_apart(tmp_path, data):
+    """Neither an empty nor a broken file is read, and a second one of that name replaces none in quarantine."""
+    landing = Landing(tmp_path)
+    for _ in range(2):
+        write(tmp_path, [burst(hour(1))]).write_bytes(data)
+
+        assert {} == landing.files(BURSTS)
+
+    assert ["a.parquet", "a.parquet.1"] == sorted(
+        path.name for path in (tmp_path / "_quarantine" / BURSTS.folder).iterdir()
+    )
+
+
+def test_looks_again_at_a_file_that_changed(tmp_path):
+    """What is known of a file is kept until the file changes."""
+    landing = Landing(tmp_path)
+    path = write(tmp_path, [burst(hour(1))])
+    before = landing.files(BURSTS)[path]
+
+    assert before is landing.files(BURSTS)[path]
+
+    write(tmp_path, [burst(hour(1)), burst(hour(2))])
+
+    assert 2 == landing.files(BURSTS)[path].rows
+
+
+def test_reads_only_what_the_layout_names(tmp_path):
+    """Unfinished, hidden and foreign names are not ours; nor is a folder that is no date, no cluster, no table."""
+    path = write(tmp_path, [burst(hour(1))])
+    for name in (".a.parquet", "_a.parquet", "a.parquet.tmp", "a.txt"):
+        path.with_name(name).write_bytes(b"x")
+    for folder in (
+        "other/cluster=shop/date=2026-03-01",
+        "ack_bursts/shop/date=2026-03-01",
+        "ack_bursts/cluster=a b/date=2026-03-01",
+        "ack_bursts/cluster=../date=2026-03-01",
+        "ack_bursts/cluster=shop/date=2026-13-01",
+        "_quarantine/ack_bursts/cluster=shop/date=2026-03-01",
+    ):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    landing = Landing(tmp_path)
+
+    assert [BURSTS] == list(landing.partitions())
+    assert [path] == list(landing.files(BURSTS))
+    assert landing.partition_of(tmp_path / "ack_bursts/cluster=../date=2026-03-01") is None
+    assert landing.partition_of(tmp_path.parent) is None
+
+
+def test_finds_files_by_time(tmp_path):
+    """Rows of an hour may stand in the folder of the day before; files of other tables and times are left."""
+    eve = Partition(ACK_BURSTS, "shop", date(2026, 2, 28))
+    near = write(tmp_path, [burst(hour(0, 10))], partition=eve)
+    inside = write(tmp_path, [burst(hour(0, 50))])
+    write(tmp_path, [burst(hour(1))], "later.parquet")
+    start = first_hour(DAY) * 3600
+    landing = Landing(tmp_path)
+
+    assert {near, inside} == set(landing.covering(ACK_BURSTS, "shop", start, start + 3600))
+    assert {} == landing.covering(PROBE_MESSAGES, "shop", start, start + 3600)
+    assert {} == landing.covering(ACK_BURSTS, "other", start, start + 3600)
+
+
+def test_doubt_finds_damaged_pages(tmp_path):
+    """A file whose footer is whole and whose pages are not is found by reading it through."""
+    good = write(tmp_path, [burst(hour(1))])
+    bad = write(tmp_path, [burst(hour(1, minute)) for minute in range(60)] * 50, "bad.parquet")
+    data = bytearray(bad.read_bytes())
+    data[4:200] = b"\xff" * 196
+    bad.write_bytes(data)
+    landing = Landing(tmp_path)
+    paths = list(landing.files(BURSTS))
+
+    assert {good, bad} == set(paths)
+    assert 1 == landing.doubt(ACK_BURSTS, paths)
+    assert [good] == list(landing.files(BURSTS))
+    assert 0 == landing.doubt(ACK_BURSTS, [good])
+
+
+def test_refuses_a_file_for_a_folder(tmp_path):
+    """A landing path that is a file is refused in one line; one that is not there yet is fine."""
+    path = tmp_path / "landing"
+    require_folder(path)
+    path.write_text("x")
+
+    with pytest.raises(DataError, match="is a file; give the folder that the exporter writes to"):
+        require_folder(path)
