@@ -1,0 +1,92 @@
+"""The exporter, asked over HTTP. A failure is an answer too: nothing here raises for what the other side does."""
+
+from threading import Lock
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import requests
+from pydantic import TypeAdapter, ValidationError
+
+from ackscope.clock import Clock, SystemClock
+from dashboard.model import Answer, Away, ClusterFindings, ClusterProbes, ClusterVitals, Feed, Live
+
+T = TypeVar("T")
+
+TIMEOUTS = (1.0, 3.0)
+"""Seconds to connect, and to wait for each byte: a page that waits is worse than one that says what is missing."""
+
+_FINDINGS = TypeAdapter(Answer[ClusterFindings])
+_PROBES = TypeAdapter(Answer[ClusterProbes])
+_VITALS = TypeAdapter(Answer[ClusterVitals])
+
+
+class Exporter:
+    """One exporter and what it said last; many sessions of the page share it."""
+
+    def __init__(self, url: str, clock: Clock | None = None, timeouts: tuple[float, float] = TIMEOUTS) -> None:
+        self._where = urlsplit(url).netloc
+        self._clock = clock or SystemClock()
+        self._timeouts = timeouts
+        self._lock = Lock()
+        self._session = requests.Session()
+        self._live = Live(url=url)
+
+    def read(self) -> Live:
+        """Ask for everything; what cannot be had keeps its last answer and says why."""
+        with self._lock:
+            last = self._live
+            findings = self._ask("findings", _FINDINGS, last.findings)
+            if findings.away and findings.away.reason.startswith("no answer"):
+                # Three timeouts in a row would keep the reader waiting for one and the same news.
+                probes = self._failed(last.probes, findings.away.reason)
+                vitals = self._failed(last.vitals, findings.away.reason)
+            else:
+                probes = self._ask("probes", _PROBES, last.probes)
+                vitals = self._ask("snapshot", _VITALS, last.vitals)
+            self._live = Live(url=last.url, findings=findings, probes=probes, vitals=vitals)
+            return self._live
+
+    def _ask(self, name: str, answer: TypeAdapter[Answer[T]], last: Feed[T]) -> Feed[T]:
+        path = f"/api/v1/{name}"
+        try:
+            response = self._session.get(
+                self._live.url + path,
+                timeout=self._timeouts,
+                allow_redirects=False,
+                # The exporter is a neighbour: a proxy of the environment is not meant for it.
+                proxies={"http": "", "https": ""},
+            )
+            if response.status_code != 200:
+                return self._failed(last, f"HTTP status {response.status_code} at {path}")
+            return Feed(answer=answer.validate_json(response.content), at=self._clock.now())
+        except requests.RequestException as error:
+            return self._failed(last, f"no answer from {self._where} ({_cause(error)})")
+        except ValidationError as error:
+            return self._failed(
+                last, f"what {path} answers is not an exporter's answer of this version: {_first(error)}"
+            )
+
+    def _failed(self, last: Feed[T], reason: str) -> Feed[T]:
+        since = last.away.since if last.away else self._clock.now()
+        return Feed(answer=last.answer, at=last.at, away=Away(reason=reason, since=since))
+
+
+def _cause(error: BaseException) -> str:
+    """The operating system's own words, from under the layers of the HTTP library."""
+    if isinstance(error, requests.ReadTimeout):
+        return "connected, and then silence"
+    if isinstance(error, requests.ConnectTimeout):
+        return "the connection could not be made in time"
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, OSError) and seen.strerror:
+            return seen.strerror.lower()
+        inner = [part for part in seen.args if isinstance(part, BaseException)]
+        seen = seen.__cause__ or seen.__context__ or getattr(seen, "reason", None) or (inner[0] if inner else None)
+    return "the connection broke"
+
+
+def _first(error: ValidationError) -> str:
+    problem = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(word) for word in problem["loc"])
+    return f"{where}: {problem['msg']}" if where else problem["msg"]

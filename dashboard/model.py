@@ -1,0 +1,158 @@
+"""What the page knows, typed: the exporter's answers, and what to say when there are none."""
+
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from ackscope.clock import Instant
+from ackscope.findings import CannotTell, Finding, Severity
+from ackscope.records import ProbeOutcome
+from ackscope.snapshot import Alarm, HealthCheck, Node, Overview
+from dashboard.wording import parse_iso
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFindings:
+    """One cluster of `/api/v1/findings`.
+
+    Attributes:
+        broker: its version; None while unknown.
+        age_seconds: age of the broker's last answer when this was sent; None where there was none yet.
+    """
+
+    cluster: str
+    broker: str | None = None
+    age_seconds: float | None = None
+    findings: tuple[Finding, ...] = ()
+    cannot_tell: tuple[CannotTell, ...] = ()
+    checked: tuple[str, ...] = ()
+
+    def number(self, severity: Severity) -> int:
+        """How many findings have this severity."""
+        return sum(finding.severity is severity for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeProcess:
+    """The process that runs the probes.
+
+    Attributes:
+        age_seconds: since it last reported; None where it never did.
+    """
+
+    up: bool
+    restarts: int = 0
+    age_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterProbes:
+    """One cluster of `/api/v1/probes`."""
+
+    cluster: str
+    process: ProbeProcess
+    probes: tuple[ProbeOutcome, ...] = ()
+
+    @property
+    def down(self) -> bool:
+        """The process ran and does not now; one that was never wanted is not down."""
+        ran = bool(self.probes) or self.process.restarts > 0 or self.process.age_seconds is not None
+        return ran and not self.process.up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading(Generic[T]):
+    """The part of `ackscope.snapshot.Part` that the page shows."""
+
+    value: T | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterVitals:
+    """One cluster of `/api/v1/snapshot`: its totals and nodes; the long lists are left out."""
+
+    cluster: str
+    overview: Reading[Overview] = field(default_factory=Reading)
+    nodes: Reading[tuple[Node, ...]] = field(default_factory=Reading)
+    health: Reading[tuple[HealthCheck, ...]] = field(default_factory=Reading)
+    ages: dict[str, float | None] = field(default_factory=dict)
+
+    @property
+    def alarms(self) -> tuple[Alarm, ...] | None:
+        """Resource alarms in force, by nodes and health checks; None where neither could be asked."""
+        if self.nodes.value is None and self.health.value is None:
+            return None
+        seen = {
+            (node.name, resource)
+            for node in self.nodes.value or ()
+            for resource, alarm in (("memory", node.mem_alarm), ("disk", node.disk_free_alarm))
+            if alarm
+        }
+        seen |= {(alarm.node, alarm.resource) for check in self.health.value or () for alarm in check.alarms}
+        return tuple(Alarm(node=node, resource=resource) for node, resource in sorted(seen))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer(Generic[T]):
+    """One document of the exporter.
+
+    Attributes:
+        now: ISO 8601, the exporter's own clock when it answered.
+    """
+
+    now: str
+    clusters: tuple[T, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Away:
+    """Data that is not to be had at present.
+
+    Attributes:
+        reason: why, in one sentence.
+        since: the first failure after the last success.
+    """
+
+    reason: str
+    since: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feed(Generic[T]):
+    """The last good answer of one source, and what happened since.
+
+    Attributes:
+        answer: None until a first answer came.
+        at: when the last good answer was complete.
+        away: None while the latest attempt succeeded.
+    """
+
+    answer: Answer[T] | None = None
+    at: Instant | None = None
+    away: Away | None = None
+
+    def aged(self, age_seconds: float | None, now: Instant) -> float | None:
+        """An age that the answer gave, as of `now`."""
+        return None if age_seconds is None or self.at is None else age_seconds + now.since(self.at)
+
+    def present(self, now: Instant) -> float:
+        """The wall clock of the exporter at `now`, seconds since 1970: its machine's clock may differ from ours."""
+        theirs = parse_iso(self.answer.now) if self.answer else None
+        return now.wall if theirs is None or self.at is None else theirs + now.since(self.at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """All that the exporter says."""
+
+    url: str
+    findings: Feed[ClusterFindings] = field(default_factory=Feed)
+    probes: Feed[ClusterProbes] = field(default_factory=Feed)
+    vitals: Feed[ClusterVitals] = field(default_factory=Feed)
+
+    @property
+    def clusters(self) -> tuple[str, ...]:
+        """Names of the clusters that the exporter knows, in its order."""
+        return tuple(item.cluster for item in self.findings.answer.clusters) if self.findings.answer else ()

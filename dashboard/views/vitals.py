@@ -1,0 +1,85 @@
+"""Vital signs of the cluster: totals, nodes, and the headroom until the broker blocks publishers."""
+
+import streamlit as st
+
+from ackscope.findings import Severity
+from ackscope.snapshot import Node
+from dashboard import wording
+from dashboard.escape import literal
+from dashboard.model import ClusterVitals
+from dashboard.views import parts
+
+
+def render(vitals: ClusterVitals) -> None:
+    """Totals in a row, then a line a node."""
+    overview, nodes, alarms = vitals.overview.value, vitals.nodes.value, vitals.alarms
+    figures = {
+        "Ready": wording.count(overview.messages_ready if overview else None),
+        "Unacked": wording.count(overview.messages_unacked if overview else None),
+        "Queues": wording.count(overview.queues if overview else None),
+        "Consumers": wording.count(overview.consumers if overview else None),
+        "Connections": wording.count(overview.connections if overview else None),
+        "Nodes running": _running(nodes),
+        "Resource alarms": wording.count(None if alarms is None else len(alarms)),
+    }
+    with st.container(horizontal=True, gap="small"):
+        for name, text in figures.items():
+            with st.container(width=128):
+                st.metric(name, text)
+    for alarm in alarms or ():
+        st.error(
+            f"{literal(alarm.resource)} alarm on {literal(alarm.node)}: publishers of the whole cluster are blocked",
+            icon=":material/block:",
+        )
+    for index, node in enumerate(sorted(nodes or (), key=lambda item: (item.running is not False, item.name))):
+        _node(index, node)
+    if nodes is None:
+        parts.plain("nodes", f"Nodes: not known. {vitals.nodes.error or ''}")
+
+
+def _running(nodes: tuple[Node, ...] | None) -> str:
+    if nodes is None:
+        return wording.ABSENT
+    running = [node.running for node in nodes]
+    return f"{running.count(True)} of {len(running)}"
+
+
+def _node(index: int, node: Node) -> None:
+    with st.container(key=f"plain-node-{index}"):
+        name, memory, disk = st.columns([2, 3, 3], vertical_alignment="center", gap="medium")
+        with name, st.container(horizontal=True, gap="small", vertical_alignment="center"):
+            st.markdown(f"**{literal(node.name)}**", width="content")
+            if node.running is False:
+                parts.badge(parts.SEVERITIES[Severity.CRITICAL], "not running")
+            elif node.running is None:
+                parts.badge(parts.UNKNOWN, "state unknown")
+            if node.being_drained:
+                parts.badge(parts.SEVERITIES[Severity.WARNING], "being drained")
+        if node.running is False:
+            return
+        with memory:
+            _bar(
+                _share(node.mem_used, node.mem_limit),
+                f"memory {wording.size(node.mem_used)} of {wording.size(node.mem_limit)}",
+                alarm=node.mem_alarm,
+            )
+        with disk:
+            _bar(
+                _share(node.disk_free_limit, node.disk_free),
+                f"disk {wording.size(node.disk_free)} free, must keep {wording.size(node.disk_free_limit)}",
+                alarm=node.disk_free_alarm,
+            )
+
+
+def _share(used: int | None, limit: int | None) -> float | None:
+    """How near the limit is, 0..1: at 1 the broker blocks publishers."""
+    if used is None or limit is None:
+        return None
+    return min(used / limit, 1.0) if limit > 0 else 1.0
+
+
+def _bar(share: float | None, text: str, *, alarm: bool | None) -> None:
+    if share is None:
+        st.caption(f"{text} (not told)")
+        return
+    st.progress(share, text=f"{':red[:material/block: ALARM] ' if alarm else ''}{text}")

@@ -1,0 +1,89 @@
+"""Numbers as a person reads them: durations, ages, sizes, counts. Absent is a dash, never a zero."""
+
+from datetime import UTC, datetime
+
+ABSENT = "\N{EN DASH}"
+
+STALE_AFTER = 30.0
+"""Seconds after which live data is called old: six polls at the default interval."""
+
+
+def latency(seconds: float | None) -> str:
+    """A short duration with three digits: 0.42 ms, 18.5 ms, 2.31 s."""
+    if seconds is None:
+        return ABSENT
+    if seconds >= 1:
+        return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:,.0f} s"
+    return f"{seconds * 1000:.3g} ms"
+
+
+def span(seconds: float) -> str:
+    """A long duration in its largest unit: 42 s, 7 min, 3 h 5 min, 2 d 4 h."""
+    whole = int(max(seconds, 0))
+    if whole < 90:
+        return f"{whole} s"
+    minutes = whole // 60
+    if minutes < 90:
+        return f"{minutes} min"
+    hours, rest = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {rest} min" if rest else f"{hours} h"
+    days, rest = divmod(hours, 24)
+    return f"{days} d {rest} h" if rest else f"{days} d"
+
+
+def size(count: int | None) -> str:
+    """Bytes in binary units: 512 B, 1.5 GiB."""
+    if count is None:
+        return ABSENT
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.3g} {unit}" if value < 1000 else f"{value:.0f} {unit}"
+        value /= 1024
+    return f"{value:,.3g} TiB" if value < 1000 else f"{value:,.0f} TiB"
+
+
+def count(number: float | None) -> str:
+    """A number of things, with thousands apart."""
+    return ABSENT if number is None else f"{number:,.0f}"
+
+
+def plural(number: int, thing: str) -> str:
+    """`1 warning`, `3 warnings`."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
+def clock(wall: float, now: float) -> str:
+    """A moment as UTC time of day, with its date when that is not today's."""
+    moment, today = datetime.fromtimestamp(wall, UTC), datetime.fromtimestamp(now, UTC)
+    return moment.strftime("%H:%M:%S UTC" if moment.date() == today.date() else "%Y-%m-%d %H:%M:%S UTC")
+
+
+def parse_iso(text: str | None) -> float | None:
+    """Seconds since 1970 of an ISO 8601 text; None where it is absent or no time."""
+    try:
+        moment = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def since(text: str | None, now: float) -> str:
+    """Since when, as a person asks: `since 08:12:05 UTC, 29 min ago`.
+
+    Args:
+        text: ISO 8601; None where it cannot be told.
+        now: the present on the clock that wrote `text`, seconds since 1970.
+    """
+    wall = parse_iso(text)
+    if wall is None:
+        return "since when: cannot be told"
+    return f"since {clock(wall, now)}, {span(now - wall)} ago"
+
+
+def age(what: str, seconds: float | None) -> str:
+    """The age of data, with the word that says when it is too old."""
+    if seconds is None:
+        return f"no {what} yet"
+    return f"{what} {span(seconds)} old{' (stale)' if seconds > STALE_AFTER else ''}"

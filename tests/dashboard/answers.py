@@ -1,0 +1,292 @@
+"""What an exporter answers, made of the kernel's own dataclasses, and a real HTTP server that says it."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import orjson
+
+from ackscope.clock import SystemClock
+from ackscope.findings import CannotTell, Evidence, Finding, Severity, Subject, as_dict, runbook
+from ackscope.records import ProbeOutcome, ProbeState, Quantiles
+from ackscope.snapshot import FAMILIES, Alarm, HealthCheck, Node, Overview, Part, Queue, Snapshot
+
+GIB = 1024**3
+CHECKED = ("no-consumer", "stuck-consumer", "requeue-loop", "pub-nacked-overflow", "memory-alarm", "disk-alarm")
+CLOSE = "curl -u USER -X DELETE http://MANAGEMENT_HOST:15672/api/connections/10.1.4.17%3A51244"
+HOSTILE = (
+    "`x` <script>window.hurt=1</script> <img src=x onerror='window.hurt=1'> | :red[boom] :smile: $x^2$ -> "
+    ":material/bolt: :streamlit: :gray-badge[x] [a](javascript:window.hurt=1) **bold** \u202egnp.exe"
+)
+"""A queue name that means something to every kind of markup, and turns the direction of the text around."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """One cluster as the exporter would tell it."""
+
+    name: str = "shop"
+    broker: str | None = "3.10.8"
+    age: float | None = 3.0
+    findings: Sequence[Finding] = ()
+    cannot_tell: Sequence[CannotTell] = ()
+    checked: Sequence[str] = CHECKED
+    probes: Sequence[ProbeOutcome] = ()
+    probes_up: bool = True
+    probes_age: float = 1.0
+    nodes: Sequence[Node] = ()
+    alarms: Sequence[Alarm] = ()
+    error: str | None = None
+    overview: Overview = field(
+        default_factory=lambda: Overview(
+            rabbitmq_version="3.10.8",
+            messages_ready=12_845,
+            messages_unacked=310,
+            queues=214,
+            consumers=388,
+            connections=96,
+        )
+    )
+
+
+def ago(**span: float) -> str:
+    """A moment before now, as findings tell it."""
+    moment = datetime.fromtimestamp(SystemClock().now().wall, UTC) - timedelta(**span)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def probe(queue_type: str = "classic", **changes: Any) -> ProbeOutcome:
+    """A confirm probe that does well."""
+    healthy = ProbeOutcome(
+        probe="confirm",
+        stream=queue_type,
+        queue_type=queue_type,
+        vhost="/",
+        queue=f"ackscope.probe.confirm.{queue_type}",
+        node="rabbit@shop-1",
+        at=SystemClock().now().wall,
+        state=ProbeState.RUNNING,
+        success=True,
+        rate=20.0,
+        outcomes={"acked": 72_000, "nacked": 0},
+        confirm=Quantiles(count=1200, p50=0.00112, p90=0.002, p99=0.0041, max=0.0187),
+        response=Quantiles(count=1200, p50=0.0012, p90=0.0021, p99=0.0042, max=0.0191),
+        send_delay=Quantiles(count=1200, p50=0.00004, p90=0.0001, p99=0.00031, max=0.0011),
+        burst_messages=Quantiles(count=400, p50=3, p90=5, p99=9, max=14),
+        burst_interval=Quantiles(count=400, p50=0.05, p90=0.06, p99=0.1, max=0.3),
+    )
+    return replace(healthy, **changes)
+
+
+def stuck(queue: str = "orders.invoices", vhost: str = "/") -> Finding:
+    """A stuck consumer, as diagnosis would tell it."""
+    return Finding(
+        rule="stuck-consumer",
+        severity=Severity.CRITICAL,
+        subject=Subject(kind="queue", name=queue, vhost=vhost, node="rabbit@shop-2"),
+        since=ago(minutes=29),
+        summary=f"Queue {queue!r} ({vhost!r}) stands still: its 4 consumers hold 200 messages and acknowledged none, "
+        "seen over 29 min; 12418 messages wait",
+        cause="The client is connected and holds all that its prefetch allows, but acknowledges nothing: its handler "
+        "hangs, or never acknowledges.",
+        evidence=(
+            Evidence(
+                what="acknowledged",
+                value="0 in 29 min",
+                expected="more than 0",
+                source="/api/queues message_stats.ack",
+            ),
+            Evidence(what="waiting", value="12418 messages", source="/api/queues messages_ready"),
+            Evidence(
+                what="consumer 'invoice-worker' at 10.1.4.17:51244",
+                value="holds 50 with prefetch 50",
+                expected="acknowledges",
+                source="/api/consumers, /api/channels messages_unacknowledged",
+            ),
+        ),
+        next_steps=(
+            "see who holds what: rabbitmqctl list_consumers -p / | grep -F -- orders.invoices",
+            "take a thread dump of 'invoice-worker' on 10.1.4.17, then restart it",
+            f"to free the messages now, close its connection: {CLOSE}",
+        ),
+        runbook=runbook("stuck-consumer"),
+    )
+
+
+def overflow() -> Finding:
+    """Rejected publishes, as diagnosis would tell them."""
+    return Finding(
+        rule="pub-nacked-overflow",
+        severity=Severity.WARNING,
+        subject=Subject(kind="queue", name="emails.outbound", vhost="marketing"),
+        since=ago(minutes=4),
+        summary="Publishers to queue 'emails.outbound' ('marketing') are told no: it is full at 10000 messages",
+        cause="max-length is reached and overflow is reject-publish.",
+        evidence=(Evidence(what="length", value="10000", expected="below max-length 10000", source="/api/queues"),),
+        next_steps=("rabbitmqctl list_queues -p marketing name messages policy",),
+        runbook=runbook("pub-nacked-overflow"),
+    )
+
+
+NODES = (
+    Node(
+        name="rabbit@shop-1",
+        running=True,
+        mem_used=GIB,
+        mem_limit=6 * GIB,
+        mem_alarm=False,
+        disk_free=38 * GIB,
+        disk_free_limit=2 * GIB,
+        disk_free_alarm=False,
+    ),
+    Node(
+        name="rabbit@shop-2",
+        running=True,
+        mem_used=5 * GIB,
+        mem_limit=6 * GIB,
+        mem_alarm=False,
+        disk_free=30 * GIB,
+        disk_free_limit=2 * GIB,
+        disk_free_alarm=False,
+    ),
+    Node(name="rabbit@shop-3", running=False),
+)
+
+
+def healthy(name: str = "shop", **changes: Any) -> Cluster:
+    """A cluster in which nothing is wrong."""
+    well = Cluster(name=name, nodes=NODES[:2], probes=(probe("classic"), probe("quorum", node="rabbit@shop-2")))
+    return replace(well, **changes)
+
+
+def sick(name: str = "shop", **changes: Any) -> Cluster:
+    """A cluster with a stuck consumer, a full queue, a dead node, and a probe that cannot measure."""
+    gap = CannotTell(
+        rule="consumer-ack-timeout", because="3.10 does not say how long a delivery may take", needs="", permanent=True
+    )
+    blind = CannotTell(rule="memory-alarm", because="node figures are 40 s old", needs="look at the management plugin")
+    ill = Cluster(
+        name=name,
+        findings=(stuck(), overflow()),
+        cannot_tell=(gap, blind),
+        nodes=NODES,
+        probes=(
+            probe("classic", doubtful="the probe's own loop was 120 ms late"),
+            probe("quorum", node="rabbit@shop-2", outcomes={"acked": 71_200, "nacked": 12, "lost": 3}),
+            probe("quorum", node="rabbit@shop-3", state=ProbeState.FAILED, reason="connection refused at shop-3:5672"),
+        ),
+    )
+    return replace(ill, **changes)
+
+
+def hostile(name: str = "shop") -> Cluster:
+    """A cluster whose every name means something to a markup."""
+    item = Evidence(what=HOSTILE, value=HOSTILE, expected=HOSTILE, source=HOSTILE)
+    finding = replace(stuck(HOSTILE, HOSTILE), cause=HOSTILE, evidence=(item,), next_steps=(HOSTILE, f"curl {HOSTILE}"))
+    return Cluster(
+        name=name,
+        broker=HOSTILE,
+        findings=(finding, replace(finding, rule=HOSTILE), finding, finding),
+        cannot_tell=(CannotTell(rule=HOSTILE, because=HOSTILE, needs=HOSTILE),),
+        checked=(HOSTILE,),
+        nodes=(replace(NODES[0], name=HOSTILE, mem_alarm=True), Node(name=HOSTILE, running=False)),
+        probes=(probe(HOSTILE, node=HOSTILE, state=ProbeState.FAILED, reason=HOSTILE, doubtful=HOSTILE),),
+        error=HOSTILE,
+    )
+
+
+def documents(*clusters: Cluster) -> dict[str, bytes]:
+    """The three documents of the contract, by path."""
+    now = SystemClock().now()
+    head = {"now": now.iso()}
+    findings = [
+        {
+            "cluster": item.name,
+            "broker": item.broker,
+            "age_seconds": item.age,
+            "findings": [as_dict(finding) for finding in item.findings],
+            "cannot_tell": [asdict(gap) for gap in item.cannot_tell],
+            "checked": list(item.checked),
+        }
+        for item in clusters
+    ]
+    probes = [
+        {
+            "cluster": item.name,
+            "process": {"up": item.probes_up, "restarts": 0 if item.probes_up else 3, "age_seconds": item.probes_age},
+            "probes": [asdict(replace(outcome, at=now.wall - item.probes_age)) for outcome in item.probes],
+        }
+        for item in clusters
+    ]
+    snapshots = [_snapshot(item) for item in clusters if item.age is not None]
+    told = {"findings": findings, "probes": probes, "snapshot": snapshots}
+    return {f"/api/v1/{name}": orjson.dumps({**head, "clusters": told[name]}) for name in told}
+
+
+def _snapshot(item: Cluster) -> dict[str, Any]:
+    now = SystemClock().now()
+    check = HealthCheck(name="alarms", ok=not item.alarms, alarms=tuple(item.alarms))
+    taken = Snapshot(
+        cluster=item.name,
+        taken=now,
+        overview=Part(value=item.overview, at=now, error=item.error),
+        nodes=Part(value=tuple(item.nodes), at=now),
+        health=Part(value=(check,), at=now),
+        queues=Part(value=(Queue(vhost="/", name="q", arguments={"x-max-length": 1}),), at=now),
+    )
+    return {**asdict(taken), "ages": dict.fromkeys(FAMILIES, item.age)}
+
+
+class Exporter:
+    """A server that answers like the exporter; set `clusters`, or `raw` by path, to change what it says."""
+
+    def __init__(self, *clusters: Cluster) -> None:
+        self.clusters: tuple[Cluster, ...] = clusters
+        self.raw: dict[str, tuple[int, bytes]] = {}
+        self.asked: list[str] = []
+        self.url = ""
+
+    def answer(self, path: str) -> tuple[int, bytes]:
+        """Status and body for a path."""
+        self.asked.append(path)
+        if path in self.raw:
+            return self.raw[path]
+        body = documents(*self.clusters).get(path)
+        return (404, b"") if body is None else (200, body)
+
+
+@contextmanager
+def serving(*clusters: Cluster, port: int = 0) -> Iterator[Exporter]:
+    """Serve on loopback until the block ends."""
+    told = Exporter(*clusters)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            status, body = told.answer(self.path)
+            self.send_response(status)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_args: object) -> None:
+            """Say nothing."""
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        allow_reuse_address = True
+
+    with Server(("127.0.0.1", port), Handler) as server:
+        told.url = f"http://127.0.0.1:{server.server_address[1]}"
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield told
+        finally:
+            server.shutdown()
+            thread.join()

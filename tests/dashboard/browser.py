@@ -1,0 +1,66 @@
+"""A real browser for tests, and pictures of the page: `python -m tests.dashboard.browser URL FILE [WIDTH HEIGHT]`."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+CHROMIUM = Path("/usr/bin/chromium")
+_QUIET = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Start Chromium, which itself calls nobody; a test without it fails and says what to do."""
+    if not CHROMIUM.exists():
+        pytest.fail(f"{CHROMIUM} is missing: run make setup-test", pytrace=False)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(_QUIET))
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def settle(page: Page, seconds: float = 60) -> None:
+    """Wait until the page's run is over and every chart is drawn."""
+    page.wait_for_function(
+        """() => {
+          const all = (what) => document.querySelectorAll(what);
+          const app = document.querySelector('[data-testid=stApp]');
+          return app && app.dataset.testScriptState === 'notRunning'
+            && all('[data-testid=stHeading]').length > 0
+            && all('[data-stale=true], [data-testid=stSkeleton], [data-testid=stAppSkeleton]').length === 0
+            && [...all('[data-testid=stPlotlyChart]')].every((chart) => chart.querySelector('.xtick, .ytick'));
+        }""",
+        timeout=seconds * 1000,
+    )
+
+
+def take_screenshot(
+    url: str, path: Path, width: int = 1280, height: int = 900, *, dark: bool = False, whole: bool = False
+) -> None:
+    """Save a picture of a page once it has settled: what the window shows first, or the `whole` page."""
+    with chromium() as browser:
+        page = browser.new_page(viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light")
+        page.goto(url)
+        settle(page)
+        if whole:
+            # The page scrolls inside the window: a taller window shows it all.
+            length = page.evaluate("() => document.querySelector('[data-testid=stMain]').scrollHeight")
+            page.set_viewport_size({"width": width, "height": int(length) + 40})
+            settle(page)
+        page.screenshot(path=str(path))
+
+
+if __name__ == "__main__":
+    take_screenshot(sys.argv[1], Path(sys.argv[2]), *(int(text) for text in sys.argv[3:5]))

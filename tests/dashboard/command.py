@@ -1,0 +1,67 @@
+"""The real `ackscope dashboard`, started and stopped as a user would."""
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import requests
+
+START_SECONDS = 90.0
+
+
+class Served(NamedTuple):
+    """A running page."""
+
+    url: str
+    process: subprocess.Popen[str]
+    log: Path
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def arguments(exporter: str, rollups: Path, listen: str) -> list[str]:
+    """The command line."""
+    options = ["--exporter", exporter, "--rollups", str(rollups), "--listen", listen]
+    return [sys.executable, "-m", "ackscope", "dashboard", *options]
+
+
+@contextmanager
+def serving_page(exporter: str, rollups: Path, folder: Path) -> Iterator[Served]:
+    """Start it in a folder that is not the checkout, wait until it answers, and end it by its pid."""
+    listen = f"127.0.0.1:{free_port()}"
+    log = folder / "dashboard.log"
+    with log.open("w") as stderr:
+        process = subprocess.Popen(
+            arguments(exporter, rollups, listen), cwd=folder, stdout=stderr, stderr=stderr, text=True
+        )
+    try:
+        _wait(f"http://{listen}/_stcore/health", process, log)
+        yield Served(f"http://{listen}", process, log)
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait(url: str, process: subprocess.Popen[str], log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        assert process.poll() is None, f"ended with {process.returncode}: {log.read_text()}"
+        try:
+            if requests.get(url, timeout=2).text == "ok":
+                return
+        except requests.RequestException:
+            time.sleep(0.1)
+    raise AssertionError(f"{url} did not answer within {START_SECONDS:.0f} s: {log.read_text()}")

@@ -1,0 +1,49 @@
+"""What the tests of the page share: an exporter to talk to, rollups to read, and the page itself."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+import dashboard
+from dashboard.settings import PageSettings
+from tests.dashboard import answers, rollup_files
+from tests.dashboard.answers import Exporter
+
+APP = Path(dashboard.__file__).with_name("app.py")
+
+
+@pytest.fixture
+def exporter() -> Iterator[Exporter]:
+    """A real HTTP server that answers like the exporter of one healthy cluster."""
+    with answers.serving(answers.healthy()) as told:
+        yield told
+
+
+@pytest.fixture
+def rollups(tmp_path: Path) -> Path:
+    """Three hours of rollups of the cluster `shop`."""
+    root = tmp_path / "rollups"
+    rollup_files.write_story(root)
+    return root
+
+
+@pytest.fixture
+def open_page(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., AppTest]]:
+    """Run the page once: `open_page(url, rollups, cluster="shop")`, the rest is its query string."""
+
+    def run(url: str, root: Path, **query: str) -> AppTest:
+        for name, value in PageSettings(url, root).to_environ().items():
+            monkeypatch.setenv(name, value)
+        page = AppTest.from_file(str(APP), default_timeout=60)
+        for name, value in query.items():
+            page.query_params[name] = value
+        return page.run()
+
+    st.cache_data.clear()
+    st.cache_resource.clear()
+    yield run
+    st.cache_data.clear()
+    st.cache_resource.clear()

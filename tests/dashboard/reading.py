@@ -1,0 +1,26 @@
+"""What a reader sees of a page that AppTest ran."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from streamlit.testing.v1 import AppTest
+
+
+def words(page: AppTest) -> str:
+    """Every text on the page, one element a line."""
+    return "\n".join(_texts(page))
+
+
+def _texts(page: AppTest) -> Iterator[str]:
+    for kind in ("header", "subheader", "markdown", "caption", "text", "code", "error", "warning", "expander"):
+        for element in page.get(kind):
+            yield str(getattr(element, "value", None) or getattr(element, "label", ""))
+    for metric in page.metric:
+        yield f"{metric.label}: {metric.value}"
+    for table in page.table:
+        yield table.value.to_string()
+
+
+def errors(page: AppTest) -> list[Any]:
+    """Exceptions of the page's own code."""
+    return [error.value for error in page.exception]

@@ -1,0 +1,160 @@
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from ackscope.tables import QUEUES_1M
+from dashboard.escape import visible
+from tests.dashboard import answers, rollup_files
+from tests.dashboard.answers import HOSTILE, Exporter
+from tests.dashboard.browser import chromium, settle
+from tests.dashboard.command import serving_page
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+WINDOWS = {"desk": (1280, 900), "phone": (390, 844)}
+CUT_LABELS = 1
+"""Names that are too long for their chart."""
+
+
+class Watched(NamedTuple):
+    """A running page and the exporter that it reads."""
+
+    url: str
+    exporter: Exporter
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    """The real command against an exporter of three clusters, and rollups of two."""
+    folder = tmp_path_factory.mktemp("page")
+    root = folder / "rollups"
+    for name in ("shop", "hostile"):
+        rollup_files.write_story(root, minutes=60, cluster=name)
+    minute = rollup_files.this_minute() - timedelta(minutes=5)
+    rollup_files.write(root, QUEUES_1M, [rollup_files.queue_row(minute, HOSTILE, 10**6)], "hostile")
+    clusters = (answers.sick("shop"), answers.healthy("billing"), answers.hostile("hostile"))
+    with answers.serving(*clusters) as exporter, serving_page(exporter.url, root, folder) as served:
+        yield Watched(served.url, exporter)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One Chromium for all tests of this file."""
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture
+def asked() -> list[str]:
+    """Every address that the page asked for."""
+    return []
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    """Errors of the page: exceptions, and what the browser printed as errors."""
+    return []
+
+
+@pytest.fixture
+def page(request: pytest.FixtureRequest, browser: Browser, asked: list[str], complaints: list[str]) -> Iterator[Page]:
+    """An empty page, as wide as a desk's screen unless a test asks for a phone's."""
+    width, height = WINDOWS[getattr(request, "param", "desk")]
+    context = browser.new_context(viewport={"width": width, "height": height})
+    context.set_default_timeout(60_000)
+    opened = context.new_page()
+    opened.on("request", lambda sent: asked.append(sent.url))
+    opened.on("websocket", lambda sent: asked.append(sent.url))
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    opened.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    yield opened
+    context.close()
+
+
+def in_window(page: Page) -> bool:
+    """Whether nothing is wider than the window."""
+    return bool(page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth"))
+
+
+@pytest.mark.parametrize("page", WINDOWS, indirect=True)
+def test_the_first_screen_answers_a_woken_person(watched: Watched, page: Page, tmp_path: Path) -> None:
+    """Without scrolling: how bad, for whom, since when, what first; nothing wider than the window."""
+    page.goto(f"{watched.url}/?cluster=shop")
+    settle(page)
+    page.screenshot(path=str(tmp_path / "first-screen.png"))
+    height = page.viewport_size["height"]
+
+    for text in ("1 critical, 1 warning", "queue 'orders.invoices' in vhost '/'", " min ago", "see who holds what"):
+        box = page.get_by_text(text).first.bounding_box()
+        assert box["y"] + box["height"] < height, text
+    assert page.get_by_text("rabbitmqctl list_consumers -p / | grep -F -- orders.invoices").is_visible()
+    assert in_window(page)
+
+
+def test_the_page_calls_nobody_else(watched: Watched, page: Page, asked: list[str], complaints: list[str]) -> None:
+    """Every request stays on this host, and the browser has nothing to complain about."""
+    page.goto(f"{watched.url}/?cluster=shop")
+    settle(page)
+    host = watched.url.removeprefix("http")
+
+    assert [] == [url for url in asked if not url.startswith((f"http{host}", f"ws{host}", "data:", "blob:"))]
+    assert any(url.startswith("ws") for url in asked)
+    assert [] == complaints
+
+
+@pytest.mark.parametrize("page", WINDOWS, indirect=True)
+def test_hostile_names_are_shown_and_do_nothing(watched: Watched, page: Page, complaints: list[str]) -> None:
+    """Scripts do not run, tags are not built, codes are not replaced: each name is there, letter by letter."""
+    page.goto(f"{watched.url}/?cluster=hostile")
+    settle(page)
+    for summary in page.locator("[data-testid=stExpander] summary").all():
+        summary.click()
+    page.get_by_text("Because").wait_for()
+    shown = page.inner_text("[data-testid=stMain]")
+
+    assert page.evaluate("() => window.hurt === undefined")
+    assert 0 == page.locator("img[src=x], [href^=javascript], .katex, [data-testid=stMain] script").count()
+    assert 0 == page.locator(".js-plotly-plot a").count()
+    assert shown.count("<script>") - CUT_LABELS == shown.count(visible(HOSTILE))
+    assert shown.count(visible(HOSTILE)) > 40
+    assert "\u202e" not in shown
+    assert [] == complaints
+    assert in_window(page)
+
+
+def test_the_range_is_kept_in_the_address(watched: Watched, page: Page) -> None:
+    """Chosen with the mouse, found in the link, beside what was there."""
+    page.goto(f"{watched.url}/?cluster=shop")
+    settle(page)
+    opener = page.locator(".st-key-range-choice button")
+    opener.scroll_into_view_if_needed()
+    # A list that opens while its page still scrolls closes again: two frames later it stands still.
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    opener.click()
+    page.get_by_role("option", name="Last 15 minutes").click()
+    page.wait_for_url("**range=15m**")
+
+    assert "cluster=shop" in page.url
+
+
+def test_news_arrive_without_a_reload(watched: Watched, page: Page) -> None:
+    """A finding, an exporter that goes away and one that is back: the page tells it by itself."""
+    before = watched.exporter.clusters
+    page.goto(f"{watched.url}/?cluster=billing")
+    page.get_by_role("heading", name="Nothing wrong found").wait_for()
+    page.evaluate("() => { window.same = true }")
+    watched.exporter.clusters = (before[0], answers.sick("billing"), before[2])
+    try:
+        page.get_by_role("heading", name="1 critical, 1 warning").wait_for()
+        watched.exporter.raw = {"/api/v1/findings": (503, b"")}
+        page.get_by_text("The exporter is away").wait_for()
+    finally:
+        watched.exporter.raw, watched.exporter.clusters = {}, before
+    page.get_by_role("heading", name="Nothing wrong found").wait_for()
+
+    assert 0 == page.get_by_text("The exporter is away").count()
+    assert page.evaluate("() => window.same === true")

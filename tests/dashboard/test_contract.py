@@ -1,0 +1,47 @@
+from ackscope.clock import SystemClock
+from ackscope.findings import Verdict
+from ackscope.snapshot import Overview, Part, Queue, Snapshot
+from dashboard.data.exporter import Exporter as Client
+from diagnosis.window import Window
+from exporter import api
+from exporter.live.process import ProcessStatus
+from exporter.state import ClusterState, SeenOutcome
+from tests.dashboard import answers
+from tests.dashboard.answers import Exporter
+
+
+def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
+    """The documents of the exporter's own code, made from memory, come out as what went in."""
+    now = SystemClock().now()
+    outcome = answers.probe("quorum")
+    snapshot = Snapshot(
+        cluster="shop",
+        taken=now,
+        overview=Part(value=Overview(rabbitmq_version="4.3.6", messages_ready=7, churn={"queue_created": 1}), at=now),
+        nodes=Part(value=answers.NODES, at=now, gaps={"mem_used": 1}),
+        queues=Part(value=(Queue(vhost="/", name="q", arguments={"x-max-length": 1}),), at=now),
+    )
+    verdict = Verdict(cluster="shop", at=now.iso(), findings=(answers.stuck(),), checked=("stuck-consumer",))
+    states = {
+        "shop": ClusterState(
+            window=Window.empty("shop").add(snapshot),
+            verdict=verdict,
+            outcomes={("confirm", "quorum"): SeenOutcome(at=now, outcome=outcome)},
+        ),
+        "new": ClusterState(window=Window.empty("new")),
+    }
+    status = ProcessStatus(up=True, restarts=2, bad_lines=0, age_seconds=0.5)
+    documents = {
+        "findings": api.findings(states, now),
+        "probes": api.probes(states, status, now),
+        "snapshot": api.snapshots(states, now),
+    }
+    exporter.raw = {f"/api/v1/{name}": (200, api.as_json(document)) for name, document in documents.items()}
+    live = Client(exporter.url).read()
+    found, probes, vitals = (feed.answer.clusters[0] for feed in (live.findings, live.probes, live.vitals))
+
+    assert ("shop", "new") == live.clusters
+    assert ("4.3.6", verdict.findings, verdict.checked) == (found.broker, found.findings, found.checked)
+    assert ((outcome,), 2, 0.5) == (probes.probes, probes.process.restarts, probes.process.age_seconds)
+    assert (snapshot.overview.value, answers.NODES) == (vitals.overview.value, vitals.nodes.value)
+    assert live.findings.answer.clusters[1].age_seconds is None

@@ -1,0 +1,123 @@
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from ackscope.findings import Severity
+from ackscope.records import ProbeState
+from ackscope.snapshot import Alarm
+from dashboard.data.exporter import Exporter as Client
+from tests.dashboard import answers
+from tests.dashboard.answers import Exporter
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The address of a server that accepts and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_answers_become_the_kernels_own_words(exporter: Exporter) -> None:
+    """Findings, probe outcomes, totals and nodes, typed."""
+    exporter.clusters = (answers.sick(),)
+    live = Client(exporter.url).read()
+
+    assert live.findings.answer
+    assert live.probes.answer
+    assert live.vitals.answer
+    found, probes, vitals = (feed.answer.clusters[0] for feed in (live.findings, live.probes, live.vitals))
+    assert tuple(answers.sick().findings)[1].summary == found.findings[1].summary
+    assert (1, 1, 0) == tuple(found.number(severity) for severity in Severity)
+    assert ProbeState.FAILED in {outcome.state for outcome in probes.probes}
+    assert answers.NODES == vitals.nodes.value
+    assert 12_845 == vitals.overview.value.messages_ready
+
+
+def test_alarms_of_nodes_and_health_checks_are_one_list(exporter: Exporter) -> None:
+    """The same alarm told twice is one alarm."""
+    alarm = Alarm(node="rabbit@shop-1", resource="memory")
+    exporter.clusters = (answers.healthy(alarms=(alarm, Alarm(node="rabbit@shop-2", resource="disk"))),)
+    vitals = Client(exporter.url).read().vitals.answer
+
+    assert vitals
+    assert (alarm, Alarm(node="rabbit@shop-2", resource="disk")) == vitals.clusters[0].alarms
+
+
+def test_a_refused_connection_is_told_in_the_systems_words() -> None:
+    """With the address, since when, and without a stack of library names; the others are not asked in vain."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    live = Client(f"http://127.0.0.1:{port}").read()
+
+    assert f"no answer from 127.0.0.1:{port} (connection refused)" == live.findings.away.reason
+    assert live.findings.away.reason == live.probes.away.reason == live.vitals.away.reason
+    assert live.findings.answer is None
+
+
+def test_a_silent_server_is_given_up_once(silent: str) -> None:
+    """One timeout, not three."""
+    live = Client(silent, timeouts=(1.0, 0.05)).read()
+
+    assert "connected, and then silence" in live.findings.away.reason
+    assert live.findings.away.reason == live.vitals.away.reason
+
+
+def test_the_last_answer_stays_and_so_does_the_first_failure(exporter: Exporter) -> None:
+    """Away since the first failure; what was known stays, with its moment; recovery needs no restart."""
+    client = Client(exporter.url)
+    good = client.read()
+    exporter.raw = {f"/api/v1/{name}": (503, b"not ready") for name in ("findings", "probes", "snapshot")}
+    first, second = client.read(), client.read()
+    exporter.raw = {}
+    back = client.read()
+
+    assert good.findings.answer == second.findings.answer
+    assert good.findings.at == second.findings.at
+    assert first.findings.away == second.findings.away
+    assert "HTTP status 503 at /api/v1/findings" == second.findings.away.reason
+    assert back.findings.away is None
+
+
+def test_one_bad_document_does_not_take_the_others_away(exporter: Exporter) -> None:
+    """Findings are shown even where probe results cannot be read."""
+    exporter.raw = {"/api/v1/probes": (200, b'{"now": "x", "clusters": [{"cluster": 7}]}')}
+    live = Client(exporter.url).read()
+
+    assert live.findings.away is None
+    assert live.vitals.away is None
+    assert live.probes.away.reason.startswith("what /api/v1/probes answers is not an exporter's answer")
+
+
+def test_another_web_page_is_not_taken_for_an_exporter(exporter: Exporter) -> None:
+    """A wrong address is said to be one."""
+    exporter.raw = {"/api/v1/findings": (200, b"<html>hello</html>")}
+
+    assert "is not an exporter's answer" in Client(exporter.url).read().findings.away.reason
+
+
+def test_fields_of_a_newer_exporter_are_ignored(exporter: Exporter) -> None:
+    """More is no error."""
+    exporter.raw = {"/api/v1/findings": (200, b'{"now": "x", "later": 1, "clusters": [{"cluster": "a", "more": {}}]}')}
+    live = Client(exporter.url).read()
+
+    assert ("a",) == live.clusters
+
+
+def test_a_proxy_of_the_environment_is_not_used(exporter: Exporter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exporter is a neighbour; with the proxy this could not be answered."""
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+
+    assert Client(exporter.url).read().findings.away is None
+
+
+def test_its_clock_may_differ_from_ours(exporter: Exporter) -> None:
+    """How long ago something began is told by the clock that noted it."""
+    exporter.raw = {"/api/v1/findings": (200, b'{"now": "2001-09-09T01:46:40Z", "clusters": []}')}
+    feed = Client(exporter.url).read().findings
+
+    assert feed.at
+    assert 1_000_000_000 == feed.present(feed.at)

@@ -1,0 +1,133 @@
+from datetime import UTC, datetime, timedelta
+
+import pandas as pd
+import pytest
+
+from ackscope.latency import COLUMNS, bucket, quantile
+from ackscope.tables import LATENCY_1M
+from dashboard import frames
+from dashboard.data.rollups import History, schema
+from dashboard.frames import RANGES, Axis, Range
+from tests.dashboard.rollup_files import burst_row, latency_row, outcome_row, queue_row
+
+NOW = datetime(2026, 3, 1, 8, 41, 37, tzinfo=UTC)
+END = NOW.replace(second=0)
+AXIS = Axis.until(NOW, RANGES["15m"])
+
+
+def before(minutes: int) -> datetime:
+    """The start of the minute that began so many minutes before the axis ends."""
+    return END - timedelta(minutes=minutes)
+
+
+def test_the_axis_ends_with_the_last_complete_minute() -> None:
+    """Half a minute would look like a drop."""
+    assert (before(15), before(1)) == (AXIS.points[0], AXIS.points[-1])
+
+
+@pytest.mark.parametrize("span", RANGES.values(), ids=RANGES)
+def test_every_range_is_made_of_whole_steps(span: Range) -> None:
+    """So that each point stands for as many minutes as the others, and charts stay light."""
+    points = Axis.until(NOW, span).points
+
+    assert span.minutes == len(points) * span.step
+    assert len(points) <= 200
+
+
+def test_quantiles_come_from_merged_buckets() -> None:
+    """99 fast messages on one node and one slow on another: the mean of both p99 would be far off."""
+    fast, slow = [0.001] * 99, [1.0]
+    rows = pd.DataFrame([latency_row(before(3), fast), latency_row(before(3), slow, node="rabbit@other")])
+    counts = [0] * len(COLUMNS)
+    for value in fast + slow:
+        counts[bucket(value)] += 1
+
+    point = frames.latency(rows, AXIS, "classic").loc[before(3)]
+
+    assert [quantile(counts, 1.0, 0.5), quantile(counts, 1.0, 0.99), 1.0, 100] == list(point)
+    assert point["p99"] < 0.002
+
+
+def test_other_measures_probes_and_bucket_edges_are_left_out() -> None:
+    """Only like is added to like."""
+    rows = pd.DataFrame(
+        [
+            latency_row(before(3), [0.001]),
+            latency_row(before(3), [9.0], measure="response"),
+            latency_row(before(3), [9.0], probe="delivery"),
+            latency_row(before(3), [9.0], bounds="another"),
+            latency_row(before(3), [9.0], queue_type="quorum"),
+        ]
+    )
+
+    assert (1, 0.001) == tuple(frames.latency(rows, AXIS, "classic").loc[before(3), ["count", "max"]])
+
+
+def test_minutes_without_rows_are_gaps() -> None:
+    """They are absent, not zero, and reported as spans."""
+    rows = pd.DataFrame([outcome_row(before(back)) for back in (15, 14, 10, 9, 8, 7, 6, 5, 4, 3, 2)])
+    sums = frames.outcomes(rows, AXIS)
+
+    assert sums.loc[before(13) : before(11)].isna().all(axis=None)
+    assert [(before(13), before(10)), (before(1), END)] == frames.gaps([sums], AXIS)
+
+
+def test_no_rows_at_all_are_one_gap() -> None:
+    """An empty table gives empty charts, not an error."""
+    empty = History()
+    shaped = [
+        frames.latency(empty.latency, AXIS, "classic"),
+        frames.outcomes(empty.outcomes, AXIS),
+        frames.batches(empty.bursts, AXIS, "classic"),
+        frames.redelivered(empty.redelivered, AXIS),
+    ]
+
+    assert [(before(15), END)] == frames.gaps(shaped, AXIS)
+    assert {} == frames.depth(empty.depth, AXIS)
+
+
+def test_steps_longer_than_a_minute_add_up() -> None:
+    """Counts of the minutes of a step are summed, buckets too."""
+    axis = Axis.until(NOW, Range("", 10, 5))
+    rows = pd.DataFrame([outcome_row(before(back), acked=1200 - back, nacked=back) for back in (10, 7, 6, 2)])
+    sums = frames.outcomes(rows, axis)
+
+    assert [[3600, 23], [1200, 2]] == sums[["messages", "nacked"]].to_numpy().tolist()
+
+
+def test_mean_batch_is_messages_by_bursts() -> None:
+    """Over all nodes; the largest is the largest of any."""
+    rows = pd.DataFrame(
+        [
+            burst_row(before(2), bursts=10, messages=100, messages_max=30),
+            burst_row(before(2), bursts=90, messages=100, messages_max=7, node="rabbit@other"),
+            burst_row(before(1), bursts=0, messages=0, messages_max=0),
+        ]
+    )
+    shaped = frames.batches(rows, AXIS, "classic")
+
+    assert [2.0, 30.0] == list(shaped.loc[before(2)])
+    assert pd.isna(shaped.loc[before(1), "mean"])
+
+
+def test_depth_ranks_the_deepest_first_and_keeps_absent_apart() -> None:
+    """A queue whose length the broker does not tell has no point."""
+    rows = pd.DataFrame(
+        [queue_row(before(2), "small", 3), queue_row(before(2), "big", 900), queue_row(before(1), "big", None)]
+    )
+    shaped = frames.depth(rows, AXIS)
+
+    assert [("/", "big"), ("/", "small")] == list(shaped)
+    assert pd.isna(shaped["/", "big"].loc[before(1), "ready"])
+
+
+def test_unknown_queue_types_come_last() -> None:
+    """A type of a newer broker is shown too."""
+    rows = pd.DataFrame({"queue_type": ["stream", "jms", "classic", None]})
+
+    assert ["classic", "stream", "jms"] == frames.queue_types(rows)
+
+
+def test_the_generator_keeps_to_the_contract() -> None:
+    """The rows of these tests have every column of the table, and no other."""
+    assert set(schema(LATENCY_1M).names) == set(latency_row(END, [0.1]))

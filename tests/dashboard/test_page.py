@@ -1,0 +1,243 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from ackscope.records import ProbeState
+from ackscope.snapshot import Alarm
+from tests.dashboard import answers
+from tests.dashboard.answers import Exporter
+from tests.dashboard.reading import errors, words
+
+Open = Callable[..., AppTest]
+
+
+def test_a_healthy_cluster_says_what_was_checked(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """Good news names its ground, its age, and the history it has."""
+    page = open_page(exporter.url, rollups)
+
+    assert [] == errors(page)
+    assert "Nothing wrong found" in page.header[0].value
+    for text in (
+        "Checked: no-consumer, stuck-consumer",
+        "RabbitMQ 3.10.8",
+        "broker data 3 s old",
+        "probe data 1 s old",
+        "history up to",
+        "Nodes running: 2 of 2",
+        "confirm p99: 4.1 ms",
+        "own error: send delay p99 0.31 ms",
+        "ack batches: median 3, at most 14 messages",
+    ):
+        assert text in words(page)
+
+
+def test_a_finding_answers_the_four_questions(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """Is it bad, for whom, since when, what do I do: with evidence, cause and runbook."""
+    exporter.clusters = (answers.sick(),)
+    page = open_page(exporter.url, rollups)
+    said = words(page)
+
+    assert [] == errors(page)
+    assert ":red[:material/error:] 1 critical, 1 warning" == page.header[0].value
+    for text in (
+        ":red-badge[:material/error: CRITICAL]",
+        "queue 'orders.invoices' in vhost '/' on rabbit@shop-2",
+        "29 min ago",
+        "its 4 consumers hold 200 messages",
+        "Cause: The client is connected",
+        "docs/runbooks/stuck-consumer.md",
+        "more than 0",
+    ):
+        assert text in said
+    assert "rabbitmqctl list_consumers -p / | grep -F -- orders.invoices" == page.code[0].value
+    assert said.index("stuck-consumer") < said.index("pub-nacked-overflow")
+
+
+def test_what_could_not_be_told_is_told(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """With the reason and what to do; what this broker never tells is told apart."""
+    exporter.clusters = (answers.sick(),)
+    said = words(open_page(exporter.url, rollups))
+
+    for text in ("Could not be told: ` memory-alarm `", "node figures are 40 s old", "nothing can: this broker"):
+        assert text in said
+
+
+def test_probes_that_cannot_measure_say_why(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """Failed and doubtful ones come first, in words."""
+    exporter.clusters = (answers.sick(),)
+    said = words(open_page(exporter.url, rollups))
+
+    for text in ("cannot measure", "connection refused at shop-3:5672", "doubtful", "loop was 120 ms late", "lost 3"):
+        assert text in said
+
+
+def test_a_blocked_probe_and_an_alarm_are_said(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """An alarm blocks publishers of the whole cluster."""
+    exporter.clusters = (
+        answers.healthy(
+            alarms=(Alarm(node="rabbit@shop-1", resource="memory"),),
+            probes=(answers.probe(state=ProbeState.BLOCKED, reason="low on memory"),),
+        ),
+    )
+    said = words(open_page(exporter.url, rollups))
+
+    for text in ("Resource alarms: 1", "publishers of the whole cluster are blocked", "blocked by the broker"):
+        assert text in said
+
+
+def test_old_data_is_not_called_good(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """A broker that stopped answering: the age and the reason are on top."""
+    exporter.clusters = (answers.healthy(age=95.0, error="connection refused at 10.0.0.1:15672"),)
+    page = open_page(exporter.url, rollups)
+    said = words(page)
+
+    assert "1 min ago: nothing wrong found; now: cannot tell" in page.header[0].value
+    assert "The broker does not answer the exporter" in page.error[0].value
+    for text in ("connection refused at 10.0.0.1:15672", "broker data 1 min old (stale)"):
+        assert text in said
+
+
+def test_a_broker_that_never_answered_has_no_numbers(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """Absent is not zero."""
+    exporter.clusters = (answers.healthy(age=None, broker=None, checked=(), probes=()),)
+    page = open_page(exporter.url, rollups)
+    said = words(page)
+
+    assert [] == errors(page)
+    assert "Cannot tell: no data from the broker yet" in page.header[0].value
+    assert "no broker data yet" in said
+    assert [] == list(page.metric)
+
+
+def test_dead_probes_are_not_called_fresh(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """The process is down: said on top and beside the figures."""
+    exporter.clusters = (answers.healthy(probes_up=False),)
+    said = words(open_page(exporter.url, rollups))
+
+    for text in ("probes are down", "The probe process is down (restarted 3 times)"):
+        assert text in said
+
+
+def test_an_exporter_that_was_never_reached(tmp_path: Path, open_page: Open) -> None:
+    """The page says where, why and what to do, and shows nothing as good."""
+    with answers.serving(answers.healthy()) as gone:
+        url = gone.url
+    page = open_page(url, tmp_path / "none")
+
+    assert [] == errors(page)
+    assert "The exporter is away" in page.error[0].value
+    assert url in page.error[0].value
+    assert "connection refused" in page.error[0].value
+    assert "nothing is known" in page.error[0].value
+    assert "ackscope exporter --config FILE" == page.code[0].value
+
+
+def test_history_is_shown_without_an_exporter(rollups: Path, open_page: Open) -> None:
+    """The files know the cluster too."""
+    with answers.serving(answers.healthy()) as gone:
+        url = gone.url
+    page = open_page(url, rollups)
+
+    assert [] == errors(page)
+    assert "Cannot tell: no answer from the exporter" in page.header[0].value
+    assert 7 == len(page.get("plotly_chart"))
+
+
+def test_what_an_exporter_said_last_is_marked_as_old(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """It went away after the first look: its findings stay, with their age, and nothing is called good."""
+    exporter.clusters = (answers.sick(),)
+    open_page(exporter.url, rollups)
+    exporter.raw = {"/api/v1/findings": (503, b"")}
+    st.cache_data.clear()
+    page = open_page(exporter.url, rollups)
+
+    assert "What follows is what it said" in page.error[0].value
+    assert "ago: 1 critical, 1 warning" in page.header[0].value
+
+
+def test_the_worst_cluster_comes_first(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """Nobody should have to look for it; the others are in sight, with their verdict."""
+    exporter.clusters = (answers.healthy("billing"), answers.sick("shop"))
+    page = open_page(exporter.url, rollups)
+
+    assert "shop" == page.selectbox(key="cluster-choice").value
+    assert "` billing ` :green[:material/check_circle:] Nothing wrong found" in words(page)
+
+
+def test_the_address_chooses_cluster_and_range(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """So that a link in an alert leads to the very view."""
+    exporter.clusters = (answers.healthy("billing"), answers.sick("shop"))
+    page = open_page(exporter.url, rollups, cluster="billing", range="6h")
+
+    assert ("billing", "6h") == (
+        page.selectbox(key="cluster-choice").value,
+        page.selectbox(key="range-choice").value,
+    )
+
+
+def test_a_choice_is_kept_in_the_address(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """What one sees can be sent to a colleague."""
+    exporter.clusters = (answers.healthy("billing"), answers.sick("shop"))
+    page = open_page(exporter.url, rollups)
+    page.selectbox(key="cluster-choice").set_value("billing").run()
+    page.selectbox(key="range-choice").set_value("15m").run()
+
+    assert {"cluster": "billing", "range": "15m"} == {name: page.query_params[name] for name in ("cluster", "range")}
+    assert "Nothing wrong found" in page.header[0].value
+
+
+def test_an_unknown_cluster_or_range_is_no_error(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """An old link still leads somewhere, and says so."""
+    page = open_page(exporter.url, rollups, cluster="gone", range="century")
+
+    assert [] == errors(page)
+    assert "is not known" in page.warning[0].value
+    assert "1h" == page.selectbox(key="range-choice").value
+
+
+def test_no_history_says_how_to_get_it(exporter: Exporter, tmp_path: Path, open_page: Open) -> None:
+    """With the command and the folder."""
+    root = tmp_path / "none"
+    page = open_page(exporter.url, root)
+
+    assert f"ackscope pipeline stream --landing DIR --rollups {root}" == page.code[-1].value
+    assert "no history yet" in words(page)
+
+
+def test_broken_history_does_not_hide_the_present(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """A bad file is named below; findings stay above."""
+    exporter.clusters = (answers.sick(),)
+    for file in rollups.glob("latency_1m/*/*/*.parquet"):
+        file.write_bytes(b"not parquet")
+    page = open_page(exporter.url, rollups)
+
+    assert [] == errors(page)
+    assert "1 critical" in page.header[0].value
+    assert "History cannot be read" in page.warning[-1].value
+
+
+def test_names_with_markup_run_through_the_whole_page(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """Every place that shows a name is drawn, and none of them hands the name to Markdown bare."""
+    exporter.clusters = (answers.hostile(),)
+    page = open_page(exporter.url, rollups)
+    bare = [
+        element.value
+        for kind in ("header", "subheader", "markdown", "caption", "error", "warning")
+        for element in page.get(kind)
+        if "<script>" in element.value and "`` " not in element.value
+    ]
+
+    assert [] == errors(page)
+    assert [] == bare
+
+
+def test_an_exporter_without_clusters(exporter: Exporter, tmp_path: Path, open_page: Open) -> None:
+    """Nothing to watch is said in words."""
+    exporter.clusters = ()
+    page = open_page(exporter.url, tmp_path / "none")
+
+    assert [] == errors(page)
+    assert "watches no cluster" in words(page)
+    assert "Cannot tell" in page.header[0].value

@@ -1,0 +1,137 @@
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from threading import Event
+
+import pyarrow.parquet as pq
+
+from ackscope.tables import OUTCOMES_1M, QUEUES_1M, ROLLUPS
+from dashboard.data import rollups as reader
+from tests.dashboard.rollup_files import outcome_row, queue_row, this_minute, write
+
+END = this_minute()
+START = END - timedelta(hours=1)
+
+
+def test_no_folder_yet(tmp_path: Path) -> None:
+    """A pipeline that never ran is no error: everything is missing, and that is said."""
+    root = tmp_path / "none"
+    history = reader.read(root, "shop", START, END)
+
+    assert (tuple(ROLLUPS), None) == (history.missing, history.problem)
+    assert history.latency.empty
+    assert () == reader.clusters(root)
+    assert reader.last_minute(root, "shop") is None
+
+
+def test_only_the_asked_cluster_and_time_are_read(tmp_path: Path) -> None:
+    """The end is exclusive."""
+    rows = [outcome_row(START - timedelta(minutes=1)), outcome_row(START), outcome_row(END)]
+    write(tmp_path, OUTCOMES_1M, rows)
+    write(tmp_path, OUTCOMES_1M, [outcome_row(START)], cluster="other")
+
+    assert [START] == list(reader.read(tmp_path, "shop", START, END).outcomes["minute"])
+
+
+def test_clusters_and_their_last_minute(rollups: Path) -> None:
+    """Both are known from the files alone."""
+    write(rollups, OUTCOMES_1M, [outcome_row(START)], cluster="a%20b")
+
+    assert ("a b", "shop") == reader.clusters(rollups)
+    assert START == reader.last_minute(rollups, "a b")
+    assert timedelta() < this_minute() - reader.last_minute(rollups, "shop") < timedelta(minutes=3)
+
+
+def test_files_in_the_making_are_not_seen(tmp_path: Path) -> None:
+    """Names that start with a dot or an underscore are not yet, or not, data."""
+    write(tmp_path, OUTCOMES_1M, [outcome_row(START)])
+    folder = next(tmp_path.glob("outcomes_1m/*/*"))
+    (folder / ".hour=99.parquet").write_bytes(b"half")
+    (folder / "_tmp.parquet").write_bytes(b"half")
+
+    assert reader.read(tmp_path, "shop", START, END).problem is None
+
+
+def test_a_broken_file_is_named(tmp_path: Path) -> None:
+    """What cannot be read is a problem in words, not an exception and not a gap."""
+    write(tmp_path, OUTCOMES_1M, [outcome_row(START)])
+    file = next(tmp_path.glob("outcomes_1m/*/*/*.parquet"))
+    file.write_bytes(b"not parquet")
+    history = reader.read(tmp_path, "shop", START, END)
+
+    assert str(file) in history.problem
+    assert history.outcomes.empty
+    assert reader.last_minute(tmp_path, "shop") is None
+
+
+def test_what_fails_once_is_read_once_more(tmp_path: Path) -> None:
+    """A file may be gone at the first attempt and be there again at the second."""
+    file = tmp_path / "replaced.txt"
+
+    def attempt() -> str:
+        if file.exists():
+            return file.read_text()
+        try:
+            return file.read_text()
+        finally:
+            file.write_text("there")
+
+    assert ("there", None) == reader._twice(attempt)
+
+
+def test_files_that_are_replaced_all_the_time_are_read(tmp_path: Path) -> None:
+    """The pipeline renames a new file over the old one at any moment: readers see the old or the new rows."""
+    stop = Event()
+
+    def replace() -> None:
+        while not stop.is_set():
+            write(tmp_path, OUTCOMES_1M, [outcome_row(START)])
+
+    write(tmp_path, OUTCOMES_1M, [outcome_row(START)])
+    with ThreadPoolExecutor(1) as pool:
+        writer = pool.submit(replace)
+        seen = [reader.read(tmp_path, "shop", START, END) for _ in range(20)]
+        stop.set()
+        writer.result()
+
+    assert {(None, 1)} == {(history.problem, len(history.outcomes)) for history in seen}
+
+
+def test_a_column_of_an_older_pipeline_is_null(tmp_path: Path) -> None:
+    """Absent, not zero."""
+    write(tmp_path, OUTCOMES_1M, [outcome_row(START)])
+    file = next(tmp_path.glob("outcomes_1m/*/*/*.parquet"))
+    pq.write_table(pq.read_table(file, partitioning=None).drop_columns(["missing"]), file)
+
+    assert reader.read(tmp_path, "shop", START, END).outcomes["missing"].isna().all()
+
+
+def test_the_deepest_queues_are_chosen_over_all_hours(tmp_path: Path) -> None:
+    """By the peak of ready and unacked; queues that held nothing are left out."""
+    rows = [queue_row(START, f"q{index}", index, messages_unacked_max=0) for index in range(9)]
+    rows.append(queue_row(END - timedelta(minutes=1), "late", 5, messages_unacked_max=500))
+    write(tmp_path, QUEUES_1M, rows)
+    depth = reader.read(tmp_path, "shop", START, END).depth
+
+    assert {"late", "q8", "q7", "q6"} == set(depth["queue"])
+
+
+def test_idle_queues_are_not_deep(tmp_path: Path) -> None:
+    """Zero is known, and is not a backlog; unknown is not one either."""
+    rows = [queue_row(START, "idle", 0, messages_unacked_max=0)]
+    rows.append(queue_row(START, "unknown", None, messages_unacked_max=None))
+    write(tmp_path, QUEUES_1M, rows)
+
+    assert reader.read(tmp_path, "shop", START, END).depth.empty
+
+
+def test_redeliveries_are_summed_over_queues_and_unknown_stays_unknown(tmp_path: Path) -> None:
+    """A minute in which no queue tells has no sum."""
+    second = START + timedelta(minutes=1)
+    rows = [queue_row(START, "a", 1, redelivered=2), queue_row(START, "b", 1, redelivered=3)]
+    rows.append(queue_row(second, "a", 1, redelivered=None))
+    write(tmp_path, QUEUES_1M, rows)
+    sums = reader.read(tmp_path, "shop", START, END).redelivered.set_index("minute")["redelivered"]
+
+    assert 5 == sums[START]
+    assert sums.isna()[second]
