@@ -1,0 +1,139 @@
+"""One whole story on a real broker: healthy, then three faults at once, then the broker killed and back.
+
+The stages build on each other and are slow, so each broker's story is lived once; the tests look at what was seen.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow.dataset as ds
+import requests
+
+from ackscope import tables
+from lab.demo import summary
+from lab.demo.prometheus import CONFIRM_P99, answers, query
+from lab.demo.stack import Stack, running_stack
+
+FAULTS = ("stuck-consumer", "requeue-loop", "pub-nacked-overflow")
+INTERVAL = 5.0
+"""The demo's polling interval, seconds."""
+_HEALTHY, _DETECT, _AWAY, _BACK = 35.0, 120.0, 14.0, 120.0
+
+
+@dataclass(slots=True)
+class Story:
+    """What was seen in each stage; durations in seconds.
+
+    Attributes:
+        fresh_after: from the return of the broker until every family and every probe was fresh again.
+        landed, rolled: probe messages in the landing files, and in the rollups made of them.
+    """
+
+    asked: str
+    broker: str = ""
+    healthy: list[dict[str, Any]] = field(default_factory=list)
+    probes: list[dict[str, Any]] = field(default_factory=list)
+    metrics: str = ""
+    prometheus_p99: dict[str, float] = field(default_factory=dict)
+    subjects: dict[str, str] = field(default_factory=dict)
+    sick: list[dict[str, Any]] = field(default_factory=list)
+    detected_after: dict[str, float] = field(default_factory=dict)
+    page: str = ""
+    ages_away: list[float] = field(default_factory=list)
+    answered_away: bool = False
+    fresh_after: float = -1.0
+    landed: int = 0
+    rolled: int = 0
+
+
+def live(asked: str, read_page: Callable[[str, str], str]) -> Story:
+    """Live the whole story on one version of the broker.
+
+    Args:
+        asked: the version as the lab names it.
+        read_page: (URL of the page, text to wait for) -> the text of the page, read in a real browser.
+    """
+    story = Story(asked)
+    with running_stack(broker=asked) as stack:
+        story.broker = stack.lab.broker
+        _be_healthy(stack, story)
+        _fall_ill(stack, story)
+        story.page = read_page(stack.dashboard, FAULTS[0])
+        _lose_the_broker(stack, story)
+        _count(stack, story)
+    return story
+
+
+def _until(condition: Callable[[], bool], seconds: float) -> float | None:
+    """Seconds until `condition` held; None where it did not within `seconds`."""
+    began = time.monotonic()
+    while time.monotonic() - began < seconds:
+        if condition():
+            return time.monotonic() - began
+        time.sleep(0.5)
+    return None
+
+
+def _be_healthy(stack: Stack, story: Story) -> None:
+    watched = summary.Watched()
+    _until(lambda: bool(watched.see(stack.get("/api/v1/findings"))), _HEALTHY)
+    story.healthy = list(watched.findings.values())
+    story.probes = stack.get("/api/v1/probes")["clusters"][0]["probes"]
+    story.metrics = requests.get(f"http://{stack.exporter}/metrics", timeout=10).text
+    story.prometheus_p99 = query(stack.prometheus, CONFIRM_P99, "queue_type")
+
+
+def _fall_ill(stack: Stack, story: Story) -> None:
+    began = time.monotonic()
+    for fault in FAULTS:
+        story.subjects[fault] = stack.inject(fault)["subject"]["name"]
+    watched = summary.Watched()
+
+    def all_found() -> bool:
+        for finding in watched.see(stack.get("/api/v1/findings")):
+            story.detected_after.setdefault(finding["rule"], time.monotonic() - began)
+        return set(FAULTS) <= set(story.detected_after)
+
+    _until(all_found, _DETECT)
+    story.sick = list(watched.findings.values())
+
+
+def _poll_ages(stack: Stack) -> list[float]:
+    """Every `ackscope_poll_age_seconds` of the exporter."""
+    text = requests.get(f"http://{stack.exporter}/metrics", timeout=10).text
+    lines = [line for line in text.splitlines() if line.startswith("ackscope_poll_age_seconds{")]
+    return [float(line.rsplit(" ", 1)[1]) for line in lines]
+
+
+def _all_fresh(stack: Stack) -> bool:
+    """Every family within two intervals, and every probe stream running and successful."""
+    outcomes = stack.get("/api/v1/probes")["clusters"][0]["probes"]
+    probing = outcomes and all(outcome["state"] == "running" for outcome in outcomes)
+    parts = stack.get("/api/v1/snapshot")["clusters"][0]
+    clean = all(parts[family]["error"] is None for family in parts["ages"])
+    return bool(probing and clean and max(_poll_ages(stack)) <= 2 * INTERVAL)
+
+
+def _lose_the_broker(stack: Stack, story: Story) -> None:
+    stack.lab.kill(0)
+    before = max(_poll_ages(stack))
+    _until(lambda: False, _AWAY)
+    story.ages_away = [before, min(_poll_ages(stack))]
+    story.answered_away = answers(f"http://{stack.exporter}/-/healthy")
+    stack.lab.restart(0)
+    fresh_after = _until(lambda: _all_fresh(stack), _BACK)
+    story.fresh_after = -1.0 if fresh_after is None else fresh_after
+
+
+def _count(stack: Stack, story: Story) -> None:
+    stack.services.stop("exporter")
+    story.landed = summary.rows(stack.landing, {tables.PROBE_MESSAGES.name: tables.PROBE_MESSAGES})
+
+    def rolled() -> bool:
+        files = [str(path) for path in (stack.rollups / tables.OUTCOMES_1M.name).glob("*/*/[!._]*.parquet")]
+        story.rolled = sum(ds.dataset(files, format="parquet").to_table(columns=["messages"])["messages"].to_pylist())
+        return story.rolled == story.landed
+
+    _until(rolled, 60)

@@ -1,0 +1,122 @@
+"""The whole flow on real brokers: healthy, ill, without its broker, and back."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests.dashboard.browser import chromium
+from tests.e2e.story import FAULTS, INTERVAL, Story, live
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.browser, pytest.mark.slow]
+
+VERSIONS = {"3.10": "3.10.", "4.3": "4."}
+
+
+def _read_page(url: str, wanted: str) -> str:
+    """The text of the page once `wanted` is on it; its picture goes to $ACKSCOPE_SCREENSHOT, where that is set."""
+    with chromium() as browser:
+        page = browser.new_page(viewport={"width": 1280, "height": 1000})
+        page.goto(url)
+        page.get_by_text(wanted).first.wait_for(timeout=60_000)
+        picture = os.environ.get("ACKSCOPE_SCREENSHOT")
+        if picture:
+            page.wait_for_timeout(4000)
+            page.screenshot(path=picture)
+        return page.inner_text("body")
+
+
+@pytest.fixture(scope="session", params=VERSIONS)
+def story(request: pytest.FixtureRequest) -> Iterator[Story]:
+    """The story as lived on one version of the broker."""
+    return live(request.param, _read_page)
+
+
+@pytest.mark.timeout(900)
+def test_the_broker_is_the_one_that_was_asked_for(story: Story) -> None:
+    """The version is read from the running broker."""
+    assert story.broker.startswith(VERSIONS[story.asked])
+
+
+@pytest.mark.timeout(900)
+def test_nothing_is_found_on_a_healthy_broker(story: Story) -> None:
+    """The workload has retries, a slow consumer and a fan-out: none of them is a fault."""
+    assert [] == [finding["rule"] for finding in story.healthy]
+
+
+@pytest.mark.timeout(900)
+def test_both_probes_measure_both_queue_types(story: Story) -> None:
+    """With their own error beside the figures."""
+    streams = {(probe["probe"], probe["queue_type"]) for probe in story.probes if probe["state"] == "running"}
+
+    assert {(name, kind) for name in ("confirm", "delivery") for kind in ("classic", "quorum")} == streams
+    assert all(probe["confirm"]["p99"] > 0 and probe["send_delay"]["count"] > 0 for probe in story.probes)
+
+
+@pytest.mark.timeout(900)
+def test_promtool_accepts_the_metrics(story: Story) -> None:
+    """Prometheus' own linter has nothing to say about the real output."""
+    done = subprocess.run(
+        ["promtool", "check", "metrics"], input=story.metrics, text=True, capture_output=True, check=False
+    )
+
+    assert (0, "") == (done.returncode, done.stdout + done.stderr)
+    assert "ackscope_confirm_latency_seconds_bucket{" in story.metrics
+
+
+@pytest.mark.timeout(900)
+def test_a_real_prometheus_answers_for_the_confirm_p99(story: Story) -> None:
+    """It scraped the exporter, and the histogram has both queue types."""
+    assert {"classic", "quorum"} == set(story.prometheus_p99)
+    assert all(0 < seconds < 60 for seconds in story.prometheus_p99.values())
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_is_named_on_its_queue(story: Story, fault: str) -> None:
+    """The rule has the fault's name, its subject is the queue that was broken, and it says what to do."""
+    found = [finding for finding in story.sick if finding["rule"] == fault]
+
+    assert [story.subjects[fault]] == [finding["subject"]["name"] for finding in found]
+    assert all(finding["evidence"] and finding["next_steps"] and finding["cause"] for finding in found)
+
+
+@pytest.mark.timeout(900)
+def test_three_faults_raise_three_findings(story: Story) -> None:
+    """One cause is one finding: nothing else is blamed."""
+    assert sorted(FAULTS) == sorted(finding["rule"] for finding in story.sick)
+
+
+@pytest.mark.timeout(900)
+def test_a_person_reads_the_finding_on_the_page(story: Story) -> None:
+    """In a real browser: which rule, on which queue, why, and what to do."""
+    finding = next(finding for finding in story.sick if finding["rule"] == FAULTS[0])
+    # The page shows the words of a step and its command apart.
+    words = finding["next_steps"][0].partition(":")[0]
+
+    assert [] == [
+        text for text in (FAULTS[0], finding["subject"]["name"], finding["cause"], words) if text not in story.page
+    ]
+
+
+@pytest.mark.timeout(900)
+def test_the_exporter_outlives_its_broker(story: Story) -> None:
+    """While the broker is away the exporter answers, and the age of every family grows."""
+    before, away = story.ages_away
+
+    assert story.answered_away
+    assert before < away
+
+
+@pytest.mark.timeout(900)
+def test_everything_is_fresh_soon_after_the_broker_returns(story: Story) -> None:
+    """Within two intervals: every family without error, every probe running."""
+    assert 0 <= story.fresh_after <= 2 * INTERVAL
+
+
+@pytest.mark.timeout(900)
+def test_every_landed_message_is_in_the_rollups_once(story: Story) -> None:
+    """Through a stream that ran all the while, over a broker that was killed."""
+    assert 0 < story.landed
+    assert story.landed == story.rolled
