@@ -27,8 +27,9 @@ class MessageRecord:
     """One message of a probe, once its outcome is known.
 
     Attributes:
-        probe: name of the probe (confirm, delivery).
-        queue_type: classic, quorum or stream.
+        probe: name of the probe (confirm, delivery, ...).
+        stream: what tells the streams of a probe apart, such as "classic" or "classic-large".
+        queue_type: classic, quorum or stream; "none" where no queue takes part.
         node: the node whose queue took it, as the broker names it; "" where that is not known.
         epoch: counts the probe's channels; delivery tags restart with each.
         seq: the delivery tag of the publish on its channel, from 1.
@@ -45,6 +46,7 @@ class MessageRecord:
     """
 
     probe: str
+    stream: str
     queue_type: str
     vhost: str
     node: str
@@ -80,6 +82,7 @@ class AckBurst:
     """
 
     probe: str
+    stream: str
     queue_type: str
     vhost: str
     node: str
@@ -90,6 +93,31 @@ class AckBurst:
     messages: int
     interval: float | None
     span: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    """One timed step of a probe that measures something else than a stream of messages.
+
+    Attributes:
+        stream: what tells the streams of a probe apart; a probe with one stream calls it by its own name.
+        at: wall clock when the step began, seconds since 1970.
+        step: what was timed, such as "tcp", "declare", "requeue" or "dead-letter".
+        seconds: how long it took; None where it did not come to an end.
+        ok: it ended as it should.
+        reason: why not, in plain words; None when `ok`.
+    """
+
+    probe: str
+    stream: str
+    vhost: str
+    node: str
+    run_id: str
+    at: float
+    step: str
+    seconds: float | None
+    ok: bool
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +143,63 @@ class ProbeState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One timed step of a probe over its recent window (`seconds`) and since its start (the counts).
+
+    Attributes:
+        attempts: how often it was tried.
+        failures: how often it did not end as it should; they stay in `attempts`.
+        seconds: durations of those that did.
+        reason: why the latest attempt failed; None when it did not.
+    """
+
+    attempts: int = 0
+    failures: int = 0
+    seconds: Quantiles = field(default_factory=Quantiles)
+    reason: str | None = None
+
+
+class BatchingKind(StrEnum):
+    """What the ack frames of a stream look like."""
+
+    SYNC = "sync"
+    """Gated: the broker writes everything that came during the write before, then confirms it together."""
+    UNBATCHED = "unbatched"
+    """Each message is confirmed by itself: nothing in the way holds confirms together."""
+    WINDOW_LIMITED = "window-limited"
+    """The groups are as large as something lets them be (outstanding messages, credit), not as the interval."""
+    UNKNOWN = "unknown"
+    """Too few bursts, or they do not fit together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batching:
+    """What the bursts of acks tell about how the broker writes before it confirms.
+
+    Attributes:
+        interval: estimate of the time of one sync or flush, seconds; None unless `kind` is SYNC.
+        floor: least latency inside a burst, median over bursts, seconds: round trip + sync + replication.
+        slope: seconds of latency a message gains for each second it was sent earlier in its burst, median: near 1 where
+            batching explains the latency.
+        group: messages a burst, median.
+        bursts: bursts that the estimate rests on.
+        confidence: 0..1.
+        fsync: this broker calls fsync (or fdatasync) before it confirms on this queue type, so that the word is right.
+        because: how this follows, in a sentence for a person.
+    """
+
+    kind: BatchingKind = BatchingKind.UNKNOWN
+    interval: float | None = None
+    floor: float | None = None
+    slope: float | None = None
+    group: float | None = None
+    bursts: int = 0
+    confidence: float = 0.0
+    fsync: bool = False
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeOutcome:
     """One stream of one probe, over its recent window (the last minute) and since its start.
 
@@ -123,7 +208,8 @@ class ProbeOutcome:
         at: wall clock, seconds since 1970, of this summary.
         state: how it is doing now; `reason` in plain words when it is not running.
         doubtful: why the recent figures cannot be trusted; None when they can.
-        success: the last window held at least one message and every one of them was acked (and delivered).
+        success: the last window held at least one message or step, and every one of them ended as this probe expects:
+            acked (and delivered), or nacked where the queue must nack.
         outcomes: Outcome -> messages since the start of the probe.
         outstanding: published and not settled yet.
         confirm: sent to settled, recent window.
@@ -136,7 +222,13 @@ class ProbeOutcome:
         redeliveries, duplicates, out_of_order, missing: deliveries since the start of the probe; None where none
             are awaited. `missing`: confirmed, and not delivered within the probe's time limit.
         blocked_seconds: total time under connection.blocked.
+        blocked_reason: what the broker gave as the reason of the latest block; None where there was none.
         connects: connections opened since the start of the probe.
+        steps: name of a step -> how it did; empty for probes of messages alone.
+        batching: what the ack bursts of the recent window tell; None where the probe does not look.
+        prefetch: the limit that the probe's own consumer has; None without one.
+        unacked: deliveries that the probe's own consumer held, each time it looked (a plain number, not seconds).
+        broker: what answered, such as "RabbitMQ 4.3.6"; "" before the first connection.
     """
 
     probe: str
@@ -167,4 +259,10 @@ class ProbeOutcome:
     out_of_order: int | None = None
     missing: int | None = None
     blocked_seconds: float = 0.0
+    blocked_reason: str | None = None
     connects: int = 0
+    steps: dict[str, Step] = field(default_factory=dict)
+    batching: Batching | None = None
+    prefetch: int | None = None
+    unacked: Quantiles = field(default_factory=Quantiles)
+    broker: str = ""

@@ -80,8 +80,9 @@ def _time(name: str, doc: str) -> Column:
 
 
 _STREAM = (
-    _text("probe", "confirm or delivery"),
-    _text("queue_type", "classic, quorum or stream"),
+    _text("probe", "confirm, delivery, ..."),
+    _text("stream", "what tells the streams of a probe apart, such as classic or classic-large"),
+    _text("queue_type", 'classic, quorum or stream; "none" where no queue takes part'),
     _text("vhost", "virtual host of the probe's queue"),
     _text("node", 'node whose queue took it; "" where that is not known'),
 )
@@ -90,7 +91,7 @@ PROBE_MESSAGES = Table(
     name="probe_messages",
     grain="one message of a probe, once its outcome is known",
     time="intended_at",
-    key=("run_id", "probe", "queue_type", "node", "epoch", "seq"),
+    key=("run_id", "probe", "stream", "node", "epoch", "seq"),
     columns=(
         _time("intended_at", "when the schedule wanted it sent"),
         *_STREAM,
@@ -129,6 +130,25 @@ ACK_BURSTS = Table(
     ),
 )
 
+PROBE_STEPS = Table(
+    name="probe_steps",
+    grain="one timed step of a probe",
+    time="at",
+    key=(),
+    columns=(
+        _time("at", "when the step began"),
+        _text("probe", "handshake, rtt, redelivery, nack, ..."),
+        _text("stream", "what tells the streams of a probe apart"),
+        _text("vhost", "virtual host"),
+        _text("node", 'node that was asked; "" where that is not known'),
+        _text("run_id", "one start of the probe process"),
+        _text("step", "what was timed, such as tcp, declare, requeue, dead-letter"),
+        _seconds("seconds", "how long it took", nullable=True),
+        _flag("ok", "it ended as it should"),
+        _text("reason", "why not", nullable=True),
+    ),
+)
+
 QUEUE_SAMPLES = Table(
     name="queue_samples",
     grain="one queue at one poll",
@@ -149,7 +169,7 @@ QUEUE_SAMPLES = Table(
     ),
 )
 
-LANDING = {table.name: table for table in (PROBE_MESSAGES, ACK_BURSTS, QUEUE_SAMPLES)}
+LANDING = {table.name: table for table in (PROBE_MESSAGES, ACK_BURSTS, PROBE_STEPS, QUEUE_SAMPLES)}
 """Written by the exporter, read by Spark."""
 
 MEASURES = ("confirm", "response", "delivery", "send_delay")
@@ -163,7 +183,7 @@ LATENCY_1M = Table(
     name="latency_1m",
     grain="one minute of one measure of one probe stream; merges by SUM of counts and sums, MAX of max",
     time="minute",
-    key=("minute", "probe", "queue_type", "vhost", "node", "delivery_mode", "measure"),
+    key=("minute", "probe", "stream", "queue_type", "vhost", "node", "delivery_mode", "measure"),
     columns=(
         _MINUTE,
         *_STREAM,
@@ -181,7 +201,7 @@ OUTCOMES_1M = Table(
     name="outcomes_1m",
     grain="one minute of one probe stream, by intended time",
     time="minute",
-    key=("minute", "probe", "queue_type", "vhost", "node", "delivery_mode"),
+    key=("minute", "probe", "stream", "queue_type", "vhost", "node", "delivery_mode"),
     columns=(
         _MINUTE,
         *_STREAM,
@@ -199,7 +219,7 @@ BURSTS_1M = Table(
     name="bursts_1m",
     grain="one minute of ack bursts of one probe stream",
     time="minute",
-    key=("minute", "probe", "queue_type", "vhost", "node"),
+    key=("minute", "probe", "stream", "queue_type", "vhost", "node"),
     columns=(
         _MINUTE,
         *_STREAM,

@@ -64,8 +64,8 @@ class Axis:
         return placed.astype(self.points.dtype).rename("at")
 
 
-def latency(rows: pd.DataFrame, axis: Axis, queue_type: str) -> pd.DataFrame:
-    """Confirm latency of one queue type: `p50`, `p99`, `max` in seconds and `count`, by step.
+def latency(rows: pd.DataFrame, axis: Axis, stream: str) -> pd.DataFrame:
+    """Confirm latency of one stream: `p50`, `p99`, `max` in seconds and `count`, by step.
 
     Buckets are added over nodes, delivery modes and minutes first, and only then asked for quantiles:
     percentiles do not average. Rows with other bucket edges are left out.
@@ -73,7 +73,7 @@ def latency(rows: pd.DataFrame, axis: Axis, queue_type: str) -> pd.DataFrame:
     mine = rows[
         (rows["probe"] == "confirm")
         & (rows["measure"] == "confirm")
-        & (rows["queue_type"] == queue_type)
+        & (rows["stream"] == stream)
         & (rows["bounds"] == BOUNDS_VERSION)
     ]
     groups = mine.groupby(axis.place(mine["minute"]))
@@ -94,9 +94,9 @@ def outcomes(rows: pd.DataFrame, axis: Axis) -> pd.DataFrame:
     return _sums(rows, axis, ["messages", *OUTCOMES])
 
 
-def batches(rows: pd.DataFrame, axis: Axis, queue_type: str) -> pd.DataFrame:
+def batches(rows: pd.DataFrame, axis: Axis, stream: str) -> pd.DataFrame:
     """How many messages one burst of acks settles: `mean` and `max`, by step."""
-    mine = rows[rows["queue_type"] == queue_type]
+    mine = rows[rows["stream"] == stream]
     groups = mine.groupby(axis.place(mine["minute"]))
     sums = groups[["messages", "bursts"]].sum()
     mean = (sums["messages"] / sums["bursts"].where(sums["bursts"] > 0)).rename("mean")
@@ -118,10 +118,10 @@ def redelivered(rows: pd.DataFrame, axis: Axis) -> pd.DataFrame:
     return _sums(rows, axis, ["redelivered"])
 
 
-def queue_types(rows: pd.DataFrame) -> list[str]:
-    """The queue types that rows speak of, the known ones first."""
+def streams(rows: pd.DataFrame) -> list[str]:
+    """The probe streams that stand for a queue type as users use it, the known types first; controls are left out."""
     known = ("classic", "quorum", "stream")
-    found = set(rows["queue_type"].dropna())
+    found = set(rows.loc[rows["stream"] == rows["queue_type"], "stream"].dropna())
     return [name for name in known if name in found] + sorted(found - set(known))
 
 

@@ -4,9 +4,9 @@ import logging
 
 from ackscope.clock import Clock, Instant
 from ackscope.snapshot import Snapshot
-from ackscope.tables import ACK_BURSTS, PROBE_MESSAGES, QUEUE_SAMPLES
+from ackscope.tables import ACK_BURSTS, PROBE_MESSAGES, PROBE_STEPS, QUEUE_SAMPLES
 from diagnosis.engine import diagnose
-from exporter.landing.rows import burst_rows, message_rows, queue_rows
+from exporter.landing.rows import burst_rows, message_rows, queue_rows, step_rows
 from exporter.landing.writer import LandingWriter
 from exporter.placement import place_outcomes, place_records, probe_nodes
 from exporter.probe_metrics import ProbeMetrics
@@ -72,6 +72,7 @@ class Intake:
         if self._landing is not None:
             self._landing.add(PROBE_MESSAGES, message_rows(batch.cluster, messages))
             self._landing.add(ACK_BURSTS, burst_rows(batch.cluster, bursts))
+            self._landing.add(PROBE_STEPS, step_rows(batch.cluster, batch.steps))
 
     def _diagnose(self, cluster: str, known: ClusterState) -> None:
         started = self._clock.now()

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from ackscope.records import AckBurst, MessageRecord, ProbeOutcome
 from ackscope.snapshot import Snapshot
-from probes.queues import long_lived
+from probes.queues import queue_name
 
 Nodes = Mapping[tuple[str, str], str]
 """Virtual host and queue name -> the node that holds it, or its leader."""
@@ -23,7 +23,7 @@ def probe_nodes(snapshot: Snapshot | None, prefix: str) -> Nodes:
 
 def place_records(records: Iterable[R], nodes: Nodes, prefix: str) -> list[R]:
     """The records with their node filled in where it is known."""
-    return [_place(record, nodes, long_lived(prefix, record.probe, record.queue_type).name) for record in records]
+    return [_place(record, nodes, queue_name(prefix, record.probe, record.stream)) for record in records]
 
 
 def place_outcomes(outcomes: Iterable[ProbeOutcome], nodes: Nodes) -> list[ProbeOutcome]:

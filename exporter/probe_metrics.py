@@ -18,7 +18,7 @@ _TIMES = (
 )
 _SIZES = tuple(float(2**power) for power in range(13))
 
-_STREAM = ("cluster", "probe", "queue_type")
+_STREAM = ("cluster", "probe", "stream", "queue_type")
 _MESSAGE = (*_STREAM, "delivery_mode", "payload", "node")
 
 LATENCY = histogram(
@@ -123,6 +123,7 @@ class _Stream(NamedTuple):
     cluster: str
     probe: str
     stream: str
+    node: str
 
 
 class ProbeMetrics:
@@ -136,12 +137,12 @@ class ProbeMetrics:
         self._histograms = {spec.name: spec.histogram(self.registry) for spec in _HISTOGRAMS}
         self._counters = {spec.name: spec.counter(self.registry) for spec in (CONFIRMS, *(spec for spec, _ in _TOTALS))}
         self._before: dict[tuple[_Stream, str], float] = {}
-        self._known: set[tuple[str, str, str]] = set()
+        self._known: set[tuple[str, ...]] = set()
 
     def messages(self, cluster: str, records: Sequence[MessageRecord]) -> None:
         """Count messages whose outcome is known."""
         for record in records:
-            stream = (cluster, record.probe, record.queue_type)
+            stream = (cluster, record.probe, record.stream, record.queue_type)
             self._begin(stream)
             self._counters[CONFIRMS.name].labels(*stream, record.outcome.value).inc()
             self._observe(SEND_DELAY, stream, record.send_delay)
@@ -153,16 +154,16 @@ class ProbeMetrics:
     def bursts(self, cluster: str, bursts: Sequence[AckBurst]) -> None:
         """Count bursts of ack frames."""
         for burst in bursts:
-            labels = (cluster, burst.probe, burst.queue_type, burst.node)
+            labels = (cluster, burst.probe, burst.stream, burst.queue_type, burst.node)
             self._observe(BATCH_MESSAGES, labels, burst.messages)
             self._observe(BATCH_INTERVAL, labels, burst.interval)
 
     def outcomes(self, cluster: str, outcomes: Sequence[ProbeOutcome]) -> None:
         """Add what each total grew by since the summary before."""
         for outcome in outcomes:
-            labels = (cluster, outcome.probe, outcome.queue_type)
+            labels = (cluster, outcome.probe, outcome.stream, outcome.queue_type)
             self._begin(labels)
-            stream = _Stream(cluster, outcome.probe, outcome.stream)
+            stream = _Stream(cluster, outcome.probe, outcome.stream, outcome.node)
             for spec, field in _TOTALS:
                 total: float | None = getattr(outcome, field)
                 if total is None:
@@ -175,7 +176,7 @@ class ProbeMetrics:
         """The probe process begins anew: its totals start again from zero."""
         self._before.clear()
 
-    def _begin(self, stream: tuple[str, str, str]) -> None:
+    def _begin(self, stream: tuple[str, ...]) -> None:
         # Every outcome exists from the start, so that its first event is an increase and not a new series.
         if stream not in self._known:
             self._known.add(stream)

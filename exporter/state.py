@@ -31,14 +31,14 @@ class ClusterState:
         verdict: the latest answer of diagnosis; None before the first.
         diagnosis_seconds: how long that took.
         diagnosis_errors: times that diagnosis raised; a defect of ours.
-        outcomes: probe and stream name -> latest summary.
+        outcomes: probe, stream, and its queue (or node, without one) -> latest summary.
     """
 
     window: Window
     verdict: Verdict | None = None
     diagnosis_seconds: float | None = None
     diagnosis_errors: int = 0
-    outcomes: dict[tuple[str, str], SeenOutcome] = field(default_factory=dict)
+    outcomes: dict[tuple[str, str, str], SeenOutcome] = field(default_factory=dict)
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -99,5 +99,5 @@ class State:
         """Take in probe summaries."""
         with self._lock:
             before = self._clusters[cluster]
-            seen = {(it.probe, it.stream): SeenOutcome(at=at, outcome=it) for it in outcomes}
+            seen = {(it.probe, it.stream, it.queue or it.node): SeenOutcome(at=at, outcome=it) for it in outcomes}
             self._clusters[cluster] = replace(before, outcomes={**before.outcomes, **seen})

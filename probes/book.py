@@ -1,31 +1,18 @@
 """What one stream has lived through: its state, its counts, its recent figures, and the records not handed on yet."""
 
 from collections import Counter, deque
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ackscope.clock import Instant
-from ackscope.records import AckBurst, MessageRecord, Outcome, ProbeOutcome, ProbeState
+from ackscope.records import AckBurst, Batching, MessageRecord, Outcome, ProbeOutcome, ProbeState, StepRecord
 from probes.bursts import Burst
 from probes.doubt import doubt
+from probes.identity import Identity
 from probes.ledger import Settled
+from probes.steps import Steps
 from probes.window import Recent, RecentCounts
 
-PERSISTENT = 2
 _MISSING = "missing"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """What tells a stream apart, and what it sends."""
-
-    probe: str
-    queue_type: str
-    vhost: str
-    queue: str
-    run_id: str
-    rate: float
-    payload_bytes: int
 
 
 class Entry(NamedTuple):
@@ -51,6 +38,14 @@ class DeliveryCounts(NamedTuple):
     out_of_order: int = 0
 
 
+class Taken(NamedTuple):
+    """Records that are handed on."""
+
+    messages: list[MessageRecord]
+    bursts: list[AckBurst]
+    steps: list[StepRecord]
+
+
 class Book:
     """The bookkeeping of one stream.
 
@@ -68,7 +63,11 @@ class Book:
         self.confirm, self.response, self.delivery, self.send_delay, self.burst_interval = (
             Recent(span=span) for _ in range(5)
         )
-        self.burst_messages = Recent(unit=1.0, span=span)
+        self.burst_messages, self.unacked = Recent(unit=1.0, span=span), Recent(unit=1.0, span=span)
+        self.steps = Steps(who, span=span)
+        self.batching: Batching | None = None
+        self.prefetch: int | None = None
+        self.broker = ""
         self._recent_outcomes = RecentCounts(span=span)
         self._totals: Counter[str] = Counter()
         self._inbox: deque[Entry] = deque()
@@ -77,6 +76,7 @@ class Book:
         self._state = ProbeState.CONNECTING
         self._reason: str | None = None
         self._blocked_since: float | None = None
+        self._blocked_reason: str | None = None
         self._blocked_seconds = 0.0
         self._connects = 0
         self.outstanding = 0
@@ -84,21 +84,22 @@ class Book:
     @property
     def waiting(self) -> int:
         """Records and entries that have not been handed on."""
-        return len(self._inbox) + len(self._records) + len(self._bursts)
+        return len(self._inbox) + len(self._records) + len(self._bursts) + self.steps.waiting
 
     @property
     def ready(self) -> int:
-        """Message records that can be taken."""
-        return len(self._records)
+        """Message and step records that can be taken."""
+        return len(self._records) + self.steps.waiting
 
     @property
     def state(self) -> ProbeState:
         """How the stream is doing."""
         return self._state
 
-    def connected(self) -> None:
-        """A connection was opened."""
+    def connected(self, product: str) -> None:
+        """A connection was opened to `product`, such as "RabbitMQ 4.3.6"."""
         self._connects += 1
+        self.broker = product
 
     def running(self) -> None:
         """The stream measures."""
@@ -112,6 +113,7 @@ class Book:
     def blocked(self, reason: str, now: float) -> None:
         """The broker blocks publishers."""
         self._blocked_since = now if self._blocked_since is None else self._blocked_since
+        self._blocked_reason = reason
         self._set(
             ProbeState.BLOCKED, f"the broker blocks publishers ({reason}); nothing is published until it lifts that"
         )
@@ -137,17 +139,18 @@ class Book:
         for _ in range(min(most, len(self._inbox))):
             self._work(self._inbox.popleft(), now)
 
-    def take(self, now: Instant) -> tuple[list[MessageRecord], list[AckBurst]]:
+    def take(self, now: Instant) -> Taken:
         """Hand on what has been digested."""
         records, self._records = self._records, []
         bursts, self._bursts = self._bursts, []
         who, wall = self.who, now.wall - now.mono
-        return records, [
+        joined = [
             AckBurst(
                 probe=who.probe,
+                stream=who.stream,
                 queue_type=who.queue_type,
                 vhost=who.vhost,
-                node="",
+                node=who.node,
                 run_id=who.run_id,
                 at=wall + burst.at,
                 frames=burst.frames,
@@ -158,29 +161,32 @@ class Book:
             )
             for burst in bursts
         ]
+        return Taken(records, joined, self.steps.take(now))
 
     def outcome(self, now: Instant) -> ProbeOutcome:
         """The stream as it is now."""
         mono, who = now.mono, self.who
         confirm, send_delay, lag = (recent.summary(mono) for recent in (self.confirm, self.send_delay, self._lag))
         window = self._recent_outcomes.total(mono)
-        clean = window[Outcome.ACKED] > 0 and set(window) <= {Outcome.ACKED}
+        steps = self.steps.clean(mono)
+        measured = window[who.expected] > 0 or bool(steps)
+        clean = measured and set(window) <= {who.expected} and steps is not False
         counts = self.deliveries
         blocked = 0.0 if self._blocked_since is None else mono - self._blocked_since
         return ProbeOutcome(
             probe=who.probe,
-            stream=who.queue_type,
+            stream=who.stream,
             queue_type=who.queue_type,
             vhost=who.vhost,
             queue=who.queue,
-            node="",
+            node=who.node,
             at=now.wall,
             state=self._state,
             reason=self._reason,
             doubtful=doubt(confirm=confirm, send_delay=send_delay, loop_lag=lag),
             success=clean and self._state is ProbeState.RUNNING,
             rate=who.rate,
-            delivery_mode=PERSISTENT,
+            delivery_mode=who.delivery_mode,
             payload_bytes=who.payload_bytes,
             outcomes={outcome.value: self._totals[outcome] for outcome in Outcome},
             outstanding=self.outstanding,
@@ -196,7 +202,13 @@ class Book:
             out_of_order=None if counts is None else counts.out_of_order,
             missing=None if counts is None else self._totals[_MISSING],
             blocked_seconds=self._blocked_seconds + blocked,
+            blocked_reason=self._blocked_reason,
             connects=self._connects,
+            steps=self.steps.summary(mono),
+            batching=self.batching,
+            prefetch=self.prefetch,
+            unacked=self.unacked.summary(mono),
+            broker=self.broker,
         )
 
     def _set(self, state: ProbeState, reason: str | None) -> None:
@@ -228,13 +240,14 @@ class Book:
         self._records.append(
             MessageRecord(
                 probe=who.probe,
+                stream=who.stream,
                 queue_type=who.queue_type,
                 vhost=who.vhost,
-                node="",
+                node=who.node,
                 run_id=who.run_id,
                 epoch=entry.epoch,
                 seq=settled.seq,
-                delivery_mode=PERSISTENT,
+                delivery_mode=who.delivery_mode,
                 payload_bytes=who.payload_bytes,
                 intended_at=now.wall - (mono - settled.intended),
                 send_delay=delay,

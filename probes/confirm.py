@@ -24,12 +24,14 @@ class ConfirmStream:
 
     def __init__(self, context: Context, settings: ConfirmSettings, queue_type: str) -> None:
         self._context, self._settings = context, settings
-        self._queue = context.queue(NAME, queue_type)
+        self._queue = context.queue(NAME, queue_type, queue_type)
         self._epoch = 0
         self._stopped = False
         self._feed: Feed | None = None
         self.cluster = context.cluster
-        self.book = context.new_book(NAME, queue_type, settings)
+        self.book = context.new_book(
+            context.identity(NAME, queue_type, self._queue, rate=settings.rate, payload_bytes=settings.payload_bytes)
+        )
 
     @property
     def idle(self) -> bool:
@@ -41,7 +43,7 @@ class ConfirmStream:
         self._epoch += 1
         link = await Link.open(self._context.server, f"ackscope-probe {NAME}")
         try:
-            self.book.connected()
+            self.book.connected(link.product)
             await link.declare(self._queue)
             self._feed = Feed(
                 link,

@@ -25,14 +25,16 @@ class DeliveryStream:
 
     def __init__(self, context: Context, settings: DeliverySettings, queue_type: str) -> None:
         self._context, self._settings = context, settings
-        self._queue = context.queue(NAME, queue_type)
+        self._queue = context.queue(NAME, queue_type, queue_type)
         self._epoch = 0
         self._stopped = False
         self._feed: Feed | None = None
         self._consumer: Link | None = None
         self._matcher = Matcher(settings.missing_after)
         self.cluster = context.cluster
-        self.book = context.new_book(NAME, queue_type, settings)
+        self.book = context.new_book(
+            context.identity(NAME, queue_type, self._queue, rate=settings.rate, payload_bytes=settings.payload_bytes)
+        )
         self.book.deliveries = self._matcher.counts
 
     @property
@@ -46,7 +48,7 @@ class DeliveryStream:
         name = f"ackscope-probe {NAME}"
         publisher = await Link.open(self._context.server, name)
         try:
-            self.book.connected()
+            self.book.connected(publisher.product)
             await publisher.declare(self._queue)
             self._consumer = await Link.open(self._context.server, name)
             try:

@@ -37,14 +37,19 @@ class QueueSpec:
         }
 
 
-def long_lived(prefix: str, probe: str, queue_type: str) -> QueueSpec:
+def queue_name(prefix: str, probe: str, stream: str, node: str = "") -> str:
+    """The name of a continuous probe's queue; `node` where the probe was told to measure that node."""
+    return f"{prefix}.{probe}.{stream}" + (f"@{node}" if node else "")
+
+
+def long_lived(name: str, queue_type: str) -> QueueSpec:
     """The queue of a continuous probe, used again after a restart: making quorum queues is costly for a cluster."""
-    return QueueSpec(f"{prefix}.{probe}.{queue_type}", queue_type, EXPIRES)
+    return QueueSpec(name, queue_type, EXPIRES)
 
 
-def one_shot(prefix: str, run_id: str, probe: str, queue_type: str) -> QueueSpec:
+def one_shot(prefix: str, run_id: str, probe: str, stream: str, queue_type: str) -> QueueSpec:
     """The queue of one run, deleted at its end."""
-    return QueueSpec(f"{prefix}.once.{run_id}.{probe}.{queue_type}", queue_type, EXPIRES_ONCE)
+    return QueueSpec(f"{prefix}.once.{run_id}.{probe}.{stream}", queue_type, EXPIRES_ONCE)
 
 
 def is_one_shot(name: str, prefix: str, run_id: str) -> bool:

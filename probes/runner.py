@@ -96,13 +96,13 @@ class Runner:
             except AckscopeError as error:
                 reason = str(error)
             except Exception as error:  # noqa: BLE001  the boundary: a fault of one stream must not end the others
-                _log.exception("%s %s: a fault of the probe itself", who.probe, who.queue_type)
+                _log.exception("%s %s: a fault of the probe itself", who.probe, who.stream)
                 reason = f"a fault of the probe itself ({type(error).__name__}: {error})"
             else:
                 reason = "its session ended"
             if stream.book.state is not ProbeState.FAILED:
                 wait = FIRST_WAIT
-                _log.warning("%s %s of %s: %s", who.probe, who.queue_type, stream.cluster, reason)
+                _log.warning("%s %s of %s: %s", who.probe, who.stream, stream.cluster, reason)
             stream.book.failed(reason, self._clock.now().mono)
             await asyncio.sleep(wait * self._random.uniform(0.5, 1.0))
             wait = min(LONGEST_WAIT, 2 * wait)
@@ -126,9 +126,9 @@ class Runner:
                     self._tell(stream, now, with_outcome=False)
 
     def _tell(self, stream: Stream, now: Instant, *, with_outcome: bool) -> None:
-        messages, bursts = stream.book.take(now)
+        taken = stream.book.take(now)
         outcomes = [stream.book.outcome(now)] if with_outcome else []
-        self._emit(Batch(stream.cluster, messages, bursts, outcomes))
+        self._emit(Batch(stream.cluster, taken.messages, taken.bursts, taken.steps, outcomes))
 
     def _hand_on_rest(self) -> None:
         now = self._clock.now()

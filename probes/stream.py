@@ -5,10 +5,12 @@ from random import Random
 from typing import Protocol
 
 from ackscope.clock import Instant
-from probes.book import Book, Identity
+from ackscope.records import Outcome
+from probes.book import Book
+from probes.identity import PERSISTENT, Identity
 from probes.instrument import LoopLag
-from probes.queues import QueueSpec, long_lived, one_shot
-from probes.settings import Server, StreamSettings
+from probes.queues import QueueSpec, long_lived, one_shot, queue_name
+from probes.settings import Server
 
 
 class Stream(Protocol):
@@ -52,6 +54,7 @@ class Context:
 
     Attributes:
         run_id: 16 hexadecimal digits, new at each start.
+        node: the node that `server` is, where one was named; "" where the address may lead to any.
         once: a one-shot run: own queues, figures of the whole run instead of the last minute.
     """
 
@@ -62,30 +65,48 @@ class Context:
     lag: LoopLag
     random: Random
     once: bool = False
+    node: str = ""
 
     @property
     def span(self) -> float | None:
         """Seconds that figures look back; None for the whole run."""
         return None if self.once else 60.0
 
-    def queue(self, probe: str, queue_type: str) -> QueueSpec:
+    def queue(self, probe: str, stream: str, queue_type: str) -> QueueSpec:
         """The queue of a stream."""
         if self.once:
-            return one_shot(self.prefix, self.run_id, probe, queue_type)
-        return long_lived(self.prefix, probe, queue_type)
+            return one_shot(self.prefix, self.run_id, probe, stream, queue_type)
+        return long_lived(queue_name(self.prefix, probe, stream, self.node), queue_type)
 
-    def new_book(self, probe: str, queue_type: str, settings: StreamSettings) -> Book:
-        """An empty book for a stream."""
-        identity = Identity(
+    def identity(
+        self,
+        probe: str,
+        stream: str,
+        queue: QueueSpec | None,
+        *,
+        rate: float,
+        payload_bytes: int = 0,
+        delivery_mode: int = PERSISTENT,
+        expected: Outcome = Outcome.ACKED,
+    ) -> Identity:
+        """Who a stream is; `queue` is None where it needs none."""
+        return Identity(
             probe=probe,
-            queue_type=queue_type,
+            stream=stream,
+            queue_type="none" if queue is None else queue.queue_type,
             vhost=self.server.address.vhost,
-            queue=self.queue(probe, queue_type).name,
+            queue="" if queue is None else queue.name,
             run_id=self.run_id,
-            rate=settings.rate,
-            payload_bytes=settings.payload_bytes,
+            rate=rate,
+            payload_bytes=payload_bytes,
+            delivery_mode=delivery_mode,
+            node=self.node,
+            expected=expected,
         )
-        return Book(identity, lag=self.lag.recent, span=self.span)
+
+    def new_book(self, who: Identity) -> Book:
+        """An empty book for a stream."""
+        return Book(who, lag=self.lag.recent, span=self.span)
 
 
 def digest_share(waiting: int) -> int:

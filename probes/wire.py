@@ -2,7 +2,7 @@
 
 Down (stdin of the child), one line:
 `{"targets": [{"cluster", "amqp": {"url", "ca_file", "verify"}, "probes": {...}}]}`.
-Up (its stdout), lines: `{"kind": "messages" | "bursts" | "outcomes", "cluster", "rows": [...]}`.
+Up (its stdout), lines: `{"kind": "messages" | "bursts" | "steps" | "outcomes", "cluster", "rows": [...]}`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,10 +13,33 @@ import orjson
 from pydantic import SecretStr, ValidationError
 
 from ackscope.errors import DataError
-from ackscope.records import AckBurst, MessageRecord, Outcome, ProbeOutcome, ProbeState, Quantiles
+from ackscope.records import (
+    AckBurst,
+    Batching,
+    BatchingKind,
+    MessageRecord,
+    Outcome,
+    ProbeOutcome,
+    ProbeState,
+    Quantiles,
+    Step,
+    StepRecord,
+)
 from probes.settings import AmqpSettings, ProbesSettings, full_url
 
-_QUANTILES = ("confirm", "response", "delivery", "send_delay", "loop_lag", "burst_messages", "burst_interval")
+_QUANTILES = (
+    "confirm",
+    "response",
+    "delivery",
+    "send_delay",
+    "loop_lag",
+    "burst_messages",
+    "burst_interval",
+    "unacked",
+)
+
+
+_Row = MessageRecord | AckBurst | StepRecord | ProbeOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +49,7 @@ class Batch:
     cluster: str
     messages: list[MessageRecord] = field(default_factory=list)
     bursts: list[AckBurst] = field(default_factory=list)
+    steps: list[StepRecord] = field(default_factory=list)
     outcomes: list[ProbeOutcome] = field(default_factory=list)
 
 
@@ -93,16 +117,17 @@ def decode_targets(line: bytes) -> list[Target]:
         raise DataError('targets of the probes: expected one JSON line {"targets": [...]} on stdin') from None
 
 
-def encode(kind: str, cluster: str, rows: Sequence[MessageRecord | AckBurst | ProbeOutcome]) -> bytes:
+def encode(kind: str, cluster: str, rows: Sequence[_Row]) -> bytes:
     """One line upwards, with its newline."""
     return orjson.dumps({"kind": kind, "cluster": cluster, "rows": rows}) + b"\n"
 
 
 def encode_batch(batch: Batch) -> list[bytes]:
     """The lines of a batch; none for what it does not hold."""
-    kinds: tuple[tuple[str, Sequence[MessageRecord | AckBurst | ProbeOutcome]], ...] = (
+    kinds: tuple[tuple[str, Sequence[_Row]], ...] = (
         ("messages", batch.messages),
         ("bursts", batch.bursts),
+        ("steps", batch.steps),
         ("outcomes", batch.outcomes),
     )
     return [encode(kind, batch.cluster, rows) for kind, rows in kinds if rows]
@@ -132,15 +157,26 @@ def _burst(row: dict[str, Any]) -> AckBurst:
     return AckBurst(**row)
 
 
+def _step(row: dict[str, Any]) -> StepRecord:
+    return StepRecord(**row)
+
+
 def _outcome(row: dict[str, Any]) -> ProbeOutcome:
     row["state"] = ProbeState(row["state"])
     for name in _QUANTILES:
         row[name] = Quantiles(**row[name])
+    row["steps"] = {
+        name: Step(**{**step, "seconds": Quantiles(**step["seconds"])}) for name, step in row["steps"].items()
+    }
+    batching = row["batching"]
+    if batching is not None:
+        row["batching"] = Batching(**{**batching, "kind": BatchingKind(batching["kind"])})
     return ProbeOutcome(**row)
 
 
 _READERS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
     "messages": _message,
     "bursts": _burst,
+    "steps": _step,
     "outcomes": _outcome,
 }

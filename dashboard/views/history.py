@@ -38,7 +38,7 @@ def render(settings: PageSettings, cluster: str, span: Range, now: Instant) -> N
             "outcomes",
         )
     with columns[1]:
-        types = frames.queue_types(history.bursts)
+        types = frames.streams(history.bursts)
         shaped = {name: frames.batches(history.bursts, axis, name) for name in types}
         _chart(
             "Ack batch size",
@@ -66,7 +66,7 @@ def render(settings: PageSettings, cluster: str, span: Range, now: Instant) -> N
 
 
 def _latency(history: History, axis: Axis) -> None:
-    types = frames.queue_types(history.latency)
+    types = frames.streams(history.latency)
     shaped = {name: frames.latency(history.latency, axis, name) for name in types}
     low = min((float(item["p50"].min()) for item in shaped.values()), default=0.0)
     high = max((float(item["max"].max()) for item in shaped.values()), default=0.0)

@@ -45,7 +45,7 @@ def _rank(outcome: ProbeOutcome) -> tuple[bool, bool, str, str, str]:
         outcome.state is ProbeState.RUNNING,
         outcome.doubtful is None,
         outcome.probe,
-        outcome.queue_type,
+        outcome.stream,
         outcome.node,
     )
 
@@ -60,7 +60,7 @@ def _boxes(outcomes: Iterable[ProbeOutcome], now: float, first: int = 0) -> None
 
 def _box(index: int, outcome: ProbeOutcome, now: float) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        st.markdown(f"**{_name(outcome.queue_type)}** {_name(outcome.probe)}", width="content")
+        st.markdown(f"**{_name(outcome.stream)}** {_name(outcome.probe)}", width="content")
         if outcome.state in _STATES:
             look, text = _STATES[outcome.state]
             parts.badge(look, text)

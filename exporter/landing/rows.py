@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ackscope.records import AckBurst, MessageRecord
+from ackscope.records import AckBurst, MessageRecord, StepRecord
 from ackscope.snapshot import Queue, Snapshot
-from ackscope.tables import ACK_BURSTS, PROBE_MESSAGES, QUEUE_SAMPLES, Kind, Table
+from ackscope.tables import ACK_BURSTS, PROBE_MESSAGES, PROBE_STEPS, QUEUE_SAMPLES, Kind, Table
 
 _TYPES = {
     Kind.STRING: pa.string(),
@@ -49,6 +49,7 @@ def arrow_table(table: Table, rows: Sequence[Row]) -> pa.Table:
 # Records bear the same names as the columns of their table; the first column is the time.
 _MESSAGE = attrgetter(*PROBE_MESSAGES.names)
 _BURST = attrgetter(*ACK_BURSTS.names)
+_STEP = attrgetter(*PROBE_STEPS.names)
 
 _QUEUE: dict[str, Callable[[Queue], Any]] = {
     "vhost": lambda queue: queue.vhost,
@@ -73,6 +74,11 @@ def message_rows(cluster: str, records: Iterable[MessageRecord]) -> list[Row]:
 def burst_rows(cluster: str, bursts: Iterable[AckBurst]) -> list[Row]:
     """Rows of `ack_bursts`."""
     return [_row(cluster, *_BURST(burst)) for burst in bursts]
+
+
+def step_rows(cluster: str, steps: Iterable[StepRecord]) -> list[Row]:
+    """Rows of `probe_steps`."""
+    return [_row(cluster, *_STEP(step)) for step in steps]
 
 
 def queue_rows(snapshot: Snapshot, own_prefixes: Sequence[str]) -> list[Row]:

@@ -15,7 +15,7 @@ from exporter.state import ClusterState
 STALE_SECONDS = 30.0
 """A probe process says something at least once a second; thirty times that is silence."""
 
-_LABELS = ("cluster", "probe", "stream")
+_LABELS = ("cluster", "probe", "stream", "node")
 
 SUCCESS = gauge(
     "ackscope_probe_success",
@@ -54,8 +54,8 @@ def collect(states: Mapping[str, ClusterState], now: Instant) -> list[Metric]:
     """Families of all clusters, at `now`."""
     families = Families(SPECS)
     for cluster, state in states.items():
-        for (probe, stream), seen in sorted(state.outcomes.items()):
-            labels = {"cluster": cluster, "probe": probe, "stream": stream}
+        for (probe, stream, _), seen in sorted(state.outcomes.items()):
+            labels = {"cluster": cluster, "probe": probe, "stream": stream, "node": seen.outcome.node}
             age = now.since(seen.at)
             families.add(AGE, labels, age)
             if age <= STALE_SECONDS:

@@ -12,7 +12,10 @@ from lab.demo.services import Service, Services
 
 _RULES = Path(__file__).parents[2] / "deploy" / "prometheus" / "ackscope-alerts.yml"
 
-CONFIRM_P99 = "histogram_quantile(0.99, sum by (le, queue_type) (rate(ackscope_confirm_latency_seconds_bucket[1m])))"
+_MAIN = '{probe="confirm",stream=~"classic|quorum|stream"}'
+CONFIRM_P99 = (
+    f"histogram_quantile(0.99, sum by (le, queue_type) (rate(ackscope_confirm_latency_seconds_bucket{_MAIN}[1m])))"
+)
 """Seconds: confirm latency by queue type, as Prometheus sees it."""
 
 

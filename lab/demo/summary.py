@@ -54,8 +54,10 @@ def confirm_figures(landing: Path) -> tuple[dict[str, dict[str, Any]], float | N
     dataset = _dataset(landing, tables.PROBE_MESSAGES)
     if dataset.count_rows() == 0:
         return {}, None
-    frame = dataset.to_table(columns=["probe", "queue_type", "confirm", "send_delay"])
-    confirms = frame.filter(pc.equal(frame["probe"], "confirm"))
+    frame = dataset.to_table(columns=["probe", "stream", "queue_type", "confirm", "send_delay"])
+    # Streams named for their queue type send what users send; the others are controls.
+    mine = pc.and_(pc.equal(frame["probe"], "confirm"), pc.equal(frame["stream"], frame["queue_type"]))
+    confirms = frame.filter(mine)
     figures = {}
     for queue_type in sorted(pc.unique(confirms["queue_type"]).to_pylist()):
         settled = confirms.filter(pc.equal(confirms["queue_type"], queue_type))["confirm"].drop_null()

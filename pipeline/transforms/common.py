@@ -7,7 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 
 from ackscope.tables import PROBE_MESSAGES
 
-STREAM = ("probe", "queue_type", "vhost", "node")
+STREAM = ("probe", "stream", "queue_type", "vhost", "node")
 """The columns that name a probe's stream."""
 
 _NANO = 1_000_000_000

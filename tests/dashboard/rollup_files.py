@@ -15,7 +15,7 @@ from ackscope.tables import BURSTS_1M, LATENCY_1M, OUTCOMES_1M, QUEUES_1M, Table
 from dashboard.data.rollups import schema
 
 Row = dict[str, Any]
-STREAM = {"probe": "confirm", "queue_type": "classic", "vhost": "/", "node": "rabbit@shop-1"}
+STREAM = {"probe": "confirm", "stream": "classic", "queue_type": "classic", "vhost": "/", "node": "rabbit@shop-1"}
 
 
 def this_minute() -> datetime:
@@ -99,21 +99,25 @@ def _minute(minute: datetime, back: int, chance: random.Random) -> Iterator[tupl
         yield (
             "latency_1m",
             [
-                latency_row(minute, values[:150], queue_type=kind),
-                latency_row(minute, values[150:], queue_type=kind, node="rabbit@shop-2"),
+                latency_row(minute, values[:150], stream=kind, queue_type=kind),
+                latency_row(minute, values[150:], stream=kind, queue_type=kind, node="rabbit@shop-2"),
             ],
         )
         lost = chance.randrange(6) if bad and kind == "quorum" else 0
         nacked = chance.randrange(9) if bad and kind == "quorum" else 0
         yield (
             "outcomes_1m",
-            [outcome_row(minute, queue_type=kind, acked=1200 - lost - nacked, nacked=nacked, lost=lost)],
+            [outcome_row(minute, stream=kind, queue_type=kind, acked=1200 - lost - nacked, nacked=nacked, lost=lost)],
         )
         yield (
             "bursts_1m",
             [
                 burst_row(
-                    minute, queue_type=kind, bursts=chance.randrange(200, 500), messages_max=chance.randrange(5, 40)
+                    minute,
+                    stream=kind,
+                    queue_type=kind,
+                    bursts=chance.randrange(200, 500),
+                    messages_max=chance.randrange(5, 40),
                 )
             ],
         )

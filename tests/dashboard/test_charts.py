@@ -92,7 +92,7 @@ def test_one_colour_has_one_meaning() -> None:
 def test_batches_have_a_mean_line_and_marks_for_the_largest() -> None:
     """For each queue type in the colour of its type."""
     rows = pd.DataFrame([burst_row(at(2), bursts=10, messages=40, messages_max=17)])
-    figure = charts.batches({"quorum": frames.batches(rows.assign(queue_type="quorum"), AXIS, "quorum")}, AXIS)
+    figure = charts.batches({"quorum": frames.batches(rows.assign(stream="quorum"), AXIS, "quorum")}, AXIS)
 
     assert [4.0, 17.0] == [float(np.nanmax(trace.y)) for trace in figure.data]
     assert {charts.QUEUE_TYPES["quorum"]} == {figure.data[0].line.color, figure.data[1].marker.line.color}

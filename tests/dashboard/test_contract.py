@@ -26,7 +26,7 @@ def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
         "shop": ClusterState(
             window=Window.empty("shop").add(snapshot),
             verdict=verdict,
-            outcomes={("confirm", "quorum"): SeenOutcome(at=now, outcome=outcome)},
+            outcomes={("confirm", "quorum", "q"): SeenOutcome(at=now, outcome=outcome)},
         ),
         "new": ClusterState(window=Window.empty("new")),
     }

@@ -56,7 +56,7 @@ def test_other_measures_probes_and_bucket_edges_are_left_out() -> None:
             latency_row(before(3), [9.0], measure="response"),
             latency_row(before(3), [9.0], probe="delivery"),
             latency_row(before(3), [9.0], bounds="another"),
-            latency_row(before(3), [9.0], queue_type="quorum"),
+            latency_row(before(3), [9.0], stream="quorum"),
         ]
     )
 
@@ -121,11 +121,16 @@ def test_depth_ranks_the_deepest_first_and_keeps_absent_apart() -> None:
     assert pd.isna(shaped["/", "big"].loc[before(1), "ready"])
 
 
-def test_unknown_queue_types_come_last() -> None:
+def test_unknown_streams_come_last() -> None:
     """A type of a newer broker is shown too."""
-    rows = pd.DataFrame({"queue_type": ["stream", "jms", "classic", None]})
+    rows = pd.DataFrame(
+        {
+            "stream": ["stream", "jms", "classic", "classic-large", None],
+            "queue_type": ["stream", "jms", "classic", "classic", None],
+        }
+    )
 
-    assert ["classic", "stream", "jms"] == frames.queue_types(rows)
+    assert ["classic", "stream", "jms"] == frames.streams(rows)
 
 
 def test_the_generator_keeps_to_the_contract() -> None:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from ackscope import latency
 from ackscope.tables import ACK_BURSTS, MEASURES, OUTCOMES, PROBE_MESSAGES, QUEUE_SAMPLES
 
-STREAM = ("probe", "queue_type", "vhost", "node")
+STREAM = ("probe", "stream", "queue_type", "vhost", "node")
 
 
 def latency_1m(messages: list[dict]) -> list[dict]:
@@ -19,7 +19,7 @@ def latency_1m(messages: list[dict]) -> list[dict]:
                 stream = tuple(row[name] for name in (*STREAM, "delivery_mode"))
                 found[_minute(row["intended_at"]), *stream, measure].append(row[measure])
     rows = []
-    for (minute, probe, queue_type, vhost, node, mode, measure), values in found.items():
+    for (minute, probe, stream, queue_type, vhost, node, mode, measure), values in found.items():
         buckets = [0] * latency.BUCKETS
         for value in values:
             buckets[latency.bucket(value)] += 1
@@ -27,6 +27,7 @@ def latency_1m(messages: list[dict]) -> list[dict]:
             {
                 "minute": minute,
                 "probe": probe,
+                "stream": stream,
                 "queue_type": queue_type,
                 "vhost": vhost,
                 "node": node,

@@ -34,6 +34,7 @@ def message(seq: int, seconds: float, **changes) -> dict:
     row = {
         "intended_at": at(seconds),
         "probe": "confirm",
+        "stream": "quorum",
         "queue_type": "quorum",
         "vhost": "/",
         "node": "rabbit@one",
@@ -61,6 +62,7 @@ def burst(seconds: float, **changes) -> dict:
     row = {
         "at": at(seconds),
         "probe": "confirm",
+        "stream": "quorum",
         "queue_type": "quorum",
         "vhost": "/",
         "node": "rabbit@one",
@@ -106,6 +108,7 @@ def random_messages(dice: random.Random, count: int, first: float, span: float) 
                 seq,
                 first + dice.random() * span,
                 probe="delivery" if delivering else "confirm",
+                stream=dice.choice(["classic", "classic-large", "quorum"]),
                 queue_type=dice.choice(["classic", "quorum", "stream"]),
                 delivery_mode=dice.choice([1, 2]),
                 run_id=dice.choice(["run-1", "run-2"]),

@@ -14,7 +14,7 @@ from tests.unit.exporter.made import promtool
 
 pytestmark = pytest.mark.integration
 
-ACKED = 'ackscope_confirms_total{cluster="shop",probe="confirm",queue_type="classic",outcome="acked"}'
+ACKED = 'ackscope_confirms_total{cluster="shop",probe="confirm",stream="classic",queue_type="classic",outcome="acked"}'
 ORDERS, JOBS = "exporter-test.orders", "exporter-test.jobs"
 
 
@@ -37,9 +37,8 @@ def test_a_real_broker_is_served_whole(lab, node, tmp_path):
             sample = f'rabbitmq_queue_messages_ready{{cluster="shop",vhost="/",queue="{queue}"}}'
             assert eventually(lambda sample=sample: exporter.value(sample)) == 3
         for queue_type in ("classic", "quorum"):
-            sample = (
-                f'ackscope_confirms_total{{cluster="shop",probe="confirm",queue_type="{queue_type}",outcome="acked"}}'
-            )
+            labels = f'cluster="shop",probe="confirm",stream="{queue_type}",queue_type="{queue_type}"'
+            sample = f'ackscope_confirms_total{{{labels},outcome="acked"}}'
             assert eventually(lambda sample=sample: exporter.value(sample) or 0) > 0
         nodes = eventually(
             lambda: {outcome["node"] for outcome in exporter.cluster("probes")["probes"] if outcome["node"]}

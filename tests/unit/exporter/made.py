@@ -100,6 +100,7 @@ def message(**changes: Any) -> MessageRecord:
     """A message that was acked after 2 ms."""
     values: dict[str, Any] = {
         "probe": "confirm",
+        "stream": "quorum",
         "queue_type": "quorum",
         "vhost": "/",
         "node": "rabbit@one",
@@ -123,6 +124,7 @@ def burst(**changes: Any) -> AckBurst:
     """Two frames that settled five messages."""
     values: dict[str, Any] = {
         "probe": "confirm",
+        "stream": "quorum",
         "queue_type": "quorum",
         "vhost": "/",
         "node": "rabbit@one",

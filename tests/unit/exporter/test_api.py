@@ -82,7 +82,7 @@ def test_before_the_first_poll_nothing_is_claimed():
 
 def test_probes_are_told_with_their_process():
     """Every field of a summary, under its own name."""
-    state = known(small(), outcomes={("delivery", "classic"): SeenOutcome(at=NOW, outcome=outcome())})
+    state = known(small(), outcomes={("delivery", "classic", "q"): SeenOutcome(at=NOW, outcome=outcome())})
     status = ProcessStatus(up=True, restarts=1, bad_lines=0, age_seconds=0.5)
     entry = parsed(api.probes({"shop": state}, status, NOW))["clusters"][0]
 

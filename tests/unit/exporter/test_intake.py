@@ -83,7 +83,7 @@ def test_a_batch_is_placed_counted_known_and_landed(room):
     room.intake.on_snapshot(small(queues=part((PROBE_QUEUE,))))
     batch = Batch("shop", messages=[message(node="")], bursts=[burst(node="")], outcomes=[outcome()])
     room.intake.on_batch(batch)
-    labels = {"cluster": "shop", "probe": "confirm", "queue_type": "quorum", "node": "rabbit@two"}
+    labels = {"cluster": "shop", "probe": "confirm", "stream": "quorum", "queue_type": "quorum", "node": "rabbit@two"}
 
     assert 1 == room.metrics.registry.get_sample_value("ackscope_confirm_batch_messages_count", labels)
     assert [outcome()] == room.known.latest_outcomes()

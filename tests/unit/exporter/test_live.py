@@ -83,14 +83,16 @@ def test_what_the_caps_leave_out_is_counted():
 
 def test_an_old_summary_says_nothing_of_now():
     """Beyond thirty seconds only its age is shown: a dead probe is no success."""
-    state = known(small(), outcomes={("delivery", "classic"): SeenOutcome(at=NOW, outcome=outcome(doubtful="late"))})
+    state = known(
+        small(), outcomes={("delivery", "classic", "q"): SeenOutcome(at=NOW, outcome=outcome(doubtful="late"))}
+    )
     fresh = values(outcomes.collect({"shop": state}, NOW))
     old = values(outcomes.collect({"shop": state}, LATER))
 
-    assert fresh["ackscope_probe_success", "shop", "delivery", "classic"] == 1
-    assert fresh["ackscope_probe_doubtful", "shop", "delivery", "classic"] == 1
-    assert fresh["ackscope_probe_loop_lag_seconds", "shop", "delivery", "classic", "p99"] == 0.0003
-    assert {("ackscope_probe_outcome_age_seconds", "shop", "delivery", "classic"): 60.0} == old
+    assert fresh["ackscope_probe_success", "shop", "delivery", "classic", ""] == 1
+    assert fresh["ackscope_probe_doubtful", "shop", "delivery", "classic", ""] == 1
+    assert fresh["ackscope_probe_loop_lag_seconds", "shop", "delivery", "classic", "", "p99"] == 0.0003
+    assert {("ackscope_probe_outcome_age_seconds", "shop", "delivery", "classic", ""): 60.0} == old
 
 
 def test_process_and_landing_are_shown_where_there_are_any():

@@ -11,7 +11,7 @@ def value(metrics, name, **labels):
     return metrics.registry.get_sample_value(name, labels)
 
 
-STREAM = {"cluster": "shop", "probe": "confirm", "queue_type": "quorum"}
+STREAM = {"cluster": "shop", "probe": "confirm", "stream": "quorum", "queue_type": "quorum"}
 MESSAGE = {**STREAM, "delivery_mode": "persistent", "payload": "<4KiB", "node": "rabbit@one"}
 
 
@@ -29,7 +29,7 @@ def test_outcomes_exist_before_the_first_message_settles():
     """A stream that reports but settled nothing has zeros, which are true."""
     metrics = ProbeMetrics()
     metrics.outcomes("shop", [outcome()])
-    labels = {"cluster": "shop", "probe": "delivery", "queue_type": "classic"}
+    labels = {"cluster": "shop", "probe": "delivery", "stream": "classic", "queue_type": "classic"}
 
     assert value(metrics, "ackscope_confirms_total", **labels, outcome="lost") == 0
 
@@ -86,7 +86,7 @@ def test_bursts_are_sizes_and_intervals():
 def test_totals_of_the_probe_grow_by_their_increase():
     """A total that is reported twice counts once."""
     metrics = ProbeMetrics()
-    labels = {"cluster": "shop", "probe": "delivery", "queue_type": "classic"}
+    labels = {"cluster": "shop", "probe": "delivery", "stream": "classic", "queue_type": "classic"}
     for total in (2, 2, 5):
         metrics.outcomes("shop", [outcome(redeliveries=total, blocked_seconds=total / 2)])
 
@@ -97,7 +97,7 @@ def test_totals_of_the_probe_grow_by_their_increase():
 def test_totals_go_on_after_a_restart_of_the_probe_process():
     """The new process counts from zero; what it reports is added, however much it is."""
     metrics = ProbeMetrics()
-    labels = {"cluster": "shop", "probe": "delivery", "queue_type": "classic"}
+    labels = {"cluster": "shop", "probe": "delivery", "stream": "classic", "queue_type": "classic"}
     metrics.outcomes("shop", [outcome(redeliveries=5)])
     metrics.restarted()
     metrics.outcomes("shop", [outcome(redeliveries=7)])
@@ -109,7 +109,7 @@ def test_what_a_probe_does_not_await_has_no_sample():
     """The confirm probe consumes nothing: no zero for its redeliveries."""
     metrics = ProbeMetrics()
     metrics.outcomes("shop", [outcome(probe="confirm", redeliveries=None, missing=None)])
-    labels = {"cluster": "shop", "probe": "confirm", "queue_type": "classic"}
+    labels = {"cluster": "shop", "probe": "confirm", "stream": "classic", "queue_type": "classic"}
 
     assert value(metrics, "ackscope_redeliveries_total", **labels) is None
     assert value(metrics, "ackscope_connection_blocked_seconds_total", **labels) == 0

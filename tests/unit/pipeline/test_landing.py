@@ -16,7 +16,7 @@ BURSTS = Partition(ACK_BURSTS, "shop", DAY)
 
 def burst(at):
     """A burst at a moment."""
-    text = dict.fromkeys(("probe", "queue_type", "vhost", "node", "run_id"), "x")
+    text = dict.fromkeys(("probe", "stream", "queue_type", "vhost", "node", "run_id"), "x")
     return text | {"at": at, "frames": 1, "multiple_frames": 0, "messages": 1, "interval": None, "span": 0.0}
 
 
@@ -65,7 +65,7 @@ def bad_files():
     naive = good.set(0, pa.field("at", pa.timestamp("us"), nullable=False))
     loose = pa.schema([field.with_nullable(True) for field in good])
     return [
-        pytest.param(good.remove(5), burst(hour(1)), "has no column 'run_id'", id="column missing"),
+        pytest.param(good.remove(6), burst(hour(1)), "has no column 'run_id'", id="column missing"),
         pytest.param(naive, burst(hour(1)), "column 'at' is timestamp[us], not timestamp[us, tz=UTC]", id="type"),
         pytest.param(loose, burst(hour(1)) | {"node": None}, "column 'node' has rows without", id="null"),
     ]

@@ -18,7 +18,7 @@ NINE = first_hour(date(2026, 3, 1)) + 9
 
 def rows(*minutes):
     """One row a minute after nine o'clock."""
-    text = dict.fromkeys(("probe", "queue_type", "vhost", "node"), "x")
+    text = dict.fromkeys(("probe", "stream", "queue_type", "vhost", "node"), "x")
     counts = dict.fromkeys(("bursts", "frames", "multiple_frames", "messages", "messages_max", "interval_count"), 1)
     return pa.Table.from_pylist(
         [

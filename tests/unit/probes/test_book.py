@@ -2,12 +2,22 @@ import pytest
 
 from ackscope.clock import Instant
 from ackscope.records import Outcome, ProbeState
-from probes.book import Book, DeliveryCounts, Entry, Identity
+from probes.book import Book, DeliveryCounts, Entry
 from probes.bursts import Burst
+from probes.identity import Identity
 from probes.ledger import Settled
 from probes.window import Recent
 
-WHO = Identity(probe="confirm", queue_type="quorum", vhost="/", queue="q", run_id="0" * 16, rate=5.0, payload_bytes=64)
+WHO = Identity(
+    probe="confirm",
+    stream="quorum",
+    queue_type="quorum",
+    vhost="/",
+    queue="q",
+    run_id="0" * 16,
+    rate=5.0,
+    payload_bytes=64,
+)
 
 
 def instant(mono):
@@ -31,7 +41,7 @@ def test_a_message_becomes_a_record_with_its_three_times_apart():
     kept.enter(Entry(2, message()))
     kept.digest(instant(11.0), 10)
 
-    (record,), _ = kept.take(instant(11.0))
+    (record,), _, _ = kept.take(instant(11.0))
 
     assert record.send_delay == pytest.approx(0.01)
     assert record.confirm == pytest.approx(0.04)
@@ -46,7 +56,7 @@ def test_a_message_without_answer_has_no_latency():
     kept.enter(Entry(1, Settled(1, 10.0, 10.0, None, Outcome.LOST)))
     kept.digest(instant(11.0), 10)
 
-    (record,), _ = kept.take(instant(11.0))
+    (record,), _, _ = kept.take(instant(11.0))
     outcome = kept.outcome(instant(11.0))
 
     assert record.confirm is None
@@ -160,8 +170,8 @@ def test_what_was_taken_is_not_handed_on_twice():
     kept.enter(Entry(1, message()))
     kept.burst(Burst(10.0, 2, 1, 40, 0.2, 0.0001))
     kept.digest(instant(11.0), 10)
-    _, (burst,) = kept.take(instant(11.0))
+    _, (burst,), _ = kept.take(instant(11.0))
 
     assert (40, 0.2) == (burst.messages, burst.interval)
     assert burst.at == pytest.approx(1_700_000_010.0)
-    assert ([], []) == kept.take(instant(12.0))
+    assert ([], [], []) == kept.take(instant(12.0))

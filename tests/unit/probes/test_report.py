@@ -3,7 +3,8 @@ from hypothesis import strategies as st
 
 from ackscope.clock import Instant
 from ackscope.records import Outcome
-from probes.book import Book, DeliveryCounts, Entry, Identity
+from probes.book import Book, DeliveryCounts, Entry
+from probes.identity import Identity
 from probes.ledger import Settled
 from probes.report import StreamReport, text
 from probes.window import Recent
@@ -15,6 +16,7 @@ def report(latencies, *, outcomes=(), lag=0.0001, deliveries=None, reason=None):
     recent.record(lag, 0.0)
     identity = Identity(
         probe="delivery" if deliveries else "confirm",
+        stream="quorum",
         queue_type="quorum",
         vhost="/",
         queue="q",

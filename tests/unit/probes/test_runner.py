@@ -4,7 +4,8 @@ from random import Random
 from ackscope.clock import SystemClock
 from ackscope.errors import Refused
 from ackscope.records import Outcome, ProbeState
-from probes.book import Book, Entry, Identity
+from probes.book import Book, Entry
+from probes.identity import Identity
 from probes.instrument import LoopLag
 from probes.ledger import Settled
 from probes.runner import Runner
@@ -16,7 +17,14 @@ class OneStream:
     def __init__(self, name, session):
         self.cluster = "shop"
         identity = Identity(
-            probe=name, queue_type="classic", vhost="/", queue="q", run_id="0" * 16, rate=1.0, payload_bytes=64
+            probe=name,
+            stream="classic",
+            queue_type="classic",
+            vhost="/",
+            queue="q",
+            run_id="0" * 16,
+            rate=1.0,
+            payload_bytes=64,
         )
         self.book = Book(identity, lag=LoopLag(0.0, span=None).recent, span=None)
         self._session = session

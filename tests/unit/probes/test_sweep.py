@@ -21,7 +21,7 @@ def test_only_queues_of_the_run_itself_are_ever_deleted(queue):
 
 def test_what_cannot_be_deleted_is_told():
     """The broker is away: the queue expires by itself, and the user knows."""
-    queue = one_shot("ackscope.probe", RUN, "confirm", "quorum")
+    queue = one_shot("ackscope.probe", RUN, "confirm", "quorum", "quorum")
 
     (told,) = asyncio.run(
         sweep(Server(parse_amqp("amqp://127.0.0.1:1")), [queue.name], prefix="ackscope.probe", run_id=RUN)
@@ -33,12 +33,15 @@ def test_what_cannot_be_deleted_is_told():
 
 def test_every_queue_is_bounded_and_marked_as_ours():
     """Length, age and life are limited; the name starts with the prefix and a dot."""
-    for queue in (long_lived("my.prefix", "confirm", "classic"), one_shot("my.prefix", RUN, "confirm", "classic")):
+    for queue in (
+        long_lived("my.prefix.confirm.classic", "classic"),
+        one_shot("my.prefix", RUN, "confirm", "classic", "classic"),
+    ):
         assert queue.name.startswith("my.prefix.")
         assert {"x-queue-type", "x-max-length", "x-message-ttl", "x-expires"} == set(queue.arguments)
 
 
 def test_one_shot_and_long_lived_queues_are_told_apart():
     """A sweep never takes the queue of a continuous probe."""
-    assert is_one_shot(one_shot("p", RUN, "confirm", "classic").name, "p", RUN)
-    assert not is_one_shot(long_lived("p", "confirm", "classic").name, "p", RUN)
+    assert is_one_shot(one_shot("p", RUN, "confirm", "classic", "classic").name, "p", RUN)
+    assert not is_one_shot(long_lived("p.confirm.classic", "classic").name, "p", RUN)

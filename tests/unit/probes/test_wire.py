@@ -4,11 +4,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ackscope.errors import DataError
-from ackscope.records import AckBurst, MessageRecord, Outcome, ProbeOutcome, ProbeState, Quantiles
+from ackscope.records import (
+    AckBurst,
+    Batching,
+    BatchingKind,
+    MessageRecord,
+    Outcome,
+    ProbeOutcome,
+    ProbeState,
+    Quantiles,
+    Step,
+    StepRecord,
+)
 from probes.settings import AmqpSettings, ProbesSettings
 from probes.wire import Batch, Target, decode, decode_targets, encode_batch, encode_targets
 
-STREAM = {"probe": "confirm", "queue_type": "quorum", "vhost": "/", "node": "", "run_id": "0" * 16}
+STREAM = {"probe": "confirm", "stream": "quorum", "queue_type": "quorum", "vhost": "/", "node": "", "run_id": "0" * 16}
 numbers = st.floats(0, 1e9)
 maybe = st.none() | numbers
 messages = st.builds(
@@ -36,6 +47,19 @@ bursts = st.builds(
     interval=maybe,
     span=numbers,
 )
+steps = st.builds(
+    StepRecord,
+    probe=st.just("rtt"),
+    stream=st.just("rtt"),
+    vhost=st.just("/"),
+    node=st.just("rabbit@one"),
+    run_id=st.just("0" * 16),
+    at=numbers,
+    step=st.just("declare"),
+    seconds=maybe,
+    ok=st.booleans(),
+    reason=st.none() | st.text(max_size=20),
+)
 quantiles = st.builds(Quantiles, count=st.integers(0, 9), p50=maybe, max=maybe)
 outcomes = st.builds(
     ProbeOutcome,
@@ -52,17 +76,20 @@ outcomes = st.builds(
     confirm=quantiles,
     burst_messages=quantiles,
     missing=st.none() | st.integers(0, 9),
+    steps=st.dictionaries(st.sampled_from(["tcp", "tls"]), st.builds(Step, seconds=quantiles)),
+    batching=st.none() | st.builds(Batching, kind=st.sampled_from(BatchingKind), interval=maybe),
 )
 
 
 @given(
     messages=st.lists(messages, max_size=5),
     bursts=st.lists(bursts, max_size=5),
+    steps=st.lists(steps, max_size=3),
     outcomes=st.lists(outcomes, max_size=3),
 )
-def test_what_goes_in_comes_out(messages, bursts, outcomes):
+def test_what_goes_in_comes_out(messages, bursts, steps, outcomes):
     """Every record survives the pipe whole, and every line is one line."""
-    sent = Batch("shop", messages, bursts, outcomes)
+    sent = Batch("shop", messages, bursts, steps, outcomes)
     lines = encode_batch(sent)
     received = [decode(line) for line in lines]
 
@@ -70,6 +97,7 @@ def test_what_goes_in_comes_out(messages, bursts, outcomes):
     assert {"shop"} >= {batch.cluster for batch in received}
     assert messages == [record for batch in received for record in batch.messages]
     assert bursts == [record for batch in received for record in batch.bursts]
+    assert steps == [record for batch in received for record in batch.steps]
     assert outcomes == [record for batch in received for record in batch.outcomes]
 
 

@@ -88,7 +88,7 @@ def test_what_was_written_is_counted(tmp_path):
     landing.add(ACK_BURSTS, burst_rows("shop", [burst()]))
     counts = landing.counts()
 
-    assert {"probe_messages": 0, "ack_bursts": 2, "queue_samples": 0} == counts.rows
+    assert {"probe_messages": 0, "ack_bursts": 2, "probe_steps": 0, "queue_samples": 0} == counts.rows
     assert (1, 0, 0, 1) == (counts.files, counts.errors, counts.dropped, counts.buffered)
 
 
@@ -126,7 +126,7 @@ def test_trouble_in_one_place_holds_up_no_other(tmp_path):
 
     assert 1 == len(read(tmp_path, PROBE_MESSAGES))
     assert 1 == landing.counts().buffered
-    assert {"probe_messages": 1, "ack_bursts": 0, "queue_samples": 0} == landing.counts().rows
+    assert {"probe_messages": 1, "ack_bursts": 0, "probe_steps": 0, "queue_samples": 0} == landing.counts().rows
 
 
 def test_beyond_the_bound_the_oldest_rows_go(tmp_path):

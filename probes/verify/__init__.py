@@ -1,0 +1,1 @@
+"""The documented semantics of acknowledgements and confirms, checked against a live broker."""

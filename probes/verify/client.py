@@ -1,0 +1,105 @@
+"""An AMQP client that hides nothing: every frame in its order, every close with its code, sockets that can be cut.
+
+Not for timing (that is `probes.link`): for holding claims against a broker. Rows write straight-line code with it.
+"""
+
+import asyncio
+from typing import Any, Self
+
+from pika.adapters.asyncio_connection import AsyncioConnection
+
+from ackscope.errors import BrokerError, Unreachable
+from probes.parameters import parameters
+from probes.reasons import explain_open
+from probes.settings import Server
+from probes.verify.channel import TIMEOUT, Channel, closed, resolve
+from probes.verify.frames import Closed  # noqa: TC001  read in the body
+
+
+class Client:
+    """One connection.
+
+    Attributes:
+        product: what answered, such as "RabbitMQ 4.3.6".
+        closed: its result is how the connection ended, once it has.
+        blocked: why the broker blocks it, once it has said so; None while it does not.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._connection: Any = None
+        self.closed: asyncio.Future[Closed] = self._loop.create_future()
+        self.blocked: str | None = None
+        self.product = ""
+
+    @classmethod
+    async def open(cls, server: Server, name: str, *, heartbeat: int | None = None) -> Self:
+        """Connect; `heartbeat` in seconds where another than the usual is wanted.
+
+        Raises:
+            BrokerError: why not, in words.
+        """
+        client = cls()
+        opened: asyncio.Future[BrokerError | None] = client._loop.create_future()
+        wanted = parameters(server, name, TIMEOUT)
+        if heartbeat is not None:
+            wanted.heartbeat = heartbeat
+        client._connection = AsyncioConnection(
+            wanted,
+            on_open_callback=lambda _: resolve(opened, None),
+            on_open_error_callback=lambda _, error: resolve(opened, explain_open(error, server)),
+            on_close_callback=lambda _, error: resolve(client.closed, closed(error)),
+            custom_ioloop=client._loop,
+        )
+        try:
+            async with asyncio.timeout(TIMEOUT + 1.0):
+                failed = await opened
+        except TimeoutError:
+            client.cut()
+            raise Unreachable(f"{server.address.where}: no answer within {TIMEOUT:g} s") from None
+        if failed is not None:
+            raise failed
+        properties = client._connection.server_properties or {}
+        client.product = f"{properties.get('product', 'unknown')} {properties.get('version', '')}".strip()
+        client._connection.add_on_connection_blocked_callback(client._on_blocked)
+        client._connection.add_on_connection_unblocked_callback(client._on_unblocked)
+        return client
+
+    async def channel(self) -> Channel:
+        """Open a channel.
+
+        Raises:
+            Closed: the connection is gone.
+        """
+        opened: asyncio.Future[Any] = self._loop.create_future()
+        if self.closed.done():
+            raise self.closed.result()
+        raw = self._connection.channel(on_open_callback=lambda channel: resolve(opened, channel))
+        channel = Channel(raw, self._connection)
+        await channel.answer(opened, "channel.open")
+        return channel
+
+    def cut(self) -> None:
+        """End the connection without a goodbye, as a crash of the client would."""
+        if not self.closed.done():
+            # pika has no public way to drop the socket.
+            self._connection._terminate_stream(ConnectionError("cut on purpose"))  # noqa: SLF001  as said above
+
+    async def close(self) -> None:
+        """End the connection in order; one that does not answer is cut. Fine to call twice."""
+        if self._connection.is_open:
+            self._connection.close()
+        await asyncio.wait({self.closed}, timeout=1.0)
+        self.cut()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def _on_blocked(self, _: Any, method: Any) -> None:
+        self.blocked = str(method.method.reason)
+
+    def _on_unblocked(self, _: Any, __: Any) -> None:
+        self.blocked = None

@@ -1,0 +1,76 @@
+"""What comes on a channel, in the order in which it came: the evidence that claims are held against."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """basic.deliver or basic.get-ok; `at` in seconds of the monotonic clock."""
+
+    tag: int
+    body: bytes
+    redelivered: bool
+    consumer: str = ""
+    """Consumer tag; "" for a message that was got."""
+    exchange: str = ""
+    routing_key: str = ""
+    headers: dict[str, Any] = field(default_factory=dict)
+    delivery_mode: int | None = None
+    waiting: int | None = None
+    """Messages left in the queue, of get-ok."""
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirm:
+    """basic.ack or basic.nack from the broker to a publisher."""
+
+    tag: int
+    multiple: bool
+    nacked: bool
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Return:
+    """basic.return: no queue took the message."""
+
+    code: int
+    text: str
+    routing_key: str
+    body: bytes
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancel:
+    """basic.cancel: the broker ended a consumer."""
+
+    consumer: str
+    at: float = 0.0
+
+
+Frame = Delivery | Confirm | Return | Cancel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueState:
+    """queue.declare-ok: messages ready (not those unacknowledged) and consumers."""
+
+    name: str
+    messages: int
+    consumers: int
+
+
+class Closed(Exception):
+    """The channel or connection is closed.
+
+    Attributes:
+        code: the broker's reply code, such as 406; 0 where it gave none (the connection was lost or cut).
+        text: what it said.
+    """
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(f"{code} {text}" if code else text)
+        self.code, self.text = code, text
