@@ -18,8 +18,12 @@ def end_event() -> threading.Event:
     its going, however it goes, is seen here.
     """
     event = threading.Event()
+    # Setting the event in the handler itself could wait for a lock that the interrupted main thread holds.
+    told, tell = os.pipe()
+    os.set_blocking(tell, False)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: event.set())
+        signal.signal(number, lambda *_: os.write(tell, b"."))
+    threading.Thread(target=_watch, args=(told, event), name="signals", daemon=True).start()
     try:
         piped = stat.S_ISFIFO(os.fstat(0).st_mode)
     except OSError:
@@ -27,6 +31,11 @@ def end_event() -> threading.Event:
     if piped:
         threading.Thread(target=_watch_input, args=(event,), name="input", daemon=True).start()
     return event
+
+
+def _watch(told: int, event: threading.Event) -> None:
+    os.read(told, 1)
+    event.set()
 
 
 def _watch_input(event: threading.Event) -> None:

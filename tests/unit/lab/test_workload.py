@@ -32,8 +32,11 @@ def test_the_end_of_its_input_ends_it():
     """Whoever started it holds the pipe: it cannot outlive them, even with no broker to talk to."""
     url = f"amqp://guest:secret@127.0.0.1:{free_ports(1)[0]}"
     with subprocess.Popen([*NOWHERE, url], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as shop:
-        first = shop.stderr.readline()
-        _, rest = shop.communicate(timeout=20)
+        try:
+            first = shop.stderr.readline()
+            _, rest = shop.communicate(timeout=60)
+        finally:
+            shop.kill()
 
     assert 0 == shop.returncode
     assert "no AMQP connection" in first
@@ -44,11 +47,14 @@ def test_sigterm_ends_it():
     """Without a pipe it goes on until it is told."""
     url = f"amqp://guest:guest@127.0.0.1:{free_ports(1)[0]}"
     with subprocess.Popen([*NOWHERE, url], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as shop:
-        # Its first words come from threads that start after the signal is handled.
-        shop.stderr.readline()
-        assert shop.poll() is None
-        os.kill(shop.pid, signal.SIGTERM)
-        shop.communicate(timeout=20)
+        try:
+            # Its first words come from threads that start after the signal is handled.
+            shop.stderr.readline()
+            assert shop.poll() is None
+            os.kill(shop.pid, signal.SIGTERM)
+            shop.communicate(timeout=60)
+        finally:
+            shop.kill()
 
     assert 0 == shop.returncode
 
