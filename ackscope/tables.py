@@ -234,6 +234,28 @@ BURSTS_1M = Table(
     ),
 )
 
+STEPS_1M = Table(
+    name="steps_1m",
+    grain="one minute of one timed step of one probe stream; merges by SUM of counts and sums, MAX of max",
+    time="minute",
+    key=("minute", "probe", "stream", "vhost", "node", "step"),
+    columns=(
+        _MINUTE,
+        _text("probe", "handshake, rtt, redelivery, ..."),
+        _text("stream", "what tells the streams of a probe apart"),
+        _text("vhost", "virtual host"),
+        _text("node", 'node that was asked; "" where that is not known'),
+        _text("step", "what was timed, such as tcp, declare, requeue, dead-letter"),
+        _text("bounds", f"version of the bucket edges, now {latency.BOUNDS_VERSION}"),
+        _count("attempts", "steps that began in this minute"),
+        _count("failures", "those that did not end as they should"),
+        _count("count", "those that did, and have a duration"),
+        _seconds("sum", "sum of their durations"),
+        _seconds("max", "the longest, exact", nullable=True),
+        *(_count(name, f"steps in bucket {index}") for index, name in enumerate(latency.COLUMNS)),
+    ),
+)
+
 QUEUES_1M = Table(
     name="queues_1m",
     grain="one minute of one queue; counters as increases with resets handled",
@@ -258,5 +280,5 @@ QUEUES_1M = Table(
     ),
 )
 
-ROLLUPS = {table.name: table for table in (LATENCY_1M, OUTCOMES_1M, BURSTS_1M, QUEUES_1M)}
+ROLLUPS = {table.name: table for table in (LATENCY_1M, OUTCOMES_1M, BURSTS_1M, STEPS_1M, QUEUES_1M)}
 """Written by Spark, read by the dashboard."""

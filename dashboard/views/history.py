@@ -6,6 +6,7 @@ import streamlit as st
 from plotly.graph_objects import Figure
 
 from ackscope.clock import Instant
+from ackscope.tables import ROLLUPS
 from dashboard import cache, charts, frames
 from dashboard.data.rollups import History
 from dashboard.escape import literal
@@ -88,7 +89,7 @@ def _chart(title: str, meaning: str, figure: Figure, key: str) -> None:
 
 
 def _nothing(settings: PageSettings, history: History, span: Range) -> None:
-    if len(history.missing) == 4:
+    if len(history.missing) == len(ROLLUPS):
         parts.plain(
             "no-history",
             f"No history of this cluster under {settings.rollups} yet. The pipeline writes it, a minute at a time:",

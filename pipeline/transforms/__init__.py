@@ -11,8 +11,10 @@ from ackscope.tables import (
     LATENCY_1M,
     OUTCOMES_1M,
     PROBE_MESSAGES,
+    PROBE_STEPS,
     QUEUE_SAMPLES,
     QUEUES_1M,
+    STEPS_1M,
     Table,
 )
 from pipeline.transforms.bursts import bursts_1m
@@ -20,6 +22,7 @@ from pipeline.transforms.latency import latency_1m
 from pipeline.transforms.outcomes import outcomes_1m
 from pipeline.transforms.queues import MEMORY as QUEUES_MEMORY
 from pipeline.transforms.queues import queues_1m
+from pipeline.transforms.steps import steps_1m
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,5 +43,6 @@ TRANSFORMS = (
     Transform(PROBE_MESSAGES, LATENCY_1M, latency_1m),
     Transform(PROBE_MESSAGES, OUTCOMES_1M, outcomes_1m),
     Transform(ACK_BURSTS, BURSTS_1M, bursts_1m),
+    Transform(PROBE_STEPS, STEPS_1M, steps_1m),
     Transform(QUEUE_SAMPLES, QUEUES_1M, queues_1m, memory=QUEUES_MEMORY),
 )

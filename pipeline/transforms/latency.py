@@ -14,7 +14,7 @@ def latency_1m(messages: DataFrame) -> DataFrame:
     Two aggregations: the first counts by bucket number, so that each message costs one addition; the second
     turns at most 48 rows a group into 48 columns. One pass with 48 conditional sums would cost 48 a message.
     """
-    rows = messages.select(*MESSAGE, "intended_at", "vhost", "delivery_mode", *MEASURES)
+    rows = messages.select(*MESSAGE, "intended_at", "queue_type", "vhost", "delivery_mode", *MEASURES)
     by = ("minute", *STREAM, "delivery_mode", "measure")
     buckets = (
         distinct_rows(rows, MESSAGE)

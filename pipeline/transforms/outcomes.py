@@ -12,6 +12,7 @@ def outcomes_1m(messages: DataFrame) -> DataFrame:
     rows = messages.select(
         *MESSAGE,
         "intended_at",
+        "queue_type",
         "vhost",
         "delivery_mode",
         "outcome",

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 from ackscope import latency
-from ackscope.tables import ACK_BURSTS, MEASURES, OUTCOMES, PROBE_MESSAGES, QUEUE_SAMPLES
+from ackscope.tables import ACK_BURSTS, MEASURES, OUTCOMES, PROBE_MESSAGES, PROBE_STEPS, QUEUE_SAMPLES
 
 STREAM = ("probe", "stream", "queue_type", "vhost", "node")
 
@@ -80,6 +80,33 @@ def bursts_1m(bursts: list[dict]) -> list[dict]:
                 "interval_sum": sum(round(value * 1e9) for value in intervals) / 1e9,
                 "interval_count": len(intervals),
                 "interval_max": max(intervals, default=None),
+            }
+        )
+    return rows
+
+
+STEP = ("probe", "stream", "vhost", "node", "step")
+
+
+def steps_1m(steps: list[dict]) -> list[dict]:
+    """Attempts, failures, and durations of the steps that ended well."""
+    rows = []
+    unique = _unique(steps, PROBE_STEPS.names)
+    for key, group in _grouped(unique, lambda row: (_minute(row["at"]), *(row[name] for name in STEP))):
+        ended = [row["seconds"] for row in group if row["ok"] and row["seconds"] is not None]
+        buckets = [0] * latency.BUCKETS
+        for value in ended:
+            buckets[latency.bucket(value)] += 1
+        rows.append(
+            dict(zip(("minute", *STEP), key, strict=True))
+            | {
+                "bounds": latency.BOUNDS_VERSION,
+                "attempts": len(group),
+                "failures": sum(not row["ok"] for row in group),
+                "count": len(ended),
+                "sum": sum(round(value * 1e9) for value in ended) / 1e9,
+                "max": max(ended, default=None),
+                **dict(zip(latency.COLUMNS, buckets, strict=True)),
             }
         )
     return rows

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ackscope.tables import ACK_BURSTS, OUTCOMES, PROBE_MESSAGES, QUEUE_SAMPLES, Table
+from ackscope.tables import ACK_BURSTS, OUTCOMES, PROBE_MESSAGES, PROBE_STEPS, QUEUE_SAMPLES, Table
 from pipeline.schema import arrow_schema
 
 NOON = int(datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp())
@@ -76,6 +76,23 @@ def burst(seconds: float, **changes) -> dict:
     return row | changes
 
 
+def step(after: float, **changes) -> dict:
+    """A TCP connection that was opened in 1 ms."""
+    row = {
+        "at": at(after),
+        "probe": "handshake",
+        "stream": "handshake",
+        "vhost": "/",
+        "node": "rabbit@one",
+        "run_id": "run-1",
+        "step": "tcp",
+        "seconds": 0.001,
+        "ok": True,
+        "reason": None,
+    }
+    return row | changes
+
+
 def sample(seconds: float, queue: str = "orders", **changes) -> dict:
     """A queue at rest, without statistics."""
     row = {
@@ -140,6 +157,23 @@ def random_bursts(dice: random.Random, count: int, first: float, span: float) ->
     ]
 
 
+def random_steps(dice: random.Random, count: int, first: float, span: float) -> list[dict]:
+    """Steps of which some fail, with and without a duration."""
+    rows = []
+    for _ in range(count):
+        ok = dice.random() < 0.8
+        rows.append(
+            step(
+                first + dice.random() * span,
+                step=dice.choice(["tcp", "tls"]),
+                seconds=dice.expovariate(100) if ok or dice.random() < 0.5 else None,
+                ok=ok,
+                reason=None if ok else "refused",
+            )
+        )
+    return rows
+
+
 def random_samples(dice: random.Random, queues: int, first: float, span: float, every: float = 20) -> list[dict]:
     """Polls of several queues, whose counters begin late, restart, and sometimes are not told."""
     rows = []
@@ -160,6 +194,7 @@ def random_samples(dice: random.Random, queues: int, first: float, span: float, 
 TABLES = {
     PROBE_MESSAGES: lambda dice, first, span: random_messages(dice, 600, first, span),
     ACK_BURSTS: lambda dice, first, span: random_bursts(dice, 200, first, span),
+    PROBE_STEPS: lambda dice, first, span: random_steps(dice, 200, first, span),
     QUEUE_SAMPLES: lambda dice, first, span: random_samples(dice, 3, first, span),
 }
 

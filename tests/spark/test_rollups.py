@@ -12,8 +12,10 @@ from ackscope.tables import (
     LATENCY_1M,
     OUTCOMES_1M,
     PROBE_MESSAGES,
+    PROBE_STEPS,
     QUEUE_SAMPLES,
     QUEUES_1M,
+    STEPS_1M,
 )
 from pipeline import jobs
 from tests.spark import golden
@@ -36,6 +38,7 @@ def test_agrees_with_plain_python(session, rolled, tmp_path):
         (LATENCY_1M, golden.latency_1m(made[PROBE_MESSAGES])),
         (OUTCOMES_1M, golden.outcomes_1m(made[PROBE_MESSAGES])),
         (BURSTS_1M, golden.bursts_1m(made[ACK_BURSTS])),
+        (STEPS_1M, golden.steps_1m(made[PROBE_STEPS])),
         (QUEUES_1M, golden.queues_1m(made[QUEUE_SAMPLES])),
     ):
         found = _ordered(rolled(tmp_path / "rollups", table), table)

@@ -1,0 +1,31 @@
+"""probe_steps -> steps_1m: histograms of every timed step, and how many failed."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
+
+from ackscope import latency
+from ackscope.tables import PROBE_STEPS, STEPS_1M
+from pipeline.transforms.common import duration, minute, nanoseconds, seconds
+from pipeline.transforms.latency import bucket
+
+_STEP = ("probe", "stream", "vhost", "node", "step")
+
+
+def steps_1m(steps: DataFrame) -> DataFrame:
+    """One row a minute and step; those that failed stay in `attempts` and have no duration."""
+    ended = F.when(F.col("ok"), duration("seconds"))
+    rows = (
+        steps.select(*PROBE_STEPS.names)
+        .distinct()
+        .select(minute("at"), *_STEP, "ok", ended.alias("seconds"))
+        .withColumn("bucket", F.expr(f"if(seconds IS NULL, -1, {bucket('seconds')})"))
+    )
+    minutes = rows.groupBy("minute", *_STEP).agg(
+        F.count("*").alias("attempts"),
+        F.count_if(~F.coalesce("ok", F.lit(False))).alias("failures"),
+        F.count("seconds").alias("count"),
+        seconds(nanoseconds(F.col("seconds"))).alias("sum"),
+        F.max("seconds").alias("max"),
+        *(F.expr(f"count_if(bucket = {index})").alias(name) for index, name in enumerate(latency.COLUMNS)),
+    )
+    return minutes.withColumn("bounds", F.lit(latency.BOUNDS_VERSION)).select(*STEPS_1M.names)
