@@ -6,13 +6,16 @@ from typing import NamedTuple
 from ackscope.clock import Instant
 from ackscope.records import AckBurst, Batching, MessageRecord, Outcome, ProbeOutcome, ProbeState, StepRecord
 from probes.bursts import Burst
-from probes.doubt import doubt
+from probes.doubt import doubt, doubt_of_steps
 from probes.identity import Identity
 from probes.ledger import Settled
+from probes.plot import Track
 from probes.steps import Steps
 from probes.window import Recent, RecentCounts
 
 _MISSING = "missing"
+_LAG_AGE = 0.5
+"""Seconds: the lateness of the loop is the same for all streams, which all ask for it every second."""
 
 
 class Entry(NamedTuple):
@@ -68,6 +71,7 @@ class Book:
         self.batching: Batching | None = None
         self.prefetch: int | None = None
         self.broker = ""
+        self.track = Track() if span is None else None
         self._recent_outcomes = RecentCounts(span=span)
         self._totals: Counter[str] = Counter()
         self._inbox: deque[Entry] = deque()
@@ -166,10 +170,17 @@ class Book:
     def outcome(self, now: Instant) -> ProbeOutcome:
         """The stream as it is now."""
         mono, who = now.mono, self.who
-        confirm, send_delay, lag = (recent.summary(mono) for recent in (self.confirm, self.send_delay, self._lag))
+        confirm, send_delay = self.confirm.summary(mono), self.send_delay.summary(mono)
+        lag = self._lag.summary(mono, age=_LAG_AGE)
         window = self._recent_outcomes.total(mono)
-        steps = self.steps.clean(mono)
+        steps, timed = self.steps.clean(mono), self.steps.summary(mono)
         measured = window[who.expected] > 0 or bool(steps)
+        # A stream without a rate sends no messages that are timed one by one.
+        doubtful = (
+            doubt(confirm=confirm, send_delay=send_delay, loop_lag=lag)
+            if who.rate
+            else doubt_of_steps(steps=[step.seconds for step in timed.values()], loop_lag=lag)
+        )
         clean = measured and set(window) <= {who.expected} and steps is not False
         counts = self.deliveries
         blocked = 0.0 if self._blocked_since is None else mono - self._blocked_since
@@ -183,7 +194,7 @@ class Book:
             at=now.wall,
             state=self._state,
             reason=self._reason,
-            doubtful=doubt(confirm=confirm, send_delay=send_delay, loop_lag=lag),
+            doubtful=doubtful,
             success=clean and self._state is ProbeState.RUNNING,
             rate=who.rate,
             delivery_mode=who.delivery_mode,
@@ -204,7 +215,7 @@ class Book:
             blocked_seconds=self._blocked_seconds + blocked,
             blocked_reason=self._blocked_reason,
             connects=self._connects,
-            steps=self.steps.summary(mono),
+            steps=timed,
             batching=self.batching,
             prefetch=self.prefetch,
             unacked=self.unacked.summary(mono),
@@ -217,6 +228,8 @@ class Book:
     def _unblock(self, now: float) -> None:
         if self._blocked_since is not None:
             self._blocked_seconds += now - self._blocked_since
+            if self.track is not None:
+                self.track.blocked(self._blocked_since, now)
             self._blocked_since = None
 
     def _count(self, name: str, now: float) -> None:
@@ -229,6 +242,8 @@ class Book:
         confirm = None if settled.at is None else settled.at - settled.sent
         response = None if settled.at is None else settled.at - settled.intended
         self._count(settled.outcome, mono)
+        if self.track is not None:
+            self.track.message(settled.intended, response, settled.outcome)
         self.send_delay.record(delay, mono)
         if confirm is not None and response is not None:
             self.confirm.record(confirm, mono)

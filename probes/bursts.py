@@ -6,14 +6,27 @@ to one burst when less than `GAP` lies between them. Batches closer together tha
 outside and show as one.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from probes.ledger import Settled
 
 GAP = 0.001
 """Seconds without a frame that end a burst."""
 
 
 class Burst(NamedTuple):
-    """One burst; times in seconds of the monotonic clock."""
+    """One burst; times in seconds of the monotonic clock.
+
+    Attributes:
+        messages: messages that it answered.
+        interval: since the first frame of the burst before on this channel; None for the first.
+        span: from its first to its last frame.
+        least, most: latency of the message that waited shortest and longest; None where it settled none.
+        slope: seconds of latency a message gains for each second it was sent earlier than another of this burst;
+            None where fewer than `_FEWEST` messages, or all sent at once, tell nothing.
+        full: messages were kept back by the bound of outstanding messages since the burst before.
+    """
 
     at: float
     frames: int
@@ -21,6 +34,45 @@ class Burst(NamedTuple):
     messages: int
     interval: float | None
     span: float
+    least: float | None = None
+    most: float | None = None
+    slope: float | None = None
+    full: bool = False
+
+
+_FEWEST = 4
+_AT_ONCE = 1e-12
+
+
+class _Latencies:
+    """Latencies of one burst against send times: enough sums for a straight line, whatever their number."""
+
+    __slots__ = ("_base", "_count", "_x", "_xx", "_xy", "_y", "least", "most")
+
+    def __init__(self) -> None:
+        self.least: float | None = None
+        self.most: float | None = None
+        self._count = 0
+        self._base = self._x = self._y = self._xx = self._xy = 0.0
+
+    def add(self, sent: float, latency: float) -> None:
+        if self.least is None or self.most is None:
+            self.least = self.most = latency
+            self._base = sent
+        self.least, self.most = min(self.least, latency), max(self.most, latency)
+        earlier = self._base - sent
+        self._count += 1
+        self._x += earlier
+        self._y += latency
+        self._xx += earlier * earlier
+        self._xy += earlier * latency
+
+    @property
+    def slope(self) -> float | None:
+        """Of the line of least squares."""
+        count = self._count
+        spread = self._xx - self._x * self._x / count if count >= _FEWEST else 0.0
+        return None if spread < _AT_ONCE else (self._xy - self._x * self._y / count) / spread
 
 
 class BurstJoiner:
@@ -31,9 +83,15 @@ class BurstJoiner:
         self._before: float | None = None
         self._first = self._last = 0.0
         self._frames = self._multiple = self._messages = 0
+        self._latencies = _Latencies()
+        self._full = False
 
-    def frame(self, at: float, messages: int, *, multiple: bool) -> Burst | None:
-        """Enter a frame; the burst that it ended by coming late, if any."""
+    def full(self) -> None:
+        """Note that the bound of outstanding messages keeps messages back."""
+        self._full = True
+
+    def frame(self, at: float, messages: int, *, multiple: bool, settled: Sequence[Settled] = ()) -> Burst | None:
+        """Enter a frame and what it settled; the burst that it ended by coming late, if any."""
         ended = self.flush(at)
         if not self._frames:
             self._first = at
@@ -41,14 +99,29 @@ class BurstJoiner:
         self._frames += 1
         self._multiple += multiple
         self._messages += messages
+        for message in settled:
+            self._latencies.add(message.sent, at - message.sent)
         return ended
 
     def flush(self, now: float) -> Burst | None:
         """The burst that is over by now, if any."""
         if not self._frames or now - self._last < self._gap:
             return None
-        interval = None if self._before is None else self._first - self._before
-        burst = Burst(self._first, self._frames, self._multiple, self._messages, interval, self._last - self._first)
+        latencies = self._latencies
+        burst = Burst(
+            at=self._first,
+            frames=self._frames,
+            multiple_frames=self._multiple,
+            messages=self._messages,
+            interval=None if self._before is None else self._first - self._before,
+            span=self._last - self._first,
+            least=latencies.least,
+            most=latencies.most,
+            slope=latencies.slope,
+            full=self._full,
+        )
         self._before = self._first
         self._frames = self._multiple = self._messages = 0
+        self._latencies = _Latencies()
+        self._full = False
         return burst

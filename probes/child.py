@@ -17,7 +17,7 @@ from random import Random
 from ackscope.clock import SystemClock
 from ackscope.errors import AckscopeError
 from ackscope.log import setup_logging
-from probes.instrument import LoopLag, calm, new_loop
+from probes.instrument import CALM_PERIOD, LoopLag, calm, new_loop
 from probes.outlet import Outlet
 from probes.runner import Runner, make_streams
 from probes.stream import Context
@@ -40,18 +40,20 @@ async def measure(targets: Sequence[Target], source: int, sink: int) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     _watch(loop, source, stop)
-    lag, run_id = LoopLag(loop.time(), span=_SPAN), secrets.token_hex(8)
+    lag, run_id = LoopLag(loop.time(), span=_SPAN, period=CALM_PERIOD), secrets.token_hex(8)
     streams = []
     for target in targets:
-        context = Context(
-            cluster=target.cluster,
-            server=target.amqp.server(),
-            prefix=target.probes.prefix,
-            run_id=run_id,
-            lag=lag,
-            random=random,
-        )
-        streams += make_streams(target.probes, context)
+        for node, server in {"": target.amqp.server(), **target.amqp.node_servers()}.items():
+            context = Context(
+                cluster=target.cluster,
+                server=server,
+                prefix=target.probes.prefix,
+                run_id=run_id,
+                lag=lag,
+                random=random,
+                node=node,
+            )
+            streams += make_streams(target.probes, context)
     outlet = Outlet(sink, broken=lambda: _end(loop, stop))
 
     def emit(batch: Batch) -> None:

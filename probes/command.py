@@ -1,44 +1,42 @@
 """`ackscope probe`: run one probe now and print what a client lives through."""
 
 import argparse
-import asyncio
-import os
-import secrets
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from random import Random
-from typing import Any, get_args
+from typing import get_args
 
 from pydantic import ValidationError
 
-from ackscope.cli import argument, nearest, print_json, seconds
-from ackscope.clock import SystemClock
+from ackscope.cli import argument, nearest, seconds
 from ackscope.errors import UsageError
 from ackscope.settings import secret
-from probes.instrument import LoopLag, calm, new_loop
-from probes.link import Link
-from probes.report import StreamReport, text
-from probes.runner import PROBES, Runner
-from probes.settings import DEFAULT_PREFIX, AmqpSettings, ProbesSettings, QueueType, Server
-from probes.stream import Context, Stream
-from probes.sweep import sweep
-from probes.wire import Batch
+from probes import clear, compare, once, prefetch, prefetch_report
+from probes.instrument import calm
+from probes.options import ONE_SHOTS, RATE, refuse_useless, settings_of
+from probes.runner import PROBES
+from probes.settings import DEFAULT_PREFIX, AmqpSettings, ConfirmStreamName, QueueType, Server
 
-_RATE = 50.0
-_UNDECIDED = 10.0
+_EPILOG = """probes:
+  handshake    name resolution, TCP, TLS, AMQP and channel, each timed
+  rtt          a question that changes nothing, and its answer
+  confirm      publish to confirm, along the paths that --stream names
+  delivery     publish to deliver to ack
+  redelivery   requeue by nack, closed channel, lost connection; dead letters
+  prefetch     a consumer with one prefetch after the other: which one to set
+  nack         a queue that must refuse
+  sweep        no probe: deletes what the continuous probes of --prefix made
+               (stop their exporter first, or they make it again)
 
-_EXIT_CODES = """exit code:
-  0  measured; every message was acked, and delivered where that was awaited
-  1  measured; some messages were not, or a queue type could not be measured
+exit code:
+  0  measured; every message and step ended as it should
+  1  measured; some did not, or a stream could not be measured
   3  could not measure anything (no connection, refused, wrong usage)"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare options and arguments."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _EXIT_CODES
-    parser.add_argument("name", metavar="NAME", help=f"which probe: {', '.join(PROBES)}")
+    parser.epilog = _EPILOG
+    parser.add_argument("name", metavar="NAME", help=f"which probe: {', '.join(PROBES)}; or {clear.NAME}")
     parser.add_argument(
         "--amqp",
         required=True,
@@ -49,10 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ca-file", type=Path, help="PEM file of the authority that signed the broker's certificate")
     parser.add_argument("--no-verify", action="store_true", help="do not check the broker's certificate")
     parser.add_argument(
-        "--for", dest="duration", type=argument(seconds), default=10.0, metavar="TIME", help="how long (default 10s)"
+        "--for", dest="duration", type=argument(seconds), metavar="TIME", help="how long (default 10s; prefetch 40s)"
     )
+    parser.add_argument("--rate", type=float, help=f"messages per second and stream (default {RATE:g})")
     parser.add_argument(
-        "--rate", type=float, default=_RATE, help=f"messages per second and queue type (default {_RATE:g})"
+        "--every", type=argument(seconds), metavar="TIME", help="from one round to the next (default 500ms; rtt 50ms)"
     )
     parser.add_argument(
         "--queue-type",
@@ -60,63 +59,58 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=get_args(QueueType),
         help="may be given more than once (default: all)",
     )
-    parser.add_argument("--payload", type=int, default=64, metavar="BYTES", help="size of a body (default 64)")
+    parser.add_argument(
+        "--stream",
+        action="append",
+        choices=get_args(ConfirmStreamName),
+        metavar="NAME",
+        help=f"of the confirm probe: {', '.join(get_args(ConfirmStreamName))}; may be given more than once "
+        "(default: all)",
+    )
+    compare.add_arguments(parser)
+    parser.add_argument("--payload", type=int, metavar="BYTES", help="size of a body (default 64)")
+    parser.add_argument(
+        "--processing",
+        type=argument(seconds),
+        metavar="TIME",
+        help="of the prefetch probe: work a message (default 5ms)",
+    )
+    parser.add_argument(
+        "--prefetch", metavar="N,N,...", help="of the prefetch probe: values to measure, such as 1,10,100,unlimited"
+    )
     parser.add_argument("--prefix", default=DEFAULT_PREFIX, help=f"of queue names (default {DEFAULT_PREFIX})")
+    parser.add_argument(
+        "--node", action="append", metavar="NAME", help="of sweep: also what was made for this node of amqp.nodes"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, report, and leave nothing behind."""
-    if args.name not in PROBES:
-        raise UsageError(f"no probe {args.name!r}{nearest(args.name, list(PROBES))}; known: {', '.join(PROBES)}")
+    """Measure, report, and leave nothing behind.
+
+    Raises:
+        UsageError: what was asked for makes no sense.
+        BrokerError: the broker cannot be used.
+    """
+    known = [*PROBES, clear.NAME]
+    if args.name not in known:
+        raise UsageError(f"no probe {args.name!r}{nearest(args.name, known)}; known: {', '.join(known)}")
+    if args.name == clear.NAME:
+        return clear.run(args, _server(args))
+    if args.node:
+        raise UsageError(f"--node: only {clear.NAME} has a use for it; give the node's own address as --amqp")
+    refuse_useless(args)
+    if args.duration is None:
+        args.duration = ONE_SHOTS[args.name].duration
     if not args.duration:
         raise UsageError("--for: must be longer than 0")
-    settings, server = _settings(args), _server(args)
+    settings, server = settings_of(args), _server(args)
     calm()
-    with asyncio.Runner(loop_factory=new_loop) as runner:
-        product, reports, left = runner.run(_measure(args, settings, server))
-    for sentence in left:
-        print(f"ackscope probe: {sentence}", file=sys.stderr)
-    address = server.address.where
-    if args.json:
-        print_json(
-            {
-                "probe": args.name,
-                "broker": product,
-                "address": address,
-                "seconds": args.duration,
-                "streams": [report.document() for report in reports],
-            }
-        )
-    else:
-        print(text(address, product, args.name, reports))
-    return _exit_code(reports)
-
-
-def _exit_code(reports: Sequence[StreamReport]) -> int:
-    if not any(report.measured for report in reports):
-        return 3
-    return 0 if all(report.clean for report in reports) else 1
-
-
-def _settings(args: argparse.Namespace) -> ProbesSettings:
-    stream: dict[str, Any] = {
-        "rate": args.rate,
-        "payload_bytes": args.payload,
-        "undecided_after": _UNDECIDED,
-        "max_outstanding": 10_000,
-    }
-    if args.queue_type:
-        stream["queue_types"] = tuple(dict.fromkeys(args.queue_type))
-    if args.name == "delivery":
-        stream |= {"missing_after": _UNDECIDED, "prefetch": 1000}
-    try:
-        return ProbesSettings.model_validate({"enabled": (args.name,), "prefix": args.prefix, args.name: stream})
-    except ValidationError as error:
-        first = error.errors()[0]
-        options = {"rate": "--rate", "payload_bytes": "--payload", "prefix": "--prefix"}
-        option = options.get(str(first["loc"][-1]), str(first["loc"][-1]))
-        raise UsageError(f"{option}: {first['msg'].lower()}") from None
+    if args.strategy:
+        return compare.run(args, settings.confirm, server)
+    if args.name == prefetch.NAME:
+        return prefetch_report.run(args, settings, server)
+    return once.run(args, settings, server)
 
 
 def _server(args: argparse.Namespace) -> Server:
@@ -130,57 +124,3 @@ def _server(args: argparse.Namespace) -> Server:
     except ValidationError as error:
         raise UsageError(f"--amqp: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
     return settings.server()
-
-
-async def _measure(
-    args: argparse.Namespace, settings: ProbesSettings, server: Server
-) -> tuple[str, list[StreamReport], list[str]]:
-    """Run the streams, and sweep; product of the broker, a report a stream, and what could not be swept."""
-    loop, stop, clock = asyncio.get_running_loop(), asyncio.Event(), SystemClock()
-    random = Random(secrets.randbits(64))  # noqa: S311  spreads send times, guards nothing
-    first = await Link.open(server, f"ackscope-probe {args.name}")
-    await first.close()
-    lag = LoopLag(loop.time(), span=None)
-    context = Context(
-        cluster=server.address.where,
-        server=server,
-        prefix=settings.prefix,
-        run_id=secrets.token_hex(8),
-        lag=lag,
-        random=random,
-        once=True,
-    )
-    streams = PROBES[args.name](settings, context)
-    progress = _Progress(streams, args.duration)
-    runner = Runner(streams, clock=clock, lag=lag, random=random, emit=progress.show, grace=_UNDECIDED + 1.0)
-    loop.call_later(args.duration, stop.set)
-    try:
-        await runner.run(stop)
-    finally:
-        progress.clear()
-        queues = [stream.book.who.queue for stream in streams]
-        left = await sweep(server, queues, prefix=context.prefix, run_id=context.run_id)
-    now = clock.now()
-    return first.product, [StreamReport(stream.book, stream.book.outcome(now)) for stream in streams], left
-
-
-class _Progress:
-    """One line on stderr that says how far the run is; nothing where stderr is no terminal."""
-
-    def __init__(self, streams: Sequence[Stream], duration: float) -> None:
-        self._streams, self._duration = streams, duration
-        self._loop = asyncio.get_running_loop()
-        self._start = self._loop.time()
-        self._on = os.isatty(sys.stderr.fileno())
-
-    def show(self, batch: Batch) -> None:
-        """Show it, when a stream has told its state."""
-        if self._on and batch.outcomes:
-            counts = ", ".join(f"{stream.book.who.queue_type} {stream.book.state}" for stream in self._streams)
-            gone = min(self._duration, self._loop.time() - self._start)
-            print(f"\r{gone:4.0f} of {self._duration:g} s: {counts}\033[K", end="", file=sys.stderr, flush=True)
-
-    def clear(self) -> None:
-        """Leave no trace of it."""
-        if self._on:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)

@@ -38,6 +38,11 @@ class DeliveryStream:
         self.book.deliveries = self._matcher.counts
 
     @property
+    def queues(self) -> tuple[str, ...]:
+        """Names of all that it makes on the broker."""
+        return (self._queue.name,)
+
+    @property
     def idle(self) -> bool:
         """Whether every message is settled and every confirmed one delivered."""
         return (self._feed is None or self._feed.outstanding == 0) and not self._matcher.pending

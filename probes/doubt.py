@@ -1,5 +1,7 @@
 """When the instrument's own error spoils what it measured."""
 
+from collections.abc import Sequence
+
 from ackscope.records import Quantiles
 
 LEAST_MESSAGES = 20
@@ -21,6 +23,20 @@ def doubt(*, confirm: Quantiles, send_delay: Quantiles, loop_lag: Quantiles) -> 
                 f"the probe itself was slow ({what} p99 {duration(own.p99)}, "
                 f"bearable beside a median confirm of {duration(confirm.p50)}: {duration(bearable)})"
             )
+    return None
+
+
+def doubt_of_steps(*, steps: Sequence[Quantiles], loop_lag: Quantiles) -> str | None:
+    """The same for a stream that sends no messages of its own and times steps."""
+    medians = [step.p50 for step in steps if step.p50 is not None]
+    if not medians:
+        return "no step came to its end"
+    bearable = max(FLOOR, SHARE * min(medians))
+    if loop_lag.p99 is not None and loop_lag.p99 > bearable:
+        return (
+            f"the probe itself was slow (its clock loop woke late by p99 {duration(loop_lag.p99)}, "
+            f"bearable beside a median step of {duration(min(medians))}: {duration(bearable)})"
+        )
     return None
 
 

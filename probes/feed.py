@@ -8,50 +8,60 @@ from random import Random
 from ackscope.errors import Unreachable
 from ackscope.records import Outcome
 from probes.book import Book
-from probes.bursts import BurstJoiner
+from probes.bursts import Burst, BurstJoiner
 from probes.ledger import Ledger, Settled
 from probes.link import Link
 from probes.payload import Writer, read
 from probes.queues import QueueSpec
 from probes.schedule import Schedule
-from probes.settings import StreamSettings
+from probes.settings import SendingSettings
 
-_AT_ONCE = 32
+AT_ONCE = 32
 """Messages sent in one go when several are due: acks that arrive meanwhile are not kept waiting longer."""
 
 _LOOK = 1.0
+_TICK = 0.05
 _RENEW_MOST = 300.0
 
 
 class Feed:
     """One channel's worth of publishing. It lives from `run` until the link ends or it is told to finish.
 
+    What it sends (rate, size, delivery mode) is what the stream's identity says.
+
     Args:
+        queue: where the messages go; None where no queue takes part: then they are not mandatory.
+        key: the routing key; the name of the queue unless it is given.
         consumed: the queue has a consumer, which keeps it from expiring.
         sink: is given every message that has its outcome.
+        watch: is given every burst of acks.
     """
 
     def __init__(
         self,
         link: Link,
-        queue: QueueSpec,
-        settings: StreamSettings,
+        queue: QueueSpec | None,
+        settings: SendingSettings,
         *,
         writer: Writer,
         book: Book,
         random: Random,
         sink: Callable[[list[Settled]], None],
+        key: str = "",
         consumed: bool = False,
+        watch: Callable[[Burst], None] | None = None,
     ) -> None:
         self._link, self._queue, self._settings = link, queue, settings
+        self._key = key or ("" if queue is None else queue.name)
         self._writer, self._book, self._random, self._sink = writer, book, random, sink
-        self._consumed = consumed
+        self._consumed, self._watch = consumed, watch
         self._loop = asyncio.get_running_loop()
         self._ledger = Ledger(settings.undecided_after)
         self._bursts = BurstJoiner()
         self._schedule: Schedule | None = None
         self._timer: asyncio.Handle | None = None
         self._stopping = self._gone = False
+        self._tick_at = 0.0
 
     async def run(self) -> None:
         """Publish until the link ends.
@@ -61,9 +71,12 @@ class Feed:
         """
         self._link.on_blocked(self._blocked, self._unblocked)
         await self._link.confirms(self._settle, self._returned)
-        self._link.prepare(self._queue.name, self._settings.payload_bytes)
+        who = self._book.who
+        self._link.prepare(
+            self._key, who.payload_bytes, delivery_mode=who.delivery_mode, mandatory=self._queue is not None
+        )
         self._book.running()
-        self._schedule = Schedule(self._settings.rate, self._loop.time(), self._random)
+        self._schedule = Schedule(who.rate, self._loop.time(), self._random)
         self._set_timer()
         renew_at = self._next_renewal()
         while True:
@@ -75,11 +88,11 @@ class Feed:
                     f"{self._ledger.late} messages were not confirmed within {self._settings.undecided_after:g} s; "
                     "the channel is given up and a new one opened"
                 )
-            if not self._link.blocked and (self._gone or self._loop.time() >= renew_at):
+            if self._queue is not None and not self._link.blocked and (self._gone or self._loop.time() >= renew_at):
                 self._gone = False
                 await self._link.declare(self._queue)
                 if not self._consumed:
-                    await self._link.touch(self._queue.name)
+                    await self._link.touch(self._queue)
                 renew_at = self._next_renewal()
 
     def stop_sending(self) -> None:
@@ -88,7 +101,10 @@ class Feed:
         self._cancel_timer()
 
     def tick(self, now: float) -> None:
-        """Give up on what waited too long, and end the burst that is over."""
+        """Give up on what waited too long, and end the burst that is over; a look now and then is enough for both."""
+        if now < self._tick_at:
+            return
+        self._tick_at = now + _TICK
         expired = self._ledger.expire(now)
         if expired:
             self._sink(expired)
@@ -118,7 +134,7 @@ class Feed:
 
     def _next_renewal(self) -> float:
         # Publishing does not count as use of a queue: without more it would expire under a probe.
-        return self._loop.time() + min(self._queue.expires / 6, _RENEW_MOST)
+        return math.inf if self._queue is None else self._loop.time() + min(self._queue.expires / 6, _RENEW_MOST)
 
     def _send_due(self) -> None:
         self._timer = None
@@ -126,7 +142,7 @@ class Feed:
         if schedule is None or self._stopping or link.blocked or not link.alive:
             return
         room = self._settings.max_outstanding - ledger.outstanding
-        for intended in schedule.take(self._loop.time(), min(room, _AT_ONCE)):
+        for intended in schedule.take(self._loop.time(), min(room, AT_ONCE)):
             seq = ledger.publish(intended, self._loop.time())
             link.publish(self._writer.write(seq))
         self._set_timer()
@@ -136,6 +152,7 @@ class Feed:
         if self._timer is not None or self._stopping or self._schedule is None or self._link.blocked:
             return
         if self._ledger.outstanding >= self._settings.max_outstanding:
+            self._bursts.full()
             return
         due = self._schedule.next_at
         if due == math.inf:
@@ -149,15 +166,17 @@ class Feed:
             self._timer = None
 
     def _end_burst(self, now: float) -> None:
-        burst = self._bursts.flush(now)
+        self._tell(self._bursts.flush(now))
+
+    def _tell(self, burst: Burst | None) -> None:
         if burst is not None:
             self._book.burst(burst)
+            if self._watch is not None:
+                self._watch(burst)
 
     def _settle(self, tag: int, at: float, *, multiple: bool, nacked: bool) -> None:
         frame = self._ledger.settle(tag, at, multiple=multiple, nacked=nacked)
-        ended = self._bursts.frame(at, frame.covered, multiple=multiple)
-        if ended is not None:
-            self._book.burst(ended)
+        self._tell(self._bursts.frame(at, frame.covered, multiple=multiple, settled=frame.settled))
         if frame.settled:
             self._sink(frame.settled)
         self._set_timer()

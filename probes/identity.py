@@ -16,6 +16,7 @@ class Identity:
         queue_type: classic, quorum or stream; "none" where no queue takes part.
         queue: the queue that it publishes to; "" without one.
         node: the node that it was told to measure; "" where it takes what the address gives.
+        rate: messages per second; 0 where it times steps and no messages.
         expected: what is to become of a message when all is well.
     """
 

@@ -9,8 +9,9 @@ import selectors
 
 from probes.window import Recent
 
-PERIOD = 0.01
-"""Seconds between two looks at the clock."""
+PERIOD, CALM_PERIOD = 0.01, 0.05
+"""Seconds between two looks at the clock: of a run that someone waits for, and of one that goes on for years and is to
+cost little (a process that wakes costs some 0.1 ms)."""
 
 _MISSED_MOST = 1000
 
@@ -37,11 +38,16 @@ class LoopLag:
     """Compares when the loop should have woken with when it did.
 
     After a stall every missed look is counted with its own lateness: one long stall weighs as much as it lasted.
+
+    Args:
+        span: seconds of the recent window; None for the whole run.
+        period: seconds between two looks.
     """
 
-    def __init__(self, now: float, *, span: float | None) -> None:
+    def __init__(self, now: float, *, span: float | None, period: float = PERIOD) -> None:
         self.recent = Recent(span=span)
-        self._due = now + PERIOD
+        self._period = period
+        self._due = now + period
 
     @property
     def due(self) -> float:
@@ -53,7 +59,7 @@ class LoopLag:
         missed = 0
         while self._due <= now and missed < _MISSED_MOST:
             self.recent.record(now - self._due, now)
-            self._due += PERIOD
+            self._due += self._period
             missed += 1
         if self._due <= now:
-            self._due = now + PERIOD
+            self._due = now + self._period

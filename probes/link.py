@@ -1,19 +1,21 @@
 """One AMQP connection with one channel, as the probes need it: raw frames, exact times, no hidden retry.
 
-With `reasons.py` and `parameters.py` the only files that know pika. Publisher and consumer of a probe use separate
-links, or deliveries would delay the acks that are being timed.
+With `opening.py`, `reasons.py`, `parameters.py` and the client of `verify` the only files that know pika. Publisher
+and consumer of a probe use separate links, or deliveries would delay the acks that are being timed.
 """
 
 import asyncio
 import struct
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 from pika import frame, spec
 from pika.adapters.asyncio_connection import AsyncioConnection
 
 from ackscope.errors import BrokerError, Unreachable
+from probes.identity import PERSISTENT
 from probes.parameters import parameters
 from probes.queues import QueueSpec
 from probes.reasons import explain_close, explain_open, shared
@@ -23,7 +25,6 @@ TIMEOUT = 10.0
 """Seconds to open a connection, and for each answer of the broker."""
 
 _FAREWELL = 0.4
-_PERSISTENT = 2
 _BODY = struct.Struct(">BHL")
 _END = b"\xce"
 
@@ -139,12 +140,30 @@ class Link:
             ),
         )
 
-    async def touch(self, queue: str) -> None:
+    async def round_trip(self, queue: str) -> float:
+        """Declare a queue passively, which changes nothing; seconds until the answer was read."""
+        at = 0.0
+
+        def answered(done: Callable[[Any], None], answer: Any) -> None:
+            nonlocal at
+            at = time.monotonic()
+            done(answer)
+
+        began = time.monotonic()
+        await self._ask(
+            f"looking at queue {queue!r}",
+            lambda done: self._channel.queue_declare(queue, passive=True, callback=partial(answered, done)),
+        )
+        return at - began
+
+    async def touch(self, queue: QueueSpec) -> None:
         """Use a queue that nobody consumes from, so that it does not expire: get one message and forget it.
 
         Observed on 3.10.8 and 4.3.6: publishing is no use of a queue, nor is declaring a quorum queue again; get is.
+        A stream does not expire, and a get from it would be refused.
         """
-        await self._ask(f"getting from queue {queue!r}", lambda done: self._get(queue, done))
+        if not queue.is_stream:
+            await self._ask(f"getting from queue {queue.name!r}", lambda done: self._get(queue.name, done))
 
     async def purge(self, queue: str) -> None:
         """Empty a queue of ours of its waiting messages."""
@@ -195,16 +214,18 @@ class Link:
             lambda done: self._channel.basic_consume(queue, delivered, auto_ack=False, exclusive=True, callback=done),
         )
 
-    def prepare(self, queue: str, size: int) -> None:
-        """Get ready to publish bodies of `size` bytes to `queue`: persistent, mandatory, by the default exchange.
+    def prepare(
+        self, key: str, size: int, *, exchange: str = "", delivery_mode: int = PERSISTENT, mandatory: bool = True
+    ) -> None:
+        """Get ready to publish bodies of `size` bytes to an exchange, the default one where none is named.
 
         Every message differs in its body alone, so the frames before it are made once: a publish is then one
         concatenation and one write instead of three.
         """
-        self._doing = f"publishing to queue {queue!r}"
+        self._doing = f"publishing with routing key {key!r}"
         number = self._channel.channel_number
-        publish = spec.Basic.Publish(exchange="", routing_key=queue, mandatory=True)
-        properties = spec.BasicProperties(delivery_mode=_PERSISTENT, content_type="application/octet-stream")
+        publish = spec.Basic.Publish(exchange=exchange, routing_key=key, mandatory=mandatory)
+        properties = spec.BasicProperties(delivery_mode=delivery_mode, content_type="application/octet-stream")
         self._head = frame.Method(number, publish).marshal() + frame.Header(number, size, properties).marshal()
         self._chunk = self._connection.params.frame_max - 8
 

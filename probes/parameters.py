@@ -29,17 +29,27 @@ def parameters(server: Server, name: str, timeout: float) -> Any:
         socket_timeout=timeout,
         stack_timeout=timeout,
         connection_attempts=1,
-        ssl_options=pika.SSLOptions(_tls(server), address.host) if address.tls else None,
-        client_properties={
-            "connection_name": name,
-            "product": "ackscope",
-            "version": __version__,
-            "information": "a synthetic client that measures this broker",
-        },
+        ssl_options=pika.SSLOptions(tls(server), server.tls_name or address.host) if address.tls else None,
+        client_properties=client_properties(name),
     )
 
 
-def _tls(server: Server) -> ssl.SSLContext:
+def client_properties(name: str) -> dict[str, Any]:
+    """What the broker shows of the connection; `name` is its name."""
+    return {
+        "connection_name": name,
+        "product": "ackscope",
+        "version": __version__,
+        "information": "a synthetic client that measures this broker",
+    }
+
+
+def tls(server: Server) -> ssl.SSLContext:
+    """How far the broker's certificate is checked.
+
+    Raises:
+        ConfigError: the file of certificate authorities cannot be read.
+    """
     try:
         context = ssl.create_default_context(cafile=server.ca_file)
     except (OSError, ssl.SSLError) as error:

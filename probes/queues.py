@@ -1,14 +1,16 @@
 """The queues that probes make: bounded in length, age and life, so that nothing of ours can fill a broker.
 
-Source of the arguments: https://www.rabbitmq.com/docs/ttl, https://www.rabbitmq.com/docs/maxlength
+Source of the arguments: https://www.rabbitmq.com/docs/ttl, https://www.rabbitmq.com/docs/maxlength,
+https://www.rabbitmq.com/docs/streams#retention
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _MILLISECONDS = 1000
 _LENGTH = 1000
 _MESSAGE_TTL = 60
+_STREAM_BYTES, _SEGMENT_BYTES, _STREAM_AGE = 4_000_000, 1_000_000, "1h"
 EXPIRES, EXPIRES_ONCE = 30 * 60, 60
 """Seconds without use after which the broker deletes a queue of a continuous and of a one-shot run."""
 
@@ -19,22 +21,37 @@ class QueueSpec:
 
     Attributes:
         expires: seconds without use after which the broker deletes it. Publishing is no use;
-            a get or a consumer is.
+            a get or a consumer is. A stream does not expire.
+        extra: further arguments, which win over those made here.
     """
 
     name: str
     queue_type: str
     expires: float
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it is a stream: it knows no expiry and no get, and keeps what was read."""
+        return self.queue_type == "stream"
 
     @property
     def arguments(self) -> Mapping[str, object]:
-        """What it is declared with. The oldest messages go first when it is full, for both types."""
-        return {
-            "x-queue-type": self.queue_type,
-            "x-max-length": _LENGTH,
-            "x-message-ttl": _MESSAGE_TTL * _MILLISECONDS,
-            "x-expires": int(self.expires * _MILLISECONDS),
-        }
+        """What it is declared with. The oldest messages go first when it is full, for all types."""
+        if self.is_stream:
+            # A stream forgets whole segments only: without small ones its limits would not hold.
+            bounds: dict[str, object] = {
+                "x-max-length-bytes": _STREAM_BYTES,
+                "x-stream-max-segment-size-bytes": _SEGMENT_BYTES,
+                "x-max-age": _STREAM_AGE,
+            }
+        else:
+            bounds = {
+                "x-max-length": _LENGTH,
+                "x-message-ttl": _MESSAGE_TTL * _MILLISECONDS,
+                "x-expires": int(self.expires * _MILLISECONDS),
+            }
+        return {"x-queue-type": self.queue_type, **bounds, **self.extra}
 
 
 def queue_name(prefix: str, probe: str, stream: str, node: str = "") -> str:
@@ -48,10 +65,31 @@ def long_lived(name: str, queue_type: str) -> QueueSpec:
 
 
 def one_shot(prefix: str, run_id: str, probe: str, stream: str, queue_type: str) -> QueueSpec:
-    """The queue of one run, deleted at its end."""
+    """The queue of one run, deleted at its end.
+
+    A stream does not expire, so all runs use the same one: a run that is killed leaves no more than that.
+    """
+    if queue_type == "stream":
+        return QueueSpec(_stream_once(prefix), queue_type, EXPIRES_ONCE)
     return QueueSpec(f"{prefix}.once.{run_id}.{probe}.{stream}", queue_type, EXPIRES_ONCE)
 
 
 def is_one_shot(name: str, prefix: str, run_id: str) -> bool:
     """Whether a queue belongs to that one-shot run."""
-    return name.startswith(f"{prefix}.once.{run_id}.")
+    return name == _stream_once(prefix) or name.startswith(f"{prefix}.once.{run_id}.")
+
+
+def fate(name: str, prefix: str) -> str:
+    """What becomes of a one-shot queue that could not be deleted."""
+    if name == _stream_once(prefix):
+        return "the next run that measures a stream uses it and deletes it"
+    return f"it expires within {EXPIRES_ONCE} s"
+
+
+def nowhere(prefix: str) -> str:
+    """A routing key that no queue has, so that the default exchange drops what is sent with it."""
+    return f"{prefix}.nowhere"
+
+
+def _stream_once(prefix: str) -> str:
+    return f"{prefix}.once.stream"

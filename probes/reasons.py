@@ -1,6 +1,6 @@
 """Why a broker could not be used, in plain words: the exceptions of pika as errors of the kernel's tree.
 
-With `link.py` and `parameters.py` the only files that know pika. Messages name host and port, and never a password.
+Messages name host and port, and never a password.
 """
 
 import re

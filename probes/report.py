@@ -1,16 +1,22 @@
 """The report of a one-shot run, for a person in 80 columns, and as a JSON document."""
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ackscope.records import Outcome, ProbeOutcome, ProbeState, Quantiles
+from ackscope.records import Batching, BatchingKind, ProbeOutcome, ProbeState, Quantiles
 from probes.book import Book
+from probes.confirm import NAME, PATHS
 from probes.doubt import duration
+from probes.identity import TRANSIENT
+from probes.layers import MEANINGS, Layer, decompose, largest
 
 _WIDTH = 40
 _EDGES = tuple(step * scale for scale in (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0) for step in (1, 2, 5))
 _COLUMNS = 11
+_LABEL = 10
+_INSET = " " * 28
 
 
 class StreamReport:
@@ -22,40 +28,68 @@ class StreamReport:
         measured = book.delivery if outcome.missing is not None else book.confirm
         self.buckets = measured.buckets(outcome.at, _EDGES)
         self.messages = sum(outcome.outcomes.values())
+        self._expected, self._track = book.who.expected, book.track
 
     @property
     def measured(self) -> bool:
-        """Whether any message was sent and got its outcome."""
-        return self.messages > 0
+        """Whether any message was sent and got its outcome, or any step was tried."""
+        return self.messages > 0 or bool(self.outcome.steps)
 
     @property
     def clean(self) -> bool:
-        """Whether all messages were acked, and delivered where that was awaited."""
-        acked = self.outcome.outcomes.get(Outcome.ACKED, 0)
-        return self.measured and acked == self.messages and not self.outcome.missing
+        """Whether every message ended as the probe expects, was delivered where awaited, and no step failed."""
+        failed = any(step.failures for step in self.outcome.steps.values())
+        expected = self.outcome.outcomes.get(self._expected, 0)
+        return self.measured and expected == self.messages and not failed and not self.outcome.missing
 
     def document(self) -> dict[str, Any]:
-        """For `--json`: the outcome, and the histogram as counts below each edge."""
+        """For `--json`: the outcome, the histogram as counts below each edge, and the run over time."""
         edges = [*_EDGES, None]
         histogram = [
             {"up_to_seconds": edge, "count": count} for edge, count in zip(edges, self.buckets, strict=True) if count
         ]
-        return {**asdict(self.outcome), "messages": self.messages, "histogram_of": self.latency, "histogram": histogram}
+        return {
+            **asdict(self.outcome),
+            "messages": self.messages,
+            "histogram_of": self.latency,
+            "histogram": histogram,
+            "over_time": [] if self._track is None else self._track.document(),
+        }
 
     def lines(self) -> list[str]:
         """For a person."""
-        outcome = self.outcome
-        head = f"{outcome.stream}: {self.messages} messages, {outcome.rate:g}/s, {outcome.payload_bytes} bytes"
+        head = self._head()
         if not self.measured:
-            return [head, *_wrap(f"NOT MEASURED: {outcome.reason or 'nothing was sent'}")]
-        counts = "  ".join(f"{name} {count}" for name, count in outcome.outcomes.items())
-        lines = [head, f"  outcomes   {counts}"]
+            return [*head, *wrap(f"NOT MEASURED: {self.outcome.reason or 'nothing was sent'}", "verdict")]
+        lines = [*head, *self._state()]
+        if self.messages:
+            lines += ["", _row("", ("count", "p50", "p90", "p99", "max")), *self._latency_rows(), ""]
+            lines += self._histogram()
+            picture = [] if self._track is None else self._track.lines()
+            lines += [*picture, ""] if picture else []
+        lines += [*self._steps(), *self._bursts(), *self._deliveries(), *self._prefetch(), *self._own_error()]
+        return lines
+
+    def _head(self) -> list[str]:
+        outcome = self.outcome
+        head = outcome.stream
+        if outcome.rate:
+            head += f": {self.messages} messages, {outcome.rate:g}/s, {outcome.payload_bytes} bytes"
+            head += ", transient" if outcome.delivery_mode == TRANSIENT else ""
+        about = PATHS[outcome.stream].about if outcome.probe == NAME and outcome.stream in PATHS else ""
+        return [head, f"  path       {about}"] if about else [head]
+
+    def _state(self) -> list[str]:
+        outcome, lines = self.outcome, []
+        if self.messages or outcome.rate:
+            counts = "  ".join(f"{name} {count}" for name, count in outcome.outcomes.items())
+            lines.append(f"  outcomes   {counts}")
         if outcome.state is not ProbeState.RUNNING:
-            lines += _wrap(f"{outcome.state} at the end: {outcome.reason}")
-        if outcome.connects > 1:
+            lines += wrap(f"{outcome.state} at the end: {outcome.reason}", "state")
+        if outcome.blocked_seconds:
+            lines += wrap(f"{outcome.blocked_seconds:.1f} s in all; the broker: {outcome.blocked_reason}", "blocked")
+        if outcome.connects > 1 and outcome.rate:
             lines.append(f"  connects   {outcome.connects}: the connection broke, latencies do not include that")
-        lines += ["", _row("", ("count", "p50", "p90", "p99", "max")), *self._latency_rows()]
-        lines += ["", *self._histogram(), *self._bursts(), *self._deliveries(), *self._own_error()]
         return lines
 
     def _latency_rows(self) -> list[str]:
@@ -64,6 +98,20 @@ class StreamReport:
         if outcome.missing is not None:
             rows.append(("delivery", outcome.delivery))
         return [_quantiles(name, quantiles) for name, quantiles in rows]
+
+    def _steps(self) -> list[str]:
+        """A row a step: how often it was tried and failed, how long it took, why it failed last."""
+        steps = self.outcome.steps
+        if not steps:
+            return []
+        lines = ["", f"  {'step':<16}" + "".join(f"{cell:>10}" for cell in ("attempts", "failed", "p50", "p99", "max"))]
+        for name, step in steps.items():
+            cells = [str(step.attempts), str(step.failures)]
+            cells += [duration(value) for value in (step.seconds.p50, step.seconds.p99, step.seconds.max)]
+            lines.append(f"  {name:<16}" + "".join(f"{cell:>10}" for cell in cells))
+            if step.reason is not None:
+                lines += wrap(f"failed last: {step.reason}")
+        return [*lines, ""]
 
     def _histogram(self) -> list[str]:
         filled = [index for index, count in enumerate(self.buckets) if count]
@@ -83,7 +131,8 @@ class StreamReport:
         if size.p50 is None or size.max is None:
             return []
         sizes = f"messages a burst p50 {size.p50:.0f}, max {size.max:.0f}"
-        return [f"  ack bursts {size.count}: {sizes}; interval p50 {duration(interval.p50)}"]
+        lines = [f"  ack bursts {size.count}: {sizes}; interval p50 {duration(interval.p50)}"]
+        return lines + ([] if self.outcome.batching is None else wrap(_told(self.outcome.batching), "batching"))
 
     def _deliveries(self) -> list[str]:
         outcome = self.outcome
@@ -92,20 +141,37 @@ class StreamReport:
         again = f"duplicates {outcome.duplicates}  redelivered {outcome.redeliveries}"
         return [f"  delivered  missing {outcome.missing}  {again}  out of order {outcome.out_of_order}"]
 
+    def _prefetch(self) -> list[str]:
+        outcome = self.outcome
+        if outcome.prefetch is None or outcome.unacked.p50 is None or outcome.unacked.max is None:
+            return []
+        return [
+            f"  prefetch   {outcome.prefetch}; unacked p50 {outcome.unacked.p50:.0f}, max {outcome.unacked.max:.0f}"
+        ]
+
     def _own_error(self) -> list[str]:
         outcome = self.outcome
         verdict = "good" if outcome.doubtful is None else f"doubtful: because {outcome.doubtful}"
-        return [
-            f"  own error  send delay {_short(outcome.send_delay)}",
-            f"             loop lag   {_short(outcome.loop_lag)}",
-            *_wrap(f"measurement {verdict}"),
-        ]
+        lines = [f"  own error  loop lag   {_short(outcome.loop_lag)}"]
+        if outcome.send_delay.count:
+            lines.append(f"             send delay {_short(outcome.send_delay)}")
+        return [*lines, *wrap(f"measurement {verdict}", "verdict")]
 
 
 EXPLANATION = (
-    "confirm: sent to confirmed. response: from when it was meant to be sent.",
-    "delivery: sent to delivered. Persistent messages; quantiles within 1 %.",
+    "confirm: sent to acked or nacked. response: from when it was meant to be sent.",
+    "delivery: sent to delivered. Persistent unless told; quantiles within 1 %.",
 )
+
+
+def document(reports: Sequence[StreamReport]) -> dict[str, Any]:
+    """All streams and, of the confirm probe, the layers, for `--json`."""
+    layers = decompose([report.outcome for report in reports])
+    return {
+        "streams": [report.document() for report in reports],
+        "layers": [{**asdict(layer), "meaning": MEANINGS[layer.name]} for layer in layers],
+        "verdict": largest(layers),
+    }
 
 
 def text(address: str, product: str, probe: str, reports: Sequence[StreamReport]) -> str:
@@ -113,7 +179,34 @@ def text(address: str, product: str, probe: str, reports: Sequence[StreamReport]
     lines = [f"{probe} probe of {product} at {address}", ""]
     for report in reports:
         lines += [*report.lines(), ""]
-    return "\n".join([*lines, *EXPLANATION])
+    layers = decompose([report.outcome for report in reports])
+    told = any(layer.seconds is not None or layer.error is not None for layer in layers)
+    lines += _layers(layers) if len(reports) > 1 and told else []
+    return "\n".join([*lines, *(EXPLANATION if any(report.messages for report in reports) else ())]).rstrip()
+
+
+def _layers(layers: Sequence[Layer]) -> list[str]:
+    """Where the time goes: a row a layer, and what stands out."""
+    lines = ["where the time of a confirm goes, by the medians of the streams above"]
+    for layer in layers:
+        if layer.seconds is None:
+            lines.append(f"  {layer.name:<16}{'-':>8}  withheld:")
+            lines += textwrap.wrap(layer.because, 78, initial_indent=_INSET, subsequent_indent=_INSET)
+        else:
+            sign = "-" if layer.seconds < 0 else ""
+            lines.append(f"  {layer.name:<16}{sign + duration(abs(layer.seconds)):>8}  {MEANINGS[layer.name]}")
+    found = largest(layers) or "no layer stands out"
+    return [*lines, *(f"  {line}" for line in textwrap.wrap(found, 76)), ""]
+
+
+def _told(batching: Batching) -> str:
+    """What the bursts tell, in a sentence."""
+    if batching.kind is BatchingKind.UNKNOWN:
+        return f"not known: {batching.because}"
+    if batching.kind is not BatchingKind.SYNC:
+        return f"{batching.kind}: {batching.because}"
+    what = "an fsync" if batching.fsync else "a write"
+    return f"{what} of {duration(batching.interval)} (confidence {batching.confidence:.0%}): {batching.because}"
 
 
 def _row(name: str, cells: Sequence[str]) -> str:
@@ -129,11 +222,7 @@ def _short(quantiles: Quantiles) -> str:
     return f"p50 {duration(quantiles.p50)}  p99 {duration(quantiles.p99)}  max {duration(quantiles.max)}"
 
 
-def _wrap(sentence: str, width: int = 76) -> list[str]:
-    lines, line = [], " "
-    for word in sentence.split():
-        if len(line) + 1 + len(word) > width:
-            lines.append(line)
-            line = "   "
-        line += f" {word}"
-    return [*lines, line]
+def wrap(sentence: str, label: str = "", width: int = 78) -> list[str]:
+    """A sentence as lines that are indented, the first one behind its label."""
+    lines = textwrap.wrap(sentence, width - len(f"  {'':<{_LABEL}} ")) or [""]
+    return [f"  {label if not index else '':<{_LABEL}} {line}".rstrip() for index, line in enumerate(lines)]

@@ -1,6 +1,7 @@
 """Keeps streams alive on one loop: reconnects with backoff, turns errors into states, hands records on every second."""
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
@@ -8,21 +9,32 @@ from random import Random
 from ackscope.clock import Clock, Instant
 from ackscope.errors import AckscopeError
 from ackscope.records import ProbeState
-from probes import confirm, delivery
+from probes import confirm, delivery, handshake, nack, prefetch, redelivery, rtt
 from probes.instrument import PERIOD, LoopLag
-from probes.settings import ProbesSettings
+from probes.settings import NODE_NAMES, ProbesSettings
 from probes.stream import Context, Stream
 from probes.wire import Batch
 
 Factory = Callable[[ProbesSettings, Context], list[Stream]]
 
-PROBES: Mapping[str, Factory] = {confirm.NAME: confirm.streams, delivery.NAME: delivery.streams}
+PROBES: Mapping[str, Factory] = {
+    handshake.NAME: handshake.streams,
+    rtt.NAME: rtt.streams,
+    confirm.NAME: confirm.streams,
+    delivery.NAME: delivery.streams,
+    redelivery.NAME: redelivery.streams,
+    prefetch.NAME: prefetch.streams,
+    nack.NAME: nack.streams,
+}
 """Every probe by its name."""
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 4.0
 """Seconds between two attempts to connect: doubled from first to longest, each shortened at random by up to half."""
 
-_EVERY = 1.0
+_EVERY, _QUIET = 1.0, 3
+"""Seconds between two summaries of a stream; one that runs and has nothing new gives every third only."""
+_BUSY, _SELDOM = 20.0, 3
+"""Below so many messages a second a stream has its tick at every third look at the clock: it costs less."""
 _ROWS_AT_ONCE = 256
 _log = logging.getLogger(__name__)
 
@@ -30,8 +42,9 @@ Emit = Callable[[Batch], None]
 
 
 def make_streams(settings: ProbesSettings, context: Context) -> list[Stream]:
-    """The streams of all enabled probes."""
-    return [stream for name in settings.enabled for stream in PROBES[name](settings, context)]
+    """The streams of all enabled probes; of a node, only those that measure node by node."""
+    wanted = [name for name in dict.fromkeys(settings.enabled) if not context.node or name in NODE_NAMES]
+    return [stream for name in wanted for stream in PROBES[name](settings, context)]
 
 
 class Runner:
@@ -56,6 +69,7 @@ class Runner:
         self._clock, self._lag, self._random, self._emit, self._grace = clock, lag, random, emit, grace
         now = clock.now().mono
         self._told = [stream.book.state for stream in streams]
+        self._skipped = [0] * len(streams)
         # Staggered, so that the summaries of all streams do not fall into the same millisecond.
         share = _EVERY / max(1, len(streams))
         self._tell_at = [now + share * index for index in range(len(streams))]
@@ -109,21 +123,32 @@ class Runner:
 
     async def _tick(self) -> None:
         loop = asyncio.get_running_loop()
-        while True:
+        for look in itertools.count():
             await asyncio.sleep(max(0.0, self._lag.due - loop.time()))
             now = self._clock.now()
             self._lag.look(now.mono)
             for index, stream in enumerate(self._streams):
+                if stream.book.who.rate < _BUSY and (look + index) % _SELDOM:
+                    continue
                 stream.tick(now)
                 due = now.mono >= self._tell_at[index]
                 if due:
                     self._tell_at[index] = max(self._tell_at[index] + _EVERY, now.mono)
+                    due = self._has_news(index, stream)
                 # A change of state is told at once: a broken connection is often back within the second.
                 if due or stream.book.state is not self._told[index]:
                     self._told[index] = stream.book.state
                     self._tell(stream, now, with_outcome=True)
                 elif stream.book.ready >= _ROWS_AT_ONCE:
                     self._tell(stream, now, with_outcome=False)
+
+    def _has_news(self, index: int, stream: Stream) -> bool:
+        """Whether there is something to tell; now and then there is always."""
+        self._skipped[index] += 1
+        if stream.book.waiting or stream.book.state is not ProbeState.RUNNING or self._skipped[index] >= _QUIET:
+            self._skipped[index] = 0
+            return True
+        return False
 
     def _tell(self, stream: Stream, now: Instant, *, with_outcome: bool) -> None:
         taken = stream.book.take(now)

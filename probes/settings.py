@@ -1,9 +1,10 @@
 """Settings of the probes: what they send, how fast, and to which broker."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
-from urllib.parse import quote
+from typing import Literal, get_args
+from urllib.parse import quote, urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 
@@ -21,22 +22,36 @@ RATE_CAP = 5000
 SMALLEST_PAYLOAD, LARGEST_PAYLOAD = 32, 1_000_000
 """Bytes of a body: room for the probe's own mark, and no more than a production broker takes lightly."""
 
+_NODE = re.compile(r"[A-Za-z0-9_.@-]{1,200}")
+
 QueueType = Literal["classic", "quorum"]
+ConfirmStreamName = Literal["unroutable", "transient", "classic", "classic-large", "quorum", "stream"]
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A broker to connect to, and how far its certificate is checked."""
+    """A broker to connect to, and how far its certificate is checked.
+
+    Attributes:
+        tls_name: the name that its certificate must be for, where that is not the host's: behind a relay.
+    """
 
     address: Address
     ca_file: Path | None = None
     verify: bool = True
+    tls_name: str | None = None
 
 
 class AmqpSettings(Settings):
-    """Where the probes connect. The address may hold user and password; the other keys override it."""
+    """Where the probes connect. The address may hold user and password; the other keys override it.
+
+    Attributes:
+        nodes: node name -> its own address, for the probes that measure node by node; user, password and virtual host
+            are those of the cluster where the address names none.
+    """
 
     url: SecretStr
+    nodes: dict[str, SecretStr] = Field(default={})
     username: str | None = None
     password: SecretStr | None = None
     password_file: Path | None = None
@@ -51,6 +66,27 @@ class AmqpSettings(Settings):
         except UsageError as error:
             raise ValueError(str(error).removeprefix("url: ")) from None
         return value
+
+    @field_validator("nodes")
+    @classmethod
+    def _are_addresses(cls, value: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        for name, url in value.items():
+            if not _NODE.fullmatch(name):
+                raise ValueError(f"{name!r} is no name of a node; write it as the broker does, such as rabbit@one")
+            try:
+                parse_amqp(url.get_secret_value(), name)
+            except UsageError as error:
+                raise ValueError(str(error)) from None
+        return value
+
+    def node_servers(self) -> dict[str, Server]:
+        """Every node's own address with its credentials resolved, by the node's name.
+
+        Raises:
+            ConfigError: the password file cannot be read.
+        """
+        main = self.server()
+        return {name: Server(_filled(url, main.address), self.ca_file, self.verify) for name, url in self.nodes.items()}
 
     def server(self) -> Server:
         """The broker with its credentials resolved.
@@ -71,30 +107,62 @@ class AmqpSettings(Settings):
         return Server(address, self.ca_file, self.verify)
 
 
+def _filled(url: SecretStr, main: Address) -> Address:
+    """A node's address; what it does not say is as in the cluster's."""
+    text = url.get_secret_value()
+    own, parts = parse_amqp(text), urlsplit(text)
+    return replace(
+        own,
+        username=main.username if parts.username is None else own.username,
+        password=main.password if parts.password is None else own.password,
+        vhost=own.vhost if parts.path.strip("/") else main.vhost,
+    )
+
+
 def full_url(address: Address) -> str:
     """The address with its password, for the pipe to the child process and nothing else."""
     credentials = f"{quote(address.username, safe='')}:{quote(address.password, safe='')}"
     return f"{address.scheme}://{credentials}@{address.where}/{quote(address.vhost, safe='')}"
 
 
-class StreamSettings(Settings):
-    """What the streams of every probe have in common; one stream a queue type.
+class SendingSettings(Settings):
+    """What every probe that sends messages has in common.
 
     Attributes:
         rate: messages per second and stream.
+        payload_bytes: size of a message's body.
         undecided_after: seconds without ack or nack after which a message counts as undecided.
         max_outstanding: messages that may wait for their confirm; at the bound the probe sends no more.
     """
 
-    queue_types: tuple[QueueType, ...] = Field(default=("classic", "quorum"), min_length=1)
     rate: float = Field(default=5.0, gt=0, le=RATE_CAP)
     payload_bytes: int = Field(default=64, ge=SMALLEST_PAYLOAD, le=LARGEST_PAYLOAD)
     undecided_after: Seconds = Field(default=30.0, gt=0)
     max_outstanding: int = Field(default=1000, ge=1, le=50_000)
 
 
-class ConfirmSettings(StreamSettings):
-    """Of the confirm probe."""
+class StreamSettings(SendingSettings):
+    """What probes with one stream a queue type have in common.
+
+    Attributes:
+        queue_types: a stream of messages, and a queue, for each.
+    """
+
+    queue_types: tuple[QueueType, ...] = Field(default=("classic", "quorum"), min_length=1)
+
+
+class ConfirmSettings(SendingSettings):
+    """Of the confirm probe.
+
+    Attributes:
+        streams: paths through the broker that are measured side by side; the difference of two is the cost of a layer.
+        rate: messages per second of the streams `classic` and `quorum`.
+        control_rate: messages per second of each of the others.
+        payload_bytes: size of a message's body; of `classic-large` at least 4096, from where on it is stored elsewhere.
+    """
+
+    streams: tuple[ConfirmStreamName, ...] = Field(default=get_args(ConfirmStreamName), min_length=1)
+    control_rate: float = Field(default=2.0, gt=0, le=RATE_CAP)
 
 
 class DeliverySettings(StreamSettings):
@@ -110,8 +178,73 @@ class DeliverySettings(StreamSettings):
     prefetch: int = Field(default=100, ge=1, le=2000)
 
 
-NAMES = ("confirm", "delivery")
+class NackSettings(SendingSettings):
+    """Of the nack probe, whose queue refuses every message.
+
+    Attributes:
+        rate: messages per second.
+    """
+
+    rate: float = Field(default=0.5, gt=0, le=100)
+    max_outstanding: int = Field(default=100, ge=1, le=1000)
+
+
+class RoundSettings(Settings):
+    """What probes have in common that do the same few things again and again and time each.
+
+    Attributes:
+        interval: time from one round to the next.
+        timeout: longest time that one step may take; a step that takes longer has failed.
+    """
+
+    interval: Seconds = Field(ge=0.01, le=3600)
+    timeout: Seconds = Field(default=10.0, ge=0.1, le=120)
+
+
+class HandshakeSettings(RoundSettings):
+    """Of the handshake probe; each round opens and closes one connection."""
+
+    interval: Seconds = Field(default=30.0, ge=0.1, le=3600)
+
+
+class RttSettings(RoundSettings):
+    """Of the rtt probe."""
+
+    interval: Seconds = Field(default=1.0, ge=0.01, le=3600)
+
+
+class RedeliverySettings(RoundSettings):
+    """Of the redelivery probe.
+
+    Attributes:
+        queue_types: a pair of queues for each.
+        connection_loss_every: time from one cut of the probe's own connection to the next: the broker logs a warning
+            for each; 0 cuts none.
+    """
+
+    interval: Seconds = Field(default=10.0, ge=0.1, le=3600)
+    queue_types: tuple[QueueType, ...] = Field(default=("classic", "quorum"), min_length=1)
+    connection_loss_every: Seconds = Field(default=600.0, ge=0, le=86_400)
+
+
+class PrefetchSettings(RoundSettings):
+    """Of the prefetch probe.
+
+    Attributes:
+        queue_types: a consumer, and a queue, for each.
+        prefetch: unacknowledged deliveries that the probe's consumer allows.
+    """
+
+    interval: Seconds = Field(default=10.0, ge=0.1, le=3600)
+    queue_types: tuple[QueueType, ...] = Field(default=("classic", "quorum"), min_length=1)
+    prefetch: int = Field(default=5, ge=1, le=100)
+
+
+NAMES = ("handshake", "rtt", "confirm", "delivery", "redelivery", "prefetch", "nack")
 """Every probe; each has a key of the same name below."""
+
+NODE_NAMES = ("handshake", "rtt", "confirm")
+"""Those that also run against every node that has an address of its own."""
 
 
 class ProbesSettings(Settings):
@@ -119,8 +252,13 @@ class ProbesSettings(Settings):
 
     enabled: tuple[str, ...] = NAMES
     prefix: str = Field(default=DEFAULT_PREFIX, min_length=1, max_length=100)
+    handshake: HandshakeSettings = HandshakeSettings()
+    rtt: RttSettings = RttSettings()
     confirm: ConfirmSettings = ConfirmSettings()
     delivery: DeliverySettings = DeliverySettings()
+    redelivery: RedeliverySettings = RedeliverySettings()
+    prefetch: PrefetchSettings = PrefetchSettings()
+    nack: NackSettings = NackSettings()
 
     @field_validator("enabled")
     @classmethod

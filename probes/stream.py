@@ -1,5 +1,6 @@
 """What every stream is: one queue type of one probe, living in sessions, one after the other."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Protocol
@@ -27,6 +28,11 @@ class Stream(Protocol):
         ...
 
     @property
+    def queues(self) -> Sequence[str]:
+        """Names of all that it makes on the broker."""
+        ...
+
+    @property
     def idle(self) -> bool:
         """Whether nothing is out that an answer is awaited for."""
         ...
@@ -40,7 +46,7 @@ class Stream(Protocol):
         ...
 
     def tick(self, now: Instant) -> None:
-        """Do what is due: age messages, digest what came in. Called about a hundred times a second."""
+        """Do what is due: age messages, digest what came in. Called 15 to 100 times a second."""
         ...
 
     def stop_sending(self) -> None:
@@ -84,7 +90,7 @@ class Context:
         stream: str,
         queue: QueueSpec | None,
         *,
-        rate: float,
+        rate: float = 0.0,
         payload_bytes: int = 0,
         delivery_mode: int = PERSISTENT,
         expected: Outcome = Outcome.ACKED,

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from ackscope.errors import BrokerError
 from probes.link import Link
-from probes.queues import EXPIRES_ONCE, is_one_shot
+from probes.queues import fate, is_one_shot
 from probes.settings import Server
 
 
 async def sweep(server: Server, queues: Sequence[str], *, prefix: str, run_id: str) -> list[str]:
-    """Delete queues of one run; those that could not be deleted expire by themselves.
+    """Delete queues of one run; those that could not be deleted do no harm.
 
     Uses a connection of its own, which has never published: the broker does not block it during an alarm.
 
@@ -27,5 +27,5 @@ async def sweep(server: Server, queues: Sequence[str], *, prefix: str, run_id: s
             finally:
                 await link.close()
         except BrokerError as error:
-            left.append(f"queue {name!r} is left behind ({error}); it expires within {EXPIRES_ONCE} s")
+            left.append(f"queue {name!r} is left behind ({error}); {fate(name, prefix)}")
     return left

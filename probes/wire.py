@@ -1,7 +1,7 @@
 """The lines between the probe process and the exporter; both sides use this one encoder and decoder.
 
 Down (stdin of the child), one line:
-`{"targets": [{"cluster", "amqp": {"url", "ca_file", "verify"}, "probes": {...}}]}`.
+`{"targets": [{"cluster", "amqp": {"url", "nodes", "ca_file", "verify"}, "probes": {...}}]}`.
 Up (its stdout), lines: `{"kind": "messages" | "bursts" | "steps" | "outcomes", "cluster", "rows": [...]}`.
 """
 
@@ -72,6 +72,7 @@ class Target:
             "cluster": self.cluster,
             "amqp": {
                 "url": full_url(server.address),
+                "nodes": {name: full_url(node.address) for name, node in self.amqp.node_servers().items()},
                 "ca_file": None if server.ca_file is None else str(server.ca_file),
                 "verify": server.verify,
             },
@@ -88,6 +89,7 @@ class Target:
         try:
             amqp = dict(document["amqp"])
             amqp["url"] = SecretStr(amqp["url"])
+            amqp["nodes"] = {name: SecretStr(url) for name, url in dict(amqp.get("nodes", {})).items()}
             return cls(
                 str(document["cluster"]),
                 AmqpSettings.model_validate(amqp),

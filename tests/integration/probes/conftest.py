@@ -60,11 +60,14 @@ class Measuring:
 
 
 @asynccontextmanager
-async def measuring(amqp, probe, prefix=None, **settings):
-    """Run a continuous probe with a prefix of its own; its queues are deleted at the end."""
+async def measuring(url, probe, prefix=None, *, amqp=None, sweep=True, **settings):
+    """Run a continuous probe with a prefix of its own; its queues are deleted at the end.
+
+    `amqp`: more settings of the connection; `sweep` is False where the broker cannot be used to do so.
+    """
     prefix, run_id = prefix or f"ackscope.probe.test-{secrets.token_hex(4)}", secrets.token_hex(8)
     all_settings = ProbesSettings.model_validate({"enabled": [probe], "prefix": prefix, probe: settings})
-    server = AmqpSettings(url=amqp).server()
+    server = AmqpSettings(url=url, **(amqp or {})).server()
     lag, random = LoopLag(time.monotonic(), span=60.0), Random(7)
     context = Context(cluster="shop", server=server, prefix=prefix, run_id=run_id, lag=lag, random=random)
     streams = PROBES[probe](all_settings, context)
@@ -76,10 +79,11 @@ async def measuring(amqp, probe, prefix=None, **settings):
     finally:
         stop.set()
         await running
-        link = await Link.open(server, "ackscope-probe test")
-        for stream in streams:
-            await link.delete(stream.book.who.queue)
-        await link.close()
+        if sweep:
+            link = await Link.open(server, "ackscope-probe test")
+            for queue in [name for stream in streams for name in stream.queues]:
+                await link.delete(queue)
+            await link.close()
 
 
 @pytest.fixture

@@ -1,10 +1,12 @@
 """`ackscope probe` as a user runs it, and the child process as the exporter runs it."""
 
 import json
+import signal
 import subprocess
 import sys
 import time
 
+import pika
 import pytest
 
 from ackscope.address import parse_amqp
@@ -25,17 +27,69 @@ def left(lab):
     return [name for name in lab.ctl(0, "list_queues", "name", "--silent").split() if ".once." in name]
 
 
-@pytest.mark.parametrize("name", ["confirm", "delivery"])
+SHOWN = {
+    "confirm": ("classic: ", "quorum: ", "nacked 0  returned 0  undecided 0  lost 0"),
+    "delivery": ("classic: ", "quorum: ", "nacked 0  returned 0  undecided 0  lost 0"),
+    "nack": ("acked 0  nacked",),
+    "handshake": ("dns ", "tcp ", "open ", "channel "),
+    "rtt": ("declare ",),
+    "redelivery": ("requeue ", "channel-close ", "dead-letter ", "connection-loss "),
+}
+"""Words of the report of each probe."""
+
+
+@pytest.mark.parametrize("name", SHOWN)
 def test_a_run_reports_and_leaves_nothing_behind(lab, name):
-    """80 columns, both queue types, outcomes with zeros, own error, verdict; exit 0; no queue remains."""
-    done = probe(name, "--amqp", lab.nodes[0].amqp, "--for", "2s", "--rate", "50")
+    """80 columns, every stream and step, outcomes with zeros, own error, verdict; exit 0; no queue remains."""
+    done = probe(name, "--amqp", lab.nodes[0].amqp, "--for", "1s")
 
     assert (0, "") == (done.returncode, done.stderr)
     assert f"{name} probe of RabbitMQ {lab.broker} at 127.0.0.1:" in done.stdout
-    for words in ("classic: ", "quorum: ", "nacked 0  returned 0  undecided 0  lost 0", "own error", "measurement "):
+    for words in (*SHOWN[name], "own error", "measurement "):
         assert words in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert [] == left(lab)
+
+
+def test_the_prefetch_sweep_recommends_a_value(lab):
+    """A row a value, the knee, the formula and the reason; at prefetch 1 exactly one message is held."""
+    words = ("prefetch", "--amqp", lab.nodes[0].amqp, "--for", "2s", "--prefetch", "1,10,unlimited")
+    done = probe(*words)
+    document = json.loads(probe(*words, "--queue-type", "quorum", "--json").stdout)
+    (found,) = document["sweeps"]
+    first, second, third = found["points"]
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert f"prefetch sweep of RabbitMQ {lab.broker} at 127.0.0.1:" in done.stdout
+    for shown in ("classic: round trip", "quorum: round trip", "unlimited", "recommended  prefetch", "by formula"):
+        assert shown in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert [1, 10, 0] == [point["prefetch"] for point in found["points"]]
+    assert (1, 10) == (first["unacked_max"], second["unacked_max"])
+    assert third["unacked_max"] > 100
+    assert all(point["messages"] > 0 and 0 < point["busy"] <= 1 for point in found["points"])
+    assert found["recommended"] >= found["formula"]
+    assert [] == left(lab)
+
+
+def test_an_interrupted_run_leaves_nothing_behind(lab_43):
+    """Ctrl-C in the middle of a round."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ackscope", "probe", "redelivery", "--amqp", lab_43.nodes[0].amqp, "--for", "60s"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while len(left(lab_43)) < 4:
+            assert time.monotonic() < deadline
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+
+    assert [] == left(lab_43)
 
 
 def test_json_is_one_document(lab_43):
@@ -120,7 +174,12 @@ def until(process, condition):
 
 def target(cluster, url):
     """A target with probes that are quick to show something."""
-    settings = {"prefix": f"ackscope.probe.{cluster}", "confirm": {"rate": 50}, "delivery": {"rate": 50}}
+    settings = {
+        "enabled": ["confirm", "delivery"],
+        "prefix": f"ackscope.probe.{cluster}",
+        "confirm": {"rate": 50, "streams": ["classic", "quorum"]},
+        "delivery": {"rate": 50},
+    }
     return Target(cluster, AmqpSettings(url=url), ProbesSettings.model_validate(settings))
 
 
@@ -184,3 +243,66 @@ def test_a_child_without_targets_says_so(child):
     assert process.returncode == 3
     assert errors.count(b"\n") == 1
     assert b"expected one JSON line" in errors
+
+
+def mine(lab, prefix):
+    """Queues of a prefix that are on the broker."""
+    return {name for name in lab.ctl(0, "list_queues", "name", "--silent").split() if name.startswith(f"{prefix}.")}
+
+
+def test_killed_children_leave_no_more_than_one_that_runs_and_a_sweep_takes_it(lab_43, child):
+    """Started with a node of its own name and killed, twice: the same queues each time; swept, none is left."""
+    prefix, url, node = "ackscope.probe.killed", lab_43.nodes[0].amqp, lab_43.nodes[0].name
+    amqp = AmqpSettings(url=url, nodes={node: url.replace("guest:guest@", "")})
+    settings = ProbesSettings.model_validate({"prefix": prefix, "handshake": {"interval": 0.5}})
+    line = encode_targets([Target("killed", amqp, settings)])
+    seen = []
+    for _ in range(2):
+        process = child(line)
+        batches = until(process, lambda batches: list(states_by_node(batches).values()).count("running") == 23)
+        seen.append(mine(lab_43, prefix))
+        process.kill()
+        process.wait()
+    swept = probe("sweep", "--amqp", url, "--prefix", prefix, "--node", node, "--json")
+    again = probe("sweep", "--amqp", url, "--prefix", prefix, "--node", node)
+
+    assert {"", node} == {outcome.node for batch in batches for outcome in batch.outcomes}
+    assert {"handshake", "rtt", "confirm"} == {
+        outcome.probe for batch in batches for outcome in batch.outcomes if outcome.node
+    }
+    assert seen[0] == seen[1]
+    assert f"{prefix}.confirm.quorum@{node}" in seen[0]
+    assert (0, seen[0]) == (swept.returncode, set(json.loads(swept.stdout)["deleted"]))
+    assert f"nothing of the prefix {prefix} is there\n" == again.stdout
+    assert set() == mine(lab_43, prefix)
+
+
+def states_by_node(batches):
+    """The last state of every stream of every node that was told."""
+    return {
+        (outcome.node, outcome.probe, outcome.stream): outcome.state.value
+        for batch in batches
+        for outcome in batch.outcomes
+    }
+
+
+def test_a_sweep_leaves_what_is_in_use(lab_43):
+    """A queue with a consumer stays, and the reason is told; so does every queue that no probe makes."""
+    prefix = "ackscope.probe.used"
+    client = pika.BlockingConnection(pika.URLParameters(lab_43.nodes[0].amqp))
+    channel = client.channel()
+    for name in ("rtt.rtt", "delivery.classic", "of-a-user"):
+        channel.queue_declare(f"{prefix}.{name}", durable=True)
+    channel.basic_consume(f"{prefix}.delivery.classic", lambda *_: None)
+    try:
+        done = probe("sweep", "--amqp", lab_43.nodes[0].amqp, "--prefix", prefix)
+        remaining = mine(lab_43, prefix)
+    finally:
+        for name in ("delivery.classic", "of-a-user"):
+            channel.queue_delete(f"{prefix}.{name}")
+        client.close()
+
+    assert 1 == done.returncode
+    assert f"deleted {prefix}.rtt.rtt\n" in done.stdout
+    assert f"left    {prefix}.delivery.classic: in use: a client consumes from it\n" in done.stdout
+    assert {f"{prefix}.delivery.classic", f"{prefix}.of-a-user"} == remaining

@@ -3,11 +3,14 @@
 import asyncio
 import json
 import secrets
+import signal
+import time
 
 import pika
 import pytest
 
-from ackscope.records import Outcome, ProbeState
+from ackscope.records import BatchingKind, Outcome, ProbeState
+from probes.confirm import PATHS
 
 pytestmark = pytest.mark.integration
 
@@ -15,34 +18,68 @@ BOTH = ("classic", "quorum")
 
 
 def test_every_message_is_acked_on_a_healthy_broker(lab, measure, run):
-    """Both queue types: each message once, with its times, and the bursts hold what the records hold."""
+    """All streams: each message once, with its times and the probe's own error, and bursts that hold the same."""
 
     async def scenario():
-        async with measure(lab.nodes[0].amqp, "confirm", rate=100) as seen:
-            for kind in BOTH:
-                await seen.until_acked(kind, 200)
+        async with measure(lab.nodes[0].amqp, "confirm", rate=50, control_rate=50) as seen:
+            for stream in PATHS:
+                await seen.until_acked(stream, 100)
         return seen
 
     seen = run(scenario())
 
     assert {Outcome.ACKED} == {record.outcome for record in seen.messages}
-    for kind in BOTH:
-        records = [record for record in seen.messages if record.queue_type == kind]
-        outcome = seen.outcome(kind)
+    for stream, path in PATHS.items():
+        records = [record for record in seen.messages if record.stream == stream]
+        outcome = seen.outcome(stream)
         assert list(range(1, len(records) + 1)) == sorted(record.seq for record in records)
         assert all(record.confirm > 0 and record.response >= record.confirm for record in records)
+        assert {(path.queue_type, path.delivery_mode)} == {(item.queue_type, item.delivery_mode) for item in records}
+        assert {4096 if path.large else 64} == {record.payload_bytes for record in records}
         assert len(records) == outcome.outcomes["acked"]
-        assert len(records) == sum(burst.messages for burst in seen.bursts if burst.queue_type == kind)
+        assert len(records) == sum(burst.messages for burst in seen.bursts if burst.stream == stream)
         assert outcome.confirm.p50 > 0
         assert outcome.send_delay.count > 0
         assert outcome.loop_lag.count > 0
+        assert outcome.batching.kind is not BatchingKind.SYNC
+
+
+def test_a_stall_of_the_broker_is_in_every_message_meant_for_it(lab, measure, run):
+    """Stopped for two seconds at 200/s: about 400 messages carry it, as a ramp, and none is missing."""
+    broker = lab.processes[0]
+
+    async def scenario():
+        async with measure(lab.nodes[0].amqp, "confirm", rate=200, streams=["classic"]) as seen:
+            await seen.until_acked("classic", 200)
+            broker.signal(signal.SIGSTOP)
+            try:
+                stopped = time.time()
+                await asyncio.sleep(2)
+                went_on = time.time()
+            finally:
+                broker.signal(signal.SIGCONT)
+            await seen.until_acked("classic", 1000)
+        return seen, stopped, went_on
+
+    seen, stopped, went_on = run(scenario())
+    records = sorted(seen.messages, key=lambda record: record.intended_at)
+    during = [record for record in records if stopped + 0.05 < record.intended_at < went_on - 0.05]
+    meant = 200 * (went_on - stopped - 0.1)
+
+    assert {Outcome.ACKED} == {record.outcome for record in records}
+    assert len(during) == pytest.approx(meant, abs=3)
+    assert all(record.response >= went_on - record.intended_at - 0.02 for record in during)
+    assert len([record for record in records if record.response > 0.05]) >= meant - 10
+    assert list(range(1, len(records) + 1)) == sorted(record.seq for record in records)
+    assert len(records) == sum(seen.outcome("classic").outcomes.values())
+    assert seen.outcome("classic").response.max >= went_on - stopped - 0.1
 
 
 def test_a_full_queue_that_rejects_is_seen_as_nacks(lab, measure, run):
     """An operator's policy makes the queues refuse: every further message is nacked, and counted as that."""
 
     async def scenario():
-        async with measure(lab.nodes[0].amqp, "confirm", rate=50) as seen:
+        async with measure(lab.nodes[0].amqp, "confirm", rate=50, streams=BOTH) as seen:
             for kind in BOTH:
                 await seen.until_acked(kind, 10)
             definition = json.dumps({"max-length": 1, "overflow": "reject-publish"})
@@ -66,7 +103,7 @@ def test_a_deleted_queue_is_seen_as_returns_and_made_again(lab, measure, run):
     """Messages that no queue took are returned; the probe notices and repairs its own queue."""
 
     async def scenario():
-        async with measure(lab.nodes[0].amqp, "confirm", rate=50, queue_types=["classic"]) as seen:
+        async with measure(lab.nodes[0].amqp, "confirm", rate=50, streams=["classic"]) as seen:
             await seen.until_acked("classic", 10)
             await asyncio.to_thread(lab.ctl, 0, "delete_queue", f"{seen.prefix}.confirm.classic")
             await seen.until(lambda: seen.outcome("classic").outcomes["returned"] > 0, "returned messages")
@@ -84,7 +121,7 @@ def test_a_closed_connection_means_lost_messages_and_a_new_epoch(lab, measure, r
     """Tags restart with the new channel, so nothing is matched across; then the probe runs again."""
 
     async def scenario():
-        async with measure(lab.nodes[0].amqp, "confirm", rate=2000, queue_types=["quorum"]) as seen:
+        async with measure(lab.nodes[0].amqp, "confirm", rate=2000, streams=["quorum"]) as seen:
             await seen.until_acked("quorum", 1000)
             await asyncio.to_thread(lab.ctl, 0, "close_all_connections", "by a test")
             await seen.until(lambda: seen.outcome("quorum").connects == 2, "a second connection")
@@ -107,7 +144,7 @@ def test_a_memory_alarm_blocks_the_probe_and_lets_it_go(lab, measure, run):
     """Nothing is published under an alarm; the gap is told as blocked seconds and is not filled afterwards."""
 
     async def scenario():
-        async with measure(lab.nodes[0].amqp, "confirm", rate=20) as seen:
+        async with measure(lab.nodes[0].amqp, "confirm", rate=20, streams=BOTH) as seen:
             for kind in BOTH:
                 await seen.until_acked(kind, 10)
             await asyncio.to_thread(lab.ctl, 0, "set_vm_memory_high_watermark", "0.00001")
@@ -143,7 +180,7 @@ def test_a_foreign_queue_of_our_name_is_left_alone(lab, measure, run):
     foreign.channel().queue_declare(queue, durable=True, arguments={"x-max-length": 7})
 
     async def scenario():
-        async with measure(lab.nodes[0].amqp, "confirm", prefix=prefix, rate=20) as seen:
+        async with measure(lab.nodes[0].amqp, "confirm", prefix=prefix, rate=20, streams=BOTH) as seen:
             await seen.until_acked("quorum", 20)
             failed = seen.outcome("classic")
             listed = await asyncio.to_thread(lab.ctl, 0, "list_queues", "name", "arguments", "messages", "--silent")
@@ -166,7 +203,7 @@ def test_a_broker_that_does_not_answer_is_undecided_and_not_silent(lab_43, measu
     gave_up = "were not confirmed within 1 s; the channel is given up"
 
     async def scenario():
-        settings = {"rate": 300, "queue_types": ["quorum"], "undecided_after": 1, "max_outstanding": 30}
+        settings = {"rate": 300, "streams": ["quorum"], "undecided_after": 1, "max_outstanding": 30}
         async with measure(lab_43.nodes[0].amqp, "confirm", **settings) as seen:
             await seen.until_acked("quorum", 20)
             await asyncio.to_thread(lab_43.ctl, 0, "eval", _wal("suspend"))

@@ -28,7 +28,8 @@ async def clear(lab, queue):
 @pytest.mark.slow
 def test_a_queue_that_is_touched_does_not_expire(lab, run):
     """The queue of a confirm probe has no consumer, and must outlive its own expiry while the probe runs."""
-    queues = [QueueSpec(f"ackscope.probe.test-{secrets.token_hex(4)}", kind, 3.0) for kind in ("classic", "quorum")]
+    kinds = ("classic", "quorum", "stream")
+    queues = [QueueSpec(f"ackscope.probe.test-{secrets.token_hex(4)}", kind, 3.0) for kind in kinds]
 
     async def scenario():
         link = await Link.open(server(lab), "ackscope-probe test")
@@ -38,7 +39,7 @@ def test_a_queue_that_is_touched_does_not_expire(lab, run):
         for _ in range(20):
             for queue in queues:
                 # Refused where the queue is gone. It is empty: this must also come back with nothing to get.
-                await link.touch(queue.name)
+                await link.touch(queue)
                 touched += 1
             await asyncio.sleep(0.5)
         for queue in queues:
@@ -46,7 +47,7 @@ def test_a_queue_that_is_touched_does_not_expire(lab, run):
         await link.close()
         return touched
 
-    assert run(scenario()) == 40
+    assert run(scenario()) == 60
 
 
 @pytest.mark.parametrize("kind", ["classic", "quorum"])

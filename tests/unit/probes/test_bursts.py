@@ -2,7 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ackscope.records import Outcome
 from probes.bursts import GAP, Burst, BurstJoiner
+from probes.ledger import Settled
 
 
 def test_frames_close_together_are_one_burst():
@@ -38,6 +40,45 @@ def test_a_burst_that_is_not_over_is_not_told():
     assert joiner.flush(1.0 + GAP / 2) is None
     assert joiner.flush(1.0 + 2 * GAP) is not None
     assert joiner.flush(9.0) is None
+
+
+def test_a_burst_tells_how_latency_follows_from_the_time_of_sending():
+    """Slope 1: each second sent earlier is a second waited longer, as under a write that all wait for."""
+    joiner = BurstJoiner()
+    settled = [Settled(seq, 0.0, 1.0 + seq * 0.01, 2.0, Outcome.ACKED) for seq in range(10)]
+    joiner.frame(2.0, 10, multiple=True, settled=settled)
+    burst = joiner.flush(3.0)
+
+    assert burst is not None
+    assert burst.slope == pytest.approx(1.0)
+    assert (burst.least, burst.most) == pytest.approx((0.91, 1.0))
+
+
+def test_equal_latencies_have_no_slope():
+    """Messages that take as long, whenever they were sent: 0. Too few of them: none."""
+    joiner = BurstJoiner()
+    for seq in range(5):
+        sent = 1.0 + seq * 0.0005
+        joiner.frame(sent + 0.1, 1, multiple=False, settled=[Settled(seq, sent, sent, sent + 0.1, Outcome.ACKED)])
+    burst = joiner.flush(2.0)
+    joiner.frame(5.0, 1, multiple=False, settled=[Settled(9, 4.0, 4.0, 5.0, Outcome.ACKED)])
+    single = joiner.flush(6.0)
+
+    assert burst is not None
+    assert burst.slope == pytest.approx(0.0, abs=1e-6)
+    assert single is not None
+    assert single.slope is None
+
+
+def test_a_burst_remembers_that_messages_were_kept_back():
+    """Only the one that follows."""
+    joiner = BurstJoiner()
+    joiner.full()
+    joiner.frame(1.0, 1, multiple=False)
+    first = joiner.frame(2.0, 1, multiple=False)
+    second = joiner.flush(3.0)
+
+    assert [True, False] == [burst.full for burst in (first, second) if burst is not None]
 
 
 @given(st.lists(st.tuples(st.floats(0, 0.01), st.integers(0, 50), st.booleans()), max_size=100))

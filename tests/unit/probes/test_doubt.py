@@ -1,7 +1,7 @@
 import pytest
 
 from ackscope.records import Quantiles
-from probes.doubt import doubt, duration
+from probes.doubt import doubt, doubt_of_steps, duration
 
 
 def of(p50=None, p99=None, count=1000):
@@ -17,6 +17,21 @@ def test_a_quick_probe_beside_a_slow_broker_is_trusted():
 def test_less_than_a_millisecond_is_always_bearable():
     """Timers are not better than that, and no conclusion hangs on it."""
     assert doubt(confirm=of(0.0005, 0.001), send_delay=of(1e-4, 0.0009), loop_lag=of(1e-4, 0.0009)) is None
+
+
+def test_steps_are_doubted_by_the_quickest_of_them():
+    """The lateness of the loop beside the shortest median; steps that never ended well say nothing."""
+    steps = [of(0.02, 0.03), of(0.2, 0.3), of(count=0)]
+
+    assert doubt_of_steps(steps=steps, loop_lag=of(1e-4, 0.0019)) is None
+    assert "its clock loop woke late by p99 2.50 ms, bearable beside a median step of 20.0 ms: 2.00 ms" in (
+        doubt_of_steps(steps=steps, loop_lag=of(1e-4, 0.0025))
+    )
+
+
+def test_without_a_step_that_ended_nothing_is_known():
+    """All failed, or none was tried yet."""
+    assert "no step came to its end" == doubt_of_steps(steps=[of(count=0)], loop_lag=of(1e-4, 1e-4))
 
 
 def test_a_late_sender_is_told_with_its_figures():

@@ -1,31 +1,59 @@
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ackscope.clock import Instant
-from ackscope.records import Outcome
+from ackscope.records import Batching, BatchingKind, Outcome
 from probes.book import Book, DeliveryCounts, Entry
+from probes.bursts import Burst
 from probes.identity import Identity
 from probes.ledger import Settled
-from probes.report import StreamReport, text
+from probes.report import StreamReport, document, text
 from probes.window import Recent
 
 
-def report(latencies, *, outcomes=(), lag=0.0001, deliveries=None, reason=None):
-    """The report of a run that had these confirms and these outcomes without one."""
+def report(
+    latencies,
+    *,
+    outcomes=(),
+    lag=0.0001,
+    deliveries=None,
+    reason=None,
+    stream="quorum",
+    expected=Outcome.ACKED,
+    batching=None,
+    steps=(),
+    blocked=(),
+):
+    """The report of a run that had these confirms, these outcomes without one, and these steps."""
     recent = Recent(span=None)
     recent.record(lag, 0.0)
     identity = Identity(
         probe="delivery" if deliveries else "confirm",
-        stream="quorum",
+        stream=stream,
         queue_type="quorum",
         vhost="/",
         queue="q",
         run_id="0" * 16,
         rate=200.0,
         payload_bytes=64,
+        expected=expected,
     )
     book = Book(identity, lag=recent, span=None)
     book.running()
+    book.batching = batching
+    if batching is not None:
+        book.burst(Burst(0.0, 1, 1, 40, None, 0.0))
+    for since, until in blocked:
+        book.blocked("low on memory", since)
+        book.unblocked(until)
+    for step, seconds, why in steps:
+        if why is None:
+            book.steps.ok(step, 1.0, seconds)
+        else:
+            book.steps.failed(step, 1.0, why)
     if reason:
         book.failed(reason, 1.0)
     book.deliveries = deliveries
@@ -54,8 +82,9 @@ def test_a_clean_run_reads_well():
     assert "  confirm          100    1.00 ms    1.00 ms    1.00 ms     500 ms" in shown
     assert "    1.00 ms       99 ########################################" in shown
     assert "     500 ms        1 #" in shown
-    assert "  own error  send delay p50 100 us  p99 100 us  max 100 us" in shown
-    assert "  measurement good" in shown
+    assert "  own error  loop lag   p50 100 us  p99 100 us  max 100 us" in shown
+    assert "             send delay p50 100 us  p99 100 us  max 100 us" in shown
+    assert "  verdict    measurement good" in shown
 
 
 def test_a_late_loop_makes_the_measurement_doubtful():
@@ -63,14 +92,14 @@ def test_a_late_loop_makes_the_measurement_doubtful():
     shown = "\n".join(lines(report([0.001] * 100, lag=0.2)))
 
     assert "measurement doubtful: because the probe itself was slow" in shown
-    assert "p99 200 ms" in shown.replace("\n    ", " ")
+    assert "p99 200 ms" in " ".join(shown.split())
 
 
 def test_a_queue_type_that_could_not_be_measured_says_why():
     """No row of zeros that looks like a measurement."""
     shown = lines(report([], reason="the broker refuses (540 NOT_IMPLEMENTED)"))
 
-    assert "  NOT MEASURED: the broker refuses (540 NOT_IMPLEMENTED)" in shown
+    assert "  verdict    NOT MEASURED: the broker refuses (540 NOT_IMPLEMENTED)" in shown
     assert not any(line.startswith("  confirm  ") for line in shown)
 
 
@@ -91,11 +120,75 @@ def test_a_run_is_clean_only_when_all_is_acked():
 
 def test_the_document_holds_every_message_of_the_histogram():
     """`--json` tells the same as the text."""
-    document = report([0.001] * 9 + [0.02]).document()
+    told = report([0.001] * 9 + [0.02]).document()
 
-    assert sum(bucket["count"] for bucket in document["histogram"]) == 10
-    assert document["outcomes"]["acked"] == 10
-    assert document["confirm"]["count"] == 10
+    assert sum(bucket["count"] for bucket in told["histogram"]) == 10
+    assert told["outcomes"]["acked"] == 10
+    assert told["confirm"]["count"] == 10
+
+
+def test_what_a_probe_expects_is_clean():
+    """A queue that must refuse: there an ack is the failure."""
+    nacked = report([], outcomes=[Outcome.NACKED] * 9, expected=Outcome.NACKED)
+    acked = report([0.001] * 9, expected=Outcome.NACKED)
+
+    assert nacked.clean
+    assert not acked.clean
+
+
+def test_steps_are_a_table_with_the_reason_of_the_last_failure():
+    """Also where a probe sends no messages at all; one failure is not clean."""
+    found = report(
+        [], steps=[("tcp", 0.001, None), ("tls", None, "its certificate is not trusted"), ("tcp", 0.002, None)]
+    )
+    shown = lines(found)
+
+    assert "  tcp                      2         0   1.00 ms   2.00 ms   2.00 ms" in shown
+    assert "  tls                      1         1         -         -         -" in shown
+    assert "             failed last: its certificate is not trusted" in shown
+    assert found.measured
+    assert not found.clean
+
+
+def test_batching_is_told_with_its_confidence():
+    """The word fsync only where the broker fsyncs."""
+    sync = Batching(kind=BatchingKind.SYNC, interval=0.2, confidence=0.9, fsync=True, because="groups of 40")
+    fsync = lines(report([0.3] * 30, batching=sync))
+    write = lines(report([0.3] * 30, batching=replace(sync, fsync=False)))
+    unknown = lines(report([0.3] * 30, batching=Batching(because="only 4 bursts")))
+
+    assert "  batching   an fsync of 200 ms (confidence 90%): groups of 40" in fsync
+    assert "  batching   a write of 200 ms (confidence 90%): groups of 40" in write
+    assert "  batching   not known: only 4 bursts" in unknown
+
+
+def test_blocked_time_is_told_with_the_words_of_the_broker():
+    """How long in all, and why."""
+    assert "  blocked    3.0 s in all; the broker: low on memory" in lines(report([0.001] * 30, blocked=[(2.0, 5.0)]))
+
+
+def test_layers_are_told_where_streams_are_side_by_side():
+    """The differences, what is withheld, and what stands out; in the document as well."""
+    medians = {"unroutable": 0.001, "transient": 0.002, "classic": 0.003, "quorum": 0.3}
+    reports = [report([seconds] * 40, stream=stream) for stream, seconds in medians.items()]
+    shown, told = lines(*reports), document(reports)
+
+    assert "  network+channel  1.00 ms  there and back, through the channel, into no queue" in shown
+    assert "  replicate         298 ms  a quorum queue writes it, on a majority of members" in shown
+    assert "  store                  -  withheld:" in shown
+    assert max(map(len, shown)) <= 80
+    assert any("the time is in replicate (298 ms)" in line for line in shown)
+    assert told["layers"][3]["seconds"] is None
+    assert told["layers"][4]["seconds"] == pytest.approx(0.298, rel=0.02)
+    assert len(told["streams"]) == 4
+    assert told["verdict"].startswith("the time is in replicate")
+
+
+def test_a_run_over_time_shows_a_stall_where_it_was():
+    """The picture has the long responses in their column."""
+    told = report([0.001] * 30, outcomes=[Outcome.UNDECIDED]).document()
+
+    assert told["over_time"] == [{"at": 0.0, "longest": 0.0011, "marks": "u"}]
 
 
 @given(

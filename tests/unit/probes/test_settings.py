@@ -20,20 +20,27 @@ def test_every_probe_has_its_settings_and_its_factory():
 
 
 def test_the_defaults_are_light():
-    """A few messages a second, small, bounded, on both queue types."""
+    """A few messages a second, small, bounded; a warning in the broker's log every ten minutes at most."""
     settings = ProbesSettings()
 
     assert NAMES == settings.enabled
     assert settings.prefix == "ackscope.probe"
     assert (5, 2) == (settings.confirm.rate, settings.delivery.rate)
     assert settings.confirm.undecided_after == 30
+    assert (30, 1, 10, 10) == (
+        settings.handshake.interval,
+        settings.rtt.interval,
+        settings.redelivery.interval,
+        settings.prefetch.interval,
+    )
+    assert settings.redelivery.connection_loss_every == 600
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("confirm: {rat: 3}", "confirm.rat: unknown key, did you mean 'rate'?"),
-        ("enabled: [confrim]", "enabled: no probe 'confrim', did you mean 'confirm'?; known: confirm, delivery"),
+        ("enabled: [confrim]", "enabled: no probe 'confrim', did you mean 'confirm'?; known: handshake, rtt, confirm"),
         ("confirm: {rate: 9000}", "confirm.rate: input should be less than or equal to 5000"),
         ("confirm: {payload_bytes: 3}", "confirm.payload_bytes: input should be greater than or equal to 32"),
         ("confirm: {undecided_after: soon}", "confirm.undecided_after: 'soon' is not a duration"),
@@ -70,3 +77,60 @@ def test_keys_beside_the_address_override_it(tmp_path):
     server = AmqpSettings(url="amqp://u:p@h/v", username="other", password_file=secret).server()
 
     assert ("other", "from-file", "v") == (server.address.username, server.address.password, server.address.vhost)
+
+
+def test_a_node_has_its_own_address_and_what_it_does_not_say_from_the_cluster():
+    """User, password and virtual host of the cluster, wherever they were written."""
+    settings = AmqpSettings(
+        url="amqp://lb:5672/probes",
+        username="probe",
+        password="word",
+        nodes={"rabbit@a": "amqp://a:5673", "rabbit@b": "amqps://other:secret@b/else"},
+        verify=False,
+    )
+    servers = settings.node_servers()
+    first, second = servers["rabbit@a"].address, servers["rabbit@b"].address
+
+    assert ["rabbit@a", "rabbit@b"] == list(servers)
+    assert ("a", 5673, "probe", "word", "probes") == (
+        first.host,
+        first.port,
+        first.username,
+        first.password,
+        first.vhost,
+    )
+    assert ("b", 5671, "other", "secret", "else") == (
+        second.host,
+        second.port,
+        second.username,
+        second.password,
+        second.vhost,
+    )
+    assert servers["rabbit@b"].verify is False
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{rabbit@a: 'http://u:hunter2@a'}", "nodes: rabbit@a: scheme 'http', expected amqp or amqps"),
+        ("{'rabbit a': 'amqp://u:hunter2@a'}", "nodes: 'rabbit a' is no name of a node; write it as the broker does"),
+    ],
+)
+def test_a_wrong_node_is_told_without_its_password(tmp_path, text, message):
+    """Which node, and what is wrong."""
+    file = write(tmp_path, f"url: amqp://h\nnodes: {text}")
+
+    with pytest.raises(ConfigError) as caught:
+        load(AmqpSettings, file, {})
+
+    assert message in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_nodes_can_come_from_the_environment(tmp_path):
+    """As one value, written as in the file."""
+    file = write(tmp_path, "url: amqp://h")
+
+    settings = load(AmqpSettings, file, {"ACKSCOPE_NODES": "{rabbit@a: 'amqp://a'}"})
+
+    assert ["rabbit@a"] == list(settings.node_servers())

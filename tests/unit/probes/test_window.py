@@ -1,4 +1,7 @@
+from random import Random
+
 import pytest
+from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,3 +98,31 @@ def test_counts_add_up(span):
         counts.add("acked", 1.0)
 
     assert counts.total(2.0)["acked"] == 5
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 10, 101, 999])
+def test_quantiles_are_those_of_one_histogram_of_all_values(count):
+    """Over slices that close one after the other, summed up again and again while they fill."""
+    recent, random = Recent(span=60.0), Random(count)
+    whole = HdrHistogram(1, 3_600_000_000, 2)
+    for index in range(count):
+        value = random.expovariate(1000)
+        recent.record(value, 50.0 * index / count)
+        whole.record_value(int(value / 1e-6 + 0.5))
+        told = recent.summary(50.0 * index / count)
+    expected = whole.get_percentile_to_value_dict([50, 90, 99])
+
+    assert count == told.count
+    for percent, found in ((50, told.p50), (90, told.p90), (99, told.p99)):
+        assert found == pytest.approx(min(expected[percent] * 1e-6, told.max))
+
+
+def test_a_summary_may_be_asked_for_that_is_a_little_old():
+    """It is the one that was told last; without that allowance it is always of now."""
+    recent = Recent(span=None)
+    recent.record(1.0, 0.0)
+    first = recent.summary(0.0)
+    recent.record(2.0, 0.1)
+
+    assert first == recent.summary(0.2, age=0.5)
+    assert 2 == recent.summary(0.2).count

@@ -145,12 +145,33 @@ def test_a_target_arrives_with_its_credentials_resolved():
     assert sent.probes == received.probes
 
 
+def test_nodes_arrive_with_their_credentials_resolved():
+    """Those of the cluster, where a node's address names none."""
+    sent = target(url="amqp://lb/v", username="u", password="p@ss", nodes={"rabbit@a": "amqp://a:1"})
+
+    (received,) = decode_targets(encode_targets([sent]))
+    address = received.amqp.node_servers()["rabbit@a"].address
+
+    assert ("u", "p@ss", "a", 1, "v") == (
+        address.username,
+        address.password,
+        address.host,
+        address.port,
+        address.vhost,
+    )
+
+
 def test_the_document_has_the_agreed_shape():
-    """Cluster, amqp with url, ca_file and verify, and the settings of the probes."""
+    """Cluster, amqp with url, nodes, ca_file and verify, and the settings of the probes."""
     document = target(url="amqps://u:p@[::1]", ca_file="/ca.pem", verify=False).to_json()
 
     assert document["cluster"] == "shop"
-    assert document["amqp"] == {"url": "amqps://u:p@[::1]:5671/%2F", "ca_file": "/ca.pem", "verify": False}
+    assert document["amqp"] == {
+        "url": "amqps://u:p@[::1]:5671/%2F",
+        "nodes": {},
+        "ca_file": "/ca.pem",
+        "verify": False,
+    }
     assert document["probes"]["prefix"] == "my.probes"
 
 
@@ -163,6 +184,8 @@ def test_the_document_has_the_agreed_shape():
         b'{"targets": [{"cluster": "shop", "amqp": {"url": "amqp://u:secret-word@h/", "port": 1}, "probes": {}}]}',
         b'{"targets": [{"cluster": "shop", "amqp": {"url": ["secret-word"]}, "probes": {}}]}',
         b'{"targets": [{"amqp": {"url": "amqp://u:secret-word@h/"}}]}',
+        b'{"targets": [{"cluster": "shop", "amqp": {"url": "amqp://h", "nodes": ["secret-word"]}, "probes": {}}]}',
+        b'{"targets": [{"cluster": "s", "amqp": {"url": "amqp://h", "nodes": {"n": "secret-word"}}, "probes": {}}]}',
     ],
 )
 def test_bad_targets_are_refused_without_their_secrets(line):

@@ -1,0 +1,207 @@
+"""What the bursts of acks tell about how a broker writes before it confirms.
+
+A broker that must sync its disk before it confirms gathers all that comes while one sync runs, writes it with the next
+one, and confirms it together. From outside that shows as bursts one sync time apart; each holds what was sent in that
+time (rate x interval); inside a burst a message waited as much longer as it was sent earlier (slope 1); and even the
+youngest waited for a whole sync. Only where all of this is seen is a sync time claimed.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import islice
+from statistics import median
+from typing import NamedTuple
+
+from ackscope.records import Batching, BatchingKind
+from probes.bursts import Burst
+from probes.doubt import duration
+from probes.identity import PERSISTENT
+
+LEAST_BURSTS = 30
+"""Bursts below which nothing is concluded."""
+
+LEAST_INTERVAL = 0.02
+"""Seconds between bursts below which no sync time is claimed: busy machines, and healthy disks, show as much."""
+
+_MOST, _AT_ONCE = 4000, 600
+_ALIKE = 2.0
+_SHARE = 0.6
+_SLOPE = 0.25
+_SCATTER = 0.3
+_FLOOR = 0.5
+_FITS = 0.3
+_CLEAR = 3
+
+
+def syncs_first(queue_type: str, delivery_mode: int, broker: str) -> bool:
+    """Whether this broker, such as "RabbitMQ 3.10.8", calls fsync before it confirms; False where that is not known."""
+    name, _, version = broker.partition(" ")
+    parts = version.split(".")[:2]
+    if name != "RabbitMQ" or delivery_mode != PERSISTENT or len(parts) < 2 or not all(map(str.isdecimal, parts)):
+        return False
+    # Classic queues: https://github.com/rabbitmq/rabbitmq-server/pull/8507 took the last fsync out of their way.
+    return queue_type == "quorum" or (queue_type == "classic" and tuple(map(int, parts)) < (3, 13))
+
+
+class BurstWindow:
+    """The latest bursts of one stream.
+
+    Args:
+        span: seconds that it looks back; None for the whole run, of which it keeps the end.
+    """
+
+    def __init__(self, span: float | None) -> None:
+        self._span = span
+        self._bursts: deque[Burst] = deque(maxlen=_MOST)
+
+    def add(self, burst: Burst) -> None:
+        """Enter a burst."""
+        self._bursts.append(burst)
+
+    def recent(self, now: float) -> list[Burst]:
+        """The end of the window at `now` (monotonic seconds): no more than can be looked at while a clock runs."""
+        while self._span is not None and self._bursts and self._bursts[0].at < now - self._span:
+            self._bursts.popleft()
+        return list(islice(reversed(self._bursts), _AT_ONCE))[::-1]
+
+    def whole(self) -> list[Burst]:
+        """All that it holds."""
+        return list(self._bursts)
+
+
+class _Shape(NamedTuple):
+    """Bursts in figures.
+
+    Attributes:
+        interval, group, floor, slope: medians over the bursts that are alike; None where none has one.
+        alike: bursts whose interval is near the one that most messages saw.
+        share: of all messages, those in the bursts that are alike.
+        scatter: how far the intervals lie from their median, as a share of it (median).
+        fit: messages of a burst beside what was sent in its interval.
+    """
+
+    interval: float
+    group: float
+    floor: float | None
+    slope: float | None
+    alike: int
+    share: float
+    scatter: float
+    fit: float
+
+
+def estimate(
+    bursts: Sequence[Burst], *, rate: float, fsync: bool, writes: bool = True, own_error: float | None = None
+) -> Batching:
+    """What the bursts of one stream tell.
+
+    Args:
+        bursts: in their order.
+        rate: messages per second that were meant to go.
+        fsync: the broker calls fsync before it confirms these; see `syncs_first`.
+        writes: it writes these at all before it confirms them.
+        own_error: how late the probe's own clock loop wakes, seconds: it joins acks that lie closer together.
+    """
+    told = [burst for burst in bursts if burst.interval is not None and burst.messages]
+    if len(told) < LEAST_BURSTS:
+        because = f"only {len(told)} bursts of acks were seen, at least {LEAST_BURSTS} are needed"
+        return Batching(bursts=len(told), fsync=fsync, because=because)
+    shape = _shape(told, rate)
+    kind, because = _kind(told, shape, rate, fsync=fsync)
+    if kind is BatchingKind.SYNC and (not writes or shape.interval < _CLEAR * (own_error or 0.0)):
+        every = f"groups of about {shape.group:.0f} come every {duration(shape.interval)}"
+        why = "the probe itself wakes that late" if writes else "nothing is written here before the confirm"
+        kind, because = BatchingKind.UNKNOWN, f"{every}, but {why}"
+    return Batching(
+        kind=kind,
+        interval=shape.interval if kind is BatchingKind.SYNC else None,
+        floor=shape.floor,
+        slope=shape.slope,
+        group=shape.group,
+        bursts=shape.alike,
+        confidence=_confidence(kind, shape),
+        fsync=fsync,
+        because=because,
+    )
+
+
+def _shape(bursts: Sequence[Burst], rate: float) -> _Shape:
+    # Weighed by messages: one flush may come in two bursts, and the small one would count as much as the large one.
+    typical = _weighed_median([(burst.interval or 0.0, burst.messages) for burst in bursts])
+    alike = [burst for burst in bursts if typical / _ALIKE <= (burst.interval or 0.0) <= typical * _ALIKE]
+    interval = median(burst.interval or 0.0 for burst in alike)
+    messages = sum(burst.messages for burst in alike)
+    seconds = sum(burst.interval or 0.0 for burst in alike)
+    slopes = [burst.slope for burst in alike if burst.slope is not None]
+    floors = [burst.least for burst in alike if burst.least is not None]
+    return _Shape(
+        interval=interval,
+        group=median(burst.messages for burst in alike),
+        floor=median(floors) if floors else None,
+        slope=median(slopes) if slopes else None,
+        alike=len(alike),
+        share=messages / sum(burst.messages for burst in bursts),
+        scatter=median(abs((burst.interval or 0.0) - interval) for burst in alike) / interval if interval else 1.0,
+        fit=messages / (rate * seconds) if seconds else 0.0,
+    )
+
+
+def _kind(bursts: Sequence[Burst], shape: _Shape, rate: float, *, fsync: bool) -> tuple[BatchingKind, str]:
+    every = f"groups of about {shape.group:.0f} come every {duration(shape.interval)}"
+    if sum(burst.full for burst in bursts) > len(bursts) / 2:
+        return BatchingKind.WINDOW_LIMITED, "most of the time as many messages were out as the probe lets wait"
+    if shape.group < 2 or shape.interval < LEAST_INTERVAL:
+        return _hardly_any(shape, rate)
+    if shape.alike < LEAST_BURSTS:
+        return BatchingKind.UNKNOWN, f"{every}, seen {shape.alike} times; at least {LEAST_BURSTS} are needed"
+    if shape.share < _SHARE or shape.floor is None:
+        return BatchingKind.UNKNOWN, f"{every}, but only {shape.share:.0%} of the messages are in such groups"
+    if shape.fit < 1 - _FITS:
+        sent = rate * shape.interval
+        return (
+            BatchingKind.WINDOW_LIMITED,
+            f"{every} although {sent:.0f} are sent in that time: the broker takes only so many unconfirmed at once",
+        )
+    if shape.scatter > _SCATTER:
+        return BatchingKind.UNKNOWN, f"{every}, but too irregularly for a time that each would take"
+    if shape.slope is None or abs(shape.slope - 1) > _SLOPE or shape.fit > 1 + _FITS:
+        return BatchingKind.UNKNOWN, f"{every}, but the waits inside a group do not follow from when it was sent"
+    if shape.floor < _FLOOR * shape.interval:
+        because = f"{every}, but the youngest of a group waits only {duration(shape.floor)}: a timer, or a stall"
+        return BatchingKind.UNKNOWN, f"{because} of client or network, and no write that all wait for"
+    what = "one fsync takes about that long" if fsync else "one write takes about that long, which here is no fsync"
+    because = f"{every}, as many as are sent in that time; even the youngest waits {duration(shape.floor)}: {what}"
+    return BatchingKind.SYNC, because
+
+
+def _hardly_any(shape: _Shape, rate: float) -> tuple[BatchingKind, str]:
+    """Groups too small, or too close together, to be of one write."""
+    waits = shape.floor or 0.0
+    # A batch as long as the gap between two messages holds one: at that rate it cannot be told from none.
+    if shape.group < 2 and waits >= LEAST_INTERVAL and 0.2 < rate * waits < 3:
+        because = f"each message waits {duration(waits)} and is confirmed alone: {rate:g}/s is too slow to show batches"
+        return BatchingKind.UNKNOWN, f"{because} that short; {max(1, round(5 / waits))}/s would"
+    if shape.group < 2:
+        return BatchingKind.UNBATCHED, "messages are confirmed one by one: nothing holds their confirms together"
+    because = f"groups of about {shape.group:.0f} come every {duration(shape.interval)}"
+    return BatchingKind.UNBATCHED, f"{because}: nothing holds confirms together for longer"
+
+
+def _confidence(kind: BatchingKind, shape: _Shape) -> float:
+    """0..1: of enough bursts, that are regular, and whose sizes and waits fit."""
+    enough = shape.alike / (shape.alike + LEAST_BURSTS / 3)
+    if kind is BatchingKind.UNKNOWN:
+        return 0.0
+    if kind is not BatchingKind.SYNC:
+        return round(enough, 2)
+    wrong = abs(1 - (shape.slope or 0.0)) + abs(1 - shape.fit) + shape.scatter
+    return round(enough * min(1.0, shape.share + 0.1) * max(0.0, 1 - wrong), 2)
+
+
+def _weighed_median(weighed: Sequence[tuple[float, int]]) -> float:
+    half, seen = sum(weight for _, weight in weighed) / 2, 0
+    for value, weight in sorted(weighed):
+        seen += weight
+        if seen >= half:
+            return value
+    return 0.0

@@ -1,0 +1,82 @@
+"""`ackscope probe sweep`: delete what the continuous probes of a prefix made, by its known names and nothing else."""
+
+import argparse
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ackscope.cli import print_json
+from probes.instrument import new_loop
+from probes.once import once_context
+from probes.queues import one_shot
+from probes.runner import make_streams
+from probes.settings import ProbesSettings, Server
+from probes.verify.channel import Channel
+from probes.verify.client import Client
+from probes.verify.frames import Closed
+
+NAME = "sweep"
+
+_NOT_FOUND = 404
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """What became of the queues; each that is left has its reason."""
+
+    deleted: Sequence[str]
+    left: dict[str, str]
+
+
+def run(args: argparse.Namespace, server: Server) -> int:
+    """Delete, and say what; 1 where something is left."""
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        cleared = runner.run(clear(server, args.prefix, args.node or ()))
+    if args.json:
+        print_json({"prefix": args.prefix, "deleted": cleared.deleted, "left": cleared.left})
+    else:
+        print(_text(args.prefix, cleared))
+    return 1 if cleared.left else 0
+
+
+async def clear(server: Server, prefix: str, nodes: Sequence[str]) -> Cleared:
+    """Delete the queues that nobody consumes from.
+
+    Raises:
+        BrokerError: the broker cannot be used.
+    """
+    deleted, left = [], {}
+    async with await Client.open(server, "ackscope-probe sweep") as client:
+        channel = await client.channel()
+        for name in known_names(server, prefix, nodes):
+            try:
+                found = await channel.look(name)
+                if found.consumers:
+                    left[name] = "in use: a client consumes from it"
+                else:
+                    await channel.delete(name)
+                    deleted.append(name)
+            except Closed as error:
+                if error.code != _NOT_FOUND:
+                    left[name] = str(error)
+                channel = await _another(client)
+    return Cleared(deleted, left)
+
+
+def known_names(server: Server, prefix: str, nodes: Sequence[str]) -> list[str]:
+    """Every queue that continuous probes make, and the one that one-shot runs share; for a loop that runs."""
+    settings = ProbesSettings(prefix=prefix)
+    context = replace(once_context(server, prefix), once=False)
+    contexts = [replace(context, node=node) for node in ("", *nodes)]
+    names = [name for each in contexts for stream in make_streams(settings, each) for name in stream.queues]
+    return [*names, one_shot(prefix, "", "", "", "stream").name]
+
+
+async def _another(client: Client) -> Channel:
+    return await client.channel()
+
+
+def _text(prefix: str, cleared: Cleared) -> str:
+    lines = [f"deleted {name}" for name in cleared.deleted]
+    lines += [f"left    {name}: {reason}" for name, reason in cleared.left.items()]
+    return "\n".join(lines or [f"nothing of the prefix {prefix} is there"])

@@ -1,0 +1,136 @@
+"""`ackscope probe confirm --strategy ...`: the ways to use confirms, side by side on one broker."""
+
+import argparse
+import asyncio
+import secrets
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import groupby
+from random import Random
+from typing import Any, get_args
+
+from ackscope.cli import print_json
+from ackscope.errors import UsageError
+from probes.confirm import NAME
+from probes.doubt import duration
+from probes.instrument import LoopLag, new_loop
+from probes.link import Link
+from probes.report import wrap
+from probes.settings import ConfirmSettings, Server
+from probes.strategies import MOST_MESSAGES, WINDOW, Compared, StrategyName, compare, queue_of, ratio
+from probes.stream import Context
+from probes.sweep import sweep
+
+_BATCH = 100
+_STREAMS = ("classic", "quorum")
+
+EXPLANATION = (
+    "individual: publish one, wait for its confirm. batch: publish some, wait for all",
+    f"of them. async: go on while no more than {WINDOW} are unconfirmed. Each as fast as",
+    f"it can, for a part of the given time or {MOST_MESSAGES} messages, whichever ends first.",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of the comparison."""
+    parser.add_argument(
+        "--strategy",
+        action="append",
+        choices=get_args(StrategyName),
+        help="of the confirm probe: how fast a publisher is that uses confirms so; may be given more than once",
+    )
+    parser.add_argument(
+        "--batch", type=int, default=_BATCH, metavar="N", help=f"messages a batch of that strategy (default {_BATCH})"
+    )
+
+
+def run(args: argparse.Namespace, settings: ConfirmSettings, server: Server) -> int:
+    """Compare, report, and leave nothing behind."""
+    if not 1 <= args.batch <= MOST_MESSAGES:
+        raise UsageError(f"--batch: must be from 1 to {MOST_MESSAGES}")
+    streams = settings.streams if args.stream or args.queue_type else _STREAMS
+    strategies = tuple(dict.fromkeys(args.strategy))
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        product, compared, left = runner.run(
+            _measure(server, settings, args.prefix, streams, strategies, args.duration, args.batch)
+        )
+    for sentence in left:
+        print(f"ackscope probe: {sentence}", file=sys.stderr)
+    if args.json:
+        print_json(_document(server, product, compared))
+    else:
+        print(text(server.address.where, product, settings.payload_bytes, compared))
+    if not any(item.messages for item in compared):
+        return 3
+    return 0 if all(item.clean for item in compared) else 1
+
+
+def text(address: str, product: str, payload_bytes: int, compared: Sequence[Compared]) -> str:
+    """For a person, in 80 columns."""
+    lines = [f"confirm strategies on {product} at {address}, {payload_bytes} bytes", ""]
+    for stream, items in groupby(compared, lambda item: item.stream):
+        lines.append(f"  {stream:<14}{'messages':>9}{'seconds':>9}{'msg/s':>9}{'p50':>10}{'p99':>10}{'max':>10}")
+        rows = list(items)
+        for item in rows:
+            lines += _row(item)
+        told = ratio(rows)
+        lines += [f"  {told}", ""] if told else [""]
+    return "\n".join([*lines, *EXPLANATION])
+
+
+def _row(item: Compared) -> list[str]:
+    name = f"{item.strategy} {item.batch}" if item.strategy == "batch" else item.strategy
+    speed = "-" if item.throughput is None else f"{item.throughput:.0f}"
+    latencies = "".join(f"{duration(value):>10}" for value in (item.confirm.p50, item.confirm.p99, item.confirm.max))
+    lines = [f"  {name:<14}{item.messages:>9}{item.seconds:>9.2f}{speed:>9}{latencies}"]
+    others = {name: count for name, count in item.outcomes.items() if count and name != "acked"}
+    if others:
+        lines.append("    not acked: " + ", ".join(f"{name} {count}" for name, count in others.items()))
+    if item.reason is not None:
+        lines += wrap(f"ended early: {item.reason}")
+    return lines
+
+
+def _document(server: Server, product: str, compared: Sequence[Compared]) -> dict[str, Any]:
+    streams = groupby(compared, lambda item: item.stream)
+    return {
+        "probe": NAME,
+        "broker": product,
+        "address": server.address.where,
+        "strategies": [{**asdict(item), "messages": item.messages, "throughput": item.throughput} for item in compared],
+        "ratios": {stream: ratio(list(items)) for stream, items in streams},
+    }
+
+
+async def _measure(
+    server: Server,
+    settings: ConfirmSettings,
+    prefix: str,
+    streams: Sequence[str],
+    strategies: Sequence[StrategyName],
+    seconds: float,
+    batch: int,
+) -> tuple[str, list[Compared], list[str]]:
+    first = await Link.open(server, f"ackscope-probe {NAME}")
+    await first.close()
+    random = Random(secrets.randbits(64))  # noqa: S311  spreads send times, guards nothing
+    context = Context(
+        cluster=server.address.where,
+        server=server,
+        prefix=prefix,
+        run_id=secrets.token_hex(8),
+        lag=LoopLag(asyncio.get_running_loop().time(), span=None),
+        random=random,
+        once=True,
+    )
+    each = seconds / (len(streams) * len(strategies))
+    specs = [queue_of(context, stream, strategy) for stream in streams for strategy in strategies]
+    queues = list(dict.fromkeys(spec.name for spec in specs if spec is not None))
+    try:
+        compared = await compare(
+            context, streams, strategies, seconds=each, payload_bytes=settings.payload_bytes, batch=batch
+        )
+    finally:
+        left = await sweep(server, queues, prefix=prefix, run_id=context.run_id)
+    return first.product, compared, left

@@ -1,0 +1,137 @@
+"""The handshake probe: what a client goes through to get a channel, step by step.
+
+Name resolution, TCP, TLS, AMQP up to the open connection, and the channel are timed apart: when something does not
+come to its end, the step and the reason are known. Every connection is closed in order.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Sequence
+from typing import Any, TypeVar
+
+from ackscope.errors import BrokerError, Unreachable
+from probes.opening import Opening, Refusal
+from probes.parameters import tls
+from probes.reasons import explain_close, explain_open
+from probes.rounds import Rounds
+from probes.settings import HandshakeSettings, ProbesSettings
+from probes.stream import Context, Stream
+
+NAME = "handshake"
+DNS, TCP, TLS, OPEN, CHANNEL = "dns", "tcp", "tls", "open", "channel"
+
+_FAREWELL = 2.0
+
+T = TypeVar("T")
+
+
+class _Over(Exception):
+    """A step has failed and is entered: this handshake goes no further."""
+
+
+class HandshakeStream(Rounds):
+    """Opens and closes one connection an interval."""
+
+    def __init__(self, context: Context, settings: HandshakeSettings) -> None:
+        super().__init__(context, context.new_book(context.identity(NAME, NAME, None)), settings.interval)
+        self._settings, self._server = settings, context.server
+        self._trust: ssl.SSLContext | None = None
+
+    async def session(self) -> None:
+        """Live through one epoch, which nothing ends: what fails is a step. See `Stream.session`."""
+        self.book.running()
+        await self.repeat(lambda _: self._shake())
+
+    async def _shake(self) -> None:
+        try:
+            await self._all()
+        except _Over:
+            return
+
+    async def _all(self) -> None:
+        loop, address = asyncio.get_running_loop(), self._server.address
+        trust = await self._trusted() if address.tls else None
+        found = await self._timed(DNS, loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM))
+        connected = await self._timed(TCP, _connect(found))
+        try:
+            if trust is None:
+                reader, writer = await asyncio.open_connection(sock=connected)
+            else:
+                name = address.host
+                reader, writer = await self._timed(
+                    TLS, asyncio.open_connection(sock=connected, ssl=trust, server_hostname=name)
+                )
+        except BaseException:
+            self._trust = None
+            connected.close()
+            raise
+        opening = Opening(self._server, f"ackscope-probe {NAME}", reader, writer)
+        try:
+            await self._timed(OPEN, opening.connection())
+            self.book.connected(opening.product)
+            await self._timed(CHANNEL, opening.channel())
+        finally:
+            await opening.close(_FAREWELL)
+
+    async def _timed(self, step: str, work: Awaitable[T]) -> T:
+        """Do a step and enter how it went.
+
+        Raises:
+            _Over: it failed.
+        """
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            async with asyncio.timeout(self._settings.timeout):
+                result = await work
+        except (OSError, Refusal) as error:
+            self.book.steps.failed(step, began, str(self._explain(step, error)))
+            raise _Over from None
+        self.book.steps.ok(step, began, loop.time() - began)
+        return result
+
+    def _explain(self, step: str, error: OSError | Refusal) -> BrokerError:
+        address = self._server.address
+        if step == DNS and isinstance(error, TimeoutError):
+            return Unreachable(f"{address.where}: no answer about host name {address.host!r} in time")
+        if step == CHANNEL:
+            return explain_close(error, self._server, "opening a channel")
+        return explain_open(error, self._server)
+
+    async def _trusted(self) -> ssl.SSLContext:
+        """What certificates are checked against; read again after a handshake that failed."""
+        if self._trust is None:
+            # Reading the system's authorities takes tens of milliseconds.
+            self._trust = await asyncio.to_thread(tls, self._server)
+        return self._trust
+
+
+async def _connect(found: Sequence[tuple[Any, ...]]) -> socket.socket:
+    """Connect to the first address that answers.
+
+    Raises:
+        OSError: none does; what the last one said.
+    """
+    loop = asyncio.get_running_loop()
+    last: OSError = OSError("the name has no address")
+    for family, kind, protocol, _, address in found:
+        candidate = socket.socket(family, kind, protocol)
+        try:
+            candidate.setblocking(False)
+            await loop.sock_connect(candidate, address)
+        except OSError as error:
+            candidate.close()
+            last = error
+        except BaseException:
+            candidate.close()
+            raise
+        else:
+            candidate.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return candidate
+    raise last
+
+
+def streams(settings: ProbesSettings, context: Context) -> list[Stream]:
+    """The one stream."""
+    return [HandshakeStream(context, settings.handshake)]

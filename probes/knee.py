@@ -1,0 +1,108 @@
+"""From a sweep over prefetch values: where more of it stops helping, and which value to take.
+
+A consumer that works on one message at a time is never idle when, by the time it acknowledges one, the next has come:
+prefetch >= round trip / processing time + 1.
+Source: https://www.rabbitmq.com/blog/2012/05/11/some-queuing-theory-throughput-latency-and-bandwidth
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from probes.doubt import duration
+
+ENOUGH = 0.95
+"""The knee is the least prefetch that reaches this share of the best."""
+
+SAFETY = 1.5
+"""Round trips and processing times fluctuate: the recommendation is so much more than the formula."""
+
+_WITHOUT_LIMIT = (
+    "only no limit at all came within 5 % of the best, and that lets one consumer hold the whole queue: the largest "
+    "limit that was measured"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One prefetch value, measured.
+
+    Attributes:
+        prefetch: 0 for no limit.
+        messages: processed.
+        seconds: that it took.
+        busy: share of that time in which the consumer worked.
+        unacked_p50, unacked_max: deliveries that it held, each time it finished one.
+        wait_p50, wait_p99: seconds from delivery until work on it began.
+        work: seconds that work on one message really took, on average.
+    """
+
+    prefetch: int
+    messages: int
+    seconds: float
+    busy: float
+    unacked_p50: float | None
+    unacked_max: float | None
+    wait_p50: float | None
+    wait_p99: float | None
+    work: float
+
+    @property
+    def throughput(self) -> float:
+        """Messages per second."""
+        return self.messages / self.seconds if self.seconds else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What a sweep leads to.
+
+    Attributes:
+        knee: measured; None where nothing was processed.
+        formula: round trip / processing time + 1, rounded up; None without processing time.
+        recommended: the value to set; None where nothing can be said.
+        because: how that follows, in a sentence.
+    """
+
+    knee: int | None
+    formula: int | None
+    recommended: int | None
+    because: str
+
+
+def knee(points: Sequence[Point], processing: float) -> int | None:
+    """The least prefetch that is nearly as good as the best; 0 when only no limit at all is; None without messages.
+
+    Good is a consumer that is busy: unlike the throughput, that does not suffer when the machine is slow for a while.
+    Work that takes no time keeps nobody busy; there the throughput decides.
+    """
+    scores = {point.prefetch: point.busy if processing else point.throughput for point in points if point.messages}
+    if not scores:
+        return None
+    best = max(scores.values())
+    good = [value for value, score in scores.items() if score >= ENOUGH * best]
+    return min(good, key=lambda value: value or math.inf)
+
+
+def advise(points: Sequence[Point], round_trip: float, processing: float) -> Advice:
+    """Which prefetch to set, and why; times in seconds."""
+    measured = knee(points, processing)
+    if measured is None:
+        return Advice(knee=None, formula=None, recommended=None, because="nothing was processed")
+    limited = max((point.prefetch for point in points), default=0) or None
+    if not processing:
+        because = f"work takes no time here, so only the measurement tells: more than {measured} brought less than 5 %"
+        if not measured:
+            because = _WITHOUT_LIMIT
+        return Advice(knee=measured, formula=None, recommended=measured or limited, because=because)
+    formula = math.ceil(round_trip / processing + 1.0)
+    padded = math.ceil(SAFETY * formula)
+    because = (
+        f"a round trip of {duration(round_trip)} / {duration(processing)} of work + 1 = {formula} keep the consumer "
+        f"busy; half as much again for fluctuation: {padded}"
+    )
+    if not measured:
+        return Advice(knee=0, formula=formula, recommended=limited, because=f"{because}; but {_WITHOUT_LIMIT}")
+    if measured > padded:
+        because += f"; measured, it takes {measured} to come within 5 % of the best"
+    return Advice(knee=measured, formula=formula, recommended=max(padded, measured), because=because)

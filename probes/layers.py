@@ -1,0 +1,117 @@
+"""Where the time of a confirm goes: the difference of two streams of the confirm probe is the cost of one layer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ackscope.records import ProbeOutcome, ProbeState
+from probes.doubt import duration
+
+LEAST_MESSAGES = 30
+"""Confirmed messages in the window below which a median is no basis for a difference."""
+
+_WORTH_TELLING = 0.01
+"""Seconds below which a layer is no trouble."""
+
+_SMALL = 0.1
+"""A layer that takes no more than this share of the largest is not the cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What one layer of the broker adds to a confirm.
+
+    Attributes:
+        seconds: difference of the medians of two streams over the same window, which may be below zero where the layer
+            costs less than the medians vary; None where it is withheld.
+        node: the node that was measured; "" where it is not known.
+        because: which figures it comes from, or why it is withheld.
+        error: the probe's own error (p99) where a stream is doubtful. A difference that is no larger is withheld.
+    """
+
+    name: str
+    seconds: float | None
+    node: str
+    because: str
+    error: float | None = None
+
+
+class _Difference(NamedTuple):
+    name: str
+    whole: str
+    less: str | None
+    meaning: str
+
+
+_DIFFERENCES = (
+    _Difference("network+channel", "unroutable", None, "there and back, through the channel, into no queue"),
+    _Difference("queue", "transient", "unroutable", "a classic queue takes it, in memory"),
+    _Difference("persist", "classic", "transient", "a classic queue writes it"),
+    _Difference("store", "classic-large", "classic", "4 KiB go to the store shared by all queues"),
+    _Difference("replicate", "quorum", "transient", "a quorum queue writes it, on a majority of members"),
+    _Difference("stream", "stream", "unroutable", "a stream writes it, on a majority of members"),
+)
+
+MEANINGS = {difference.name: difference.meaning for difference in _DIFFERENCES}
+"""Name of a layer -> what happens in it."""
+
+
+def decompose(outcomes: Sequence[ProbeOutcome]) -> list[Layer]:
+    """The layers of each node, in a fixed order; empty where no stream of the confirm probe is among the outcomes."""
+    nodes: dict[str, dict[str, ProbeOutcome]] = {}
+    for outcome in outcomes:
+        if outcome.probe == "confirm":
+            nodes.setdefault(outcome.node, {})[outcome.stream] = outcome
+    return [_layer(difference, streams, node) for node, streams in nodes.items() for difference in _DIFFERENCES]
+
+
+def largest(layers: Sequence[Layer]) -> str | None:
+    """Which layers take the time, and whether a classic queue's writing is one of them; None where none stands out."""
+    known = sorted(((layer.seconds, layer.name) for layer in layers if layer.seconds is not None), reverse=True)
+    if not known or known[0][0] < _WORTH_TELLING:
+        return None
+    most = known[0][0]
+    told = "the time is in " + ", ".join(
+        f"{name} ({duration(seconds)})" for seconds, name in known if seconds > most / 2
+    )
+    persist = next((item for item in layers if item.name == "persist"), None)
+    # Withheld as too small beside the probe's own error is small enough here as well.
+    bound = None if persist is None else persist.error if persist.seconds is None else persist.seconds
+    if bound is not None and bound < _SMALL * most:
+        told += f"; what a classic queue writes (persist, at most {duration(max(0.0, bound))}) is not the cause"
+    return told
+
+
+def _layer(difference: _Difference, streams: dict[str, ProbeOutcome], node: str) -> Layer:
+    name, whole, less, _ = difference
+    needed = [whole] if less is None else [whole, less]
+    for stream in needed:
+        reason = _unfit(stream, streams.get(stream))
+        if reason is not None:
+            return Layer(name, None, node, reason)
+    if less is not None and name == "store" and streams[less].payload_bytes >= streams[whole].payload_bytes:
+        return Layer(name, None, node, f"{less} is not smaller than {whole}: both go to the shared store")
+    found = [streams[stream] for stream in needed]
+    medians = [outcome.confirm.p50 or 0.0 for outcome in found]
+    seconds = medians[0] - sum(medians[1:])
+    told = " - ".join(f"{stream} {duration(p50)}" for stream, p50 in zip(needed, medians, strict=True))
+    doubtful = [outcome for outcome in found if outcome.doubtful is not None]
+    if not doubtful:
+        return Layer(name, seconds, node, told)
+    error = max(own.p99 or 0.0 for outcome in found for own in (outcome.send_delay, outcome.loop_lag))
+    who = " and ".join(outcome.stream for outcome in doubtful)
+    if abs(seconds) <= error:
+        because = f"{who} doubtful: {told} is within the probe's own error of {duration(error)}"
+        return Layer(name, None, node, because, error)
+    return Layer(name, seconds, node, f"{told}; {who} doubtful by {duration(error)}", error)
+
+
+def _unfit(stream: str, outcome: ProbeOutcome | None) -> str | None:
+    """Why a stream cannot be compared with; None when it can."""
+    if outcome is None:
+        return f"{stream} is not measured"
+    if outcome.state is not ProbeState.RUNNING:
+        return f"{stream} is {outcome.state.value}"
+    if outcome.confirm.p50 is None or outcome.confirm.count < LEAST_MESSAGES:
+        return f"{stream} has only {outcome.confirm.count} confirmed messages, {LEAST_MESSAGES} are needed"
+    return None

@@ -1,0 +1,113 @@
+"""One run of one probe for someone who waits: measure for a while, report, leave nothing behind."""
+
+import argparse
+import asyncio
+import os
+import secrets
+import sys
+from collections.abc import Sequence
+from random import Random
+
+from ackscope.cli import print_json
+from ackscope.clock import SystemClock
+from probes import handshake
+from probes.instrument import LoopLag, new_loop
+from probes.link import Link
+from probes.options import UNDECIDED
+from probes.report import StreamReport, document, text
+from probes.runner import PROBES, Runner
+from probes.settings import ProbesSettings, Server
+from probes.stream import Context, Stream
+from probes.sweep import sweep
+from probes.wire import Batch
+
+
+def run(args: argparse.Namespace, settings: ProbesSettings, server: Server) -> int:
+    """Measure, report, and leave nothing behind."""
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        reports, left = runner.run(_measure(args, settings, server))
+    for sentence in left:
+        print(f"ackscope probe: {sentence}", file=sys.stderr)
+    address = server.address.where
+    product = next((report.outcome.broker for report in reports if report.outcome.broker), "")
+    if args.json:
+        print_json(
+            {
+                "probe": args.name,
+                "broker": product,
+                "address": address,
+                "seconds": args.duration,
+                **document(reports),
+            }
+        )
+    else:
+        print(text(address, product or "no broker", args.name, reports))
+    return exit_code(reports)
+
+
+def exit_code(reports: Sequence[StreamReport]) -> int:
+    """3 where nothing was measured, 0 where all was well, else 1."""
+    if not any(report.measured for report in reports):
+        return 3
+    return 0 if all(report.clean for report in reports) else 1
+
+
+def once_context(server: Server, prefix: str) -> Context:
+    """What a one-shot run has in common."""
+    return Context(
+        cluster=server.address.where,
+        server=server,
+        prefix=prefix,
+        run_id=secrets.token_hex(8),
+        lag=LoopLag(asyncio.get_running_loop().time(), span=None),
+        random=Random(secrets.randbits(64)),  # noqa: S311  spreads send times, guards nothing
+        once=True,
+    )
+
+
+async def _measure(
+    args: argparse.Namespace, settings: ProbesSettings, server: Server
+) -> tuple[list[StreamReport], list[str]]:
+    """Run the streams, and sweep; a report a stream, and what could not be swept."""
+    loop, stop, clock = asyncio.get_running_loop(), asyncio.Event(), SystemClock()
+    if args.name != handshake.NAME:
+        # Told at once when there is nothing to measure; of a handshake the failure is the measurement.
+        await (await Link.open(server, f"ackscope-probe {args.name}")).close()
+    context = once_context(server, settings.prefix)
+    streams = PROBES[args.name](settings, context)
+    progress = _Progress(streams, args.duration)
+    runner = Runner(
+        streams, clock=clock, lag=context.lag, random=context.random, emit=progress.show, grace=UNDECIDED + 1.0
+    )
+    loop.call_later(args.duration, stop.set)
+    try:
+        await runner.run(stop)
+    finally:
+        progress.clear()
+        queues = [name for stream in streams for name in stream.queues]
+        left = await sweep(server, queues, prefix=context.prefix, run_id=context.run_id)
+    now = clock.now()
+    return [StreamReport(stream.book, stream.book.outcome(now)) for stream in streams], left
+
+
+class _Progress:
+    """One line on stderr that says how far the run is; nothing where stderr is no terminal."""
+
+    def __init__(self, streams: Sequence[Stream], duration: float) -> None:
+        self._streams, self._duration = streams, duration
+        self._loop = asyncio.get_running_loop()
+        self._start = self._loop.time()
+        self._on = os.isatty(sys.stderr.fileno())
+
+    def show(self, batch: Batch) -> None:
+        """Show it, when a stream has told its state."""
+        if self._on and batch.outcomes:
+            states = [stream.book.state for stream in self._streams]
+            counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
+            gone = min(self._duration, self._loop.time() - self._start)
+            print(f"\r{gone:4.0f} of {self._duration:g} s: {counts}\033[K", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Leave no trace of it."""
+        if self._on:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,112 @@
+"""The opening of an AMQP connection, frame by frame, so that each part of it can be timed: of pika, only the frames."""
+
+import asyncio
+import struct
+from typing import Any, TypeVar
+
+from pika import exceptions, frame, spec
+
+from probes.parameters import client_properties
+from probes.settings import Server
+
+_HEADER = struct.Struct(">BHL")
+_METHOD = 1
+_LARGEST = 131_072
+_CHANNEL = 1
+_LOCALE = "en_US"
+
+Refusal = exceptions.AMQPError
+"""What a broker that does not want the connection leads to."""
+
+M = TypeVar("M")
+
+
+class Opening:
+    """One connection that is opened, given one channel, and closed again.
+
+    Args:
+        name: shown by the broker as the connection's name.
+    """
+
+    def __init__(self, server: Server, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._server, self._name = server, name
+        self._reader, self._writer = reader, writer
+        self._open = False
+        self.product = ""
+
+    async def connection(self) -> None:
+        """Everything from the protocol header to connection.open-ok.
+
+        Raises:
+            AMQPError: the broker does not want it.
+            OSError: the connection broke.
+        """
+        address = self._server.address
+        self._writer.write(frame.ProtocolHeader().marshal())
+        start = await self._expect(spec.Connection.Start, exceptions.IncompatibleProtocolError)
+        told = start.server_properties or {}
+        self.product = f"{_text(told.get('product', 'unknown'))} {_text(told.get('version', ''))}".strip()
+        properties = {**client_properties(self._name), "capabilities": {"authentication_failure_close": True}}
+        response = f"\0{address.username}\0{address.password}"
+        self._send(
+            spec.Connection.StartOk(client_properties=properties, mechanism="PLAIN", response=response, locale=_LOCALE)
+        )
+        tune = await self._expect(spec.Connection.Tune, exceptions.ProbableAuthenticationError)
+        self._send(spec.Connection.TuneOk(channel_max=tune.channel_max, frame_max=tune.frame_max, heartbeat=0))
+        self._send(spec.Connection.Open(virtual_host=address.vhost, insist=True))
+        await self._expect(spec.Connection.OpenOk, exceptions.ProbableAccessDeniedError)
+        self._open = True
+
+    async def channel(self) -> None:
+        """Open a channel; raises as `connection` does."""
+        self._send(spec.Channel.Open(), _CHANNEL)
+        await self._expect(spec.Channel.OpenOk, exceptions.ConnectionClosed)
+
+    async def close(self, timeout: float) -> None:  # noqa: ASYNC109  bounds a farewell, whoever calls
+        """End the connection in order where it was opened; one that does not answer is cut."""
+        try:
+            async with asyncio.timeout(timeout):
+                if self._open:
+                    self._send(spec.Connection.Close(200, "done", 0, 0))
+                    await self._expect(spec.Connection.CloseOk, exceptions.ConnectionClosed)
+                self._writer.close()
+                await self._writer.wait_closed()
+        except (OSError, exceptions.AMQPError):
+            self._writer.transport.abort()
+
+    def _send(self, method: Any, channel: int = 0) -> None:
+        self._writer.write(frame.Method(channel, method).marshal())
+
+    async def _expect(self, kind: type[M], otherwise: type[exceptions.AMQPError]) -> M:
+        """The next method, which must be of this kind.
+
+        Raises:
+            AMQPError: the broker closes the connection instead; `otherwise` where it gives no reason.
+        """
+        method = await self._next(otherwise)
+        if isinstance(method, kind):
+            return method
+        if isinstance(method, spec.Connection.Close):
+            self._send(spec.Connection.CloseOk())
+            if otherwise is exceptions.ProbableAuthenticationError:
+                raise otherwise(f"({method.reply_code}) {method.reply_text!r}")
+            raise exceptions.ConnectionClosedByBroker(method.reply_code, str(method.reply_text))
+        raise otherwise(f"(0) 'unexpected {getattr(method, 'NAME', method)}'")
+
+    async def _next(self, otherwise: type[exceptions.AMQPError]) -> Any:
+        try:
+            head = await self._reader.readexactly(_HEADER.size)
+            kind, _, size = _HEADER.unpack(head)
+            if kind != _METHOD or size > _LARGEST:
+                raise exceptions.IncompatibleProtocolError
+            whole = head + await self._reader.readexactly(size + 1)
+        except asyncio.IncompleteReadError:
+            raise otherwise("(0) 'the connection was closed without a reason'") from None
+        try:
+            return frame.decode_frame(whole)[1].method
+        except (LookupError, ValueError, struct.error, AttributeError, exceptions.AMQPError):
+            raise otherwise("(0) 'the connection speaks something else'") from None
+
+
+def _text(value: object) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -1,0 +1,152 @@
+"""Two connections of a probe that works through a script: one only publishes, the other one only takes.
+
+A broker that blocks publishers reads nothing from a connection that publishes: acks sent on it would wait as well.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Self
+
+from probes.queues import QueueSpec
+from probes.reasons import shared
+from probes.settings import Server
+from probes.verify.channel import Channel
+from probes.verify.client import Client
+from probes.verify.frames import Confirm, Delivery
+
+_LOOK = 0.2
+
+
+class Blocked(Exception):
+    """The broker blocks publishers: the round is given up, and nothing is wrong with it."""
+
+
+class Failed(Exception):
+    """A step did not end as it should; the text says why."""
+
+
+class Pair:
+    """Both connections, each with a channel; made by `Pair.open`.
+
+    Attributes:
+        sender: the channel to publish with, in confirm mode.
+        taker: the channel to consume with.
+        product: what answered, such as "RabbitMQ 4.3.6".
+    """
+
+    def __init__(self, server: Server, name: str, patience: float, clients: tuple[Client, Client]) -> None:
+        self._server, self._name, self._patience = server, name, patience
+        self._publishing, self._taking = clients
+        self.product = clients[0].product
+        self.sender: Channel
+        self.taker: Channel
+
+    @classmethod
+    async def open(cls, server: Server, name: str, patience: float) -> Self:
+        """Connect twice; `patience` is how long each thing that is awaited may take.
+
+        Raises:
+            BrokerError: why not, in words.
+        """
+        first = await Client.open(server, name)
+        try:
+            pair = cls(server, name, patience, (first, await Client.open(server, name)))
+        except BaseException:
+            await first.close()
+            raise
+        pair.sender = await first.channel()
+        await pair.sender.confirm_select()
+        pair.taker = await pair.new_channel()
+        return pair
+
+    @property
+    def blocked(self) -> str | None:
+        """Why the broker blocks publishers; None while it does not."""
+        return self._publishing.blocked
+
+    async def new_channel(self) -> Channel:
+        """One more channel to take with, on the same connection."""
+        return await self._taking.channel()
+
+    async def renew(self) -> None:
+        """Take with a new channel: what the old one held is requeued, and its consumers are gone."""
+        await self.taker.close()
+        self.taker = await self.new_channel()
+
+    async def third(self) -> Client:
+        """A connection that is going to be lost."""
+        return await Client.open(self._server, f"{self._name} (to be cut on purpose)")
+
+    async def ready(self, queues: Sequence[QueueSpec]) -> None:
+        """Make sure that the queues are there, empty, and nobody else's.
+
+        Raises:
+            Refused: another client consumes from one.
+        """
+        for queue in queues:
+            found = await self.taker.declare(queue.name, durable=True, arguments=queue.arguments)
+            if found.consumers:
+                raise shared(self._server, f"consuming from queue {queue.name!r}")
+            while found.messages and await self.taker.get(queue.name, auto_ack=True) is not None:
+                continue  # of a round that was interrupted
+
+    async def publish(self, queue: str, bodies: Sequence[bytes]) -> None:
+        """Publish and wait until all is confirmed.
+
+        Raises:
+            Blocked: the broker blocks publishers.
+            Failed: not all was confirmed.
+        """
+        channel = self.sender
+        channel.log.clear()
+        first = channel.published + 1
+        for body in bodies:
+            if self.blocked is not None:
+                raise Blocked
+            channel.publish(queue, body)
+        await self.until(
+            channel, lambda: self._settled(first), f"{len(bodies)} messages were not confirmed", within=self._patience
+        )
+        if any(confirm.nacked for confirm in channel.frames(Confirm)):
+            raise Failed("the broker refused a message (basic.nack)")
+
+    async def delivery(self, channel: Channel, number: int, what: str) -> Delivery:
+        """The delivery with this number (from 1) since the channel's log was cleared.
+
+        Raises:
+            Blocked: the broker blocks publishers.
+            Failed: it did not come in time.
+        """
+        await self.until(
+            channel, lambda: len(channel.frames(Delivery)) >= number, f"{what} was not delivered", within=self._patience
+        )
+        return channel.frames(Delivery)[number - 1]
+
+    async def until(self, channel: Channel, done: Callable[[], bool], what: str, *, within: float) -> None:
+        """Wait for a condition on a channel.
+
+        Raises:
+            Blocked: the broker blocks publishers.
+            Failed: `what` as the reason, when it is not met in time.
+            Closed: the channel or its connection ended.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + within
+        while not await channel.until(done, within=min(_LOOK, max(0.0, deadline - loop.time()))):
+            if self.blocked is not None:
+                raise Blocked
+            if channel.closed.done():
+                raise channel.closed.result()
+            if loop.time() >= deadline:
+                raise Failed(f"{what} within {within:g} s")
+
+    async def close(self) -> None:
+        """End both in order."""
+        await asyncio.gather(self._publishing.close(), self._taking.close())
+
+    def _settled(self, first: int) -> bool:
+        """Whether everything since message `first` of the sender is confirmed; the log holds only that."""
+        confirms = self.sender.frames(Confirm)
+        last = max((confirm.tag for confirm in confirms if confirm.multiple), default=first - 1)
+        done = {*range(first, last + 1), *(confirm.tag for confirm in confirms)}
+        return done >= set(range(first, self.sender.published + 1))

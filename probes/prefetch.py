@@ -1,0 +1,80 @@
+"""The prefetch probe: a consumer that holds all it may, so that the broker must keep to the limit.
+
+Each round a queue of its own gets twice as many messages as the consumer allows unacknowledged. The consumer fills up
+(step `fill`), then acknowledges one by one; each ack must bring exactly one more (step `refill`: the time for which a
+consumer with prefetch 1 would have nothing to do).
+"""
+
+import asyncio
+
+from probes.pair import Pair
+from probes.payload import Writer
+from probes.scripted import Scripted, Timed
+from probes.settings import PrefetchSettings, ProbesSettings
+from probes.stream import Context, Stream
+from probes.verify.frames import Delivery
+
+NAME = "prefetch"
+FILL, REFILL = "fill", "refill"
+
+_BYTES = 64
+
+
+class PrefetchStream(Scripted):
+    """One queue type."""
+
+    def __init__(self, context: Context, settings: PrefetchSettings, queue_type: str) -> None:
+        queue = context.queue(NAME, queue_type, queue_type)
+        book = context.new_book(context.identity(NAME, queue_type, queue, payload_bytes=_BYTES))
+        book.prefetch = settings.prefetch
+        super().__init__(context, book, settings, [queue])
+        self._queue, self._prefetch = queue.name, settings.prefetch
+
+    async def prepare(self, pair: Pair) -> None:
+        """Set the limit."""
+        await pair.taker.qos(self._prefetch)
+
+    async def work(self, pair: Pair) -> None:
+        """Fill, then acknowledge one by one."""
+        writer = Writer(self._context.run_id, self._epoch, _BYTES)
+        pair.taker.log.clear()
+        await pair.publish(self._queue, [writer.write(number) for number in range(1, 2 * self._prefetch + 1)])
+        await self.step(FILL, lambda: self._fill(pair))
+        for number in range(1, self._prefetch + 1):
+            await self.step(REFILL, lambda number=number: self._refill(pair, number))  # type: ignore[misc]
+        pair.taker.ack(0, multiple=True)
+        for consumer in {delivery.consumer for delivery in pair.taker.frames(Delivery)}:
+            await pair.taker.cancel(consumer)
+
+    async def _fill(self, pair: Pair) -> Timed:
+        began = asyncio.get_running_loop().time()
+        await pair.taker.consume(self._queue)
+        last = await pair.delivery(pair.taker, self._prefetch, f"message {self._prefetch}")
+        # What the queue has sent by now comes before its answer.
+        await pair.taker.look(self._queue)
+        return Timed(began, last.at - began, self._look(pair, acked=0))
+
+    async def _refill(self, pair: Pair, number: int) -> Timed:
+        taker = pair.taker
+        began = asyncio.get_running_loop().time()
+        taker.ack(taker.frames(Delivery)[number - 1].tag)
+        came = await pair.delivery(taker, self._prefetch + number, "the message after an ack")
+        return Timed(began, came.at - began, self._look(pair, acked=number))
+
+    def _look(self, pair: Pair, acked: int) -> str | None:
+        """Enter how many deliveries are unacknowledged; what is wrong with that."""
+        unacked = len(pair.taker.frames(Delivery)) - acked
+        self.book.unacked.record(unacked, asyncio.get_running_loop().time())
+        return over(unacked, self._prefetch)
+
+
+def over(unacked: int, prefetch: int) -> str | None:
+    """What is wrong when a consumer holds this many; None when nothing is."""
+    if unacked <= prefetch:
+        return None
+    return f"the broker pushed {unacked} deliveries without an ack, the limit (prefetch) is {prefetch}"
+
+
+def streams(settings: ProbesSettings, context: Context) -> list[Stream]:
+    """One stream a queue type."""
+    return [PrefetchStream(context, settings.prefetch, kind) for kind in dict.fromkeys(settings.prefetch.queue_types)]

@@ -1,0 +1,199 @@
+"""The prefetch sweep: what a consumer with a given processing time gets done with one prefetch value after the other.
+
+The consumer works as a single thread would, on one message at a time; the time of the work is waited for, so that the
+loop stays free. Every value begins with a queue that holds more than can be processed.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ackscope.errors import Unreachable
+from probes.knee import Advice, Point, advise
+from probes.link import Link
+from probes.payload import Writer
+from probes.queues import QueueSpec
+from probes.stream import Context
+from probes.window import Recent
+
+PROBE = "prefetch"
+MOST_MESSAGES = 6000
+"""Messages that the queue ever holds."""
+
+_BYTES = 64
+_FASTEST = 0.0002
+_BEYOND = 2000
+_ROUND_TRIPS = 21
+_IN_FLIGHT = 256
+_PATIENCE = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """All values for one queue type; `round_trip` in seconds."""
+
+    queue_type: str
+    round_trip: float
+    points: Sequence[Point]
+    advice: Advice
+
+
+class _Worker:
+    """Takes deliveries and works on one after the other."""
+
+    def __init__(self, link: Link, processing: float) -> None:
+        self._link, self._processing = link, processing
+        self._loop = asyncio.get_running_loop()
+        self._held: deque[tuple[int, float]] = deque()
+        self._working = False
+        self._stopped = False
+        self.unacked, self.wait = Recent(unit=1.0, span=None), Recent(span=None)
+        self.began: float | None = None
+        self.ended = self.busy = 0.0
+        self.done = 0
+
+    def deliver(self, tag: int, body: bytes, at: float, *, redelivered: bool) -> None:  # noqa: ARG002  a link's contract
+        """Take a delivery."""
+        self._held.append((tag, at))
+        if self.began is None:
+            self.began = at
+        if not self._working:
+            self._next()
+
+    def stop(self) -> None:
+        """Begin no more work."""
+        self._stopped = True
+
+    def _next(self) -> None:
+        self._working = bool(self._held) and not self._stopped
+        if self._working:
+            tag, at = self._held.popleft()
+            now = self._loop.time()
+            self.wait.record(max(0.0, now - at), now)
+            self._loop.call_at(now + self._processing, self._finish, tag, now)
+
+    def _finish(self, tag: int, began: float) -> None:
+        now = self._loop.time()
+        if self._stopped or not self._link.alive:
+            return
+        self.unacked.record(len(self._held) + 1, now)
+        self._link.ack(tag)
+        self.busy += now - began
+        self.ended = now
+        self.done += 1
+        self._next()
+
+
+class PrefetchSweep:
+    """Measures prefetch values on a queue of its own, which the caller takes away afterwards.
+
+    Args:
+        processing: seconds of work a message.
+        each: seconds for one value.
+    """
+
+    def __init__(self, context: Context, queue_type: str, processing: float, each: float) -> None:
+        self._server = context.server
+        self._writer = Writer(context.run_id, 1, _BYTES)
+        self._processing, self._each = processing, each
+        self.queue: QueueSpec = replace(
+            context.queue(PROBE, queue_type, queue_type), extra={"x-max-length": MOST_MESSAGES}
+        )
+
+    async def run(self, prefetches: Sequence[int]) -> Sweep:
+        """Measure every value; 0 is no limit.
+
+        Raises:
+            BrokerError: the broker could not be used.
+        """
+        publisher = await Link.open(self._server, f"ackscope-probe {PROBE}")
+        try:
+            await publisher.declare(self.queue)
+            trips = sorted([await publisher.round_trip(self.queue.name) for _ in range(_ROUND_TRIPS)])
+            fill = _Fill(publisher, self.queue, self._writer)
+            await fill.prepare()
+            points = []
+            for prefetch in prefetches:
+                await publisher.purge(self.queue.name)
+                await fill.add(self._needed(prefetch))
+                points.append(await self._point(prefetch))
+        finally:
+            await publisher.close()
+        round_trip = trips[len(trips) // 2]
+        return Sweep(self.queue.queue_type, round_trip, points, advise(points, round_trip, self._processing))
+
+    def _needed(self, prefetch: int) -> int:
+        """Messages that outlast the time for one value, and fill the prefetch."""
+        worked = int(self._each / max(_FASTEST, self._processing)) + 1
+        return min(MOST_MESSAGES, worked + (prefetch or _BEYOND))
+
+    async def _point(self, prefetch: int) -> Point:
+        consumer = await Link.open(self._server, f"ackscope-probe {PROBE}")
+        worker = _Worker(consumer, self._processing)
+        try:
+            await consumer.consume(self.queue.name, prefetch, worker.deliver)
+            await asyncio.wait({consumer.closed}, timeout=self._each)
+            if consumer.closed.done():
+                raise consumer.closed.result()
+        finally:
+            worker.stop()
+            await consumer.close()
+        seconds = 0.0 if worker.began is None else max(0.0, worker.ended - worker.began)
+        unacked, wait = worker.unacked.summary(0.0), worker.wait.summary(0.0)
+        return Point(
+            prefetch=prefetch,
+            messages=worker.done,
+            seconds=seconds,
+            busy=worker.busy / seconds if seconds else 0.0,
+            unacked_p50=unacked.p50,
+            unacked_max=unacked.max,
+            wait_p50=wait.p50,
+            wait_p99=wait.p99,
+            work=worker.busy / worker.done if worker.done else 0.0,
+        )
+
+
+class _Fill:
+    """Publishes to the queue, with few messages unconfirmed at a time."""
+
+    def __init__(self, link: Link, queue: QueueSpec, writer: Writer) -> None:
+        self._link, self._queue, self._writer = link, queue, writer
+        self._sent = self._answered = 0
+        self._room = asyncio.Event()
+
+    async def prepare(self) -> None:
+        """Turn on confirms."""
+        await self._link.confirms(self._settle, lambda _: None)
+        self._link.prepare(self._queue.name, _BYTES)
+
+    async def add(self, count: int) -> None:
+        """Publish so many messages and wait until all are confirmed.
+
+        Raises:
+            BrokerError: the link ended, or the broker takes no messages.
+        """
+        for _ in range(count):
+            while self._sent - self._answered >= _IN_FLIGHT:
+                await self._wait()
+            if not self._link.alive:
+                raise self._link.closed.result()
+            self._sent += 1
+            self._link.publish(self._writer.write(self._sent))
+        while self._answered < self._sent:
+            await self._wait()
+
+    async def _wait(self) -> None:
+        self._room.clear()
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await self._room.wait()
+        except TimeoutError:
+            if self._link.closed.done():
+                raise self._link.closed.result() from None
+            why = "the broker blocks publishers" if self._link.blocked else f"no confirm within {_PATIENCE:g} s"
+            raise Unreachable(f"the queue could not be filled: {why}") from None
+
+    def _settle(self, tag: int, at: float, *, multiple: bool, nacked: bool) -> None:  # noqa: ARG002  a link's contract
+        self._answered = max(self._answered, tag) if multiple else self._answered + 1
+        self._room.set()

@@ -1,0 +1,187 @@
+"""The redelivery probe: messages that come again by design, and how long that takes.
+
+Each round, on queues of its own: a message requeued with basic.nack, one requeued because its channel closed, one that
+goes to a dead-letter queue; now and then one requeued because its connection was lost. What comes again must have its
+redelivered flag set and keep its place before later ones. A quorum queue counts deliveries and drops a message after
+20 by default: none is delivered more than twice here.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from probes.book import DeliveryCounts
+from probes.pair import Failed, Pair
+from probes.payload import Writer, read
+from probes.scripted import Scripted, Timed
+from probes.settings import ProbesSettings, RedeliverySettings
+from probes.stream import Context, Stream
+from probes.verify.channel import Channel
+from probes.verify.frames import Delivery
+
+NAME = "redelivery"
+REQUEUE, CHANNEL_CLOSE, CONNECTION_LOSS, DEAD_LETTER = "requeue", "channel-close", "connection-loss", "dead-letter"
+
+_BYTES = 64
+_DELIVERY_LIMIT = 20
+"""The default of 4.x, said for 3.x: a quorum queue without a limit puts what is requeued behind all others there."""
+
+
+class RedeliveryStream(Scripted):
+    """One queue type: a queue, and the one that its dead letters go to."""
+
+    def __init__(self, context: Context, settings: RedeliverySettings, queue_type: str) -> None:
+        dead = context.queue(NAME, f"{queue_type}.dead", queue_type)
+        extra: dict[str, object] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead.name}
+        if queue_type == "quorum":
+            extra["x-delivery-limit"] = _DELIVERY_LIMIT
+        queue = replace(context.queue(NAME, queue_type, queue_type), extra=extra)
+        book = context.new_book(context.identity(NAME, queue_type, queue, payload_bytes=_BYTES))
+        book.deliveries = DeliveryCounts()
+        super().__init__(context, book, settings, [queue, dead])
+        self._queue, self._dead = queue.name, dead.name
+        self._loss_every, self._loss_at = settings.connection_loss_every, 0.0
+        self._sent = 0
+
+    async def prepare(self, pair: Pair) -> None:
+        """One message at a time, so that the next one shows whether a requeued one kept its place."""
+        await pair.taker.qos(1)
+
+    async def work(self, pair: Pair) -> None:
+        """All steps, one after the other."""
+        await self.step(REQUEUE, lambda: self._requeue(pair))
+        await self.step(CHANNEL_CLOSE, lambda: self._channel_close(pair))
+        await self.step(DEAD_LETTER, lambda: self._dead_letter(pair))
+        now = asyncio.get_running_loop().time()
+        if self._loss_every and now >= self._loss_at:
+            self._loss_at = now + self._loss_every
+            await self.step(CONNECTION_LOSS, lambda: self._connection_loss(pair))
+
+    async def _requeue(self, pair: Pair) -> Timed:
+        first, *_ = numbers = await self._publish(pair, 3)
+        taker = pair.taker
+        consumer = await taker.consume(self._queue)
+        taker.ack((await pair.delivery(taker, 1, "the first message")).tag)
+        held = await pair.delivery(taker, 2, "the second message")
+        began = asyncio.get_running_loop().time()
+        taker.nack(held.tag)
+        again = await pair.delivery(taker, 3, "the requeued message")
+        taker.ack(again.tag)
+        taker.ack((await pair.delivery(taker, 4, "the message after the requeued one")).tag)
+        await taker.cancel(consumer)
+        came = [_number(delivery) - first + 1 for delivery in self._count(taker)]
+        flags = [delivery.redelivered for delivery in taker.frames(Delivery)]
+        return Timed(began, again.at - began, wrong_order(came, len(numbers)) or wrong_flags(came, flags))
+
+    async def _channel_close(self, pair: Pair) -> Timed:
+        other = await pair.new_channel()
+        number = await self._hold(pair, other)
+        consumer = await pair.taker.consume(self._queue)
+        began = asyncio.get_running_loop().time()
+        await other.close()
+        return await self._again(pair, number, consumer, began)
+
+    async def _connection_loss(self, pair: Pair) -> Timed:
+        third = await pair.third()
+        try:
+            number = await self._hold(pair, await third.channel())
+            consumer = await pair.taker.consume(self._queue)
+            began = asyncio.get_running_loop().time()
+        finally:
+            third.cut()
+        return await self._again(pair, number, consumer, began)
+
+    async def _dead_letter(self, pair: Pair) -> Timed:
+        taker = pair.taker
+        (number,) = await self._publish(pair, 1)
+        held = await taker.get(self._queue)
+        if held is None:
+            raise Failed("a confirmed message was not in its queue")
+        consumer = await taker.consume(self._dead)
+        began = asyncio.get_running_loop().time()
+        taker.nack(held.tag, requeue=False)
+        dead = await pair.delivery(taker, 2, "the dead letter")
+        taker.ack(dead.tag)
+        await taker.cancel(consumer)
+        self._count(taker)
+        return Timed(began, dead.at - began, _wrong_message(dead, number) or wrong_death(dead.headers, self._queue))
+
+    async def _publish(self, pair: Pair, count: int) -> Sequence[int]:
+        """Publish and confirm; the numbers in the bodies."""
+        numbers = range(self._sent + 1, self._sent + count + 1)
+        self._sent += count
+        writer = Writer(self._context.run_id, self._epoch, _BYTES)
+        pair.taker.log.clear()
+        await pair.publish(self._queue, [writer.write(number) for number in numbers])
+        return numbers
+
+    async def _hold(self, pair: Pair, holder: Channel) -> int:
+        """Have one message unacknowledged on a channel; its number."""
+        (number,) = await self._publish(pair, 1)
+        if await holder.get(self._queue) is None:
+            raise Failed("a confirmed message was not in its queue")
+        return number
+
+    async def _again(self, pair: Pair, number: int, consumer: str, began: float) -> Timed:
+        """The message that was held comes to the consumer."""
+        taker = pair.taker
+        again = await pair.delivery(taker, 1, "the requeued message")
+        taker.ack(again.tag)
+        await taker.cancel(consumer)
+        self._count(taker)
+        flag = None if again.redelivered else "the redelivered flag of the requeued message is not set"
+        return Timed(began, again.at - began, _wrong_message(again, number) or flag)
+
+    def _count(self, channel: Channel) -> list[Delivery]:
+        """Enter the deliveries of a step; all of them."""
+        deliveries = channel.frames(Delivery)
+        counts = self.book.deliveries or DeliveryCounts()
+        again = sum(delivery.redelivered for delivery in deliveries)
+        self.book.deliveries = counts._replace(redeliveries=counts.redeliveries + again)
+        return deliveries
+
+
+def _number(delivery: Delivery) -> int:
+    mark = read(delivery.body)
+    return -1 if mark is None else mark.seq
+
+
+def _wrong_message(delivery: Delivery, number: int) -> str | None:
+    return None if _number(delivery) == number else "another message came than the one that was published"
+
+
+def wrong_order(came: Sequence[int], count: int) -> str | None:
+    """What is wrong with an order in which messages came, numbered from 1; the second one was requeued."""
+    expected = [1, 2, *range(2, count + 1)]
+    if list(came) == expected:
+        return None
+    told = ", ".join(str(number) for number in came)
+    return f"the requeued message lost its place: came {told} where {', '.join(map(str, expected))} was due"
+
+
+def wrong_flags(came: Sequence[int], flags: Sequence[bool]) -> str | None:
+    """What is wrong with the redelivered flags of messages that came in this order; None when nothing is."""
+    for place, (number, flag) in enumerate(zip(came, flags, strict=True)):
+        again = number in came[:place]
+        if flag is not again:
+            return f"the redelivered flag is {str(flag).lower()} on a {'second' if again else 'first'} delivery"
+    return None
+
+
+def wrong_death(headers: dict[str, object], queue: str) -> str | None:
+    """What is wrong with the x-death header of a message that was rejected once from `queue`; None when nothing is."""
+    deaths = headers.get("x-death")
+    if not isinstance(deaths, list) or len(deaths) != 1 or not isinstance(deaths[0], dict):
+        return "the dead letter has no x-death header with one entry"
+    expected = {"queue": queue, "reason": "rejected", "count": 1, "exchange": "", "routing-keys": [queue]}
+    for key, value in expected.items():
+        if deaths[0].get(key) != value:
+            return f"x-death of the dead letter: {key} is {deaths[0].get(key)!r}, expected {value!r}"
+    return None
+
+
+def streams(settings: ProbesSettings, context: Context) -> list[Stream]:
+    """One stream a queue type."""
+    return [
+        RedeliveryStream(context, settings.redelivery, kind) for kind in dict.fromkeys(settings.redelivery.queue_types)
+    ]

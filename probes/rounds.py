@@ -1,0 +1,60 @@
+"""What streams have in common that do the same few things again and again, and time each as a step."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from ackscope.clock import Instant
+from probes.book import Book
+from probes.queues import QueueSpec
+from probes.schedule import Schedule
+from probes.stream import Context, digest_share
+
+_MISSED_MOST = 1000
+
+
+class Rounds:
+    """The life of such a stream between its sessions.
+
+    Args:
+        interval: seconds from one round to the next; each begins at a random place in its own slot of that length.
+        queues: those that it makes.
+    """
+
+    def __init__(self, context: Context, book: Book, interval: float, queues: Sequence[QueueSpec] = ()) -> None:
+        self._context, self._interval = context, interval
+        self._busy = self._stopping = False
+        self.cluster, self.book = context.cluster, book
+        self.queues = tuple(queue.name for queue in queues)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no round is under way."""
+        return not self._busy
+
+    def tick(self, now: Instant) -> None:
+        """Digest what came in."""
+        self.book.digest(now, digest_share(self.book.waiting))
+
+    def stop_sending(self) -> None:
+        """Begin no more rounds."""
+        self._stopping = True
+
+    async def repeat(self, once: Callable[[Sequence[float]], Awaitable[None]]) -> None:
+        """Do a round in every slot until something is raised; the first one at once.
+
+        Args:
+            once: one round; is given when it was meant to begin, and all those that could not because the one before
+                took so long (monotonic seconds).
+        """
+        loop = asyncio.get_running_loop()
+        due: Sequence[float] = [loop.time()]
+        schedule = Schedule(1.0 / self._interval, loop.time() + self._interval / 2, self._context.random)
+        while True:
+            if not self._stopping:
+                self._busy = True
+                try:
+                    await once(due)
+                finally:
+                    self._busy = False
+            while not (due := schedule.take(loop.time(), _MISSED_MOST)):  # noqa: ASYNC110  time itself is awaited
+                await asyncio.sleep(max(0.0, schedule.next_at - loop.time()))

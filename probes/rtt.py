@@ -1,0 +1,66 @@
+"""The rtt probe: how long a question to the broker takes that changes nothing, a passive declare of its own queue.
+
+The answer goes through the connection, the channel and the queue: what every other operation waits for at least.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from ackscope.errors import BrokerError, Unreachable
+from probes.link import Link
+from probes.queues import EXPIRES
+from probes.rounds import Rounds
+from probes.settings import ProbesSettings, RttSettings
+from probes.stream import Context, Stream
+
+NAME = "rtt"
+STEP = "declare"
+
+_USE_EVERY = EXPIRES / 6
+_LATE = 0.01
+
+
+class RttStream(Rounds):
+    """Asks once an interval."""
+
+    def __init__(self, context: Context, settings: RttSettings) -> None:
+        self._queue = context.queue(NAME, NAME, "classic")
+        super().__init__(
+            context, context.new_book(context.identity(NAME, NAME, self._queue)), settings.interval, [self._queue]
+        )
+        self._settings = settings
+        self._use_at = 0.0
+
+    async def session(self) -> None:
+        """Live through one epoch; see `Stream.session`."""
+        link = await Link.open(self._context.server, f"ackscope-probe {NAME}")
+        try:
+            self.book.connected(link.product)
+            await link.declare(self._queue)
+            self.book.running()
+            await self.repeat(lambda due: self._ask(link, due))
+        finally:
+            await link.close()
+
+    async def _ask(self, link: Link, due: Sequence[float]) -> None:
+        loop = asyncio.get_running_loop()
+        if loop.time() >= self._use_at:
+            await link.touch(self._queue)
+            self._use_at = loop.time() + _USE_EVERY
+        began = loop.time()
+        try:
+            async with asyncio.timeout(self._settings.timeout):
+                seconds = await link.round_trip(self._queue.name)
+        except (BrokerError, TimeoutError) as error:
+            reason = str(error) or f"no answer within {self._settings.timeout:g} s"
+            self.book.steps.failed(STEP, began, reason)
+            raise Unreachable(reason) from None
+        for at in due:
+            # A question that was due while the one before had no answer yet has waited for that too.
+            begin = at if began - at > _LATE else began
+            self.book.steps.ok(STEP, begin, began + seconds - begin)
+
+
+def streams(settings: ProbesSettings, context: Context) -> list[Stream]:
+    """The one stream."""
+    return [RttStream(context, settings.rtt)]

@@ -1,0 +1,82 @@
+from random import Random
+
+import pytest
+from pydantic import ValidationError
+
+from ackscope.address import Address
+from ackscope.clock import Instant
+from ackscope.records import BatchingKind
+from probes.confirm import LARGE, PATHS, streams
+from probes.instrument import LoopLag
+from probes.settings import ProbesSettings, Server
+from probes.stream import Context
+
+
+def made(*, once=False, **confirm):
+    """The streams of a confirm probe with these settings, by name."""
+    address = Address(scheme="amqp", host="h", port=5672, username="u", password="p", vhost="/")
+    context = Context(
+        cluster="shop",
+        server=Server(address),
+        prefix="ackscope.probe",
+        run_id="0" * 16,
+        lag=LoopLag(0.0, span=60.0),
+        random=Random(1),
+        once=once,
+    )
+    settings = ProbesSettings.model_validate({"confirm": confirm})
+    return {stream.book.who.stream: stream for stream in streams(settings, context)}
+
+
+def test_all_paths_are_measured_unless_told_otherwise():
+    """Those that users send along at the probe's rate, those to compare with at their own."""
+    found = made(rate=7, control_rate=3)
+
+    assert list(PATHS) == list(found)
+    assert {"classic": 7, "quorum": 7} == {
+        name: stream.book.who.rate for name, stream in found.items() if stream.book.who.rate == 7
+    }
+    assert ["classic", "quorum"] == list(made(streams=["classic", "quorum", "classic"]))
+
+
+def test_each_path_differs_in_one_thing():
+    """No queue; not persistent; as users do; too large for the queue's own files; other types."""
+    found = {name: stream.book.who for name, stream in made().items()}
+
+    assert {name: (path.queue_type, path.delivery_mode) for name, path in PATHS.items()} == {
+        name: (who.queue_type, who.delivery_mode) for name, who in found.items()
+    }
+    assert {64: 5, LARGE: 1} == {size: sum(who.payload_bytes == size for who in found.values()) for size in (64, LARGE)}
+    assert found["unroutable"].queue == ""
+    assert found["stream"].queue == "ackscope.probe.confirm.stream"
+
+
+def test_a_stream_names_all_that_it_makes():
+    """So that all of it can be swept; where there is no queue, nothing."""
+    found = made(once=True)
+
+    assert [] == list(found["unroutable"].queues)
+    assert ["ackscope.probe.once.stream"] == list(found["stream"].queues)
+    assert [f"ackscope.probe.once.{'0' * 16}.confirm.classic"] == list(found["classic"].queues)
+
+
+def test_a_stream_that_is_not_known_is_refused():
+    """With those that are."""
+    with pytest.raises(ValidationError, match="'unroutable', 'transient', 'classic', 'classic-large'"):
+        made(streams=["lazy"])
+
+
+def test_batching_is_looked_at_about_once_a_second():
+    """Before there are bursts, it is not known, and says so."""
+    stream = made()["quorum"]
+    stream.tick(Instant(0.0, 10.0))
+    first = stream.book.batching
+    stream.tick(Instant(0.5, 10.5))
+    same = stream.book.batching
+    stream.tick(Instant(1.0, 11.0))
+
+    assert first is not None
+    assert first.kind is BatchingKind.UNKNOWN
+    assert "at least 30 are needed" in first.because
+    assert first is same
+    assert stream.book.batching is not first

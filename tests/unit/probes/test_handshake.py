@@ -1,0 +1,116 @@
+"""The handshake probe against listeners that do not behave: every failure is a step with its reason."""
+
+import asyncio
+import socket
+import threading
+import time
+from random import Random
+
+import pytest
+
+from ackscope.clock import SystemClock
+from probes.handshake import HandshakeStream
+from probes.instrument import LoopLag
+from probes.settings import AmqpSettings, HandshakeSettings
+from probes.stream import Context
+
+
+def steps(url, timeout=5.0):
+    """The steps of one handshake, by name."""
+
+    async def scenario():
+        context = Context(
+            cluster="shop",
+            server=AmqpSettings(url=url).server(),
+            prefix="p",
+            run_id="0" * 16,
+            lag=LoopLag(time.monotonic(), span=None),
+            random=Random(1),
+        )
+        stream = HandshakeStream(context, HandshakeSettings(interval=3600, timeout=timeout))
+        living = asyncio.ensure_future(stream.session())
+        while not stream.book.steps.waiting or not stream.idle:  # noqa: ASYNC110  the session makes it so
+            await asyncio.sleep(0.01)
+        living.cancel()
+        return stream.book.outcome(SystemClock().now())
+
+    outcome = asyncio.run(asyncio.wait_for(scenario(), 30))
+    assert outcome.success is False
+    return outcome.steps
+
+
+@pytest.fixture
+def listener():
+    """Starts a port that answers each connection with these bytes and closes it; without any it keeps silent."""
+    sockets, threads = [], []
+
+    def start(answer):
+        port = socket.create_server(("127.0.0.1", 0))
+        sockets.append(port)
+
+        def serve():
+            connection, _ = port.accept()
+            sockets.append(connection)
+            connection.recv(8)
+            if answer is not None:
+                connection.sendall(answer)
+                connection.shutdown(socket.SHUT_RDWR)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        threads.append(thread)
+        return f"127.0.0.1:{port.getsockname()[1]}"
+
+    yield start
+    for thread in threads:
+        thread.join(10)
+    for opened in sockets:
+        opened.close()
+
+
+def test_a_name_that_is_not_known_fails_at_the_first_step():
+    """And nothing after it is tried."""
+    found = steps("amqp://nowhere.invalid")
+
+    assert ["dns"] == list(found)
+    assert "host name 'nowhere.invalid' is not known" in found["dns"].reason
+
+
+def test_a_closed_port_fails_at_tcp():
+    """The name was resolved."""
+    found = steps("amqp://127.0.0.1:1")
+
+    assert {"dns": 0, "tcp": 1} == {name: step.failures for name, step in found.items()}
+    assert "127.0.0.1:1: connection refused; is RabbitMQ listening there?" == found["tcp"].reason
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (b"", "closes the connection before it speaks AMQP"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "closes the connection before it speaks AMQP"),
+        (b"\x01\x00\x00\xff\xff\xff\xff", "closes the connection before it speaks AMQP"),
+        (b"\x01\x00\x00\x00\x00\x00\x04\x00\x0a\x00\x63\xce", "closes the connection before it speaks AMQP"),
+    ],
+)
+def test_what_is_no_amqp_fails_at_open(listener, answer, told):
+    """Nothing, HTTP, a frame without end, a method that does not exist: no traceback, the same advice."""
+    found = steps(f"amqp://{listener(answer)}")
+
+    assert {"dns": 0, "tcp": 0, "open": 1} == {name: step.failures for name, step in found.items()}
+    assert told in found["open"].reason
+
+
+def test_silence_fails_in_time(listener):
+    """After the timeout, and not later."""
+    found = steps(f"amqp://{listener(None)}", timeout=0.2)
+
+    assert "no answer in time" in found["open"].reason
+
+
+def test_a_plain_port_fails_at_tls(listener):
+    """The address asks for TLS."""
+    found = steps(f"amqps://{listener(b'AMQP' + bytes(20))}")
+
+    assert {"dns": 0, "tcp": 0, "tls": 1} == {name: step.failures for name, step in found.items()}
+    assert "no TLS on this port" in found["tls"].reason

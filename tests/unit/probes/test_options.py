@@ -1,0 +1,82 @@
+import argparse
+
+import pytest
+
+from ackscope.errors import UsageError
+from probes.command import add_arguments
+from probes.options import ONE_SHOTS, refuse_useless, settings_of
+from probes.prefetch_report import values
+from probes.runner import PROBES
+
+
+def given(*words):
+    """The command line."""
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return parser.parse_args([*words, "--amqp", "amqp://h"])
+
+
+def test_every_probe_can_be_run_once():
+    """The table of one-shot runs knows them all."""
+    assert set(PROBES) == set(ONE_SHOTS)
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_every_probe_has_settings_without_any_option(name):
+    """And only that probe is enabled."""
+    args = given(name)
+    refuse_useless(args)
+
+    assert (name,) == settings_of(args).enabled
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("rtt", "--rate", "3"), "--rate: the rtt probe has no use for it (only confirm, delivery, nack)"),
+        (("handshake", "--queue-type", "quorum"), "--queue-type: the handshake probe has no use for it (only"),
+        (("confirm", "--every", "1s"), "--every: the confirm probe has no use for it"),
+        (("delivery", "--prefetch", "1"), "--prefetch: the delivery probe has no use for it (only prefetch)"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_refused(words, told):
+    """One line that says which probes it is for."""
+    with pytest.raises(UsageError) as caught:
+        refuse_useless(given(*words))
+
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("confirm", "--rate", "9000"), "--rate: input should be less than or equal to 5000"),
+        (("nack", "--payload", "3"), "--payload: input should be greater than or equal to 32"),
+        (("rtt", "--every", "1ms"), "--every: input should be greater than or equal to 0.01"),
+    ],
+)
+def test_a_value_out_of_bounds_names_its_option(words, told):
+    """Not the key of the settings."""
+    with pytest.raises(UsageError) as caught:
+        settings_of(given(*words))
+
+    assert str(caught.value) == told
+
+
+def test_options_reach_the_settings():
+    """Each in its own place."""
+    assert ("quorum",) == settings_of(given("redelivery", "--queue-type", "quorum")).redelivery.queue_types
+    assert 0.2 == settings_of(given("rtt", "--every", "200ms")).rtt.interval
+    assert ("stream",) == settings_of(given("confirm", "--stream", "stream")).confirm.streams
+
+
+def test_prefetch_values_are_read():
+    """Numbers and `unlimited`, each once."""
+    assert (1, 10, 0) == values("1, 10,unlimited,10")
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "x", "1,,2", "70000", "1.5"])
+def test_wrong_prefetch_values_are_refused(text):
+    """With an example of what is right."""
+    with pytest.raises(UsageError, match="write 1,10,100,unlimited"):
+        values(text)

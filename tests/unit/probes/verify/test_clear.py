@@ -1,0 +1,22 @@
+import asyncio
+
+import pytest
+
+from probes.verify.clear import clear
+
+
+def test_nothing_of_others_is_ever_deleted(ground):
+    """A name that is not of the run is a fault of the check that noted it."""
+    ground.queues.append("orders")
+
+    with pytest.raises(ValueError, match="'orders' is not of run"):
+        asyncio.run(clear(ground))
+
+
+def test_what_cannot_be_deleted_is_told(ground):
+    """With the reason, and that the broker does it in the end."""
+    ground.queues.append(f"{ground.prefix}.s01")
+    (told,) = asyncio.run(clear(ground))
+
+    assert told.startswith(f"'{ground.prefix}.s01' is left behind (127.0.0.1:1: ")
+    assert told.endswith("unused, the broker deletes it within 5 minutes")

@@ -1,0 +1,133 @@
+import asyncio
+
+import pytest
+
+from ackscope.errors import Unreachable
+from probes.verify.claim import Observed, Verdict
+from probes.verify.frames import Closed
+from probes.verify.run import check_all
+
+HOLDS = Observed(verdict=Verdict.HOLDS, observed="it does", evidence=("1 of 1",))
+
+
+def rows_of(ground, *claims):
+    """Check them."""
+    return asyncio.run(check_all(ground, claims))
+
+
+def test_rows_come_in_the_order_of_the_claims(ground, claim):
+    """Whatever ran first."""
+    rows = rows_of(ground, claim("S01", alone=True), claim("S02"), claim("S03", alone=True), claim("S04"))
+
+    assert ["S01", "S02", "S03", "S04"] == [row.claim.id for row in rows]
+
+
+def test_what_measures_runs_alone_and_what_disturbs_runs_last(ground, claim):
+    """A rate beside other checks would be a rate of both; a restarted broker would end the others."""
+    seen, running = [], set()
+
+    def check(id_):
+        async def watched(_):
+            running.add(id_)
+            await asyncio.sleep(0)
+            seen.append((id_, len(running)))
+            running.discard(id_)
+            return HOLDS
+
+        return watched
+
+    ground.disturb = object()
+    claims = [
+        claim("S01", check("S01"), lab=True),
+        claim("S02", check("S02"), alone=True),
+        claim("S03", check("S03")),
+        claim("S04", check("S04")),
+    ]
+    rows_of(ground, *claims)
+
+    assert {"S03", "S04"} == {id_ for id_, _ in seen[:2]}
+    assert [("S02", 1), ("S01", 1)] == seen[2:]
+
+
+def test_only_a_few_run_side_by_side(ground, claim):
+    """So that none starves on a small machine."""
+    running, most = 0, 0
+
+    async def watched(_):
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return HOLDS
+
+    rows_of(ground, *(claim(f"S{number:02}", watched) for number in range(1, 13)))
+
+    assert 4 == most
+
+
+def test_a_check_that_comes_to_no_end_could_not_tell(ground, claim):
+    """The others are not held up by it."""
+
+    async def hangs(_):
+        await asyncio.Event().wait()
+
+    late, fine = rows_of(ground, claim("S01", hangs, seconds=0.01), claim("S02"))
+
+    assert (Verdict.COULD_NOT_TELL, "did not come to an end within 0.01 s") == (
+        late.result.verdict,
+        late.result.observed,
+    )
+    assert Verdict.HOLDS is fine.result.verdict
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (Closed(541, "INTERNAL_ERROR"), "the broker closed what the check was using: 541 INTERNAL_ERROR"),
+        (Unreachable("localhost:1: refused"), "localhost:1: refused"),
+        (TimeoutError("no message in q"), "a wait was in vain: no message in q"),
+    ],
+)
+def test_what_the_broker_does_to_a_check_is_no_fault_of_the_check(ground, claim, error, reason):
+    """It is data with a reason, and needs no traceback."""
+
+    async def fails(_):
+        raise error
+
+    (row,) = rows_of(ground, claim("S01", fails))
+
+    assert (Verdict.COULD_NOT_TELL, reason, False) == (row.result.verdict, row.result.observed, row.broken)
+
+
+def test_a_broken_check_is_told_as_such_and_the_others_go_on(ground, claim, caplog):
+    """Its traceback is in the log; the row counts as open whatever it says."""
+
+    async def breaks(_):
+        raise KeyError("tag")
+
+    broken, fine = rows_of(ground, claim("S01", breaks), claim("S02"))
+
+    assert "the check itself is at fault: KeyError: 'tag'" == broken.result.observed
+    assert (True, False) == (broken.broken, broken.settled)
+    assert Verdict.HOLDS is fine.result.verdict
+    assert "the check of S01 is broken" in caplog.text
+
+
+def test_without_a_lab_nothing_that_disturbs_is_run(ground, claim):
+    """Somebody's own broker is never restarted."""
+
+    async def restarts(_):
+        raise AssertionError
+
+    (row,) = rows_of(ground, claim("S01", restarts, lab=True))
+
+    assert (Verdict.NEEDS_LAB, True) == (row.result.verdict, row.settled)
+
+
+def test_progress_names_what_is_being_checked(ground, claim):
+    """And how many are done."""
+    told = []
+    asyncio.run(check_all(ground, [claim("S01")], lambda claims, done: told.append(([c.id for c in claims], done))))
+
+    assert [(["S01"], 0), ([], 1)] == told
