@@ -23,6 +23,7 @@ class Entry(NamedTuple):
 COMMANDS = {
     "exporter": Entry("exporter.commands.serve", "watch brokers: /metrics, findings, probes, landing files"),
     "probe": Entry("probes.command", "run one probe now and print what a client lives through"),
+    "verify": Entry("lab.verify.command", "hold documented acknowledgement and confirm semantics against a broker"),
     "diagnose": Entry("exporter.commands.diagnose", "look once and name what is wrong, why, and what to do"),
     "pipeline": Entry("pipeline.command", "the Spark jobs: landing files to rollups", "pipeline"),
     "dashboard": Entry("dashboard.command", "the web page", "dashboard"),

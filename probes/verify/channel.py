@@ -198,6 +198,12 @@ class Channel:
             self._raw.close()
         await asyncio.wait({self.closed}, timeout=TIMEOUT)
 
+    def mark(self, method: Any) -> list[int]:
+        """From now on, the length of `log` each time that this method comes: what was in the log then came before."""
+        marks: list[int] = []
+        self._raw.add_callback(lambda _: marks.append(len(self.log)), [method], one_shot=False)
+        return marks
+
     def frames(self, kind: type[F]) -> list[F]:
         """Frames of one kind, in order."""
         return [item for item in self.log if isinstance(item, kind)]

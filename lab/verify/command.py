@@ -1,0 +1,205 @@
+"""`ackscope verify`: hold the documented semantics of acknowledgements and confirms against a live broker."""
+
+import argparse
+import asyncio
+import os
+import re
+import secrets
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from ackscope.address import parse_management
+from ackscope.cli import nearest, print_json
+from ackscope.errors import BrokerError, UsageError
+from ackscope.settings import secret
+from lab.verify.manage import HttpManage
+from probes.settings import DEFAULT_PREFIX, AmqpSettings, Server
+from probes.verify import report
+from probes.verify.claim import Claim, Disturb, Ground, Manage
+from probes.verify.claims import CLAIMS
+from probes.verify.clear import clear
+from probes.verify.client import Client
+from probes.verify.preflight import preflight
+from probes.verify.run import Row, check_all
+
+_EPILOG = """verdicts:
+  holds           this broker does as documented
+  differs         it does not; "Why" cites the fact that explains it, where one is known
+  not applicable  this version has not what the claim speaks of
+  needs --lab     it takes a broker that may be restarted, stopped or alarmed
+  could not tell  the check came to no end, or what it saw does not decide
+
+exit code:
+  0  every claim holds, does not apply, needs the lab, or is explained by a cited fact
+  1  one differs, or could not be told, without such an explanation
+  3  could not run (no connection, refused, wrong usage)
+
+It makes queues and exchanges of its own only, named PREFIX.verify.*, and deletes them
+at the end; the queues of a run that was killed, and what is bound to them, the
+broker deletes within 5 minutes."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare options."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EPILOG
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument(
+        "--amqp",
+        metavar="URL",
+        help="amqp://user:password@host:5672/vhost, or amqps://; the password is better given by --password-file",
+    )
+    where.add_argument("--lab", action="store_true", help="start a private broker, check it all, and end it")
+    parser.add_argument("--management", metavar="URL", help="management API of the same broker, for further figures")
+    parser.add_argument("--password-file", type=Path, help="file with the password on its first line")
+    parser.add_argument("--ca-file", type=Path, help="PEM file of the authority that signed the broker's certificate")
+    parser.add_argument("--no-verify", action="store_true", help="do not check the broker's certificate")
+    parser.add_argument("--broker", metavar="VERSION", help="with --lab: 3.10, 4.0, 4.3 (default: the host's own)")
+    parser.add_argument("--nodes", type=int, metavar="N", help="with --lab: 1 to 3, as one cluster (default 1)")
+    parser.add_argument("--only", metavar="IDS", help="some claims only, such as S06,S16")
+    parser.add_argument("--evidence", action="store_true", help="also print what each row rests on")
+    parser.add_argument("--prefix", default=DEFAULT_PREFIX, help=f"of names on the broker (default {DEFAULT_PREFIX})")
+    parser.add_argument("--json", action="store_true", help="print one JSON document, with all evidence")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check, report, and leave nothing behind."""
+    claims = chosen(args.only)
+    if not args.lab and (args.broker or args.nodes):
+        raise UsageError("--broker and --nodes: only with --lab, which starts that broker")
+    if args.lab and (args.management or args.password_file or args.ca_file or args.no_verify):
+        raise UsageError("--lab: starts a broker of its own; leave out --management, --password-file and TLS options")
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", args.prefix):
+        raise UsageError(f"--prefix: {args.prefix!r} is not made of letters, digits, dots, dashes and underscores")
+    with ExitStack() as stack:
+        manage: Manage | None = None
+        disturb: Disturb | None = None
+        if args.lab:
+            server, manage, disturb = _own_broker(args, stack)
+        else:
+            server = _server(args)
+            manage = HttpManage(parse_management(args.management), server) if args.management else None
+        broker, rows, left = asyncio.run(_verify(args.prefix, server, manage, disturb, claims))
+    for sentence in left:
+        print(f"ackscope verify: {sentence}", file=sys.stderr)
+    if args.json:
+        print_json(report.document(broker, rows))
+    else:
+        print(report.text(broker, server.address.where, rows, evidence=args.evidence))
+    return report.exit_code(rows)
+
+
+def chosen(only: str | None) -> list[Claim]:
+    """The claims to check, in their order.
+
+    Raises:
+        UsageError: one that does not exist.
+    """
+    known = {claim.id: claim for claim in CLAIMS}
+    if only is None:
+        return list(CLAIMS)
+    wanted = {word.strip().upper() for word in only.split(",") if word.strip()}
+    for word in sorted(wanted - set(known)):
+        raise UsageError(
+            f"--only: no claim {word!r}{nearest(word, list(known))}; there are {CLAIMS[0].id} to {CLAIMS[-1].id}"
+        )
+    if not wanted:
+        raise UsageError("--only: names no claim; write it as in --only S06,S16")
+    return [claim for claim in CLAIMS if claim.id in wanted]
+
+
+def _own_broker(args: argparse.Namespace, stack: ExitStack) -> tuple[Server, Manage, Disturb]:
+    """Start a broker of the lab, which ends with `stack`."""
+    # Only here: what has a broker needs no lab.
+    from lab.cluster import start_lab  # noqa: PLC0415  as said above
+    from lab.verify.disturb import LabDisturb  # noqa: PLC0415  as said above
+
+    # Whoever ends this command with SIGTERM ends the broker with it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    lab = stack.enter_context(start_lab(args.broker or "distro", 1 if args.nodes is None else args.nodes))
+    disturb = LabDisturb(lab)
+    server = disturb.nodes[0]
+    return server, HttpManage(parse_management(lab.nodes[0].management), server), disturb
+
+
+def _server(args: argparse.Namespace) -> Server:
+    password = secret(None, args.password_file, "--password-file")
+    if args.amqp.startswith("amqp://") and (args.ca_file or args.no_verify):
+        raise UsageError("--ca-file and --no-verify: an amqp:// address uses no TLS; write amqps://")
+    try:
+        settings = AmqpSettings.model_validate(
+            {"url": args.amqp, "password": password, "ca_file": args.ca_file, "verify": not args.no_verify}
+        )
+    except ValidationError as error:
+        raise UsageError(f"--amqp: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
+    return settings.server()
+
+
+async def _verify(
+    prefix: str, server: Server, manage: Manage | None, disturb: Disturb | None, claims: Sequence[Claim]
+) -> tuple[str, list[Row], list[str]]:
+    """What answered, a row a claim, and what could not be deleted."""
+    async with await Client.open(server, "ackscope-verify") as client:
+        product = client.product
+    ground = Ground(
+        server=server,
+        version=version(product),
+        prefix=f"{prefix}.verify.{secrets.token_hex(4)}",
+        manage=manage,
+        disturb=disturb,
+    )
+    progress = _Progress(len(claims))
+    running = asyncio.ensure_future(_permitted_then_checked(ground, claims, progress))
+    # Ctrl-C cancels by itself.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
+    try:
+        rows = await running
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+    finally:
+        progress.clear()
+        left = await clear(ground)
+    return product, rows, left
+
+
+async def _permitted_then_checked(ground: Ground, claims: Sequence[Claim], progress: "_Progress") -> list[Row]:
+    await preflight(ground)
+    return await check_all(ground, claims, progress.show)
+
+
+def version(product: str) -> tuple[int, ...]:
+    """The version in the words that a broker says of itself.
+
+    Raises:
+        BrokerError: it is no RabbitMQ, or names no version.
+    """
+    found = re.fullmatch(r"RabbitMQ (\d+)\.(\d+)\.(\d+).*", product)
+    if found is None:
+        raise BrokerError(
+            f"the broker calls itself {product!r}, not RabbitMQ with a version: nothing to compare it with"
+        )
+    return tuple(map(int, found.groups()))
+
+
+class _Progress:
+    """One line on stderr that says what is being checked; nothing where stderr is no terminal."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._on = total, os.isatty(sys.stderr.fileno())
+
+    def show(self, claims: Sequence[Claim], done: int) -> None:
+        """Show it."""
+        if self._on:
+            names = ", ".join(claim.id for claim in claims)
+            line = f"{done} of {self._total} claims checked; now {names}" if names else ""
+            print(f"\r{line}\033[K", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Leave no trace of it."""
+        if self._on:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,45 @@
+"""What may be done to a private broker while claims are checked on it."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from ackscope.address import parse_amqp
+from lab.cluster import Lab
+from probes.settings import Server
+
+_ALARM, _USUAL = "0.00001", "0.6"
+"""Share of the memory at which the broker blocks publishers: always, and what a lab of small nodes never reaches."""
+
+T = TypeVar("T")
+
+
+class LabDisturb:
+    """A lab whose nodes may be stopped, started, restarted and put under an alarm."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self.nodes = tuple(Server(parse_amqp(node.amqp)) for node in lab.nodes)
+        # A tied node ends with the thread that started it: this one lives as long as the process.
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ackscope-lab")
+
+    async def restart(self, node: int = 0) -> None:
+        """Stop a node in order and start it again on the same data; returns when it is ready."""
+        await self._do(lambda: self._lab.restart(node))
+
+    async def stop(self, node: int) -> None:
+        """Stop a node, at once."""
+        await self._do(lambda: self._lab.kill(node))
+
+    async def start(self, node: int) -> None:
+        """Start a stopped node; returns when it is ready."""
+        await self._do(lambda: self._lab.restart(node))
+
+    async def alarm(self, *, on: bool) -> None:
+        """Raise the memory alarm on the first node, which blocks publishers on all, or let it go."""
+        await self._do(lambda: self._lab.ctl(0, "set_vm_memory_high_watermark", _ALARM if on else _USUAL))
+
+    async def _do(self, act: Callable[[], T]) -> T:
+        # What was begun comes to its end, also when the check has run out of time: the next one finds a whole broker.
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, act))

@@ -1,0 +1,124 @@
+"""docs/semantics.md, made from recorded runs: `python -m lab.verify.docs tests/fixtures/verify > docs/semantics.md`."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from probes.verify.claim import Verdict
+from probes.verify.guides import CONFIRMS, RELIABILITY, SEMANTICS, TRANSLATION
+from probes.verify.report import GROUPS, WORDS
+
+HEADER = """# Semantics: what is documented, and what brokers do
+
+<!-- Made by `python -m lab.verify.docs`; record again with `python -m lab.verify.record`. -->
+
+What the guides of RabbitMQ say about acknowledgements, prefetch, confirms and transactions, in our own words, a
+claim a row. `ackscope verify --amqp URL` holds each against a live broker and shows what it rests on (`--evidence`);
+`--lab` starts a private broker for those that need one restarted, stopped or alarmed. The verdicts here are of
+recorded runs on private brokers of one node, and of three for {cluster}: of {versions}.
+
+From: {guides}.
+
+| verdict | meaning |
+|---|---|
+| holds | the broker does as documented |
+| **differs** | it does not; the note says why, as far as a fact is known |
+| not applicable | this version, or this set-up, has not what the claim speaks of |
+| needs --lab | it takes a broker that may be disturbed |
+| could not tell | the check came to no end, or what can be seen from outside does not decide |
+
+{counts}
+"""
+
+CLUSTER = ("S29", "S50")
+"""Claims that speak of several nodes."""
+
+_GUIDES = {CONFIRMS: "C", RELIABILITY: "R", SEMANTICS: "S", TRANSLATION: "T"}
+"""Guides by their titles, and how the tables call them."""
+
+Recorded = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""Version -> id of a claim -> its row, as `ackscope verify --json` printed it."""
+
+
+def load(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
+    """The recorded runs of a folder, oldest version first."""
+    paths = sorted(folder.glob("*.json"), key=lambda path: [int(part) for part in path.stem.split(".")])
+    return {path.stem: {row["id"]: row for row in json.loads(path.read_text())["rows"]} for path in paths}
+
+
+def page(recorded: Recorded) -> str:
+    """The whole page."""
+    versions = list(recorded)
+    latest = recorded[versions[-1]]
+    guides = "; ".join(f"{short} = {title}" for title, short in _GUIDES.items())
+    counted = "\n".join(map(_count, recorded.items()))
+    blocks = [HEADER.format(cluster=_listed(CLUSTER), versions=_listed(versions), guides=guides, counts=counted)]
+    for group, heading in GROUPS.items():
+        ids = [id_ for id_, row in latest.items() if row["group"] == group]
+        if ids:
+            blocks.append(f"## {heading}\n\n{_table(recorded, ids)}\n{_notes(recorded, ids)}")
+    return "\n".join(blocks)
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _count(run: tuple[str, Mapping[str, Mapping[str, Any]]]) -> str:
+    version, rows = run
+    found = Counter(row["verdict"] for row in rows.values())
+    told = [f"{words} {found[verdict.value]}" for verdict, words in WORDS.items() if found[verdict.value]]
+    return f"- {version}: {len(rows)} claims: {', '.join(told)}"
+
+
+def _table(recorded: Recorded, ids: Sequence[str]) -> str:
+    latest = list(recorded.values())[-1]
+    lines = [f"| id | claim | from | {' | '.join(recorded)} |", f"|---|---|---|{'---|' * len(recorded)}"]
+    for id_ in ids:
+        row = latest[id_]
+        verdicts = " | ".join(_verdict(rows.get(id_)) for rows in recorded.values())
+        lines.append(f"| {id_} | {_cell(row['documented'])} | {_from(row['source'])} | {verdicts} |")
+    return "\n".join(lines) + "\n"
+
+
+def _from(source: str) -> str:
+    return ", ".join(_GUIDES.get(title, title) for title in source.split("; "))
+
+
+def _verdict(row: Mapping[str, Any] | None) -> str:
+    if row is None:
+        return ""
+    words = WORDS[Verdict(row["verdict"])]
+    return f"**{words}**" if row["verdict"] == Verdict.DIFFERS else words
+
+
+def _notes(recorded: Recorded, ids: Sequence[str]) -> str:
+    """What was seen, under each claim that does not plainly hold everywhere."""
+    blocks = []
+    for id_ in ids:
+        rows = {version: runs[id_] for version, runs in recorded.items() if id_ in runs}
+        if all(row["verdict"] == Verdict.HOLDS and not row["because"] for row in rows.values()):
+            continue
+        lines = [f"**{id_} {next(iter(rows.values()))['name']}**", ""]
+        for version, row in rows.items():
+            words = WORDS[Verdict(row["verdict"])]
+            lines.append(f"- {version}, {words}: {_sentence(row['observed'])}")
+            if row["because"]:
+                lines.append(f"  Why: {_sentence(row['because'])}")
+        blocks.append("\n".join(lines) + "\n")
+    return "\n".join(blocks)
+
+
+def _sentence(text: str) -> str:
+    return _cell(text[:1].upper() + text[1:].rstrip(".") + ".")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page(load(Path(sys.argv[1]))))

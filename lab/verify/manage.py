@@ -1,0 +1,55 @@
+"""The management API of a broker on which claims are checked."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+import requests
+
+from ackscope.address import Address
+from ackscope.errors import BadAnswer, Refused, Unreachable
+from probes.settings import Server
+
+_TIMEOUT = 10.0
+"""Seconds to connect, and again for the answer."""
+
+
+class HttpManage:
+    """The API, asked from threads so that no check waits for another's answer.
+
+    Args:
+        address: where it is, with credentials.
+        server: the AMQP side of the same broker: its virtual host, and how far certificates are checked.
+    """
+
+    def __init__(self, address: Address, server: Server) -> None:
+        self._address, self._vhost = address, server.address.vhost
+        self._verify: bool | str = str(server.ca_file) if server.ca_file and server.verify else server.verify
+
+    async def queue(self, name: str) -> Mapping[str, Any] | None:
+        """What `/api/queues/vhost/name` says; None where it knows no such queue. Its figures lag by up to 5 s."""
+        return await asyncio.to_thread(self.get, f"/api/queues/{quote(self._vhost, safe='')}/{quote(name, safe='')}")
+
+    def get(self, path: str) -> Mapping[str, Any] | None:
+        """One document; None where there is none.
+
+        Raises:
+            BrokerError: no answer, a refusal, or no JSON.
+        """
+        address = self._address
+        url = f"{address.scheme}://{address.where}{address.path}{path}"
+        try:
+            answer = requests.get(url, auth=(address.username, address.password), timeout=_TIMEOUT, verify=self._verify)
+        except requests.RequestException as error:
+            raise Unreachable(f"{address.where}: the management API does not answer ({type(error).__name__})") from None
+        if answer.status_code == 404:
+            return None
+        if answer.status_code in {401, 403}:
+            raise Refused(f"{address.where}: the management API refuses {address.username} ({answer.status_code})")
+        try:
+            answer.raise_for_status()
+            found: Mapping[str, Any] = answer.json()
+        except (requests.RequestException, ValueError):
+            raise BadAnswer(f"{address.where}: status {answer.status_code} and no document for {path}") from None
+        return found

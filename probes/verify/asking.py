@@ -1,0 +1,76 @@
+"""Small questions that several checks ask, with the moment of patience that each needs."""
+
+import asyncio
+
+from pika import spec
+
+from probes.verify.channel import Channel
+from probes.verify.client import Client
+from probes.verify.frames import Closed, Delivery
+
+_STEP = 0.02
+"""Seconds between two looks."""
+
+
+async def got(channel: Channel, queue: str, within: float = 2.0) -> Delivery | None:
+    """One message by basic.get, for which up to `within` seconds are waited; it is not acknowledged."""
+    for _ in range(int(within / _STEP)):
+        found = await channel.get(queue)
+        if found is not None:
+            return found
+        await asyncio.sleep(_STEP)
+    return None
+
+
+async def one(channel: Channel, queue: str) -> Delivery:
+    """As `got`, where a message is sure to come.
+
+    Raises:
+        TimeoutError: it did not.
+    """
+    found = await got(channel, queue)
+    if found is None:
+        raise TimeoutError(f"no message came into {queue}")
+    return found
+
+
+async def filled(channel: Channel, queue: str, count: int, within: float = 5.0) -> bool:
+    """Wait until a queue holds that many ready messages; whether it did in time."""
+    for _ in range(int(within / _STEP)):
+        if (await channel.look(queue)).messages >= count:
+            return True
+        await asyncio.sleep(_STEP)
+    return False
+
+
+async def asked(client: Client, queue: str) -> str:
+    """What a passive queue.declare on a channel of its own answers: `3 messages`, or `404 NOT_FOUND - no queue`."""
+    channel = await client.channel()
+    try:
+        found = await channel.look(queue)
+    except Closed as error:
+        # What follows repeats names.
+        return str(error).split(" '", maxsplit=1)[0]
+    await channel.close()
+    return f"{found.messages} messages"
+
+
+async def refusal(client: Client, method: type, reply: type, **parts: object) -> int:
+    """The code with which a method on a channel of its own is refused; 0 when it is answered."""
+    channel = await client.channel()
+    try:
+        await channel.call(method(**parts), reply)
+    except Closed as error:
+        return error.code
+    await channel.close()
+    return 0
+
+
+async def no_queue(client: Client, name: str) -> bool:
+    """Whether there is no such queue."""
+    return await refusal(client, spec.Queue.Declare, spec.Queue.DeclareOk, queue=name, passive=True) == 404
+
+
+async def no_exchange(client: Client, name: str) -> bool:
+    """Whether there is no such exchange."""
+    return await refusal(client, spec.Exchange.Declare, spec.Exchange.DeclareOk, exchange=name, passive=True) == 404

@@ -1,0 +1,40 @@
+"""Every claim, in the order of its number."""
+
+from probes.verify.claim import Claim
+from probes.verify.claims import (
+    confirm_paths,
+    confirm_rates,
+    confirms,
+    delivery,
+    disturbed,
+    loss,
+    order,
+    prefetch,
+    prefetch_rates,
+    prefetch_room,
+    reliability,
+    requeue,
+    requeue_order,
+    tx,
+)
+
+_PARTS = (
+    delivery,
+    loss,
+    requeue,
+    requeue_order,
+    prefetch,
+    prefetch_room,
+    prefetch_rates,
+    confirms,
+    confirm_paths,
+    confirm_rates,
+    tx,
+    order,
+    reliability,
+    disturbed,
+)
+
+CLAIMS: tuple[Claim, ...] = tuple(
+    sorted((claim for part in _PARTS for claim in part.CLAIMS), key=lambda claim: claim.id)
+)

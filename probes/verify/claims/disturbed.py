@@ -1,0 +1,233 @@
+"""What a restart leaves, what a cluster knows of a node that is away, what an alarm stops: on a private broker."""
+
+import asyncio
+import time
+
+from pika import spec
+
+from probes.verify.asking import asked, filled, no_exchange, no_queue
+from probes.verify.claim import Claim, Ground, Observed, Verdict
+from probes.verify.client import Client
+from probes.verify.frames import Closed
+from probes.verify.guides import RELIABILITY
+
+_MANY = 100
+
+_KHEPRI = (4, 0)
+"""Seen from here on: 4.0.5 keeps an exchange that is not durable with the flag khepri_db on, and loses it without."""
+
+_AWAY = 3.0
+"""Seconds for an answer about a queue whose node was killed: 4.x gives one only after about a minute."""
+
+
+async def durable(ground: Ground) -> Observed:
+    """S49."""
+    assert ground.disturb is not None  # noqa: S101  the claim is of the lab
+    names = [f"{ground.prefix}.s49.{what}" for what in ("exchange", "exchange.transient", "transient")]
+    lasting, fleeting, transient = names
+    ground.exchanges += [lasting, fleeting]
+    async with await ground.client("S49") as client:
+        channel = await client.channel()
+        queue = await ground.queue(channel, "s49")
+        for name, kept in ((lasting, True), (fleeting, False)):
+            method = spec.Exchange.Declare(exchange=name, type="fanout", durable=kept)
+            await channel.call(method, spec.Exchange.DeclareOk)
+            await channel.bind(queue, name)
+        refused = await _transient(ground, client, transient)
+        await channel.confirm_select()
+        channel.publish(queue, b"persistent")
+        channel.publish(queue, b"transient", persistent=False)
+        await channel.settled()
+    await ground.disturb.restart()
+    async with await ground.client("S49 after") as client:
+        channel = await client.channel()
+        found = await channel.get(queue, auto_ack=True)
+        rest = await channel.get(queue, auto_ack=True)
+        channel.publish("", b"routed", exchange=lasting)
+        await filled(channel, queue, 1)
+        routed = await channel.get(queue, auto_ack=True)
+        await channel.delete_exchange(lasting)
+        no_fleeting, no_transient = await no_exchange(client, fleeting), await no_queue(client, transient)
+        if not no_fleeting:
+            await channel.delete_exchange(fleeting)
+    rest_holds = (
+        found is not None and found.body == b"persistent" and rest is None and routed is not None and no_transient
+    )
+    # In a cluster the nodes that ran on tell the restarted one of their exchanges: only a lone node decides.
+    decided = len(ground.disturb.nodes) == 1
+    kept = decided and not no_fleeting
+    if not rest_holds:
+        observed = "the restart left something else than the durable and persistent"
+    elif kept:
+        observed = (
+            "the exchange that is not durable was there after the restart; queue and message that are not were gone"
+        )
+    elif decided:
+        observed = "what was durable and persistent was there after the restart, and nothing that lacked one of them"
+    else:
+        observed = "queue and message must both be made to last; of the exchange a cluster that runs on cannot tell"
+    return Observed(
+        verdict=Verdict.HOLDS if rest_holds and not kept else Verdict.DIFFERS,
+        observed=observed,
+        evidence=(
+            f"durable queue: persistent message {_there(found)}, transient message {_there(rest)}",
+            f"durable exchange: there, its binding {'routes' if routed else 'does not route'}",
+            f"exchange that is not durable: {_there(not no_fleeting)}"
+            + ("" if decided else "; not judged: it takes a restart of all nodes, the others ran on and know it"),
+            refused or f"queue that is not durable, with a persistent message: {_there(not no_transient)}",
+        ),
+        because="the metadata store Khepri (always from 4.3, a feature flag before) keeps every definition on disk, "
+        "as Mnesia did not (rabbitmq-server #12947)"
+        if rest_holds and kept and ground.version >= _KHEPRI
+        else "",
+    )
+
+
+async def cluster(ground: Ground) -> Observed:
+    """S50."""
+    disturb = ground.disturb
+    assert disturb is not None  # noqa: S101  the claim is of the lab
+    if len(disturb.nodes) < 2:
+        return Observed(
+            verdict=Verdict.NOT_APPLICABLE,
+            observed="one node: there is no other that could know or lack anything",
+            evidence=(f"nodes: {len(disturb.nodes)}",),
+        )
+    async with await ground.client("S50") as client:
+        watcher = await client.channel()
+        async with await Client.open(disturb.nodes[1], "ackscope-verify S50 home") as home:
+            channel = await home.channel()
+            queue = await ground.queue(channel, "s50")
+            exchange = await ground.exchange(channel, "s50.exchange")
+            await channel.bind(queue, exchange)
+            await channel.confirm_select()
+            for _ in range(_MANY):
+                channel.publish(queue)
+            await channel.settled()
+        elsewhere = (await watcher.look(queue)).messages
+        await disturb.stop(1)
+        try:
+            try:
+                async with asyncio.timeout(_AWAY):
+                    away = await asked(client, queue)
+            except TimeoutError:
+                away = f"no answer within {_AWAY:g} s"
+            known = not await no_exchange(client, exchange)
+        finally:
+            await disturb.start(1)
+        for _ in range(100):
+            back = await asked(client, queue)
+            if back.startswith(f"{_MANY} "):
+                break
+            await asyncio.sleep(0.1)
+    holds = elsewhere == _MANY and not away.startswith(f"{_MANY} ") and back.startswith(f"{_MANY} ") and known
+    return Observed(
+        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        observed="every node knows queue and exchange; the messages are there only while the queue's own node runs"
+        if holds
+        else "definitions or contents were not where the guide says",
+        evidence=(
+            (
+                f"a classic queue made through the second node with {_MANY} messages, asked for through the first: "
+                f"{elsewhere}"
+            ),
+            f"the second node stopped, through the first: {away}; the exchange: {_there(known)}",
+            f"the second node started: {back}",
+        ),
+    )
+
+
+async def alarm(ground: Ground) -> Observed:
+    """S53."""
+    assert ground.disturb is not None  # noqa: S101  the claim is of the lab
+    async with await ground.client("S53") as client, await ground.client("S53 watcher") as other:
+        channel, watcher = await client.channel(), await other.channel()
+        queue = await ground.queue(channel, "s53")
+        await channel.confirm_select()
+        channel.publish(queue)
+        before = await channel.settled()
+        await ground.disturb.alarm(on=True)
+        try:
+            channel.publish(queue)
+            began = time.monotonic()
+            blocked = await channel.until(lambda: client.blocked is not None)
+            took, reason = time.monotonic() - began, client.blocked
+            confirmed = await channel.settled(2.0)
+            held = (await watcher.look(queue)).messages
+            others = other.blocked
+        finally:
+            await ground.disturb.alarm(on=False)
+        freed = await channel.until(lambda: client.blocked is None)
+        late = await channel.settled()
+    holds = before and blocked and not confirmed and held == 1 and freed and late and others is None
+    return Observed(
+        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        observed="a publisher was told connection.blocked and its message waited until the alarm was over"
+        if holds
+        else "an alarm did not block a publisher as documented",
+        evidence=(
+            (
+                "memory alarm on, one publish: "
+                f"{f'connection.blocked after {took:.2f} s, reason: {reason}' if blocked else 'not told'}"
+            ),
+            f"within 2 s {'a' if confirmed else 'no'} confirm; messages in the queue: {held} of 2",
+            f"a connection that does not publish: {'not told' if others is None else f'told {others}'}",
+            (
+                f"alarm off: {'connection.unblocked' if freed else 'not told'}, the message "
+                f"{'confirmed' if late else 'not confirmed'}"
+            ),
+        ),
+    )
+
+
+def _there(found: object) -> str:
+    return "there" if found else "gone"
+
+
+async def _transient(ground: Ground, client: Client, name: str) -> str:
+    """Make a queue that is not durable, with a message; what the broker says where it refuses, else ""."""
+    ground.queues.append(name)
+    channel = await client.channel()
+    try:
+        await channel.declare(name, arguments={"x-expires": 300_000})
+    except Closed as error:
+        return f"queue that is not durable: refused by this version, {error.code}"
+    await channel.confirm_select()
+    channel.publish(name)
+    await channel.settled()
+    await channel.close()
+    return ""
+
+
+CLAIMS = (
+    Claim(
+        id="S49",
+        name="all-three-to-survive-a-restart",
+        group="order",
+        documented="Durable exchange, durable queue and persistent message are all needed to survive a restart.",
+        source=RELIABILITY,
+        check=durable,
+        lab=True,
+        seconds=90.0,
+    ),
+    Claim(
+        id="S50",
+        name="definitions-on-all-nodes",
+        group="order",
+        documented="Definitions are known on all nodes of a cluster; the contents of a classic queue live on one.",
+        source=RELIABILITY,
+        check=cluster,
+        lab=True,
+        seconds=90.0,
+    ),
+    Claim(
+        id="S53",
+        name="alarm-blocks-publishers",
+        group="order",
+        documented="Under a resource alarm publishers are blocked and told so (connection.blocked).",
+        source=RELIABILITY,
+        check=alarm,
+        lab=True,
+        seconds=60.0,
+    ),
+)

@@ -1,0 +1,245 @@
+"""What is lost and what comes twice when a connection ends, what a restart leaves, and what an alarm stops."""
+
+import asyncio
+import time
+from collections import Counter
+
+from ackscope.errors import BrokerError
+from probes.verify.asking import filled
+from probes.verify.channel import Channel
+from probes.verify.claim import Claim, Ground, Observed, Verdict
+from probes.verify.client import Client
+from probes.verify.frames import Delivery
+from probes.verify.guides import RELIABILITY
+from probes.verify.relay import Relay
+from probes.verify.tally import tallied
+
+_HEARTBEAT = 2
+"""Seconds; with a shorter one, two and three times of it could not be told apart on a busy machine."""
+
+_PHASES = 4
+"""Connections of different age, cut at once: the broker looks once in an interval, which counts from the opening."""
+
+
+async def in_transit(ground: Ground) -> Observed:
+    """S46."""
+    many, large = 400, bytes(1000)
+    async with await Relay.open(ground.server) as relay, await ground.client("S46 watcher") as other:
+        unfit = await _unfit(ground, relay)
+        if unfit is not None:
+            return unfit
+        watcher = await other.channel()
+        relayed, cut = await ground.queue(watcher, "s46"), await ground.queue(watcher, "s46.cut")
+        client = await _relayed(ground, relay, "S46")
+        channel = await client.channel()
+        for number in range(many):
+            if number == many // 2:
+                await filled(watcher, relayed, many // 2)
+                relay.pause()
+            channel.publish(relayed, large)
+        await asyncio.sleep(0.1)
+        open_still = not client.closed.done()
+        await relay.cut()
+        client.cut()
+        client = await ground.client("S46 cut")
+        channel = await client.channel()
+        for _ in range(many):
+            channel.publish(cut, large)
+        client.cut()
+        await asyncio.sleep(0.3)
+        arrived, straight = (await watcher.look(relayed)).messages, (await watcher.look(cut)).messages
+        twice = await _redelivered(ground, watcher, relayed)
+    holds = arrived < many and open_still and twice
+    return Observed(
+        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        observed=f"without confirms {many - arrived} of {many} messages were lost and nobody was told; without its "
+        "acknowledgement a message that was processed came again"
+        if holds
+        else "nothing was lost on the way, or nothing came twice",
+        evidence=(
+            f"{many} messages without confirms, the network silent after half of them, then cut: {arrived} arrived",
+            "the publisher had no error before the cut",
+            f"{many} more, the client's own socket cut right after the last: {straight} arrived",
+            f"a message got, its consumer cut before the ack: {'came again, marked redelivered' if twice else 'lost'}",
+        ),
+    )
+
+
+async def republish(ground: Ground) -> Observed:
+    """S47."""
+    async with await Relay.open(ground.server) as relay, await ground.client("S47 after") as other:
+        unfit = await _unfit(ground, relay)
+        if unfit is not None:
+            return unfit
+        second, drain = await other.channel(), await other.channel()
+        queue = await ground.queue(second, "s47")
+        client = await _relayed(ground, relay, "S47")
+        channel = await client.channel()
+        await channel.confirm_select()
+        _numbered(channel, queue, 100)
+        await channel.settled()
+        relay.pause(upstream=False)
+        _numbered(channel, queue, 100)
+        await filled(second, queue, 200)
+        relay.pause()
+        _numbered(channel, queue, 50)
+        await asyncio.sleep(0.1)
+        await relay.cut()
+        client.cut()
+        confirmed = tallied(channel.log).acked
+        unconfirmed = sorted(set(range(1, channel.published + 1)) - confirmed)
+        await second.confirm_select()
+        for number in unconfirmed:
+            second.publish(queue, b"%d" % number)
+        settled = await second.settled()
+        total = (await second.look(queue)).messages
+        await drain.consume(queue, auto_ack=True)
+        seen = Counter(int(item.body) for item in await drain.deliveries(total))
+    lost = channel.published - len(seen)
+    twice = sum(count - 1 for count in seen.values())
+    return Observed(
+        verdict=Verdict.HOLDS if settled and lost == 0 else Verdict.DIFFERS,
+        observed=f"nothing lost, {twice} messages twice, of {channel.published}"
+        if lost == 0
+        else f"{lost} of {channel.published} messages were lost",
+        evidence=(
+            (
+                f"{channel.published} messages, {len(confirmed)} confirmed; of 100 the acks were held back, 50 never "
+                "reached the broker; then the connection was cut"
+            ),
+            f"{len(unconfirmed)} not confirmed, published again on a new connection: all settled: {settled}",
+            f"delivered: {len(seen)} different messages, {twice} of them a second time",
+        ),
+    )
+
+
+async def heartbeat(ground: Ground) -> Observed:
+    """S48.
+
+    The broker looks once in an interval and gives up at the second look without data (rabbit_heartbeat): after two to
+    three intervals. "About twice" is held against the longer.
+    """
+    async with await Relay.open(ground.server) as relay, await ground.client("S48 watcher") as other:
+        unfit = await _unfit(ground, relay)
+        if unfit is not None:
+            return unfit
+        watcher = await other.channel()
+        beats, none = await ground.queue(watcher, "s48"), await ground.queue(watcher, "s48.none")
+        quiet = await _holding(ground, relay, watcher, none, 0)
+        beating = []
+        for _ in range(_PHASES):
+            beating.append(await _holding(ground, relay, watcher, beats, _HEARTBEAT))
+            await asyncio.sleep(_HEARTBEAT / _PHASES)
+        relay.pause()
+        began = time.monotonic()
+        await watcher.consume(beats)
+        await watcher.consume(none)
+        back = [item.at - began for item in await watcher.deliveries(_PHASES, 15.0)]
+        await asyncio.wait({beating[0].closed}, timeout=20.0)
+        took, noticed = time.monotonic() - began, beating[0].closed.done()
+        still = len(watcher.frames(Delivery)) == len(back) and not quiet.closed.done()
+        await relay.cut()
+        for client in (quiet, *beating):
+            client.cut()
+    holds = len(back) == _PHASES and max(back) <= 3 * _HEARTBEAT + 1.0 and still
+    if len(back) == _PHASES:
+        first, last = min(back), max(back)
+        observed = (
+            f"heartbeat {_HEARTBEAT} s: the broker noticed after {first:.1f} to {last:.1f} s, "
+            f"{first / _HEARTBEAT:.1f} to {last / _HEARTBEAT:.1f} times as long"
+        )
+    else:
+        observed = f"{_PHASES - len(back)} of {_PHASES} dead connections were not noticed within 15 s"
+    times = ", ".join(f"{seconds:.1f}" for seconds in back)
+    return Observed(
+        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        observed=observed,
+        evidence=(
+            f"{_PHASES} consumers, each with a message, through a relay that then passes nothing in either direction",
+            f"broker: their messages went to another consumer after {times} s",
+            f"client: {f'noticed after {took:.1f} s' if noticed else 'not noticed within 20 s'}",
+            "the client, pika, looks each heartbeat plus 5 s, which shows only with one as short as this",
+            f"a consumer without heartbeat: {'not' if still else ''} noticed by then, by neither side",
+        ),
+    )
+
+
+async def _relayed(ground: Ground, relay: Relay, name: str, heartbeat: int | None = None) -> Client:
+    return await Client.open(relay.through(ground.server), f"ackscope-verify {name}", heartbeat=heartbeat)
+
+
+async def _holding(ground: Ground, relay: Relay, publisher: Channel, queue: str, heartbeat: int) -> Client:
+    """A new connection through the relay whose consumer holds one message of that queue."""
+    client = await _relayed(ground, relay, f"S48 heartbeat {heartbeat}", heartbeat)
+    channel = await client.channel()
+    await channel.qos(1)
+    await channel.consume(queue)
+    publisher.publish(queue)
+    await channel.deliveries(1)
+    return client
+
+
+async def _unfit(ground: Ground, relay: Relay) -> Observed | None:
+    """Why this broker cannot be reached through a relay, where TLS is in the way; None when it can."""
+    try:
+        await (await _relayed(ground, relay, "relay")).close()
+    except BrokerError as error:
+        if not ground.server.address.tls:
+            raise
+        return Observed(
+            verdict=Verdict.COULD_NOT_TELL,
+            observed="it takes a relay on 127.0.0.1, and the broker's certificate is not for that name",
+            evidence=(str(error),),
+        )
+    return None
+
+
+def _numbered(channel: Channel, queue: str, count: int) -> None:
+    for _ in range(count):
+        channel.publish(queue, b"%d" % (channel.published + 1))
+
+
+async def _redelivered(ground: Ground, watcher: Channel, queue: str) -> bool:
+    """Whether a message whose consumer was cut before its ack comes again, marked so."""
+    client = await ground.client("S46 consumer")
+    channel = await client.channel()
+    first = await channel.get(queue)
+    client.cut()
+    for _ in range(100):
+        found = await watcher.get(queue, auto_ack=True)
+        if found is not None and found.redelivered:
+            return first is not None
+        await asyncio.sleep(0.02)
+    return False
+
+
+CLAIMS = (
+    Claim(
+        id="S46",
+        name="at-most-or-at-least-once",
+        group="order",
+        documented="Without confirms and acknowledgements messages can be lost in transit; with them duplicates are "
+        "possible.",
+        source=RELIABILITY,
+        check=in_transit,
+    ),
+    Claim(
+        id="S47",
+        name="republish-unconfirmed",
+        group="order",
+        documented="After a lost connection a publisher republishes what was not confirmed: nothing lost, perhaps "
+        "twice.",
+        source=RELIABILITY,
+        check=republish,
+    ),
+    Claim(
+        id="S48",
+        name="heartbeat-finds-dead-connection",
+        group="order",
+        documented="A heartbeat finds a dead connection within about twice its timeout; the operating system alone "
+        "would need many minutes.",
+        source=RELIABILITY,
+        check=heartbeat,
+        seconds=45.0,
+    ),
+)

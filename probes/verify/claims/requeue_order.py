@@ -1,0 +1,203 @@
+"""Where requeued messages go, and how they go in circles when nobody takes them."""
+
+import time
+from collections.abc import Sequence
+
+from probes.verify.channel import Channel
+from probes.verify.claim import Claim, Ground, Observed, Verdict
+from probes.verify.client import Client
+from probes.verify.guides import CONFIRMS, SEMANTICS
+from probes.verify.stock import fill, numbers, ready, since
+
+_KINDS = ("classic", "quorum")
+_ROUNDS = 100
+"""Deliveries of one message after which there is no limit that matters; the highest default known is 20."""
+
+
+async def place(ground: Ground) -> Observed:
+    """S09."""
+    evidence, kept, ended = [], {}, False
+    async with await ground.client("S09") as client:
+        for kind in _KINDS:
+            middle = await _after(ground, client, f"s09.{kind}.one", kind, requeue=(3,))
+            every = await _after(ground, client, f"s09.{kind}.all", kind, requeue=(5, 1, 3, 2, 4))
+            closed = await _after(ground, client, f"s09.{kind}.closed", kind, requeue=())
+            beside = await _beside(ground, client, f"s09.{kind}.beside", kind)
+            ended = ended or middle[-1:] == [2]
+            kept[kind] = (
+                middle == [2, 5, 6, 7, 8, 9],
+                every == list(range(10)),
+                closed == list(range(10)),
+                beside == [0, 2, 4, 6, 7, 8, 9],
+            )
+            evidence += [
+                f"{kind}, 0 to 4 of 10 held, 2 requeued: then in the queue {middle}",
+                f"{kind}, 0 to 4 requeued one by one in the order 4 0 2 1 3: {every}",
+                f"{kind}, 0 to 4 held, their channel closed: {closed}",
+                f"{kind}, two channels hold 0 2 4 and 1 3 5, the first requeues: {beside}",
+            ]
+    holds = all(all(parts) for parts in kept.values())
+    broken = [kind for kind, parts in kept.items() if not all(parts)]
+    where = "at its end" if ended else "at its head, in the order of the requeues"
+    return Observed(
+        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        observed="requeued messages are in the place of their publication, alone and beside another consumer"
+        if holds
+        else f"a {' or '.join(broken)} queue put what was requeued {where}",
+        evidence=tuple(evidence),
+        because=_why_moved(ground, broken),
+    )
+
+
+def _why_moved(ground: Ground, broken: Sequence[str]) -> str:
+    if broken != ["quorum"]:
+        return ""
+    if ground.version < (4, 0, 0):
+        return (
+            "a quorum queue without a delivery limit puts what is returned at its end, so that its log can be cut "
+            "(quorum queues guide, Repeated Requeues; rabbitmq-server #3776)"
+        )
+    return (
+        "a quorum queue with a delivery limit, since 4.0 every one (rabbitmq-server #11937), returns near the head "
+        "(quorum queues guide, Repeated Requeues)"
+    )
+
+
+async def _after(ground: Ground, client: Client, name: str, kind: str, *, requeue: Sequence[int]) -> list[int]:
+    """What is in a queue of 10 of which a channel held 0 to 4, after it requeued those tags, or, of none, closed."""
+    channel = await client.channel()
+    queue = await ground.queue(channel, name, kind)
+    await fill(client, queue, 10)
+    for _ in range(5):
+        await channel.get(queue)
+    for tag in requeue:
+        channel.nack(tag)
+    if not requeue:
+        await channel.close()
+    looker = await client.channel()
+    await ready(looker, queue, 5 + len(requeue) if requeue else 10)
+    found = await _drained(looker, queue)
+    if requeue:
+        await channel.close()
+    return found
+
+
+async def _beside(ground: Ground, client: Client, name: str, kind: str) -> list[int]:
+    """What is in a queue of 10 after one of two that hold 0 to 5 by turns has requeued its own."""
+    first, second = await client.channel(), await client.channel()
+    queue = await ground.queue(first, name, kind)
+    await fill(client, queue, 10)
+    for _ in range(3):
+        await first.get(queue)
+        await second.get(queue)
+    first.nack(3, multiple=True)
+    looker = await client.channel()
+    await ready(looker, queue, 7)
+    found = await _drained(looker, queue)
+    await first.close()
+    await second.close()
+    return found
+
+
+async def _drained(channel: Channel, queue: str) -> list[int]:
+    found = []
+    while (item := await channel.get(queue, auto_ack=True)) is not None:
+        found.append(item)
+    return numbers(found)
+
+
+async def loop(ground: Ground) -> Observed:
+    """S13."""
+    async with await ground.client("S13") as client:
+        watcher = await client.channel()
+        classic = await ground.queue(watcher, "s13")
+        await fill(client, classic, 10)
+        rate = await _spin(client, classic)
+        left = await ready(watcher, classic, 10)
+        ends = {}
+        for how in ("nack", "reject"):
+            quorum = await ground.queue(watcher, f"s13.{how}", "quorum")
+            await fill(client, quorum, 1)
+            rounds = await _rounds(client, quorum, how)
+            ends[how] = rounds, await ready(watcher, quorum, 1, 0.5)
+    limited = {how for how, (_, kept) in ends.items() if not kept}
+    holds = rate > 0 and left == 10 and limited == _limited(ground.version)
+    told = " and ".join(f"{rounds} by {how}" for how, (rounds, kept) in ends.items() if not kept)
+    return Observed(
+        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        observed=f"in a classic queue 10 messages went round {rate:.0f} times a second without an end; "
+        "in a quorum queue " + (f"one was dropped after deliveries: {told}" if told else "there was no end either"),
+        evidence=(
+            f"classic, all nacked with requeue for 1 s: {rate:.0f} redeliveries/s, {left} of 10 still there",
+            *(
+                f"quorum without x-delivery-limit, one message, each time {how} with requeue: {rounds} deliveries, "
+                + (f"then stopped by this check ({kept} still there)" if kept else "then it was dropped")
+                for how, (rounds, kept) in ends.items()
+            ),
+        ),
+        because=_LIMITS.get(len(limited), ""),
+    )
+
+
+def _limited(version: tuple[int, ...]) -> set[str]:
+    """Which answers end the loop in a quorum queue of this version."""
+    if version < (4, 0, 0):
+        return set()
+    return {"nack", "reject"} if version < (4, 3, 0) else {"reject"}
+
+
+_LIMITS = {
+    2: "since 4.0 a quorum queue has a delivery limit of 20 by default (rabbitmq-server #11937)",
+    1: "since 4.0 a quorum queue has a delivery limit of 20 by default (rabbitmq-server #11937); since 4.3 basic.nack "
+    "does not count towards it, basic.reject does (rabbitmq-server #15387, #13885)",
+}
+"""Why the loop ends, by how many of the two answers it ends with."""
+
+
+async def _spin(client: Client, queue: str) -> float:
+    """Redeliveries per second while all is requeued."""
+    channel = await client.channel()
+    await channel.consume(queue)
+    settled, began = 0, time.monotonic()
+    while time.monotonic() - began < 1.0:
+        came = await since(channel, settled)
+        for item in came:
+            channel.nack(item.tag)
+        settled += len(came)
+    rate = settled / (time.monotonic() - began)
+    await channel.close()
+    return rate
+
+
+async def _rounds(client: Client, queue: str, how: str) -> int:
+    """Deliveries of one message that is requeued each time, up to a bound."""
+    channel = await client.channel()
+    await channel.consume(queue)
+    count = 0
+    while count < _ROUNDS and len(await channel.deliveries(count + 1, 1.0)) > count:
+        count += 1
+        (channel.nack if how == "nack" else channel.reject)(count)
+    await channel.close()
+    return count
+
+
+CLAIMS = (
+    Claim(
+        id="S09",
+        name="requeue-position",
+        group="delivery",
+        documented="A requeued message goes to its original place if it can, else nearer to the head; since 2.7.0 the "
+        "queue keeps the order of publication through requeue and channel close.",
+        source=f"{CONFIRMS}; {SEMANTICS}",
+        check=place,
+    ),
+    Claim(
+        id="S13",
+        name="requeue-loop",
+        group="delivery",
+        documented="If every consumer requeues, a loop of requeue and redelivery arises, at a cost in network and CPU.",
+        source=CONFIRMS,
+        check=loop,
+        alone=True,
+    ),
+)

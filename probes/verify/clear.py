@@ -1,0 +1,53 @@
+"""Takes away what a run of claims made: every queue and exchange that it noted, and nothing else."""
+
+import asyncio
+from collections.abc import Sequence
+
+from pika import spec
+
+from ackscope.errors import BrokerError
+from probes.settings import Server
+from probes.verify.channel import Channel  # noqa: TC001  read in the body
+from probes.verify.claim import Ground
+from probes.verify.client import Client
+from probes.verify.frames import Closed
+
+_WITHIN = 30.0
+"""Seconds for the whole."""
+
+
+async def clear(ground: Ground) -> list[str]:
+    """Delete queues and exchanges of the run, on a connection of its own; what could not be deleted, in sentences."""
+    wanted = [(name, spec.Queue.Delete(queue=name), spec.Queue.DeleteOk) for name in ground.queues]
+    wanted += [(name, spec.Exchange.Delete(exchange=name), spec.Exchange.DeleteOk) for name in ground.exchanges]
+    foreign = [name for name, *_ in wanted if not name.startswith(f"{ground.prefix}.")]
+    if foreign:
+        raise ValueError(f"{foreign[0]!r} is not of run {ground.prefix}")
+    left = [name for name, *_ in wanted]
+    why = f"no end within {_WITHIN:g} s"
+    try:
+        async with asyncio.timeout(_WITHIN):
+            why = await _delete(ground.server, wanted, left)
+    except (BrokerError, Closed) as error:
+        why = str(error)
+    except TimeoutError:
+        pass
+    return [f"{name!r} is left behind ({why}); unused, the broker deletes it within 5 minutes" for name in left]
+
+
+async def _delete(server: Server, wanted: Sequence[tuple[str, object, object]], left: list[str]) -> str:
+    """Delete each, striking it from `left`; why the last one that stayed did."""
+    why = ""
+    async with await Client.open(server, "ackscope-verify sweep") as client:
+        channel: Channel | None = None
+        for name, method, reply in wanted:
+            channel = channel or await client.channel()
+            try:
+                await channel.call(method, reply)
+            except Closed as error:
+                channel = None
+                if error.code != 404:
+                    why = str(error)
+                    continue
+            left.remove(name)
+    return why

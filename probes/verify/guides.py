@@ -1,0 +1,6 @@
+"""The guides that make the claims, by their titles."""
+
+CONFIRMS = "Consumer Acknowledgements and Publisher Confirms"
+RELIABILITY = "Reliability Guide"
+SEMANTICS = "Broker Semantics (4.1)"
+TRANSLATION = "an older commented translation of the confirms guide"

@@ -1,0 +1,88 @@
+"""Ways to publish and to wait, and the rates and times they reach: for claims, never for the continuous probes."""
+
+import asyncio
+import time
+
+from pika import spec
+
+from probes.verify.channel import Channel
+from probes.verify.tally import Tally
+
+BOUND = {"x-max-length": 50_000}
+"""For every queue that is loaded here; not reached within a few seconds."""
+
+_WINDOW = 500
+_LATE = 30.0
+"""Seconds that the last confirms may take."""
+
+
+async def one_by_one(
+    channel: Channel, queue: str, count: int, *, persistent: bool = True, body: bytes = b"x"
+) -> list[float]:
+    """Publish and wait, `count` times; seconds until each confirm.
+
+    Raises:
+        TimeoutError: one was not confirmed.
+    """
+    tally, sent = Tally(), {}
+    tally.update(channel.log)
+    for _ in range(count):
+        at = time.monotonic()
+        number = channel.publish(queue, body, persistent=persistent)
+        sent[number] = at
+        await _settled(channel, tally, number)
+    return tally.latencies(sent)
+
+
+async def paced(channel: Channel, queue: str, *, rate: float, seconds: float, body: bytes = b"x") -> list[float]:
+    """Publish at a constant rate, whatever the confirms do; seconds from when each was sent to its confirm."""
+    tally, sent = Tally(), {}
+    tally.update(channel.log)
+    began = time.monotonic()
+    for index in range(int(rate * seconds)):
+        await asyncio.sleep(max(0.0, began + index / rate - time.monotonic()))
+        at = time.monotonic()
+        sent[channel.publish(queue, body)] = at
+    await _settled(channel, tally, channel.published)
+    return tally.latencies(sent)
+
+
+async def individually(channel: Channel, queue: str, seconds: float) -> float:
+    """Messages per second when each is waited for."""
+    return await batched(channel, queue, seconds, 1)
+
+
+async def batched(channel: Channel, queue: str, seconds: float, size: int) -> float:
+    """Messages per second when `size` are sent and then waited for."""
+    tally, first, began = Tally(), channel.published, time.monotonic()
+    while time.monotonic() - began < seconds:
+        for _ in range(size):
+            channel.publish(queue)
+        await _settled(channel, tally, channel.published)
+    return (channel.published - first) / (time.monotonic() - began)
+
+
+async def asynchronously(channel: Channel, queue: str, seconds: float) -> float:
+    """Messages per second when the next is sent while confirms come, with 500 outstanding at most."""
+    tally, first, began = Tally(), channel.published, time.monotonic()
+    while time.monotonic() - began < seconds:
+        for _ in range(_WINDOW - (channel.published - tally.settled)):
+            channel.publish(queue)
+        await _settled(channel, tally, channel.published - _WINDOW + 50)
+    await _settled(channel, tally, channel.published)
+    return (channel.published - first) / (time.monotonic() - began)
+
+
+async def committed(channel: Channel, queue: str, seconds: float) -> float:
+    """Messages per second on a transactional channel that commits each."""
+    count, began = 0, time.monotonic()
+    while time.monotonic() - began < seconds:
+        channel.publish(queue)
+        await channel.call(spec.Tx.Commit(), spec.Tx.CommitOk)
+        count += 1
+    return count / (time.monotonic() - began)
+
+
+async def _settled(channel: Channel, tally: Tally, count: int) -> None:
+    if not await channel.until(lambda: tally.update(channel.log) >= count, _LATE):
+        raise TimeoutError(f"{count - tally.settled} messages neither acked nor nacked within {_LATE:g} s")

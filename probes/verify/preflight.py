@@ -1,0 +1,31 @@
+"""Whether the user may do what the checks do: asked once, so that a refusal is not read as a verdict on the broker."""
+
+from ackscope.errors import Refused
+from probes.verify.claim import Ground
+from probes.verify.frames import Closed
+
+
+async def preflight(ground: Ground) -> None:
+    """Make a queue, publish to it and read from it, once with the default exchange and once with another.
+
+    Raises:
+        Refused: one of it is not permitted; the message says what to permit.
+    """
+    async with await ground.client("preflight") as client:
+        channel = await client.channel()
+        try:
+            queue = await ground.queue(channel, "preflight")
+            exchange = await ground.exchange(channel, "preflight.exchange")
+            await channel.bind(queue, exchange)
+            await channel.confirm_select()
+            channel.publish(queue)
+            channel.publish("", exchange=exchange)
+            if not await channel.settled() and channel.closed.done():
+                raise channel.closed.result()
+            await channel.get(queue, auto_ack=True)
+        except Closed as error:
+            address = ground.server.address
+            raise Refused(
+                f"{address.where}: {error}; user {address.username} needs configure, write and read on names that "
+                f"start with {ground.prefix.rsplit('.', 1)[0]}, and write on amq.default"
+            ) from None

@@ -1,0 +1,103 @@
+"""Rows of claims in words and as a document."""
+
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from probes.verify.claim import Verdict
+from probes.verify.run import Row
+
+_WIDTH = 80
+_INDENT = "     "
+
+GROUPS = {
+    "delivery": "Delivery and acknowledgement",
+    "prefetch": "Prefetch",
+    "confirms": "Publisher confirms",
+    "transactions": "Transactions",
+    "order": "Order, exclusivity, reliability",
+}
+"""Groups of claims and their headings, in the order of the report."""
+
+WORDS = {
+    Verdict.HOLDS: "holds",
+    Verdict.DIFFERS: "differs",
+    Verdict.NOT_APPLICABLE: "not applicable",
+    Verdict.NEEDS_LAB: "needs --lab",
+    Verdict.COULD_NOT_TELL: "could not tell",
+}
+"""Verdicts as a person reads them."""
+
+
+def document(broker: str, rows: Sequence[Row]) -> dict[str, Any]:
+    """The JSON of `ackscope verify --json`."""
+    return {
+        "broker": broker,
+        "rows": [
+            {
+                "id": row.claim.id,
+                "name": row.claim.name,
+                "group": row.claim.group,
+                "verdict": row.result.verdict.value,
+                "documented": row.claim.documented,
+                "source": row.claim.source,
+                "observed": row.result.observed,
+                "because": row.result.because,
+                "evidence": list(row.result.evidence),
+                "seconds": round(row.seconds, 3),
+            }
+            for row in rows
+        ],
+    }
+
+
+def text(broker: str, where: str, rows: Sequence[Row], *, evidence: bool = False) -> str:
+    """The report of a terminal, at most 80 columns wide.
+
+    Args:
+        broker: what answered, such as "RabbitMQ 4.3.6".
+        where: host and port.
+        rows: in the order of their claims.
+        evidence: also what each row rests on.
+    """
+    lines = [f"{broker} at {where}"]
+    for group, heading in GROUPS.items():
+        of_group = [row for row in rows if row.claim.group == group]
+        if of_group:
+            lines += ["", heading]
+        for row in of_group:
+            lines += _row(row, evidence=evidence)
+    return "\n".join([*lines, "", counts(rows)])
+
+
+def counts(rows: Sequence[Row]) -> str:
+    """How many rows came to which verdict, in one line."""
+    found = Counter(row.result.verdict for row in rows)
+    told = [f"{words} {found[verdict]}" for verdict, words in WORDS.items() if found[verdict]]
+    open_ = sum(not row.settled for row in rows)
+    return f"{len(rows)} claims: {', '.join(told)}" + (f"; {open_} unexplained" if open_ else "")
+
+
+def exit_code(rows: Sequence[Row]) -> int:
+    """0 where every row is settled, else 1."""
+    return 0 if all(row.settled for row in rows) else 1
+
+
+def _row(row: Row, *, evidence: bool) -> list[str]:
+    verdict = WORDS[row.result.verdict]
+    head = f"{row.claim.id}  {row.claim.name}"
+    lines = [f"{head}{verdict:>{_WIDTH - len(head)}}", *_wrapped(_sentence(row.result.observed))]
+    if row.result.because:
+        lines += _wrapped(f"Why: {_sentence(row.result.because)}")
+    if evidence:
+        lines += [line for item in row.result.evidence for line in _wrapped(f"- {item}", "  ")]
+    return lines
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:].rstrip(".") + "."
+
+
+def _wrapped(words: str, hanging: str = "") -> list[str]:
+    return textwrap.wrap(words, _WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT + hanging)

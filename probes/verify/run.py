@@ -1,0 +1,98 @@
+"""Runs claims on one broker: side by side those that only ask, alone those that measure, last those that disturb."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ackscope.errors import BrokerError
+from probes.verify.claim import Claim, Ground, Observed, Verdict
+from probes.verify.frames import Closed
+
+_log = logging.getLogger(__name__)
+
+_TOGETHER = 4
+"""Checks side by side: each waits most of its time, and none may starve another on a small machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What became of one claim.
+
+    Attributes:
+        seconds: how long the check took; 0 where there was none.
+        broken: the check itself is at fault, not the broker; its traceback is in the log.
+    """
+
+    claim: Claim
+    result: Observed
+    seconds: float = 0.0
+    broken: bool = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is left to explain: it holds, there is nothing to check, or a cited fact says why not."""
+        calm = {Verdict.HOLDS, Verdict.NOT_APPLICABLE, Verdict.NEEDS_LAB}
+        return not self.broken and (self.result.verdict in calm or bool(self.result.because))
+
+
+Tell = Callable[[Sequence[Claim], int], None]
+"""Told the claims that are being checked, and how many are done."""
+
+
+async def check_all(ground: Ground, claims: Sequence[Claim], tell: Tell = lambda _, __: None) -> list[Row]:
+    """Check every claim; a row for each, in the order given."""
+    rows: dict[str, Row] = {}
+    under_way: list[Claim] = []
+
+    async def one(claim: Claim) -> None:
+        under_way.append(claim)
+        tell(under_way, len(rows))
+        try:
+            rows[claim.id] = await _check(ground, claim)
+        finally:
+            under_way.remove(claim)
+            tell(under_way, len(rows))
+
+    slots = asyncio.Semaphore(_TOGETHER)
+
+    async def in_turn(claim: Claim) -> None:
+        async with slots:
+            await one(claim)
+
+    async with asyncio.TaskGroup() as together:
+        for claim in claims:
+            if not (claim.alone or claim.lab):
+                together.create_task(in_turn(claim))
+    for claim in sorted((claim for claim in claims if claim.alone or claim.lab), key=lambda claim: claim.lab):
+        await one(claim)
+    return [rows[claim.id] for claim in claims]
+
+
+async def _check(ground: Ground, claim: Claim) -> Row:
+    if claim.lab and ground.disturb is None:
+        why = "it takes a broker that may be disturbed: ackscope verify --lab"
+        return Row(claim, Observed(verdict=Verdict.NEEDS_LAB, observed=why, evidence=()))
+    began = time.monotonic()
+    broken = False
+    try:
+        async with asyncio.timeout(claim.seconds) as limit:
+            result = await claim.check(ground)
+    except TimeoutError as error:
+        result = _undecided(
+            f"did not come to an end within {claim.seconds:g} s" if limit.expired() else f"a wait was in vain: {error}"
+        )
+    except Closed as error:
+        result = _undecided(f"the broker closed what the check was using: {error}")
+    except BrokerError as error:
+        result = _undecided(str(error))
+    # The boundary: one broken check must not take the other rows with it.
+    except Exception as error:  # noqa: BLE001  as said above
+        _log.exception("the check of %s is broken", claim.id)
+        result, broken = _undecided(f"the check itself is at fault: {type(error).__name__}: {error}"), True
+    return Row(claim, result, time.monotonic() - began, broken)
+
+
+def _undecided(why: str) -> Observed:
+    return Observed(verdict=Verdict.COULD_NOT_TELL, observed=why, evidence=())
