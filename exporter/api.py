@@ -9,6 +9,8 @@ import orjson
 from ackscope.clock import Instant
 from ackscope.findings import Verdict, as_dict
 from ackscope.snapshot import Snapshot
+from exporter.layers import layers
+from exporter.live.outcomes import fresh
 from exporter.live.process import ProcessStatus
 from exporter.state import ClusterState
 
@@ -41,7 +43,11 @@ def cluster_findings(name: str, snapshot: Snapshot | None, verdict: Verdict | No
 
 
 def probes(states: Mapping[str, ClusterState], status: ProcessStatus | None, now: Instant) -> Document:
-    """How the probes do; all clusters share one probe process."""
+    """How the probes do; all clusters share one probe process.
+
+    A cluster's `probes` are `ProbeOutcome`s, its `layers` are `Layer`s (name, seconds, node, because): where the time
+    of a confirm goes, as far as its probes spoke lately. Durations are in seconds; what is not known is null.
+    """
     process = {
         "up": status.up if status else False,
         "restarts": status.restarts if status else 0,
@@ -50,7 +56,13 @@ def probes(states: Mapping[str, ClusterState], status: ProcessStatus | None, now
     return {
         "now": now.iso(),
         "clusters": [
-            {"cluster": name, "process": process, "probes": state.latest_outcomes()} for name, state in states.items()
+            {
+                "cluster": name,
+                "process": process,
+                "probes": state.latest_outcomes(),
+                "layers": layers(fresh(state, now)),
+            }
+            for name, state in states.items()
         ],
     }
 

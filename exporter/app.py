@@ -11,13 +11,16 @@ from exporter.exposition import Exposition
 from exporter.http import Server
 from exporter.intake import Intake
 from exporter.landing.writer import LandingWriter
-from exporter.live import landing, outcomes, polls, process, verdicts
+from exporter.live import confirming, landing, outcomes, polls, process, verdicts
+from exporter.one_shot import OneShots
 from exporter.poller import Poller
 from exporter.probe_metrics import ProbeMetrics
+from exporter.probe_page import ProbePage
 from exporter.probe_process import Hooks, ProbeProcess
 from exporter.routes import make_routes
 from exporter.settings import ExporterSettings, parse_listen
 from exporter.state import State
+from probes.settings import AmqpSettings
 from probes.wire import Target, encode_targets
 
 log = logging.getLogger(__name__)
@@ -50,7 +53,9 @@ class App:
         }
         self._probes = self._make_probes()
         exposition = Exposition(self._state, settings.metrics.limits, self._live(), clock)
-        routes = make_routes(self._state, exposition, self._status, clock)
+        self._one_shots = OneShots(self._amqp(), settings.probes.prefix, clock)
+        page = ProbePage(tuple(settings.clusters), self._one_shots)
+        routes = make_routes(self._state, exposition, self._status, page, clock)
         self._server = Server(parse_listen(settings.listen), routes)
 
     @property
@@ -68,7 +73,8 @@ class App:
 
     def stop(self) -> None:
         """Stop what brings data, side by side; then write what waits to be written: 5 s at most, a second as a rule."""
-        threads = [threading.Thread(target=part.stop, daemon=True) for part in self._sources()]
+        stops = [self._one_shots.stop, *(part.stop for part in self._sources())]
+        threads = [threading.Thread(target=stop, daemon=True) for stop in stops]
         for thread in threads:
             thread.start()
         until = self._clock.now().mono + _STOP_SECONDS
@@ -92,15 +98,15 @@ class App:
         return [*self._pollers.values(), *([self._probes] if self._probes else []), self._server]
 
     def _make_probes(self) -> ProbeProcess | None:
-        targets = [
-            Target(name, cluster.amqp, self._settings.probes)
-            for name, cluster in self._settings.clusters.items()
-            if cluster.amqp is not None
-        ]
+        targets = [Target(name, amqp, self._settings.probes) for name, amqp in self._amqp().items()]
         if not targets or not self._settings.probes.enabled:
             return None
         hooks = Hooks(on_batch=self._intake.on_batch, on_start=self._metrics.restarted)
         return ProbeProcess(encode_targets(targets), hooks, self._clock)
+
+    def _amqp(self) -> dict[str, AmqpSettings]:
+        clusters = self._settings.clusters.items()
+        return {name: cluster.amqp for name, cluster in clusters if cluster.amqp is not None}
 
     def _status(self) -> process.ProcessStatus | None:
         return self._probes.status() if self._probes else None
@@ -113,6 +119,7 @@ class App:
             ),
             "verdicts": lambda: verdicts.collect(state.clusters(), limits),
             "outcomes": lambda: outcomes.collect(state.clusters(), clock.now()),
+            "confirming": lambda: confirming.collect(state.clusters(), clock.now()),
             "probes": self._metrics.registry.collect,
             "process": lambda: process.collect(self._status()),
             "landing": lambda: landing.collect(self._landing.counts() if self._landing else None),

@@ -1,4 +1,4 @@
-"""The HTTP server: a table of paths, each answered from memory; it never asks a broker."""
+"""The HTTP server: a table of paths, each answered from a thread of its own; it never asks a broker itself."""
 
 import gzip
 import logging
@@ -6,11 +6,11 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from ackscope import __version__
 from ackscope.errors import UsageError
@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 TEXT, HTML, JSON = "text/plain; charset=utf-8", "text/html; charset=utf-8", "application/json"
 
 _COMPRESS_FROM = 1024
+_MOST_PARAMETERS = 20
 _SAFE = (
     ("Cache-Control", "no-store"),
     ("X-Content-Type-Options", "nosniff"),
@@ -27,6 +28,19 @@ _SAFE = (
     ("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'"),
     ("Referrer-Policy", "no-referrer"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a client asks of a path.
+
+    Attributes:
+        query: its parameters; the last wins where one is given twice.
+        headers: their names in lower case.
+    """
+
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +57,7 @@ class Route:
     """One path: what it is for, and what it answers."""
 
     about: str
-    answer: Callable[[], Answer]
+    answer: Callable[[Request], Answer]
 
 
 Routes = Mapping[str, Route]
@@ -63,7 +77,7 @@ class Server:
     def __init__(self, listen: tuple[str, int], routes: Routes) -> None:
         host, port = listen
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        handler = type("Handler", (_Handler,), {"routes": {"/": Route("this page", lambda: index(routes)), **routes}})
+        handler = type("Handler", (_Handler,), {"routes": {"/": Route("this page", lambda _: index(routes)), **routes}})
         server = type("Listener", (_Listener,), {"address_family": family})
         try:
             self._server: ThreadingHTTPServer = server((host, port), handler)
@@ -144,13 +158,15 @@ class _Handler(BaseHTTPRequestHandler):
         self._reply(answer, ("Allow", "GET, HEAD"))
 
     def _answer(self) -> Answer:
-        path = urlsplit(self.path).path
+        asked = urlsplit(self.path)
+        path = asked.path
         route = self.routes.get(path)
         if route is None:
             known = "\n".join(self.routes)
             return Answer(f"no page {path}; there are:\n{known}\n".encode(), status=HTTPStatus.NOT_FOUND)
         try:
-            return route.answer()
+            headers = {name.lower(): text for name, text in self.headers.items()}
+            return route.answer(Request(parameters(asked.query), headers))
         except Exception:  # The boundary: a defect in one answer must not end the server.
             log.exception("answering %s failed", path)
             return Answer(b"this page failed; the log tells why\n", status=HTTPStatus.INTERNAL_SERVER_ERROR)
@@ -173,6 +189,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the library's signature
         log.debug("%s %s", self.address_string(), format % args)
+
+
+def parameters(query: str) -> dict[str, str]:
+    """The parameters of a query; none of one that has more than anybody needs."""
+    try:
+        return dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS))
+    except ValueError:
+        return {}
 
 
 def accepts_gzip(header: str) -> bool:

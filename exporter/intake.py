@@ -8,10 +8,11 @@ from ackscope.tables import ACK_BURSTS, PROBE_MESSAGES, PROBE_STEPS, QUEUE_SAMPL
 from diagnosis.engine import diagnose
 from exporter.landing.rows import burst_rows, message_rows, queue_rows, step_rows
 from exporter.landing.writer import LandingWriter
-from exporter.placement import place_outcomes, place_records, probe_nodes
+from exporter.placement import Nodes, place_outcomes, place_records, probe_nodes
 from exporter.probe_metrics import ProbeMetrics
 from exporter.settings import ExporterSettings
 from exporter.state import ClusterState, State
+from probes.settings import NODE_NAMES
 from probes.wire import Batch
 
 log = logging.getLogger(__name__)
@@ -39,12 +40,18 @@ class Intake:
         self._prefix, self._limits = settings.probes.prefix, settings.metrics.limits
         self._thresholds = settings.thresholds
         self._state, self._probe_metrics, self._landing, self._clock = state, probe_metrics, landing, clock
+        self._addressed = {
+            name: NODE_NAMES if cluster.amqp is not None and cluster.amqp.nodes else ()
+            for name, cluster in settings.clusters.items()
+        }
+        self._nodes: dict[str, Nodes] = {}
         self._landed: dict[str, Instant] = {}
         self._capped: set[str] = set()
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
         """Take in one poll's result."""
         known = self._state.put_snapshot(snapshot)
+        self._nodes[snapshot.cluster] = probe_nodes(snapshot, self._prefix, self._addressed[snapshot.cluster])
         self._diagnose(snapshot.cluster, known)
         self._land(snapshot)
         queues = len(snapshot.queues.value or ())
@@ -60,19 +67,20 @@ class Intake:
 
     def on_batch(self, batch: Batch) -> None:
         """Take in what one line of the probe process held."""
-        known = self._state.clusters()[batch.cluster]
-        nodes = probe_nodes(known.snapshot, self._prefix)
+        nodes = self._nodes.get(batch.cluster, {})
         messages = place_records(batch.messages, nodes, self._prefix)
         bursts = place_records(batch.bursts, nodes, self._prefix)
+        steps = place_records(batch.steps, nodes, self._prefix)
         outcomes = place_outcomes(batch.outcomes, nodes)
         self._probe_metrics.messages(batch.cluster, messages)
         self._probe_metrics.bursts(batch.cluster, bursts)
+        self._probe_metrics.steps(batch.cluster, steps)
         self._probe_metrics.outcomes(batch.cluster, outcomes)
         self._state.put_outcomes(batch.cluster, outcomes, self._clock.now())
         if self._landing is not None:
             self._landing.add(PROBE_MESSAGES, message_rows(batch.cluster, messages))
             self._landing.add(ACK_BURSTS, burst_rows(batch.cluster, bursts))
-            self._landing.add(PROBE_STEPS, step_rows(batch.cluster, batch.steps))
+            self._landing.add(PROBE_STEPS, step_rows(batch.cluster, steps))
 
     def _diagnose(self, cluster: str, known: ClusterState) -> None:
         started = self._clock.now()

@@ -1,24 +1,35 @@
 """Which node a probe's messages went to: the broker knows, the probe does not. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from ackscope.records import AckBurst, MessageRecord, ProbeOutcome
+from ackscope.records import AckBurst, MessageRecord, ProbeOutcome, StepRecord
 from ackscope.snapshot import Snapshot
 from probes.queues import queue_name
 
 Nodes = Mapping[tuple[str, str], str]
 """Virtual host and queue name -> the node that holds it, or its leader."""
 
-R = TypeVar("R", MessageRecord, AckBurst)
+R = TypeVar("R", MessageRecord, AckBurst, StepRecord)
 
 
-def probe_nodes(snapshot: Snapshot | None, prefix: str) -> Nodes:
-    """Where the probes' queues are, as far as the snapshot tells."""
+def probe_nodes(snapshot: Snapshot | None, prefix: str, addressed: Collection[str] = ()) -> Nodes:
+    """Where the probes' queues are, as far as the snapshot tells.
+
+    Args:
+        snapshot: None before the first poll.
+        prefix: of the probes' names.
+        addressed: probes that also run node by node: those name their node themselves, and the stream beside them whose
+            address leads to any node stays without one, or two would go by the same name.
+    """
     queues = (snapshot.queues.value if snapshot else None) or ()
-    own = f"{prefix}."
-    return {queue.key: node for queue in queues if queue.name.startswith(own) and (node := queue.leader or queue.node)}
+    own, apart = f"{prefix}.", tuple(f"{prefix}.{probe}." for probe in addressed)
+    return {
+        queue.key: node
+        for queue in queues
+        if queue.name.startswith(own) and not queue.name.startswith(apart) and (node := queue.leader or queue.node)
+    }
 
 
 def place_records(records: Iterable[R], nodes: Nodes, prefix: str) -> list[R]:

@@ -1,4 +1,4 @@
-"""Probe records as metrics: histograms of what clients live through, counters of what became of messages.
+"""Probe records as metrics: fills the families of `exporter.probe_families`.
 
 Records are events and are counted here. Counters that a probe keeps itself (redeliveries, blocked time) arrive
 as totals since its start, and are added up over restarts of the probe process.
@@ -9,108 +9,23 @@ from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 
-from ackscope.records import AckBurst, MessageRecord, Outcome, ProbeOutcome
-from exporter.metrics import Spec, counter, histogram
-
-_TIMES = (
-    *(0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05),
-    *(0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0),
+from ackscope.records import AckBurst, MessageRecord, Outcome, ProbeOutcome, ProbeState, StepRecord
+from exporter.metrics import Spec
+from exporter.probe_families import (
+    BATCH_INTERVAL,
+    BATCH_MESSAGES,
+    BLOCKS,
+    CONFIRMS,
+    COUNTERS,
+    DELIVERY,
+    HISTOGRAMS,
+    LATENCY,
+    RESPONSE,
+    SEND_DELAY,
+    STEP,
+    STEPS,
+    TOTALS,
 )
-_SIZES = tuple(float(2**power) for power in range(13))
-
-_STREAM = ("cluster", "probe", "stream", "queue_type")
-_MESSAGE = (*_STREAM, "delivery_mode", "payload", "node")
-
-LATENCY = histogram(
-    "ackscope_confirm_latency_seconds",
-    "From sent to settled (acked, nacked or returned), as the publisher sees it.",
-    "probes, confirm",
-    _TIMES,
-    *_MESSAGE,
-)
-RESPONSE = histogram(
-    "ackscope_confirm_response_seconds",
-    "From when a message was meant to be sent to settled: what a caller waits, stalls of the client included.",
-    "probes, response",
-    _TIMES,
-    *_MESSAGE,
-)
-CONFIRMS = counter(
-    "ackscope_confirms_total",
-    "Messages by what became of them: acked, nacked, returned, undecided (no answer in time), lost (channel died).",
-    "probes, outcome",
-    *_STREAM,
-    "outcome",
-)
-BATCH_MESSAGES = histogram(
-    "ackscope_confirm_batch_messages",
-    "Messages settled by ack frames that arrived together.",
-    "probes, ack bursts",
-    _SIZES,
-    *_STREAM,
-    "node",
-)
-BATCH_INTERVAL = histogram(
-    "ackscope_confirm_batch_interval_seconds",
-    "From one burst of ack frames to the next.",
-    "probes, ack bursts",
-    _TIMES,
-    *_STREAM,
-    "node",
-)
-DELIVERY = histogram(
-    "ackscope_delivery_latency_seconds",
-    "From sent to first delivered.",
-    "probes, delivery",
-    _TIMES,
-    *_STREAM,
-    "node",
-)
-SEND_DELAY = histogram(
-    "ackscope_probe_send_delay_seconds",
-    "From when a message was meant to be sent to sent: the probe's own error.",
-    "probes, send_delay",
-    _TIMES,
-    *_STREAM,
-)
-REDELIVERIES = counter(
-    "ackscope_redeliveries_total", "Deliveries marked as redelivered.", "probes, redeliveries", *_STREAM
-)
-DUPLICATES = counter(
-    "ackscope_delivery_duplicates_total",
-    "Deliveries of a message beyond its first.",
-    "probes, duplicates",
-    *_STREAM,
-)
-OUT_OF_ORDER = counter(
-    "ackscope_delivery_out_of_order_total",
-    "Messages delivered after a later one.",
-    "probes, out_of_order",
-    *_STREAM,
-)
-MISSING = counter(
-    "ackscope_delivery_missing_total",
-    "Messages confirmed and not delivered in time: lost by the broker, or late beyond the limit.",
-    "probes, missing",
-    *_STREAM,
-)
-BLOCKED = counter(
-    "ackscope_connection_blocked_seconds_total",
-    "Time that the broker kept the probe's connection blocked.",
-    "probes, blocked_seconds",
-    *_STREAM,
-)
-
-_TOTALS: tuple[tuple[Spec, str], ...] = (
-    (REDELIVERIES, "redeliveries"),
-    (DUPLICATES, "duplicates"),
-    (OUT_OF_ORDER, "out_of_order"),
-    (MISSING, "missing"),
-    (BLOCKED, "blocked_seconds"),
-)
-_HISTOGRAMS = (LATENCY, RESPONSE, BATCH_MESSAGES, BATCH_INTERVAL, DELIVERY, SEND_DELAY)
-
-SPECS = (*_HISTOGRAMS, CONFIRMS, *(spec for spec, _ in _TOTALS))
 
 EMBED_BELOW = 4096
 """Classic queues keep smaller messages in their index and larger ones in the shared message store.
@@ -119,11 +34,17 @@ Source: https://www.rabbitmq.com/docs/persistence-conf (`queue_index_embed_msgs_
 """
 
 
+_SENDS = ("confirm", "delivery", "nack")
+"""Probes that tell what became of messages; the others time steps, and have no zeros of messages."""
+
+
 class _Stream(NamedTuple):
+    """One stream of a probe; `place` is its queue, or its node where it has none: the queue's node may change."""
+
     cluster: str
     probe: str
     stream: str
-    node: str
+    place: str
 
 
 class ProbeMetrics:
@@ -134,16 +55,17 @@ class ProbeMetrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._histograms = {spec.name: spec.histogram(self.registry) for spec in _HISTOGRAMS}
-        self._counters = {spec.name: spec.counter(self.registry) for spec in (CONFIRMS, *(spec for spec, _ in _TOTALS))}
+        self._histograms = {spec.name: spec.histogram(self.registry) for spec in HISTOGRAMS}
+        self._counters = {spec.name: spec.counter(self.registry) for spec in COUNTERS}
         self._before: dict[tuple[_Stream, str], float] = {}
+        self._blocked: set[_Stream] = set()
         self._known: set[tuple[str, ...]] = set()
 
     def messages(self, cluster: str, records: Sequence[MessageRecord]) -> None:
         """Count messages whose outcome is known."""
         for record in records:
             stream = (cluster, record.probe, record.stream, record.queue_type)
-            self._begin(stream)
+            self._begin(CONFIRMS, stream, Outcome)
             self._counters[CONFIRMS.name].labels(*stream, record.outcome.value).inc()
             self._observe(SEND_DELAY, stream, record.send_delay)
             message = (*stream, delivery_mode(record.delivery_mode), payload_class(record.payload_bytes))
@@ -158,30 +80,47 @@ class ProbeMetrics:
             self._observe(BATCH_MESSAGES, labels, burst.messages)
             self._observe(BATCH_INTERVAL, labels, burst.interval)
 
+    def steps(self, cluster: str, steps: Sequence[StepRecord]) -> None:
+        """Count timed steps; the durations are those of steps that ended as they should."""
+        for step in steps:
+            labels = (cluster, step.probe, step.stream, step.step, step.node)
+            self._begin(STEPS, labels, ("ok", "failed"))
+            self._counters[STEPS.name].labels(*labels, "ok" if step.ok else "failed").inc()
+            self._observe(STEP, labels, step.seconds if step.ok else None)
+
     def outcomes(self, cluster: str, outcomes: Sequence[ProbeOutcome]) -> None:
         """Add what each total grew by since the summary before."""
         for outcome in outcomes:
             labels = (cluster, outcome.probe, outcome.stream, outcome.queue_type)
-            self._begin(labels)
-            stream = _Stream(cluster, outcome.probe, outcome.stream, outcome.node)
-            for spec, field in _TOTALS:
+            stream = _Stream(cluster, outcome.probe, outcome.stream, outcome.queue or outcome.node)
+            if outcome.probe in _SENDS:
+                self._begin(CONFIRMS, labels, Outcome)
+            for spec, field in TOTALS:
                 total: float | None = getattr(outcome, field)
                 if total is None:
                     continue
                 before = self._before.get((stream, field), 0.0)
                 self._before[stream, field] = total
                 self._counters[spec.name].labels(*labels).inc(total - before if total >= before else total)
+            self._count_block(stream, labels, blocked=outcome.state is ProbeState.BLOCKED)
 
     def restarted(self) -> None:
         """The probe process begins anew: its totals start again from zero."""
         self._before.clear()
+        self._blocked.clear()
 
-    def _begin(self, stream: tuple[str, ...]) -> None:
+    def _count_block(self, stream: _Stream, labels: tuple[str, ...], *, blocked: bool) -> None:
+        counted = self._counters[BLOCKS.name].labels(*labels)
+        if blocked and stream not in self._blocked:
+            counted.inc()
+        (self._blocked.add if blocked else self._blocked.discard)(stream)
+
+    def _begin(self, spec: Spec, labels: tuple[str, ...], last: Sequence[str] | type[Outcome]) -> None:
         # Every outcome exists from the start, so that its first event is an increase and not a new series.
-        if stream not in self._known:
-            self._known.add(stream)
-            for outcome in Outcome:
-                self._counters[CONFIRMS.name].labels(*stream, outcome.value)
+        if (spec.name, *labels) not in self._known:
+            self._known.add((spec.name, *labels))
+            for value in last:
+                self._counters[spec.name].labels(*labels, str(value))
 
     def _observe(self, spec: Spec, labels: tuple[str, ...], value: float | None) -> None:
         if value is not None:

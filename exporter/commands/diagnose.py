@@ -104,7 +104,7 @@ def _probing(cluster: str, url: str | None, clock: Clock) -> Iterator[dict[str, 
     def take(batch: Batch) -> None:
         outcomes.update({outcome.stream: outcome for outcome in batch.outcomes})
 
-    probes = ProbesSettings(enabled=("confirm",), confirm=ConfirmSettings(rate=10.0))
+    probes = ProbesSettings(enabled=("confirm",), confirm=ConfirmSettings(streams=("classic", "quorum"), rate=10.0))
     document = encode_targets([Target(cluster, AmqpSettings(url=SecretStr(url)), probes)])
     process = ProbeProcess(document, Hooks(on_batch=take, on_start=lambda: None), clock)
     process.start()

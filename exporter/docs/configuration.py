@@ -31,6 +31,8 @@ clusters:
       url: amqp://shop-rabbit:5672/probes
       username: probe
       password_file: /run/secrets/probe
+      nodes:
+        rabbit@shop-1: amqp://shop-1:5672
 landing:
   directory: /var/lib/ackscope/landing
 ```
@@ -41,6 +43,9 @@ landing:
 - The environment wins over the file: `{PREFIX}` and the key in capitals, two underscores for each level. `SHOP` below
   stands for the cluster's name.
 - Durations are written `200ms`, `10s`, `5m`, `1h`, or as a number of seconds.
+- Where nodes can be addressed one by one, `nodes` under `amqp` names them, such as
+  `nodes: {{rabbit@one: amqp://one.shop:5672, rabbit@two: amqp://two.shop:5672}}`: handshake, round trip and confirms
+  are then measured at each of them, under the label `node`, and once more through `url`, where that label is empty.
 - Passwords: better in a file (`password_file`) or the environment than in this file. They are never printed.
 """
 
@@ -53,10 +58,6 @@ _SHARED: dict[str, dict[str, str]] = {
         "password_file": "a file whose first line is the password; wins over `password`.",
         "ca_file": "certificates to trust instead of the system's.",
         "verify": "False trusts any certificate.",
-    },
-    "StreamSettings": {
-        "queue_types": "a stream of messages, and a queue, for each.",
-        "payload_bytes": "size of a message's body.",
     },
     "ProbesSettings": {
         "enabled": "which probes run; an empty list runs none.",
@@ -145,6 +146,8 @@ def _kind(field: FieldInfo) -> str:
 def _words(annotation: Any) -> str:
     if annotation in _KINDS:
         return _KINDS[annotation]
+    if get_origin(annotation) is dict:
+        return "mapping of name to " + _words(get_args(annotation)[1])
     if get_origin(annotation) is Literal:
         return " or ".join(str(item) for item in get_args(annotation))
     inner = next(_words(item) for item in get_args(annotation) if item is not type(None))

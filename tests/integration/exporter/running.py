@@ -43,9 +43,9 @@ class Exporter:
         found = re.search(r"serving (http://\S+)", self.log.read_text())
         return found and found[1]
 
-    def get(self, path):
+    def get(self, path, seconds=10):
         """One request."""
-        return requests.get(self.url + path, timeout=10)
+        return requests.get(self.url + path, timeout=seconds)
 
     def cluster(self, name):
         """The only cluster of a document of the API."""
@@ -122,8 +122,12 @@ class Management:
         answers = [self._session.get(f"{self._base}/{what}", timeout=10).json() for what in ("queues", "channels")]
         return all(any(item.get("messages_unacknowledged", 0) for item in answer) for answer in answers)
 
+    def queues(self):
+        """The names of all queues."""
+        return [queue["name"] for queue in self._session.get(f"{self._base}/queues", timeout=10).json()]
+
     def sweep(self, *beginnings):
         """Delete the queues whose names begin so."""
-        for queue in self._session.get(f"{self._base}/queues", timeout=10).json():
-            if queue["name"].startswith(beginnings):
-                self._session.delete(f"{self._base}/queues/%2F/{quote(queue['name'])}", timeout=10)
+        for name in self.queues():
+            if name.startswith(beginnings):
+                self._session.delete(f"{self._base}/queues/%2F/{quote(name)}", timeout=10)

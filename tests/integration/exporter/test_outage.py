@@ -9,8 +9,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 AGE = 'ackscope_poll_age_seconds{cluster="shop",family="overview"}'
 SUCCESS = 'ackscope_poll_success{cluster="shop",family="overview"}'
-PROBE = 'ackscope_probe_success{cluster="shop",probe="confirm",stream="classic"}'
-RUNNING = 'ackscope_probe_running{cluster="shop",probe="confirm",stream="classic"}'
 MESSAGES = 'ackscope_cluster_messages{cluster="shop"}'
 INTERVAL = 2
 
@@ -19,21 +17,23 @@ INTERVAL = 2
 def test_a_broker_that_dies_and_comes_back(broker, tmp_path):
     """Its last figures stay with a growing age, nothing crashes, and recovery needs nobody."""
     with start_lab(broker) as lab, exporting(lab.nodes[0], tmp_path, f"{INTERVAL}s") as exporter:
-        eventually(lambda: exporter.value(RUNNING) == 1 and exporter.value(PROBE) == 1)
+        stream = f'{{cluster="shop",probe="confirm",stream="classic",node="{lab.nodes[0].name}"}}'
+        running, success = f"ackscope_probe_running{stream}", f"ackscope_probe_success{stream}"
+        eventually(lambda: exporter.value(running) == 1 and exporter.value(success) == 1)
         eventually(lambda: exporter.value(MESSAGES) is not None)
         lab.kill(0)
         eventually(lambda: exporter.value(SUCCESS) == 0)
         first = exporter.value(AGE)
         grown = eventually(lambda: (age := exporter.value(AGE)) > first + 3 and age)
         during = exporter.get("/metrics").text
-        eventually(lambda: exporter.value(RUNNING) == 0)
+        eventually(lambda: exporter.value(running) == 0)
         alive = exporter.get("/-/healthy").status_code, exporter.get("/-/ready").status_code
 
         lab.restart(0)
         back = time.monotonic()
         eventually(lambda: exporter.value(SUCCESS) == 1 and exporter.value(AGE) < 2 * INTERVAL)
         polled = time.monotonic() - back
-        eventually(lambda: exporter.value(RUNNING) == 1)
+        eventually(lambda: exporter.value(running) == 1)
         probed = time.monotonic() - back
         restarts = exporter.value("ackscope_probe_process_restarts_total")
         code, _ = exporter.stop()

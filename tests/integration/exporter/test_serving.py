@@ -1,7 +1,10 @@
 import os
+import re
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
 
 import orjson
 import psutil
@@ -44,7 +47,7 @@ def test_a_real_broker_is_served_whole(lab, node, tmp_path):
             lambda: {outcome["node"] for outcome in exporter.cluster("probes")["probes"] if outcome["node"]}
         )
         text, findings = exporter.get("/metrics").text, exporter.cluster("findings")
-        for table in ("probe_messages", "ack_bursts", "queue_samples"):
+        for table in ("probe_messages", "ack_bursts", "probe_steps", "queue_samples"):
             eventually(lambda table=table: list(exporter.landing.glob(f"{table}/cluster=shop/date=*/*.parquet")))
         code, seconds = exporter.stop()
     rows = ds.dataset(exporter.landing / "queue_samples", partitioning="hive").to_table().to_pylist()
@@ -60,6 +63,35 @@ def test_a_real_broker_is_served_whole(lab, node, tmp_path):
     assert nodes == {node.name}
     assert {ORDERS, JOBS} == {row["queue"] for row in rows}
     assert (0, True) == (code, seconds < 5)
+
+
+def test_a_probe_is_run_when_it_is_asked_for(lab_310, tmp_path):
+    """Metrics for a scraper, a report for a person; one at a time, while `/metrics` goes on; nothing is left behind."""
+    node = lab_310.nodes[0]
+    password = urlsplit(node.amqp).password
+    with exporting(node, tmp_path) as exporter:
+        with ThreadPoolExecutor(1) as beside:
+            asked = beside.submit(exporter.get, "/probe?probe=confirm&target=shop", 60)
+            # The supervised probes are one child; the one-shot run is the other.
+            running = eventually(lambda: len(found := exporter.children()) > 1 and found)
+            words = " ".join(word for child in running for word in child.cmdline())
+            second = exporter.get("/probe?probe=rtt&target=shop", 60)
+            metrics = exporter.get("/metrics")
+            first = asked.result(60)
+        report = exporter.get("/probe?probe=confirm&target=shop&debug=true", 60)
+        nowhere = exporter.get("/probe?probe=rtt&target=amqp://elsewhere")
+        exporter.stop()
+    left = [name for name in Management(node).queues() if name.startswith("ackscope.probe.once.")]
+    Management(node).sweep("ackscope.probe.")
+
+    assert (200, 429, 200, 400) == (first.status_code, second.status_code, metrics.status_code, nowhere.status_code)
+    assert "" == promtool(first.text)
+    assert "\nprobe_success 1\n" in first.text
+    assert re.search(r'probe_confirm_seconds\{stream="classic",queue_type="classic",stat="p99"\} [0-9]', first.text)
+    assert "# report\nconfirm probe of RabbitMQ 3.10" in report.text
+    assert "# run\nexit code 0, " in report.text
+    assert f":{password}@" not in words + report.text
+    assert [] == [name for name in left if not name.endswith(".stream")]
 
 
 def test_a_probe_process_that_is_killed_comes_back(lab_310, tmp_path):

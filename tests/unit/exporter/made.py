@@ -10,7 +10,7 @@ from typing import Any
 
 from ackscope.clock import Instant
 from ackscope.findings import CannotTell, Evidence, Finding, Severity, Subject, Verdict
-from ackscope.records import AckBurst, MessageRecord, Outcome, ProbeOutcome, ProbeState, Quantiles
+from ackscope.records import AckBurst, MessageRecord, Outcome, ProbeOutcome, ProbeState, Quantiles, StepRecord
 from ackscope.snapshot import (
     Channel,
     Connection,
@@ -139,6 +139,22 @@ def burst(**changes: Any) -> AckBurst:
     return AckBurst(**{**values, **changes})
 
 
+def step(**changes: Any) -> StepRecord:
+    """A round trip on a channel that took 300 microseconds."""
+    values: dict[str, Any] = {
+        "probe": "rtt",
+        "stream": "rtt",
+        "vhost": "/",
+        "node": "rabbit@one",
+        "run_id": "r1",
+        "at": WALL,
+        "step": "declare",
+        "seconds": 0.0003,
+        "ok": True,
+    }
+    return StepRecord(**{**values, **changes})
+
+
 def outcome(**changes: Any) -> ProbeOutcome:
     """A stream of the delivery probe that does well."""
     values: dict[str, Any] = {
@@ -151,6 +167,7 @@ def outcome(**changes: Any) -> ProbeOutcome:
         "at": WALL,
         "state": ProbeState.RUNNING,
         "success": True,
+        "payload_bytes": 64,
         "loop_lag": Quantiles(count=10, p50=0.0001, p90=0.0002, p99=0.0003, max=0.0004),
         "redeliveries": 0,
         "duplicates": 0,
@@ -158,6 +175,23 @@ def outcome(**changes: Any) -> ProbeOutcome:
         "missing": 0,
     }
     return ProbeOutcome(**{**values, **changes})
+
+
+def confirming(stream: str, p50: float, **changes: Any) -> ProbeOutcome:
+    """A stream of the confirm probe whose median confirm takes `p50` seconds."""
+    queue_type = {"unroutable": "none", "quorum": "quorum", "stream": "stream"}.get(stream, "classic")
+    values: dict[str, Any] = {
+        "probe": "confirm",
+        "stream": stream,
+        "queue_type": queue_type,
+        "queue": "" if stream == "unroutable" else f"ackscope.probe.confirm.{stream}",
+        "confirm": Quantiles(count=300, p50=p50, p90=2 * p50, p99=3 * p50, max=4 * p50),
+        "redeliveries": None,
+        "duplicates": None,
+        "out_of_order": None,
+        "missing": None,
+    }
+    return outcome(**{**values, **changes})
 
 
 def finding(**changes: Any) -> Finding:

@@ -2,6 +2,7 @@ import dataclasses
 from types import MappingProxyType
 
 import orjson
+import pytest
 
 from ackscope.clock import Instant
 from ackscope.findings import CannotTell
@@ -11,7 +12,7 @@ from exporter import api
 from exporter.live.process import ProcessStatus
 from exporter.routes import ready
 from exporter.state import ClusterState, SeenOutcome, State
-from tests.unit.exporter.made import NOW, Verdicts, finding, outcome, small
+from tests.unit.exporter.made import NOW, Verdicts, confirming, finding, outcome, small
 
 LATER = Instant(wall=NOW.wall + 60, mono=NOW.mono + 60)
 NOTHING = ClusterState(window=Window.empty("shop"))
@@ -89,6 +90,19 @@ def test_probes_are_told_with_their_process():
     assert {"up": True, "restarts": 1, "age_seconds": 0.5} == entry["process"]
     assert {item.name for item in dataclasses.fields(outcome())} == set(entry["probes"][0])
     assert "running" == entry["probes"][0]["state"]
+
+
+def test_layers_are_told_with_what_they_follow_from():
+    """A stream that fell silent takes no part: its layer says what it lacks."""
+    streams = (confirming("unroutable", 0.001), confirming("transient", 0.003))
+    seen = {(it.probe, it.stream, it.queue): SeenOutcome(at=NOW, outcome=it) for it in streams}
+    state = dataclasses.replace(NOTHING, outcomes=seen)
+    now, later = (parsed(api.probes({"shop": state}, None, at))["clusters"][0]["layers"] for at in (NOW, LATER))
+    told = {layer["name"]: layer["seconds"] for layer in now if layer["seconds"] is not None}
+
+    assert {"network+channel": 0.001, "queue": pytest.approx(0.002)} == told
+    assert [] == [layer for layer in now if layer["node"] or not layer["because"]]
+    assert [] == later
 
 
 def test_without_probes_the_process_is_down():

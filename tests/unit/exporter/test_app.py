@@ -95,3 +95,17 @@ def test_a_stop_is_quick():
     exporter.stop()
 
     assert time.monotonic() - began < 5
+
+
+def test_a_cluster_without_an_address_is_not_probed_on_demand():
+    """Nor is anything that is not in the configuration."""
+    exporter = app("http://127.0.0.1:1")
+    exporter.start()
+    try:
+        blind = get(exporter, "/probe?probe=rtt&target=shop")
+        unknown = get(exporter, "/probe?probe=rtt&target=127.0.0.1:5672")
+    finally:
+        exporter.stop()
+
+    assert (404, 400) == (blind.status_code, unknown.status_code)
+    assert "known: shop\n" in unknown.text

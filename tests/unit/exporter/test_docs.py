@@ -32,7 +32,8 @@ def test_every_metric_is_declared_once():
 @pytest.mark.parametrize("spec", specs(), ids=lambda spec: spec.name)
 def test_every_metric_is_named_by_the_rules(spec):
     """Its prefix, its ending, its help as a sentence, a source, and a unit that is a base unit."""
-    assert spec.name.startswith(("ackscope_", "rabbitmq_"))
+    assert spec.name.startswith(("ackscope_", "rabbitmq_", "probe_"))
+    assert spec.name.startswith("probe_") == (spec in metrics.sections()[metrics.ONE_SHOT])
     assert (spec.kind is Kind.COUNTER) == spec.name.endswith("_total")
     assert (spec.kind is Kind.HISTOGRAM) == bool(spec.buckets)
     assert spec.help.endswith(".")

@@ -12,15 +12,21 @@ from exporter.http import JSON, Answer, Route, Server, accepts_gzip
 LONG = b"ackscope " * 1000
 
 
-def fail():
+def fail(_request):
     """A route with a defect."""
     raise ZeroDivisionError
 
 
+def asked(request):
+    """A route that tells its request."""
+    return Answer(f"{sorted(request.query.items())} {request.headers.get('x-more')}".encode())
+
+
 ROUTES = {
-    "/short": Route("a few bytes", lambda: Answer(b"{}", JSON)),
-    "/long": Route("many bytes", lambda: Answer(LONG)),
+    "/short": Route("a few bytes", lambda _: Answer(b"{}", JSON)),
+    "/long": Route("many bytes", lambda _: Answer(LONG)),
     "/broken": Route("a defect", fail),
+    "/asked": Route("what was asked", asked),
 }
 
 
@@ -51,13 +57,29 @@ def test_answers_what_the_table_says():
     assert "no-store" == answer.headers["Cache-Control"]
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", []),
+        ("?a=1&b=x%20y&a=2&c=", [("a", "2"), ("b", "x y"), ("c", "")]),
+        ("?" + "&".join(f"p{index}=1" for index in range(21)), []),
+    ],
+)
+def test_a_path_learns_its_parameters_and_headers(query, expected):
+    """Decoded, the last of a name; a query with more of them than anybody needs is none."""
+    with serving() as url:
+        answer = get(f"{url}/asked{query}", **{"X-More": "told"})
+
+    assert f"{expected} told" == answer.text
+
+
 def test_an_unknown_path_is_answered_with_the_known_ones():
     """404, and what there is instead."""
     with serving() as url:
         answer = get(f"{url}/metric")
 
     assert 404 == answer.status_code
-    assert "no page /metric; there are:\n/\n/short\n/long\n/broken\n" == answer.text
+    assert "no page /metric; there are:\n/\n/short\n/long\n/broken\n/asked\n" == answer.text
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "BREW"])

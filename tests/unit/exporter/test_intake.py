@@ -11,7 +11,7 @@ from exporter.probe_metrics import ProbeMetrics
 from exporter.settings import ExporterSettings
 from exporter.state import State
 from probes.wire import Batch
-from tests.unit.exporter.made import SetClock, burst, message, outcome, part, small
+from tests.unit.exporter.made import SetClock, burst, message, outcome, part, small, step
 
 PROBE_QUEUE = Queue(vhost="/", name="ackscope.probe.confirm.quorum", type="quorum", leader="rabbit@two")
 
@@ -88,6 +88,44 @@ def test_a_batch_is_placed_counted_known_and_landed(room):
     assert 1 == room.metrics.registry.get_sample_value("ackscope_confirm_batch_messages_count", labels)
     assert [outcome()] == room.known.latest_outcomes()
     assert 2 == room.landing.counts().buffered
+
+
+def test_steps_are_placed_counted_and_landed(room):
+    """A step that needs a queue is where the queue is; one without stays where it says it is."""
+    queue = replace(PROBE_QUEUE, name="ackscope.probe.redelivery.quorum")
+    room.intake.on_snapshot(small(queues=part((queue,))))
+    before = room.landing.counts().buffered
+    requeue = step(probe="redelivery", stream="quorum", step="requeue", node="")
+    room.intake.on_batch(
+        Batch("shop", steps=[requeue, step(probe="handshake", stream="handshake", step="tcp", node="")])
+    )
+    steps = {
+        (sample.labels["step"], sample.labels["node"]): sample.value
+        for family in room.metrics.registry.collect()
+        for sample in family.samples
+        if sample.name == "ackscope_probe_steps_total" and sample.labels["outcome"] == "ok"
+    }
+
+    assert {("requeue", "rabbit@two"): 1, ("tcp", ""): 1} == steps
+    assert before + 2 == room.landing.counts().buffered
+
+
+def test_streams_of_a_cluster_with_named_nodes_are_told_apart(tmp_path):
+    """What is sent to one node is that node's; what may go to any is nobody's: else both would be one series."""
+    amqp = {"url": "amqp://host", "nodes": {"rabbit@two": "amqp://two"}}
+    room = Room(tmp_path, clusters={"shop": {"management": {"url": "http://host"}, "amqp": amqp}})
+    own = replace(PROBE_QUEUE, name=f"{PROBE_QUEUE.name}@rabbit@two")
+    delivery = replace(PROBE_QUEUE, name="ackscope.probe.delivery.classic")
+    room.intake.on_snapshot(small(queues=part((PROBE_QUEUE, own, delivery))))
+    streams = [
+        outcome(probe="confirm", stream="quorum", queue=PROBE_QUEUE.name),
+        outcome(probe="confirm", stream="quorum", queue=own.name, node="rabbit@two"),
+        outcome(),
+    ]
+    room.intake.on_batch(Batch("shop", outcomes=streams))
+    seen = [(it.probe, it.node) for it in room.known.latest_outcomes()]
+
+    assert [("confirm", ""), ("confirm", "rabbit@two"), ("delivery", "rabbit@two")] == seen
 
 
 def test_a_cap_that_bites_is_told_once(tmp_path, caplog):

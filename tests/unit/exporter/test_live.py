@@ -1,16 +1,21 @@
 from dataclasses import replace
 
+import pytest
+
 from ackscope.clock import Instant
 from ackscope.findings import CannotTell
+from ackscope.records import Batching, BatchingKind, ProbeState, Quantiles
 from ackscope.snapshot import Part, Snapshot
 from diagnosis.window import Window
 from exporter.collectors.contract import Limits
-from exporter.live import landing, outcomes, polls, process, verdicts
+from exporter.live import confirming, landing, outcomes, polls, process, verdicts
 from exporter.live.landing import LandingCounts
 from exporter.live.process import ProcessStatus
 from exporter.poller import PollStats
+from exporter.render import render
 from exporter.state import ClusterState, SeenOutcome
-from tests.unit.exporter.made import NOW, Verdicts, finding, outcome, part, small
+from tests.unit.exporter.made import NOW, Verdicts, finding, outcome, part, promtool, small
+from tests.unit.exporter.made import confirming as confirming_stream
 
 
 def values(metrics):
@@ -93,6 +98,89 @@ def test_an_old_summary_says_nothing_of_now():
     assert fresh["ackscope_probe_doubtful", "shop", "delivery", "classic", ""] == 1
     assert fresh["ackscope_probe_loop_lag_seconds", "shop", "delivery", "classic", "", "p99"] == 0.0003
     assert {("ackscope_probe_outcome_age_seconds", "shop", "delivery", "classic", ""): 60.0} == old
+
+
+def streaming(*streams):
+    """A cluster whose probes just told these summaries."""
+    seen = {(it.probe, it.stream, it.queue or it.node): SeenOutcome(at=NOW, outcome=it) for it in streams}
+    return {"shop": known(small(), outcomes=seen)}
+
+
+def test_a_stream_is_in_one_state():
+    """So that a blocked one is seen for what it is, and not only as one that does not run."""
+    seen = values(outcomes.collect(streaming(outcome(state=ProbeState.BLOCKED)), NOW))
+    states = {key[-1]: value for key, value in seen.items() if key[0] == "ackscope_probe_state"}
+
+    assert {"connecting": 0, "running": 0, "blocked": 1, "failed": 0} == states
+
+
+def test_the_probes_own_consumer_is_held_against_its_prefetch():
+    """Only where there is one: no limit is not a limit of zero."""
+    held = outcome(probe="prefetch", prefetch=5, unacked=Quantiles(count=9, p50=4.0, p90=5.0, p99=5.0, max=5.0))
+    seen = values(outcomes.collect(streaming(held, outcome()), NOW))
+
+    assert {
+        ("ackscope_prefetch_limit", "shop", "prefetch", "classic", ""): 5,
+        ("ackscope_prefetch_unacked_messages", "shop", "prefetch", "classic", "", "p50"): 4.0,
+        ("ackscope_prefetch_unacked_messages", "shop", "prefetch", "classic", "", "max"): 5.0,
+    } == {key: value for key, value in seen.items() if key[0].startswith("ackscope_prefetch_")}
+
+
+def test_layers_are_shown_where_they_can_be_told():
+    """Two medians apart; a layer that lacks a stream has no sample, and an old summary takes no part."""
+    state = streaming(confirming_stream("unroutable", 0.001), confirming_stream("transient", 0.003))
+    seen = values(confirming.collect(state, NOW))
+
+    assert {
+        ("ackscope_confirm_layer_seconds", "shop", "network+channel", ""): 0.001,
+        ("ackscope_confirm_layer_seconds", "shop", "queue", ""): pytest.approx(0.002),
+    } == seen
+    assert {} == values(confirming.collect(state, LATER))
+
+
+@pytest.mark.parametrize(("fsync", "write"), [(True, "fsync"), (False, "flush")])
+def test_a_sync_is_named_for_what_this_broker_does(fsync, write):
+    """The word fsync only where it calls fsync before it confirms."""
+    batching = Batching(kind=BatchingKind.SYNC, interval=0.2, confidence=0.9, fsync=fsync)
+    seen = values(confirming.collect(streaming(confirming_stream("quorum", 0.2, batching=batching)), NOW))
+    stream = ("shop", "confirm", "quorum", "")
+
+    assert 0.2 == seen["ackscope_confirm_sync_interval_seconds", *stream, write]
+    assert 0.9 == seen["ackscope_confirm_batching_confidence_ratio", *stream]
+    assert ["sync"] == [key[-1] for key, value in seen.items() if key[0] == "ackscope_confirm_batching" and value]
+
+
+def test_without_sync_there_is_no_interval():
+    """A window that limits the groups tells nothing of the disk."""
+    batching = Batching(kind=BatchingKind.WINDOW_LIMITED, confidence=0.5)
+    seen = values(confirming.collect(streaming(confirming_stream("quorum", 0.2, batching=batching)), NOW))
+
+    assert [] == [key for key in seen if key[0] == "ackscope_confirm_sync_interval_seconds"]
+    assert 1 == seen["ackscope_confirm_batching", "shop", "confirm", "quorum", "", "window-limited"]
+
+
+def test_no_two_series_have_the_same_labels():
+    """Streams of named nodes beside those of the cluster's address: Prometheus refuses a scrape with doubles."""
+    nodes = ("", "rabbit@one", "rabbit@two")
+    streams = [
+        confirming_stream(
+            stream,
+            0.001,
+            node=node,
+            batching=Batching(),
+            queue="" if stream == "unroutable" else f"ackscope.probe.confirm.{stream}" + (f"@{node}" if node else ""),
+        )
+        for stream in ("unroutable", "transient", "classic", "quorum")
+        for node in nodes
+    ]
+    state = streaming(
+        *streams, *(outcome(probe="handshake", stream="handshake", queue="", node=node) for node in nodes)
+    )
+    families = [*outcomes.collect(state, NOW), *confirming.collect(state, NOW)]
+    samples = [(it.name, *it.labels.values()) for family in families for it in family.samples]
+
+    assert len(set(samples)) == len(samples)
+    assert "" == promtool(render(families))
 
 
 def test_process_and_landing_are_shown_where_there_are_any():

@@ -1,9 +1,10 @@
 import pytest
 
-from ackscope.records import Outcome
+from ackscope.records import Outcome, ProbeState
+from exporter.probe_families import HISTOGRAMS
 from exporter.probe_metrics import ProbeMetrics
 from exporter.render import render
-from tests.unit.exporter.made import burst, message, outcome, promtool
+from tests.unit.exporter.made import burst, message, outcome, promtool, step
 
 
 def value(metrics, name, **labels):
@@ -105,6 +106,90 @@ def test_totals_go_on_after_a_restart_of_the_probe_process():
     assert value(metrics, "ackscope_redeliveries_total", **labels) == 12
 
 
+def test_a_queue_that_moves_counts_nothing_twice():
+    """Its node is a label elsewhere; the total is the stream's."""
+    metrics = ProbeMetrics()
+    labels = {"cluster": "shop", "probe": "delivery", "stream": "classic", "queue_type": "classic"}
+    for node in ("", "rabbit@one", "rabbit@two"):
+        metrics.outcomes("shop", [outcome(redeliveries=5, node=node)])
+
+    assert value(metrics, "ackscope_redeliveries_total", **labels) == 5
+
+
+def test_streams_of_several_nodes_add_up():
+    """Each node's stream keeps its own total; the counter is of all."""
+    metrics = ProbeMetrics()
+    labels = {"cluster": "shop", "probe": "handshake", "stream": "handshake", "queue_type": "none"}
+    for blocked in (1.0, 2.0):
+        metrics.outcomes(
+            "shop",
+            [
+                outcome(
+                    probe="handshake",
+                    stream="handshake",
+                    queue_type="none",
+                    queue="",
+                    node=node,
+                    blocked_seconds=blocked,
+                )
+                for node in ("", "rabbit@one", "rabbit@two")
+            ],
+        )
+
+    assert value(metrics, "ackscope_connection_blocked_seconds_total", **labels) == 6
+
+
+def test_every_block_counts_once():
+    """However often it is reported while it lasts."""
+    metrics = ProbeMetrics()
+    labels = {"cluster": "shop", "probe": "delivery", "stream": "classic", "queue_type": "classic"}
+    metrics.outcomes("shop", [outcome()])
+    none = value(metrics, "ackscope_connection_blocks_total", **labels)
+    for state in (ProbeState.BLOCKED, ProbeState.BLOCKED, ProbeState.RUNNING, ProbeState.BLOCKED):
+        metrics.outcomes("shop", [outcome(state=state)])
+
+    assert (0, 2) == (none, value(metrics, "ackscope_connection_blocks_total", **labels))
+
+
+RTT = {"cluster": "shop", "probe": "rtt", "stream": "rtt", "step": "declare", "node": "rabbit@one"}
+
+
+def test_a_step_has_both_outcomes_from_its_first_sight():
+    """The first failure is an increase and not a new series."""
+    metrics = ProbeMetrics()
+    metrics.steps("shop", [step()])
+
+    assert value(metrics, "ackscope_probe_steps_total", **RTT, outcome="ok") == 1
+    assert value(metrics, "ackscope_probe_steps_total", **RTT, outcome="failed") == 0
+
+
+def test_a_failed_step_is_counted_and_has_no_duration():
+    """How long it takes to fail is not how long the step takes."""
+    metrics = ProbeMetrics()
+    metrics.steps("shop", [step(seconds=0.5), step(ok=False, seconds=9.0, reason="the queue is gone")])
+
+    assert value(metrics, "ackscope_probe_steps_total", **RTT, outcome="failed") == 1
+    assert value(metrics, "ackscope_probe_step_seconds_sum", **RTT) == 0.5
+
+
+@pytest.mark.parametrize("spec", HISTOGRAMS, ids=lambda spec: spec.name)
+def test_durations_are_told_apart_from_100_microseconds_to_a_minute(spec):
+    """Classic histograms with one set of edges, so that streams can be laid over each other."""
+    first, last = spec.buckets[0], spec.buckets[-1]
+
+    assert spec.unit != "seconds" or (first, last) == (0.0001, 60.0)
+    assert sorted(spec.buckets) == list(spec.buckets)
+
+
+def test_what_sends_nothing_has_no_outcomes():
+    """A probe of steps alone shows no zeros of messages."""
+    metrics = ProbeMetrics()
+    metrics.outcomes("shop", [outcome(probe="rtt", stream="rtt", queue_type="none")])
+    labels = {"cluster": "shop", "probe": "rtt", "stream": "rtt", "queue_type": "none"}
+
+    assert value(metrics, "ackscope_confirms_total", **labels, outcome="acked") is None
+
+
 def test_what_a_probe_does_not_await_has_no_sample():
     """The confirm probe consumes nothing: no zero for its redeliveries."""
     metrics = ProbeMetrics()
@@ -120,6 +205,7 @@ def test_promtool_has_nothing_against_it():
     metrics = ProbeMetrics()
     metrics.messages("shop", [message(), message(delivery=0.01)])
     metrics.bursts("shop", [burst()])
-    metrics.outcomes("shop", [outcome()])
+    metrics.steps("shop", [step(), step(ok=False, seconds=None, reason="timed out")])
+    metrics.outcomes("shop", [outcome(), outcome(queue="", state=ProbeState.BLOCKED)])
 
     assert "" == promtool(render(metrics.registry.collect()))
