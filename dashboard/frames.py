@@ -90,8 +90,11 @@ def latency(rows: pd.DataFrame, axis: Axis, stream: str) -> pd.DataFrame:
 
 
 def outcomes(rows: pd.DataFrame, axis: Axis) -> pd.DataFrame:
-    """What became of the probes' messages: `messages` and one column an outcome, by step."""
-    return _sums(rows, axis, ["messages", *OUTCOMES])
+    """What became of the probes' messages: `messages` and one column an outcome, by step.
+
+    Those of the nack probe are left out: they are refused by design, and would hide the ones that are not.
+    """
+    return _sums(rows[rows["probe"] != "nack"], axis, ["messages", *OUTCOMES])
 
 
 def batches(rows: pd.DataFrame, axis: Axis, stream: str) -> pd.DataFrame:

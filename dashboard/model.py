@@ -47,12 +47,28 @@ class ProbeProcess:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmLayer:
+    """What one layer of the broker adds to a confirm.
+
+    Attributes:
+        seconds: None where it cannot be told.
+        because: what it follows from, or why it cannot be told.
+    """
+
+    name: str
+    seconds: float | None = None
+    node: str = ""
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterProbes:
     """One cluster of `/api/v1/probes`."""
 
     cluster: str
     process: ProbeProcess
     probes: tuple[ProbeOutcome, ...] = ()
+    layers: tuple[ConfirmLayer, ...] = ()
 
     @property
     def down(self) -> bool:

@@ -12,6 +12,9 @@ from diagnosis.series import life
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Seen, Series, Window
 
+OWN_CLIENTS = ("ackscope-probe", "ackscope-verify")
+"""How the names begin that connections of ours give themselves."""
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -58,13 +61,14 @@ class View:
 
     @cached_property
     def channels(self) -> tuple[Channel, ...]:
-        """All channels."""
-        return tuple(self._latest("channels"))
+        """Channels that applications use: those of the probes are left out, of which some are nacked by design."""
+        own = {connection.name for connection in self._latest("connections") if _is_own(connection)}
+        return tuple(channel for channel in self._latest("channels") if channel.connection_name not in own)
 
     @cached_property
     def connections(self) -> tuple[Connection, ...]:
-        """All connections."""
-        return tuple(self._latest("connections"))
+        """Connections of applications: those of the probes are left out."""
+        return tuple(connection for connection in self._latest("connections") if not _is_own(connection))
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
@@ -158,6 +162,10 @@ class View:
         latest = self.window.latest
         value = latest.parts[family].value if latest is not None and self.fresh(family) else None
         return () if value is None else value
+
+
+def _is_own(connection: Connection) -> bool:
+    return (connection.client_name or "").startswith(OWN_CLIENTS)
 
 
 def _unbroken(readings: list[tuple[Instant, Any]]) -> Series[Any]:

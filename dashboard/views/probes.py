@@ -1,6 +1,7 @@
 """What a client lives through: one box a probe stream, the ones that cannot measure first."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 
 import streamlit as st
 
@@ -9,11 +10,12 @@ from ackscope.records import ProbeOutcome, ProbeState, Quantiles
 from dashboard import wording
 from dashboard.escape import literal, visible
 from dashboard.model import ClusterProbes
-from dashboard.views import parts
+from dashboard.views import parts, probe_words
 
 BOXES = 6
 """So many streams are shown as boxes; the others wait behind a click."""
 
+_WORD = re.compile(r"[A-Za-z]+(-[A-Za-z]+)*")
 _STATES = {
     ProbeState.CONNECTING: (parts.UNKNOWN, "connecting"),
     ProbeState.BLOCKED: (parts.SEVERITIES[Severity.CRITICAL], "blocked by the broker"),
@@ -33,18 +35,29 @@ def render(probes: ClusterProbes | None, now: float) -> None:
                 "the exporter starts it again; what follows is the last it measured.",
                 icon=":material/warning:",
             )
+    told = probe_words.layers(probes.layers)
+    if told is not None:
+        parts.plain("probe-layers", told)
     ranked = sorted(probes.probes, key=_rank)
-    _boxes(ranked[:BOXES], now)
-    if len(ranked) > BOXES:
-        with st.expander(f"{wording.plural(len(ranked) - BOXES, 'more probe stream')}"):
-            _boxes(ranked[BOXES:], now, first=BOXES)
+    shown = min(BOXES, sum(not _is_quiet_control(outcome) for outcome in ranked))
+    _boxes(ranked[:shown], now)
+    if len(ranked) > shown:
+        with st.expander(f"{wording.plural(len(ranked) - shown, 'more probe stream')}"):
+            _boxes(ranked[shown:], now, first=shown)
+            if probes.layers:
+                parts.table("probe-layer-table", probe_words.layer_rows(probes.layers))
 
 
-def _rank(outcome: ProbeOutcome) -> tuple[bool, bool, str, str, str]:
+def _is_quiet_control(outcome: ProbeOutcome) -> bool:
+    return outcome.state is ProbeState.RUNNING and probe_words.is_control(outcome)
+
+
+def _rank(outcome: ProbeOutcome) -> tuple[bool, bool, bool, int, str, str]:
     return (
         outcome.state is ProbeState.RUNNING,
+        probe_words.is_control(outcome),
         outcome.doubtful is None,
-        outcome.probe,
+        probe_words.place(outcome),
         outcome.stream,
         outcome.node,
     )
@@ -60,7 +73,8 @@ def _boxes(outcomes: Iterable[ProbeOutcome], now: float, first: int = 0) -> None
 
 def _box(index: int, outcome: ProbeOutcome, now: float) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        st.markdown(f"**{_name(outcome.stream)}** {_name(outcome.probe)}", width="content")
+        beside = "" if outcome.stream == outcome.probe else f" {_name(outcome.probe)}"
+        st.markdown(f"**{_name(outcome.stream)}**{beside}", width="content")
         if outcome.state in _STATES:
             look, text = _STATES[outcome.state]
             parts.badge(look, text)
@@ -70,43 +84,29 @@ def _box(index: int, outcome: ProbeOutcome, now: float) -> None:
             parts.badge(parts.SEVERITIES[Severity.WARNING], f"{wording.span(now - outcome.at)} old (stale)")
     if outcome.node:
         parts.plain(f"probe-node-{index}", f"on {outcome.node}")
-    for words in (outcome.reason, outcome.doubtful):
+    for words in (outcome.reason, outcome.doubtful, *probe_words.failures(outcome)):
         if words:
             st.text(visible(words))
-    _quantiles("confirm", outcome.confirm)
+    if outcome.confirm.count or not outcome.steps:
+        _quantiles(probe_words.answer(outcome), outcome.confirm)
     if outcome.delivery.count:
         _quantiles("delivery", outcome.delivery)
-    parts.plain(f"probe-detail-{index}", _detail(outcome))
+    if outcome.steps:
+        _durations({f"{_name(name)} p50": step.seconds.p50 for name, step in outcome.steps.items()})
+    parts.plain(f"probe-detail-{index}", probe_words.detail(outcome))
 
 
 def _name(text: str) -> str:
     """One of our own words as Markdown; anything else literally."""
-    return text if text.isascii() and text.isalpha() else literal(text)
+    return text if _WORD.fullmatch(text) else literal(text)
 
 
 def _quantiles(what: str, found: Quantiles) -> None:
+    _durations({f"{what} p50": found.p50, f"{what} p99": found.p99, f"{what} max": found.max})
+
+
+def _durations(found: Mapping[str, float | None]) -> None:
     with st.container(horizontal=True, gap="small"):
-        for name, value in (("p50", found.p50), ("p99", found.p99), ("max", found.max)):
+        for name, value in found.items():
             with st.container(width=90):
-                st.metric(f"{what} {name}", wording.latency(value))
-
-
-def _detail(outcome: ProbeOutcome) -> str:
-    total = sum(outcome.outcomes.values())
-    told = [f"{name} {number:,}" for name, number in outcome.outcomes.items() if number and name != "acked"]
-    words = [f"acked {outcome.outcomes.get('acked', 0):,} of {total:,} settled", *told]
-    words += [
-        f"{label} {number:,}"
-        for label, number in (
-            ("redelivered", outcome.redeliveries),
-            ("duplicates", outcome.duplicates),
-            ("out of order", outcome.out_of_order),
-            ("missing", outcome.missing),
-        )
-        if number
-    ]
-    if outcome.burst_messages.count:
-        p50, most = outcome.burst_messages.p50, outcome.burst_messages.max
-        words.append(f"ack batches: median {wording.count(p50)}, at most {wording.count(most)} messages")
-    words.append(f"own error: send delay p99 {wording.latency(outcome.send_delay.p99)}")
-    return " · ".join(words)
+                st.metric(name, wording.latency(value))

@@ -12,8 +12,9 @@ import orjson
 
 from ackscope.clock import SystemClock
 from ackscope.findings import CannotTell, Evidence, Finding, Severity, Subject, as_dict, runbook
-from ackscope.records import ProbeOutcome, ProbeState, Quantiles
+from ackscope.records import ProbeOutcome, ProbeState, Quantiles, Step
 from ackscope.snapshot import FAMILIES, Alarm, HealthCheck, Node, Overview, Part, Queue, Snapshot
+from dashboard.model import ConfirmLayer
 
 GIB = 1024**3
 CHECKED = ("no-consumer", "stuck-consumer", "requeue-loop", "pub-nacked-overflow", "memory-alarm", "disk-alarm")
@@ -36,6 +37,7 @@ class Cluster:
     cannot_tell: Sequence[CannotTell] = ()
     checked: Sequence[str] = CHECKED
     probes: Sequence[ProbeOutcome] = ()
+    layers: Sequence[ConfirmLayer] = ()
     probes_up: bool = True
     probes_age: float = 1.0
     nodes: Sequence[Node] = ()
@@ -80,6 +82,52 @@ def probe(queue_type: str = "classic", **changes: Any) -> ProbeOutcome:
         burst_interval=Quantiles(count=400, p50=0.05, p90=0.06, p99=0.1, max=0.3),
     )
     return replace(healthy, **changes)
+
+
+def timing(name: str, *steps: str, stream: str = "", **changes: Any) -> ProbeOutcome:
+    """A probe that times steps and sends nothing that it counts."""
+    timed = {
+        step: Step(attempts=40, seconds=Quantiles(count=2, p50=0.0003, p90=0.0004, p99=0.0005, max=0.0006))
+        for step in steps
+    }
+    silent = {"outcomes": {"acked": 0, "nacked": 0}, "send_delay": Quantiles(), "burst_messages": Quantiles()}
+    told = {
+        "probe": name,
+        "stream": stream or name,
+        "confirm": Quantiles(),
+        "loop_lag": Quantiles(count=9, p50=0.0001, p90=0.0001, p99=0.0002, max=0.0003),
+        "steps": timed,
+        **silent,
+    }
+    return probe(stream or "none", **{**told, **changes})
+
+
+def nacked(**changes: Any) -> ProbeOutcome:
+    """The nack probe, whose messages are refused as they must be."""
+    return probe("classic", **{"probe": "nack", "stream": "nack", "outcomes": {"acked": 0, "nacked": 500}, **changes})
+
+
+def all_probes() -> tuple[ProbeOutcome, ...]:
+    """Every stream of every probe, all well."""
+    return (
+        *(
+            probe(queue_type, stream=stream)
+            for stream, queue_type in (
+                ("unroutable", "none"),
+                ("transient", "classic"),
+                ("classic", "classic"),
+                ("classic-large", "classic"),
+                ("quorum", "quorum"),
+                ("stream", "stream"),
+            )
+        ),
+        *(probe(kind, probe="delivery", delivery=Quantiles(count=9, p50=0.002)) for kind in ("classic", "quorum")),
+        timing("handshake", "dns", "tcp", "open", "channel"),
+        timing("rtt", "declare"),
+        *(timing("redelivery", "requeue", "dead-letter", stream=kind) for kind in ("classic", "quorum")),
+        *(timing("prefetch", "fill", stream=kind, prefetch=5) for kind in ("classic", "quorum")),
+        nacked(),
+    )
 
 
 def stuck(queue: str = "orders.invoices", vhost: str = "/") -> Finding:
@@ -219,6 +267,7 @@ def documents(*clusters: Cluster) -> dict[str, bytes]:
             "cluster": item.name,
             "process": {"up": item.probes_up, "restarts": 0 if item.probes_up else 3, "age_seconds": item.probes_age},
             "probes": [asdict(replace(outcome, at=now.wall - item.probes_age)) for outcome in item.probes],
+            "layers": [asdict(layer) for layer in item.layers],
         }
         for item in clusters
     ]

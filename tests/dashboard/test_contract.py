@@ -1,5 +1,6 @@
 from ackscope.clock import SystemClock
 from ackscope.findings import Verdict
+from ackscope.records import Batching, BatchingKind, Quantiles
 from ackscope.snapshot import Overview, Part, Queue, Snapshot
 from dashboard.data.exporter import Exporter as Client
 from diagnosis.window import Window
@@ -13,7 +14,12 @@ from tests.dashboard.answers import Exporter
 def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
     """The documents of the exporter's own code, made from memory, come out as what went in."""
     now = SystemClock().now()
-    outcome = answers.probe("quorum")
+    batching = Batching(kind=BatchingKind.SYNC, interval=0.2, confidence=0.9, fsync=True, because="slope 0.98")
+    outcomes = (
+        answers.probe("none", stream="unroutable", queue="", node=""),
+        answers.probe("quorum", batching=batching, blocked_seconds=3.0, blocked_reason="low on memory"),
+        answers.timing("prefetch", "fill", stream="classic", prefetch=5, unacked=Quantiles(count=9, p50=5.0, max=5.0)),
+    )
     snapshot = Snapshot(
         cluster="shop",
         taken=now,
@@ -26,7 +32,7 @@ def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
         "shop": ClusterState(
             window=Window.empty("shop").add(snapshot),
             verdict=verdict,
-            outcomes={("confirm", "quorum", "q"): SeenOutcome(at=now, outcome=outcome)},
+            outcomes={(it.probe, it.stream, "q"): SeenOutcome(at=now, outcome=it) for it in outcomes},
         ),
         "new": ClusterState(window=Window.empty("new")),
     }
@@ -42,6 +48,9 @@ def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
 
     assert ("shop", "new") == live.clusters
     assert ("4.3.6", verdict.findings, verdict.checked) == (found.broker, found.findings, found.checked)
-    assert ((outcome,), 2, 0.5) == (probes.probes, probes.process.restarts, probes.process.age_seconds)
+    assert (2, 0.5) == (probes.process.restarts, probes.process.age_seconds)
+    assert {(it.probe, it.stream): it for it in outcomes} == {(it.probe, it.stream): it for it in probes.probes}
+    assert ("network+channel", 0.00112, "") == (probes.layers[0].name, probes.layers[0].seconds, probes.layers[0].node)
+    assert [] == [layer for layer in probes.layers if not layer.because]
     assert (snapshot.overview.value, answers.NODES) == (vitals.overview.value, vitals.nodes.value)
     assert live.findings.answer.clusters[1].age_seconds is None

@@ -95,6 +95,14 @@ def test_steps_longer_than_a_minute_add_up() -> None:
     assert [[3600, 23], [1200, 2]] == sums[["messages", "nacked"]].to_numpy().tolist()
 
 
+def test_nacks_by_design_are_not_among_the_outcomes() -> None:
+    """What a client would miss is what is left."""
+    by_design = {**outcome_row(before(2), acked=0, nacked=30), "probe": "nack", "stream": "nack"}
+    sums = frames.outcomes(pd.DataFrame([outcome_row(before(2), acked=100, nacked=1), by_design]), AXIS)
+
+    assert (1200, 1) == tuple(sums.loc[before(2), ["messages", "nacked"]])
+
+
 def test_mean_batch_is_messages_by_bursts() -> None:
     """Over all nodes; the largest is the largest of any."""
     rows = pd.DataFrame(

@@ -6,6 +6,7 @@ from streamlit.testing.v1 import AppTest
 
 from ackscope.records import ProbeState
 from ackscope.snapshot import Alarm
+from dashboard.model import ConfirmLayer
 from tests.dashboard import answers
 from tests.dashboard.answers import Exporter
 from tests.dashboard.reading import errors, words
@@ -71,6 +72,40 @@ def test_probes_that_cannot_measure_say_why(exporter: Exporter, rollups: Path, o
 
     for text in ("cannot measure", "connection refused at shop-3:5672", "doubtful", "loop was 120 ms late", "lost 3"):
         assert text in said
+
+
+def test_every_probe_shows_what_it_measures(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """Steps where there are steps, confirms where there are confirms; a nack that must be is told as one."""
+    layers = (
+        ConfirmLayer(name="network+channel", seconds=0.0005, because="unroutable 500 us"),
+        ConfirmLayer(name="queue", because="transient is not measured"),
+    )
+    exporter.clusters = (answers.healthy(probes=answers.all_probes(), layers=layers),)
+    page = open_page(exporter.url, rollups)
+    said = words(page)
+
+    assert [] == errors(page)
+    for text in (
+        "Where the time of a confirm goes (median): network+channel 0.5 ms.",
+        "transient is not measured",
+        "dead-letter p50: 0.3 ms",
+        "tcp at most 0.6 ms",
+        "own error: loop lag p99 0.2 ms",
+        "nack p50: 1.12 ms",
+        "nacked, as they must be: 500 of 500 settled",
+        "9 more probe streams",
+    ):
+        assert text in said
+
+
+def test_streams_for_comparison_wait_behind_a_click(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """What stands for applications comes first, whatever the alphabet says."""
+    exporter.clusters = (answers.healthy(probes=answers.all_probes()),)
+    said = words(open_page(exporter.url, rollups))
+    order = [said.index(f"**{name}** ") for name in ("classic", "quorum", "stream", "transient", "unroutable")]
+
+    assert sorted(order) == order
+    assert said.index("**handshake**") < said.index("**classic-large**") < said.index("**transient**")
 
 
 def test_a_blocked_probe_and_an_alarm_are_said(exporter: Exporter, rollups: Path, open_page: Open) -> None:

@@ -29,7 +29,7 @@ def test_a_demo_that_ends_by_itself_prints_one_json_document() -> None:
 
     assert 0 == done.returncode, done.stderr
     assert (True, True, []) == (summary["dashboard_ok"], summary["metrics_ok"], summary["findings"])
-    assert {"classic", "quorum"} == set(summary["confirm"])
+    assert {"classic", "quorum"} <= set(summary["confirm"])
     assert all(0 < item["p50"] <= item["p99"] and item["count"] > 0 for item in summary["confirm"].values())
     assert summary["send_delay_p99"] > 0
     assert summary["landing_rows"] > summary["rollup_rows"] > 0

@@ -46,12 +46,23 @@ def test_nothing_is_found_on_a_healthy_broker(story: Story) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_both_probes_measure_both_queue_types(story: Story) -> None:
-    """With their own error beside the figures."""
-    streams = {(probe["probe"], probe["queue_type"]) for probe in story.probes if probe["state"] == "running"}
+def test_both_queue_types_are_measured_from_publish_to_delivery(story: Story) -> None:
+    """With the probes' own error beside the figures."""
+    sending = [probe for probe in story.probes if probe["probe"] in {"confirm", "delivery"}]
+    streams = {(probe["probe"], probe["stream"]) for probe in sending}
 
-    assert {(name, kind) for name in ("confirm", "delivery") for kind in ("classic", "quorum")} == streams
-    assert all(probe["confirm"]["p99"] > 0 and probe["send_delay"]["count"] > 0 for probe in story.probes)
+    assert {(name, kind) for name in ("confirm", "delivery") for kind in ("classic", "quorum")} <= streams
+    assert all(probe["confirm"]["p99"] > 0 and probe["send_delay"]["count"] > 0 for probe in sending)
+
+
+@pytest.mark.timeout(900)
+def test_every_stream_of_every_probe_runs(story: Story) -> None:
+    """None waits, fails, or is held back on a healthy broker."""
+    assert [] == [
+        (probe["probe"], probe["stream"], probe["state"], probe["reason"])
+        for probe in story.probes
+        if probe["state"] != "running"
+    ]
 
 
 @pytest.mark.timeout(900)
@@ -67,8 +78,8 @@ def test_promtool_accepts_the_metrics(story: Story) -> None:
 
 @pytest.mark.timeout(900)
 def test_a_real_prometheus_answers_for_the_confirm_p99(story: Story) -> None:
-    """It scraped the exporter, and the histogram has both queue types."""
-    assert {"classic", "quorum"} == set(story.prometheus_p99)
+    """It scraped the exporter, and the histogram has the queue types."""
+    assert {"classic", "quorum"} <= set(story.prometheus_p99)
     assert all(0 < seconds < 60 for seconds in story.prometheus_p99.values())
 
 
