@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 PYTEST := .venv/bin/python -m pytest
 DEMO = $(if $(FOR),--for $(FOR)) $(if $(FAULT),--fault $(FAULT)) $(if $(BROKER),--broker $(BROKER)) $(if $(JSON),--json)
-.PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration lock
+.PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration bench-probes lock
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -36,6 +36,9 @@ test-dashboard: setup-test ## the page, in AppTest and in Chromium
 
 test-integration: setup-test ## real brokers
 	@$(PYTEST) tests/integration tests/e2e
+
+bench-probes: setup ## the probes against the wire, PerfTest, slow disks, stalls, kills; about 9 minutes, as root
+	@.venv/bin/python -m bench.probes
 
 lock: ## pin every package anew, with hashes
 	@scripts/lock.sh --upgrade

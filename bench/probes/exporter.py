@@ -1,0 +1,119 @@
+"""The exporter as users run it, a process of its own beside a lab broker."""
+
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import requests
+import yaml
+
+from ackscope.errors import BrokerError
+from lab.node import Node
+
+_WITHIN = 60.0
+_POLL = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Exporter:
+    """A running exporter.
+
+    Attributes:
+        url: where it answers.
+    """
+
+    process: subprocess.Popen[bytes]
+    url: str
+
+    def get(self, path: str) -> requests.Response:
+        """One request.
+
+        Raises:
+            requests.RequestException: no answer within 5 s.
+        """
+        return requests.get(self.url + path, timeout=5)
+
+    def probe_pid(self) -> int | None:
+        """The probe process that it runs; None while there is none."""
+        for child in psutil.Process(self.process.pid).children():
+            try:
+                if "probes.child" in child.cmdline():
+                    return child.pid
+            except psutil.Error:
+                # It ended while it was looked at.
+                continue
+        return None
+
+    def probes(self) -> list[dict[str, Any]]:
+        """The summaries of all streams, as `/api/v1/probes` has them."""
+        clusters = self.get("/api/v1/probes").json()["clusters"]
+        return [outcome for cluster in clusters for outcome in cluster["probes"]]
+
+
+@contextmanager
+def exporting(node: Node, *, probes: bool = True, settings: dict[str, Any] | None = None) -> Iterator[Exporter]:
+    """Run an exporter with its defaults for as long as the block runs.
+
+    Args:
+        node: the broker.
+        probes: whether it probes too.
+        settings: the `probes` of its file, where they are not the defaults.
+
+    Raises:
+        BrokerError: it did not start.
+    """
+    cluster = {"management": {"url": node.management}, **({"amqp": {"url": node.amqp}} if probes else {})}
+    with tempfile.TemporaryDirectory(prefix="ackscope-bench-") as folder:
+        config, log = Path(folder) / "ackscope.yml", Path(folder) / "exporter.log"
+        document = {
+            "listen": "127.0.0.1:0",
+            "clusters": {"bench": cluster},
+            "landing": {"directory": f"{folder}/landing"},
+        }
+        config.write_text(yaml.safe_dump({**document, "probes": settings or {}}))
+        with log.open("wb") as sink:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "ackscope", "exporter", "--config", str(config)],
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=sink,
+            )
+        try:
+            yield Exporter(process, wait_for(lambda: _address(process, log), "the exporter's address"))
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def wait_for(read: Callable[[], Any], what: str, seconds: float = _WITHIN) -> Any:
+    """What `read` answers once it answers something true.
+
+    Raises:
+        BrokerError: it did not, in time.
+    """
+    deadline = time.monotonic() + seconds
+    while not (answer := read()):
+        if time.monotonic() > deadline:
+            raise BrokerError(f"{what}: not seen within {seconds:g} s")
+        time.sleep(_POLL)
+    return answer
+
+
+def _address(process: subprocess.Popen[bytes], log: Path) -> str | None:
+    text = log.read_text(errors="replace")
+    if process.poll() is not None:
+        raise BrokerError(f"the exporter ended by itself: {text.strip().splitlines()[-1:] or 'it said nothing'}")
+    found = re.search(r"serving (http://\S+)", text)
+    return found[1] if found else None

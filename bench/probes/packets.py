@@ -1,0 +1,38 @@
+"""The packets of one run: captured while a block runs, read when it is over."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ackscope.address import parse_amqp
+from bench.capture.confirms import PublishingChannel, publishing_channels
+from bench.capture.pcap import segments
+from bench.capture.tcpdump import capturing
+
+
+@dataclass(slots=True)
+class Packets:
+    """What was captured.
+
+    Attributes:
+        channels: those that published under confirms; filled when the block is over.
+    """
+
+    channels: list[PublishingChannel] = field(default_factory=list)
+
+
+@contextmanager
+def captured(amqp: str) -> Iterator[Packets]:
+    """Capture what passes to and from a broker on loopback.
+
+    Raises:
+        MissingPart: tcpdump is missing, may not capture, or lost packets.
+    """
+    packets, port = Packets(), parse_amqp(amqp).port
+    with tempfile.TemporaryDirectory(prefix="ackscope-bench-") as folder:
+        file = Path(folder) / "wire.pcap"
+        with capturing(port, file):
+            yield packets
+        packets.channels = publishing_channels(segments(file.read_bytes()), port)

@@ -1,0 +1,162 @@
+"""Against the wire: confirm latency as the probe tells it, beside the packets of the same messages on loopback."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from ackscope.errors import BrokerError
+from ackscope.records import MessageRecord
+from bench.capture.confirms import PublishingChannel
+from bench.probes.bench import Bench, Document, add_seconds, tell
+from bench.probes.child import ProbeProcess, confirm_settings
+from bench.probes.packets import captured
+from bench.tables import ms, percent, quantile, table, us, wrap
+from lab.cluster import Lab, start_lab
+
+RATES = (200, 2000)
+SHARE, FLOOR = 0.05, 100e-6
+"""The claim: within 5 % of the wire or 100 microseconds, whichever is larger."""
+
+_POINTS = (("p1", 0.01), ("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--broker", default="4.3", help="version (default 4.3)")
+    parser.add_argument("--stream", action="append", help="may be given more than once (default classic and quorum)")
+    parser.add_argument("--rate", action="append", type=float, help="may be given more than once (default 200, 2000)")
+    parser.add_argument("--nice", type=int, metavar="N", help="priority of the probe process, -10 before others")
+    add_seconds(parser, 10)
+
+
+def measure(args: argparse.Namespace) -> Document:
+    """One run for each stream and rate, on one broker."""
+    with start_lab(args.broker) as lab:
+        rows = [
+            _row(lab, stream, rate, args)
+            for stream in args.stream or ("classic", "quorum")
+            for rate in args.rate or RATES
+        ]
+        return {"broker": lab.broker, "seconds": args.seconds, "rows": rows}
+
+
+def _row(lab: Lab, stream: str, rate: float, args: argparse.Namespace) -> dict[str, Any]:
+    tell(f"{stream} at {rate:g}/s for {args.seconds:g} s")
+    amqp = lab.nodes[0].amqp
+    before = () if args.nice is None else ("nice", "-n", str(args.nice))
+    with captured(amqp) as packets, ProbeProcess(amqp, confirm_settings([stream], rate), before) as probe:
+        probe.run(args.seconds)
+    outcome, channels = probe.confirm(stream), packets.channels
+    if outcome.connects != 1 or len(channels) != 1:
+        raise BrokerError(f"the connection broke during the run ({outcome.connects} connects); run it again")
+    reported = {"p50": outcome.confirm.p50, "p99": outcome.confirm.p99}
+    return {
+        "stream": stream,
+        "rate": rate,
+        "doubtful": outcome.doubtful,
+        **compare(probe.messages, channels[0], reported),
+    }
+
+
+def compare(
+    records: Sequence[MessageRecord], channel: PublishingChannel, reported: dict[str, float | None]
+) -> dict[str, Any]:
+    """The same messages, seen twice.
+
+    Args:
+        records: what the probe wrote of each.
+        channel: what the packets say of them.
+        reported: the probe's own quantiles, which are within 1 % of its records.
+    """
+    own = {record.seq: record.confirm for record in records if record.confirm is not None}
+    sent = {record.seq: record.intended_at + record.send_delay for record in records}
+    wire = {tag: message.latency for tag, message in channel.messages.items() if message.latency is not None}
+    both = sorted(own.keys() & wire.keys())
+    # Before the packet of the publish was seen, and after that of the ack: where the probe adds its own time.
+    before = [channel.messages[tag].sent / 1e9 - sent[tag] for tag in both]
+    whole = [own[tag] - wire[tag] for tag in both]
+    parts = {
+        "whole": whole,
+        "sending": before,
+        "reading": [all_ - one for all_, one in zip(whole, before, strict=True)],
+    }
+    document: dict[str, Any] = {
+        "messages": len(both),
+        "only_probe": len(own.keys() - wire.keys()),
+        "only_wire": len(wire.keys() - own.keys()),
+        "difference": {
+            part: {name: quantile(values, share) for name, share in _POINTS} for part, values in parts.items()
+        },
+    }
+    for name, share in (("p50", 0.5), ("p99", 0.99)):
+        document[name] = _verdict(quantile([wire[tag] for tag in both], share), reported[name])
+    return document
+
+
+def _verdict(wire: float | None, probe: float | None) -> dict[str, Any]:
+    if wire is None or probe is None:
+        return {"wire": wire, "probe": probe, "difference": None, "share": None, "within": None}
+    off = probe - wire
+    return {
+        "wire": wire,
+        "probe": probe,
+        "difference": off,
+        "share": off / wire,
+        "within": abs(off) <= max(SHARE * wire, FLOOR),
+    }
+
+
+def lines(document: Document) -> list[str]:
+    """The table."""
+    rows = document["rows"]
+    head = ("stream, rate", "", "wire ms", "probe ms", "off us", "off %", "5 % or 100 us")
+    cells = [
+        (
+            f"{row['stream']} {row['rate']:g}/s" if name == "p50" else "",
+            name,
+            ms(row[name]["wire"]),
+            ms(row[name]["probe"]),
+            us(row[name]["difference"]),
+            percent(row[name]["share"]),
+            {True: "within", False: "OUTSIDE", None: "not measured"}[row[name]["within"]],
+        )
+        for row in rows
+        for name in ("p50", "p99")
+    ]
+    names = [name for name, _ in _POINTS]
+    spread = [
+        (
+            f"{row['stream']} {row['rate']:g}/s" if part == "whole" else "",
+            str(row["messages"]) if part == "whole" else "",
+            str(row["only_probe"] + row["only_wire"]) if part == "whole" else "",
+            part,
+            *(us(values[name]) for name in names),
+        )
+        for row in rows
+        for part, values in row["difference"].items()
+    ]
+    doubts = [f"{row['stream']} {row['rate']:g}/s: the probe doubts itself: {row['doubtful']}" for row in rows]
+    return [
+        f"RabbitMQ {document['broker']}, {document['seconds']:g} s each; packets with kernel times (tcpdump on lo)",
+        "",
+        *table(head, cells),
+        "",
+        "difference of each message, probe - wire, in us; sending: from the probe's",
+        "clock to the packet of the publish; reading: from that of the ack to its clock",
+        *table(("stream, rate", "messages", "unmatched", "part", *names), spread),
+        "",
+        *(line for row, text in zip(rows, doubts, strict=True) if row["doubtful"] for line in wrap(text, "  ")),
+    ]
+
+
+BENCH = Bench(
+    name="wire",
+    shows="confirm latency of the probe beside the packets of the same messages",
+    measure=measure,
+    lines=lines,
+    add_arguments=add_arguments,
+    short=("--seconds", "8"),
+)
+
+if __name__ == "__main__":
+    raise SystemExit(BENCH.main())
