@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prepare this machine and the checkout: what is there stays as it is, what is missing is named before it is installed.
-# Usage: scripts/setup.sh [test]     ("test" adds what only the tests need: a browser)
+# Usage: scripts/setup.sh [test]     ("test" adds what only the tests need: a browser, strace)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,7 +12,7 @@ have() {
   case "$1" in
     rabbitmq-server) [ -x /usr/lib/rabbitmq/bin/rabbitmq-server ] || command -v rabbitmq-server ;;
     default-jre-headless) command -v java ;;
-    prometheus | chromium | debootstrap) command -v "$1" ;;
+    prometheus | chromium | debootstrap | strace) command -v "$1" ;;
     python3-venv) python3 -c 'import ensurepip, venv' ;;
     # Erlang's and Debian's own keys, without which debootstrap refuses (Ubuntu).
     debian-archive-keyring) [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] ;;
@@ -67,7 +67,7 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
 
 packages=(rabbitmq-server default-jre-headless prometheus debootstrap debian-archive-keyring)
 command -v uv >/dev/null 2>&1 || packages+=(python3-venv)
-[ "${1:-}" != test ] || packages+=(chromium)
+[ "${1:-}" != test ] || packages+=(chromium strace)
 install_system "${packages[@]}"
 
 uv=$(scripts/uv.sh)

@@ -1,0 +1,53 @@
+from probes.knee import Point, advise
+from probes.prefetch import over
+from probes.prefetch_report import document, text
+from probes.prefetch_sweep import Sweep
+
+
+def sweep(work=0.0051):
+    """Three values: the first one keeps the consumer half busy."""
+    points = [
+        Point(
+            prefetch=prefetch,
+            messages=messages,
+            seconds=10.0,
+            busy=busy,
+            unacked_p50=float(held),
+            unacked_max=float(held),
+            wait_p50=held * work,
+            wait_p99=held * work,
+            work=work,
+        )
+        for prefetch, messages, busy, held in ((1, 100, 0.5, 1), (2000, 200, 0.99, 2000), (0, 200, 0.99, 65535))
+    ]
+    return Sweep("quorum", 0.005, points, advise(points, 0.005, 0.005))
+
+
+def test_the_report_has_a_row_a_value_and_fits_a_terminal():
+    """Bars compare with the best; the advice has its reason."""
+    told = text("RabbitMQ 4.3.6", "[fd00:0000:0000:0000:0000:0000:0000:0001]:5672", 0.005, [sweep()])
+
+    assert max(map(len, told.splitlines())) <= 80
+    assert "         1      10 ########          50%          1     1   5.10 ms" in told
+    assert " unlimited      20 ################  99%      65535 65535      334 s" in told
+    assert "recommended  prefetch 2000 (measured knee 2000, by formula 2)" in told
+    assert "measurement good" in told
+
+
+def test_work_that_took_too_long_is_told():
+    """The probe's own error."""
+    assert "work took 6.00 ms at most on average: measurement doubtful" in text("x", "y:1", 0.005, [sweep(0.006)])
+
+
+def test_the_document_holds_the_same():
+    """0 is no limit."""
+    (found,) = document("RabbitMQ 4.3.6", "h:1", 0.005, [sweep()])["sweeps"]
+
+    assert [1, 2000, 0] == [point["prefetch"] for point in found["points"]]
+    assert (10.0, 2000, 2) == (found["points"][0]["throughput"], found["recommended"], found["formula"])
+
+
+def test_a_consumer_may_hold_its_prefetch_and_no_more():
+    """One more is a fault of the broker, told with both figures."""
+    assert over(5, 5) is None
+    assert "pushed 6 deliveries without an ack, the limit (prefetch) is 5" in over(6, 5)
