@@ -37,7 +37,7 @@ test-dashboard: setup-test ## the page, in AppTest and in Chromium
 test-integration: setup-test ## real brokers
 	@$(PYTEST) tests/integration tests/e2e
 
-bench-probes: setup ## the probes against the wire, PerfTest, slow disks, stalls, kills; about 9 minutes, as root
+bench-probes: setup ## the probes against the wire, PerfTest, slow disks, stalls, kills; under 10 minutes, as root
 	@.venv/bin/python -m bench.probes
 
 lock: ## pin every package anew, with hashes

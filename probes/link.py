@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any, Protocol
 
 from pika import frame, spec
-from pika.adapters.asyncio_connection import AsyncioConnection
 
 from ackscope.errors import BrokerError, Unreachable
+from probes.clocked import ClockedConnection
 from probes.identity import PERSISTENT
 from probes.parameters import parameters
 from probes.queues import QueueSpec
@@ -30,7 +30,7 @@ _END = b"\xce"
 
 
 class Settle(Protocol):
-    """Called for every ack or nack frame; `at` is when it was read, in monotonic seconds."""
+    """Called for every ack or nack frame; `at` is when it reached this machine, in monotonic seconds."""
 
     def __call__(self, tag: int, at: float, *, multiple: bool, nacked: bool) -> None:
         """Take the frame."""
@@ -38,7 +38,7 @@ class Settle(Protocol):
 
 
 class Deliver(Protocol):
-    """Called for every delivery; `at` is when it was read, in monotonic seconds."""
+    """Called for every delivery; `at` is when it reached this machine, in monotonic seconds."""
 
     def __call__(self, tag: int, body: bytes, at: float, *, redelivered: bool) -> None:
         """Take the delivery."""
@@ -81,7 +81,7 @@ class Link:
             link._down(explain_open(error, server))
             _resolve(opened, None)
 
-        link._connection = AsyncioConnection(
+        link._connection = ClockedConnection(
             parameters(server, name, TIMEOUT),
             on_open_callback=lambda _: _resolve(opened, None),
             on_open_error_callback=not_opened,
@@ -92,6 +92,7 @@ class Link:
             async with asyncio.timeout(TIMEOUT + 1.0):
                 await opened
             link._alive_or_raise()
+            link._connection.use_kernel_times()
             properties = link._connection.server_properties or {}
             link.product = f"{properties.get('product', 'unknown')} {properties.get('version', '')}".strip()
             await link._ask("opening a channel", link._open_channel)
@@ -146,7 +147,7 @@ class Link:
 
         def answered(done: Callable[[Any], None], answer: Any) -> None:
             nonlocal at
-            at = time.monotonic()
+            at = self._connection.read_at
             done(answer)
 
         began = time.monotonic()
@@ -178,8 +179,8 @@ class Link:
         nack = spec.Basic.Nack
 
         def answered(method: Any) -> None:
-            at = time.monotonic()
             inner = method.method
+            at = self._connection.read_at
             settle(inner.delivery_tag, at, multiple=inner.multiple, nacked=isinstance(inner, nack))
 
         self._channel.add_on_return_callback(lambda _, __, ___, body: returned(body))
@@ -195,7 +196,7 @@ class Link:
         """
 
         def delivered(_: Any, method: Any, __: Any, body: bytes) -> None:
-            deliver(method.delivery_tag, body, time.monotonic(), redelivered=method.redelivered)
+            deliver(method.delivery_tag, body, self._connection.read_at, redelivered=method.redelivered)
 
         def cancelled(_: Any) -> None:
             where = self._server.address.where
@@ -238,6 +239,7 @@ class Link:
             parts += (_BODY.pack(3, number, len(piece)), piece, _END)
         # The public basic_publish marshals and writes three frames for each message.
         self._connection._output_marshaled_frames([b"".join(parts)])  # noqa: SLF001  as said above
+        self._connection.send_now()
 
     def ack(self, tag: int) -> None:
         """Acknowledge one delivery."""

@@ -150,7 +150,7 @@ of PerfTest; the probe has it in its response time.
 PerfTest sends at even gaps, the probe at random within even slots, so that more of its messages come close together:
 that is in its wire column too, and is why each is compared with its own packets.
 
-PerfTest gives a nack no latency, and has no figure for messages that were never confirmed; here all were acked.
+PerfTest gives a nack no latency, and has no figure for messages that were never confirmed.
 """
 
 
