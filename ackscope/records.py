@@ -35,8 +35,8 @@ class MessageRecord:
         seq: the delivery tag of the publish on its channel, from 1.
         intended_at: wall clock, seconds since 1970, when the schedule wanted it sent.
         send_delay: seconds from intended to sent: the probe's own error.
-        confirm: seconds from sent to settled (ack, nack), where settled is when the kernel got the frame (over TLS: when
-            it was read); None where it never was.
+        confirm: seconds from sent to settled (ack, nack), which is when the kernel got the frame, or over TLS when it
+            was read; None where it never was.
         response: seconds from intended to settled: what a caller would have waited.
         multiple: the ack frame that settled it had its `multiple` flag set.
         group: how many messages that frame settled.
