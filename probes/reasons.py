@@ -123,7 +123,9 @@ def _channel_closed(code: int, text: str, server: Server, doing: str) -> BrokerE
     if code == 403 and "exclusive" in text:
         return shared(server, doing)
     if code == 403:
-        return Refused(f"{where}: {doing}: user {user!r} lacks a permission ({text})")
+        # Whoever publishes to a queue by its name writes to the default exchange.
+        hint = "; its write permission must match amq.default too" if "'amq.default'" in text else ""
+        return Refused(f"{where}: {doing}: user {user!r} lacks a permission ({text}){hint}")
     if code == 406 and "inequivalent" in text:
         return Refused(
             f"{where}: {doing}: a queue of that name exists with other arguments and is left alone ({text}); "

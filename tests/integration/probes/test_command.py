@@ -1,10 +1,12 @@
 """`ackscope probe` as a user runs it, and the child process as the exporter runs it."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pika
 import pytest
@@ -49,6 +51,22 @@ def test_a_run_reports_and_leaves_nothing_behind(lab, name):
         assert words in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert [] == left(lab)
+
+
+def test_the_permissions_that_the_guide_names_suffice(lab_43):
+    """SECURITY.md says which; a user that has them and no more runs the probes that need most."""
+    guide = Path("SECURITY.md").read_text()
+    own, write = re.findall(r"`(\^\S+)`", guide)
+    lab_43.ctl(0, "add_user", "modest", "secret")
+    try:
+        lab_43.ctl(0, "set_permissions", "modest", own, write, own)
+        url = lab_43.nodes[0].amqp.replace("guest:guest@", "modest:secret@")
+        codes = {name: probe(name, "--amqp", url, "--for", "1s").returncode for name in ("confirm", "redelivery")}
+    finally:
+        lab_43.ctl(0, "delete_user", "modest")
+
+    assert {"confirm": 0, "redelivery": 0} == codes
+    assert [] == left(lab_43)
 
 
 def test_the_prefetch_sweep_recommends_a_value(lab):

@@ -63,6 +63,11 @@ def test_why_a_connection_could_not_be_opened(error, kind, words):
     ("error", "kind", "words"),
     [
         (exceptions.ChannelClosedByBroker(403, "ACCESS_REFUSED - x"), Refused, "user 'me' lacks a permission"),
+        (
+            exceptions.ChannelClosedByBroker(403, "access to exchange 'amq.default' in vhost '/' refused"),
+            Refused,
+            "its write permission must match amq.default too",
+        ),
         (exceptions.ChannelClosedByBroker(403, "queue 'q' in exclusive use"), Refused, "another client consumes"),
         (exceptions.ChannelClosedByBroker(406, "inequivalent arg 'x-expires'"), Refused, "is left alone"),
         (exceptions.ChannelClosedByBroker(540, "NOT_IMPLEMENTED"), Refused, "the broker refuses (540"),
