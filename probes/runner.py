@@ -34,7 +34,8 @@ FIRST_WAIT, LONGEST_WAIT = 0.5, 4.0
 _EVERY, _QUIET = 1.0, 3
 """Seconds between two summaries of a stream; one that runs and has nothing new gives every third only."""
 _BUSY, _SELDOM = 20.0, 3
-"""Below so many messages a second a stream has its tick at every third look at the clock: it costs less."""
+"""Below so many messages a second a stream has its tick at every third look at the clock, and half as many summaries:
+it costs less."""
 _ROWS_AT_ONCE = 256
 _log = logging.getLogger(__name__)
 
@@ -71,8 +72,8 @@ class Runner:
         self._told = [stream.book.state for stream in streams]
         self._skipped = [0] * len(streams)
         # Staggered, so that the summaries of all streams do not fall into the same millisecond.
-        share = _EVERY / max(1, len(streams))
-        self._tell_at = [now + share * index for index in range(len(streams))]
+        self._every = [_EVERY if stream.book.who.rate >= _BUSY else 2 * _EVERY for stream in streams]
+        self._tell_at = [now + every * index / len(streams) for index, every in enumerate(self._every)]
 
     async def run(self, stop: asyncio.Event) -> None:
         """Keep every stream alive until `stop` is set, then end all in order and hand on the rest."""
@@ -133,7 +134,7 @@ class Runner:
                 stream.tick(now)
                 due = now.mono >= self._tell_at[index]
                 if due:
-                    self._tell_at[index] = max(self._tell_at[index] + _EVERY, now.mono)
+                    self._tell_at[index] = max(self._tell_at[index] + self._every[index], now.mono)
                     due = self._has_news(index, stream)
                 # A change of state is told at once: a broken connection is often back within the second.
                 if due or stream.book.state is not self._told[index]:

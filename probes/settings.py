@@ -162,7 +162,7 @@ class ConfirmSettings(SendingSettings):
     """
 
     streams: tuple[ConfirmStreamName, ...] = Field(default=get_args(ConfirmStreamName), min_length=1)
-    control_rate: float = Field(default=2.0, gt=0, le=RATE_CAP)
+    control_rate: float = Field(default=1.0, gt=0, le=RATE_CAP)
 
 
 class DeliverySettings(StreamSettings):
