@@ -1,19 +1,16 @@
 """`ackscope probe`: run one probe now and print what a client lives through."""
 
 import argparse
-from pathlib import Path
 from typing import get_args
-
-from pydantic import ValidationError
 
 from ackscope.cli import argument, nearest, seconds
 from ackscope.errors import UsageError
-from ackscope.settings import secret
 from probes import clear, compare, once, prefetch, prefetch_report
 from probes.instrument import calm
 from probes.options import ONE_SHOTS, RATE, refuse_useless, settings_of
 from probes.runner import PROBES
-from probes.settings import DEFAULT_PREFIX, AmqpSettings, ConfirmStreamName, QueueType, Server
+from probes.server_options import AMQP_HELP, add_server_options, server_of
+from probes.settings import DEFAULT_PREFIX, ConfirmStreamName, QueueType
 
 _EPILOG = """probes:
   handshake    name resolution, TCP, TLS, AMQP and channel, each timed
@@ -41,11 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--amqp",
         required=True,
         metavar="URL",
-        help="amqp://user:password@host:5672/vhost, or amqps://; the password is better given by --password-file",
+        help=AMQP_HELP,
     )
-    parser.add_argument("--password-file", type=Path, help="file with the password on its first line")
-    parser.add_argument("--ca-file", type=Path, help="PEM file of the authority that signed the broker's certificate")
-    parser.add_argument("--no-verify", action="store_true", help="do not check the broker's certificate")
+    add_server_options(parser)
     parser.add_argument(
         "--for", dest="duration", type=argument(seconds), metavar="TIME", help="how long (default 10s; prefetch 40s)"
     )
@@ -96,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     if args.name not in known:
         raise UsageError(f"no probe {args.name!r}{nearest(args.name, known)}; known: {', '.join(known)}")
     if args.name == clear.NAME:
-        return clear.run(args, _server(args))
+        return clear.run(args, server_of(args))
     if args.node:
         raise UsageError(f"--node: only {clear.NAME} has a use for it; give the node's own address as --amqp")
     refuse_useless(args)
@@ -104,23 +99,10 @@ def run(args: argparse.Namespace) -> int:
         args.duration = ONE_SHOTS[args.name].duration
     if not args.duration:
         raise UsageError("--for: must be longer than 0")
-    settings, server = settings_of(args), _server(args)
+    settings, server = settings_of(args), server_of(args)
     calm()
     if args.strategy:
         return compare.run(args, settings.confirm, server)
     if args.name == prefetch.NAME:
         return prefetch_report.run(args, settings, server)
     return once.run(args, settings, server)
-
-
-def _server(args: argparse.Namespace) -> Server:
-    password = secret(None, args.password_file, "--password-file")
-    if args.amqp.startswith("amqp://") and (args.ca_file or args.no_verify):
-        raise UsageError("--ca-file and --no-verify: an amqp:// address uses no TLS; write amqps://")
-    try:
-        settings = AmqpSettings.model_validate(
-            {"url": args.amqp, "password": password, "ca_file": args.ca_file, "verify": not args.no_verify}
-        )
-    except ValidationError as error:
-        raise UsageError(f"--amqp: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
-    return settings.server()

@@ -9,16 +9,13 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
-
-from pydantic import ValidationError
 
 from ackscope.address import parse_management
 from ackscope.cli import nearest, print_json
 from ackscope.errors import BrokerError, UsageError
-from ackscope.settings import secret
 from lab.verify.manage import HttpManage
-from probes.settings import DEFAULT_PREFIX, AmqpSettings, Server
+from probes.server_options import AMQP_HELP, add_server_options, server_of
+from probes.settings import DEFAULT_PREFIX, Server
 from probes.verify import report
 from probes.verify.claim import Claim, Disturb, Ground, Manage
 from probes.verify.claims import CLAIMS
@@ -52,13 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         "--amqp",
         metavar="URL",
-        help="amqp://user:password@host:5672/vhost, or amqps://; the password is better given by --password-file",
+        help=AMQP_HELP,
     )
     where.add_argument("--lab", action="store_true", help="start a private broker, check it all, and end it")
     parser.add_argument("--management", metavar="URL", help="management API of the same broker, for further figures")
-    parser.add_argument("--password-file", type=Path, help="file with the password on its first line")
-    parser.add_argument("--ca-file", type=Path, help="PEM file of the authority that signed the broker's certificate")
-    parser.add_argument("--no-verify", action="store_true", help="do not check the broker's certificate")
+    add_server_options(parser)
     parser.add_argument("--broker", metavar="VERSION", help="with --lab: 3.10, 4.0, 4.3 (default: the host's own)")
     parser.add_argument("--nodes", type=int, metavar="N", help="with --lab: 1 to 3, as one cluster (default 1)")
     parser.add_argument("--only", metavar="IDS", help="some claims only, such as S06,S16")
@@ -82,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         if args.lab:
             server, manage, disturb = _own_broker(args, stack)
         else:
-            server = _server(args)
+            server = server_of(args)
             manage = HttpManage(parse_management(args.management), server) if args.management else None
         broker, rows, left = asyncio.run(_verify(args.prefix, server, manage, disturb, claims))
     for sentence in left:
@@ -125,19 +120,6 @@ def _own_broker(args: argparse.Namespace, stack: ExitStack) -> tuple[Server, Man
     disturb = LabDisturb(lab)
     server = disturb.nodes[0]
     return server, HttpManage(parse_management(lab.nodes[0].management), server), disturb
-
-
-def _server(args: argparse.Namespace) -> Server:
-    password = secret(None, args.password_file, "--password-file")
-    if args.amqp.startswith("amqp://") and (args.ca_file or args.no_verify):
-        raise UsageError("--ca-file and --no-verify: an amqp:// address uses no TLS; write amqps://")
-    try:
-        settings = AmqpSettings.model_validate(
-            {"url": args.amqp, "password": password, "ca_file": args.ca_file, "verify": not args.no_verify}
-        )
-    except ValidationError as error:
-        raise UsageError(f"--amqp: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
-    return settings.server()
 
 
 async def _verify(
