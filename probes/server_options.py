@@ -1,0 +1,38 @@
+"""The options that say which broker to act on, as every command has them that acts as a client."""
+
+import argparse
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from ackscope.errors import UsageError
+from ackscope.settings import secret
+from probes.settings import AmqpSettings, Server
+
+AMQP_HELP = "amqp://user:password@host:5672/vhost, or amqps://; the password is better given by --password-file"
+
+
+def add_server_options(parser: argparse.ArgumentParser) -> None:
+    """Declare all but `--amqp` itself, which a command may offer beside something else."""
+    parser.add_argument("--password-file", type=Path, help="file with the password on its first line")
+    parser.add_argument("--ca-file", type=Path, help="PEM file of the authority that signed the broker's certificate")
+    parser.add_argument("--no-verify", action="store_true", help="do not check the broker's certificate")
+
+
+def server_of(args: argparse.Namespace) -> Server:
+    """The broker that the options name, with its credentials resolved.
+
+    Raises:
+        UsageError: an option is wrong, or does not go with another.
+        ConfigError: the password file cannot be read.
+    """
+    password = secret(None, args.password_file, "--password-file")
+    if args.amqp.startswith("amqp://") and (args.ca_file or args.no_verify):
+        raise UsageError("--ca-file and --no-verify: an amqp:// address uses no TLS; write amqps://")
+    try:
+        settings = AmqpSettings.model_validate(
+            {"url": args.amqp, "password": password, "ca_file": args.ca_file, "verify": not args.no_verify}
+        )
+    except ValidationError as error:
+        raise UsageError(f"--amqp: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
+    return settings.server()
