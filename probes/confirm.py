@@ -12,16 +12,12 @@ from typing import NamedTuple
 
 from ackscope.clock import Instant
 from probes.batching import BurstWindow, estimate, syncs_first
-from probes.book import Entry
 from probes.bursts import Burst
-from probes.feed import Feed
 from probes.identity import PERSISTENT, TRANSIENT
-from probes.ledger import Settled
-from probes.link import Link
-from probes.payload import Writer
 from probes.queues import nowhere
+from probes.sending import Sending
 from probes.settings import ConfirmSettings, ProbesSettings
-from probes.stream import Context, Stream, digest_share
+from probes.stream import Context, Stream
 
 NAME = "confirm"
 
@@ -59,84 +55,38 @@ PATHS: Mapping[str, Path] = {
 """Every stream by its name."""
 
 
-class ConfirmStream:
+class ConfirmStream(Sending):
     """Publishes along one path and times the confirms."""
 
     def __init__(self, context: Context, settings: ConfirmSettings, name: str) -> None:
-        self._context, self._settings = context, settings
         path = PATHS[name]
-        self._queue = None if path.queue_type == "none" else context.queue(NAME, name, path.queue_type)
-        self._epoch = 0
-        self._stopped = False
-        self._feed: Feed | None = None
+        queue = None if path.queue_type == "none" else context.queue(NAME, name, path.queue_type)
+        who = context.identity(
+            NAME,
+            name,
+            queue,
+            rate=settings.control_rate if path.control else settings.rate,
+            payload_bytes=max(LARGE, settings.payload_bytes) if path.large else settings.payload_bytes,
+            delivery_mode=path.delivery_mode,
+        )
         self._bursts = BurstWindow(span=context.span)
         self._estimate_at = 0.0
-        self.cluster = context.cluster
-        self.book = context.new_book(
-            context.identity(
-                NAME,
-                name,
-                self._queue,
-                rate=settings.control_rate if path.control else settings.rate,
-                payload_bytes=max(LARGE, settings.payload_bytes) if path.large else settings.payload_bytes,
-                delivery_mode=path.delivery_mode,
-            )
-        )
-
-    @property
-    def queues(self) -> tuple[str, ...]:
-        """Names of all that it makes on the broker."""
-        return () if self._queue is None else (self._queue.name,)
-
-    @property
-    def idle(self) -> bool:
-        """Whether every message is settled."""
-        return self._feed is None or self._feed.outstanding == 0
+        key = "" if queue is not None else nowhere(context.prefix)
+        super().__init__(context, settings, who, queue, key=key, watch=self._bursts.add)
 
     async def session(self) -> None:
-        """Live through one epoch; see `Stream.session`."""
-        self._epoch += 1
-        link = await Link.open(self._context.server, f"ackscope-probe {NAME}")
+        """Live through one epoch, and look back on it; see `Stream.session`."""
         try:
-            self.book.connected(link.product)
-            if self._queue is not None:
-                await link.declare(self._queue)
-            self._feed = Feed(
-                link,
-                self._queue,
-                self._settings,
-                writer=Writer(self._context.run_id, self._epoch, self.book.who.payload_bytes),
-                book=self.book,
-                random=self._context.random,
-                sink=self._settled,
-                key="" if self._queue is not None else nowhere(self._context.prefix),
-                watch=self._bursts.add,
-            )
-            if self._stopped:
-                self._feed.stop_sending()
-            await self._feed.run()
+            await super().session()
         finally:
-            if self._feed is not None:
-                now = asyncio.get_running_loop().time()
-                self._feed.finish(now)
-                self._feed = None
-                self._conclude(self._bursts.whole(), now)
-            await link.close()
+            self._conclude(self._bursts.whole(), asyncio.get_running_loop().time())
 
     def tick(self, now: Instant) -> None:
         """Age messages and digest what came in; about once a second, look at how confirms are batched."""
-        if self._feed is not None:
-            self._feed.tick(now.mono)
-        self.book.digest(now, digest_share(self.book.waiting))
+        super().tick(now)
         if now.mono >= self._estimate_at:
             self._estimate_at = now.mono + _ESTIMATE_EVERY
             self._conclude(self._bursts.recent(now.mono), now.mono)
-
-    def stop_sending(self) -> None:
-        """Send no more, in this session and in one that is just starting."""
-        self._stopped = True
-        if self._feed is not None:
-            self._feed.stop_sending()
 
     def _conclude(self, bursts: Sequence[Burst], now: float) -> None:
         who = self.book.who
@@ -144,13 +94,9 @@ class ConfirmStream:
             bursts,
             rate=who.rate,
             fsync=syncs_first(who.queue_type, who.delivery_mode, self.book.broker),
-            writes=self._queue is not None and who.delivery_mode == PERSISTENT,
+            writes=who.queue_type != "none" and who.delivery_mode == PERSISTENT,
             own_error=self._context.lag.recent.summary(now).p90,
         )
-
-    def _settled(self, messages: list[Settled]) -> None:
-        for message in messages:
-            self.book.enter(Entry(self._epoch, message))
 
 
 def streams(settings: ProbesSettings, context: Context) -> list[Stream]:
