@@ -138,7 +138,7 @@ class OneShots:
         while process.poll() is None:
             if self._stopped.wait(_LOOK) or self._clock.now().mono >= until:
                 late.set()
-                process.send_signal(signal.SIGINT)
+                process.send_signal(signal.SIGTERM)
                 try:
                     process.wait(_SWEEP)
                 except subprocess.TimeoutExpired:

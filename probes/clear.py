@@ -1,12 +1,11 @@
 """`ackscope probe sweep`: delete what the continuous probes of a prefix made, by its known names and nothing else."""
 
 import argparse
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ackscope.cli import print_json
-from probes.instrument import new_loop
+from probes.instrument import run_calmly
 from probes.once import once_context
 from probes.queues import one_shot
 from probes.runner import make_streams
@@ -30,8 +29,7 @@ class Cleared:
 
 def run(args: argparse.Namespace, server: Server) -> int:
     """Delete, and say what; 1 where something is left."""
-    with asyncio.Runner(loop_factory=new_loop) as runner:
-        cleared = runner.run(clear(server, args.prefix, args.node or ()))
+    cleared = run_calmly(clear(server, args.prefix, args.node or ()))
     if args.json:
         print_json({"prefix": args.prefix, "deleted": cleared.deleted, "left": cleared.left})
     else:

@@ -14,7 +14,7 @@ from ackscope.cli import print_json
 from ackscope.errors import UsageError
 from probes.confirm import NAME
 from probes.doubt import duration
-from probes.instrument import LoopLag, new_loop
+from probes.instrument import LoopLag, run_calmly
 from probes.link import Link
 from probes.report import wrap
 from probes.settings import ConfirmSettings, Server
@@ -51,10 +51,9 @@ def run(args: argparse.Namespace, settings: ConfirmSettings, server: Server) -> 
         raise UsageError(f"--batch: must be from 1 to {MOST_MESSAGES}")
     streams = settings.streams if args.stream or args.queue_type else _STREAMS
     strategies = tuple(dict.fromkeys(args.strategy))
-    with asyncio.Runner(loop_factory=new_loop) as runner:
-        product, compared, left = runner.run(
-            _measure(server, settings, args.prefix, streams, strategies, args.duration, args.batch)
-        )
+    product, compared, left = run_calmly(
+        _measure(server, settings, args.prefix, streams, strategies, args.duration, args.batch)
+    )
     for sentence in left:
         print(f"ackscope probe: {sentence}", file=sys.stderr)
     if args.json:

@@ -6,6 +6,9 @@ Send delay, the other half of the error, is kept with every message.
 import asyncio
 import gc
 import selectors
+import signal
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from probes.window import Recent
 
@@ -15,6 +18,8 @@ cost little (a process that wakes costs some 0.1 ms)."""
 
 _MISSED_MOST = 1000
 
+T = TypeVar("T")
+
 
 def new_loop() -> asyncio.AbstractEventLoop:
     """A loop whose timers are exact to tens of microseconds.
@@ -23,6 +28,26 @@ def new_loop() -> asyncio.AbstractEventLoop:
     select(2) does not. It serves the few dozen sockets of a probe process equally well.
     """
     return asyncio.SelectorEventLoop(selectors.SelectSelector())
+
+
+def run_calmly(work: Coroutine[Any, Any, T]) -> T:
+    """Run something to its end on such a loop; Ctrl-C and SIGTERM cancel it, and it clears up after itself.
+
+    Raises:
+        KeyboardInterrupt: it was cancelled so.
+    """
+
+    async def watched() -> T:
+        running = asyncio.ensure_future(work)
+        # Ctrl-C cancels by itself.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
+        return await running
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        try:
+            return runner.run(watched())
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
 
 
 def calm() -> None:

@@ -11,7 +11,7 @@ from random import Random
 from ackscope.cli import print_json
 from ackscope.clock import SystemClock
 from probes import handshake
-from probes.instrument import LoopLag, new_loop
+from probes.instrument import LoopLag, run_calmly
 from probes.link import Link
 from probes.options import UNDECIDED
 from probes.report import StreamReport, document, text
@@ -24,8 +24,7 @@ from probes.wire import Batch
 
 def run(args: argparse.Namespace, settings: ProbesSettings, server: Server) -> int:
     """Measure, report, and leave nothing behind."""
-    with asyncio.Runner(loop_factory=new_loop) as runner:
-        reports, left = runner.run(_measure(args, settings, server))
+    reports, left = run_calmly(_measure(args, settings, server))
     for sentence in left:
         print(f"ackscope probe: {sentence}", file=sys.stderr)
     address = server.address.where

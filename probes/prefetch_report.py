@@ -1,7 +1,6 @@
 """`ackscope probe prefetch`: the sweep over prefetch values, for a person in 80 columns and as a JSON document."""
 
 import argparse
-import asyncio
 import os
 import sys
 import textwrap
@@ -12,7 +11,7 @@ from typing import Any
 from ackscope.cli import print_json
 from ackscope.errors import UsageError
 from probes.doubt import duration
-from probes.instrument import new_loop
+from probes.instrument import run_calmly
 from probes.knee import Point
 from probes.link import Link
 from probes.once import once_context
@@ -55,8 +54,7 @@ def run(args: argparse.Namespace, settings: ProbesSettings, server: Server) -> i
     """Sweep, report, and leave nothing behind."""
     processing = PROCESSING if args.processing is None else args.processing
     wanted = VALUES if args.prefetch is None else values(args.prefetch)
-    with asyncio.Runner(loop_factory=new_loop) as runner:
-        product, sweeps, left = runner.run(_measure(args, settings, server, processing, wanted))
+    product, sweeps, left = run_calmly(_measure(args, settings, server, processing, wanted))
     for sentence in left:
         print(f"ackscope probe: {sentence}", file=sys.stderr)
     if args.json:

@@ -90,8 +90,9 @@ def test_the_prefetch_sweep_recommends_a_value(lab):
     assert [] == left(lab)
 
 
-def test_an_interrupted_run_leaves_nothing_behind(lab_43):
-    """Ctrl-C in the middle of a round."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_leaves_nothing_behind(lab_43, number):
+    """Ctrl-C, or the end of a container, in the middle of a round."""
     process = subprocess.Popen(
         [sys.executable, "-m", "ackscope", "probe", "redelivery", "--amqp", lab_43.nodes[0].amqp, "--for", "60s"],
         stdout=subprocess.PIPE,
@@ -101,12 +102,13 @@ def test_an_interrupted_run_leaves_nothing_behind(lab_43):
         deadline = time.monotonic() + 60
         while len(left(lab_43)) < 4:
             assert time.monotonic() < deadline
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.send_signal(number)
+        process.communicate(timeout=60)
     finally:
         process.kill()
-        process.wait()
+        process.communicate()
 
+    assert 130 == process.returncode
     assert [] == left(lab_43)
 
 

@@ -17,7 +17,8 @@ print("WARNING amqp://user:" + open("/dev/stdin").readline().strip() + "@host is
 sys.exit(1)
 """
 SWEEPS = """
-import time
+import signal, time
+signal.signal(signal.SIGTERM, signal.default_int_handler)
 print("begun", flush=True)
 try:
     time.sleep(60)
@@ -27,7 +28,7 @@ except KeyboardInterrupt:
 """
 HANGS = """
 import signal, time
-signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
 time.sleep(60)
 """
 
@@ -54,7 +55,7 @@ def test_what_the_child_prints_and_logs_is_handed_back():
 
 def test_a_child_that_takes_too_long_is_interrupted_so_that_it_sweeps():
     """Its time is over: there is no exit code, and what it said until then is kept."""
-    ran = shots(SWEEPS).run(order(within=1.5))
+    ran = shots(SWEEPS).run(order(within=3.0))
 
     assert (None, "begun\nswept\n") == (ran.code, ran.report)
 
