@@ -10,7 +10,6 @@ from probes.once import once_context
 from probes.queues import one_shot
 from probes.runner import make_streams
 from probes.settings import ProbesSettings, Server
-from probes.verify.channel import Channel
 from probes.verify.client import Client
 from probes.verify.frames import Closed
 
@@ -57,7 +56,7 @@ async def clear(server: Server, prefix: str, nodes: Sequence[str]) -> Cleared:
             except Closed as error:
                 if error.code != _NOT_FOUND:
                     left[name] = str(error)
-                channel = await _another(client)
+                channel = await client.channel()
     return Cleared(deleted, left)
 
 
@@ -68,10 +67,6 @@ def known_names(server: Server, prefix: str, nodes: Sequence[str]) -> list[str]:
     contexts = [replace(context, node=node) for node in ("", *nodes)]
     names = [name for each in contexts for stream in make_streams(settings, each) for name in stream.queues]
     return [*names, one_shot(prefix, "", "", "", "stream").name]
-
-
-async def _another(client: Client) -> Channel:
-    return await client.channel()
 
 
 def _text(prefix: str, cleared: Cleared) -> str:

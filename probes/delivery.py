@@ -10,42 +10,32 @@ from typing import Any
 from ackscope.clock import Instant
 from ackscope.errors import BrokerError
 from probes.deliveries import Matcher
-from probes.feed import Feed
 from probes.ledger import Settled
 from probes.link import Link
-from probes.payload import Writer, read
+from probes.payload import read
+from probes.sending import Sending
 from probes.settings import DeliverySettings, ProbesSettings
 from probes.stream import Context, Stream, digest_share
 
 NAME = "delivery"
 
 
-class DeliveryStream:
+class DeliveryStream(Sending):
     """Publishes to one queue type, consumes from it, and matches both sides."""
 
     def __init__(self, context: Context, settings: DeliverySettings, queue_type: str) -> None:
-        self._context, self._settings = context, settings
-        self._queue = context.queue(NAME, queue_type, queue_type)
-        self._epoch = 0
-        self._stopped = False
-        self._feed: Feed | None = None
+        queue = context.queue(NAME, queue_type, queue_type)
+        who = context.identity(NAME, queue_type, queue, rate=settings.rate, payload_bytes=settings.payload_bytes)
+        super().__init__(context, settings, who, queue)
+        self._source, self._prefetch = queue, settings.prefetch
         self._consumer: Link | None = None
         self._matcher = Matcher(settings.missing_after)
-        self.cluster = context.cluster
-        self.book = context.new_book(
-            context.identity(NAME, queue_type, self._queue, rate=settings.rate, payload_bytes=settings.payload_bytes)
-        )
         self.book.deliveries = self._matcher.counts
-
-    @property
-    def queues(self) -> tuple[str, ...]:
-        """Names of all that it makes on the broker."""
-        return (self._queue.name,)
 
     @property
     def idle(self) -> bool:
         """Whether every message is settled and every confirmed one delivered."""
-        return (self._feed is None or self._feed.outstanding == 0) and not self._matcher.pending
+        return super().idle and not self._matcher.pending
 
     async def session(self) -> None:
         """Live through one epoch; see `Stream.session`. It ends when either of its two links does."""
@@ -54,7 +44,7 @@ class DeliveryStream:
         publisher = await Link.open(self._context.server, name)
         try:
             self.book.connected(publisher.product)
-            await publisher.declare(self._queue)
+            await publisher.declare(self._source)
             self._consumer = await Link.open(self._context.server, name)
             try:
                 await self._live(publisher, self._consumer)
@@ -73,29 +63,12 @@ class DeliveryStream:
         self.book.deliveries = self._matcher.counts
         self.book.digest(now, digest_share(self.book.waiting))
 
-    def stop_sending(self) -> None:
-        """Send no more, in this session and in one that is just starting."""
-        self._stopped = True
-        if self._feed is not None:
-            self._feed.stop_sending()
-
     async def _live(self, publisher: Link, consumer: Link) -> None:
-        await consumer.consume(self._queue.name, self._settings.prefetch, self._delivered)
+        await consumer.consume(self._source.name, self._prefetch, self._delivered)
         if self._epoch == 1:
             # What a former run left would go first and delay ours. Safe: we are the only consumer by now.
-            await consumer.purge(self._queue.name)
-        self._feed = Feed(
-            publisher,
-            self._queue,
-            self._settings,
-            writer=Writer(self._context.run_id, self._epoch, self._settings.payload_bytes),
-            book=self.book,
-            random=self._context.random,
-            sink=self._settled,
-            consumed=True,
-        )
-        if self._stopped:
-            self._feed.stop_sending()
+            await consumer.purge(self._source.name)
+        self._feed = self._new_feed(publisher, consumed=True)
         publishing: asyncio.Future[Any] = asyncio.ensure_future(self._feed.run())
         gone: asyncio.Future[Any] = consumer.closed
         try:

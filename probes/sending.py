@@ -1,4 +1,4 @@
-"""What streams have in common that only publish: nobody consumes what they send."""
+"""What streams have in common that publish messages."""
 
 import asyncio
 from collections.abc import Callable
@@ -56,25 +56,12 @@ class Sending:
     async def session(self) -> None:
         """Live through one epoch; see `Stream.session`."""
         self._epoch += 1
-        who = self.book.who
-        link = await Link.open(self._context.server, f"ackscope-probe {who.probe}")
+        link = await Link.open(self._context.server, f"ackscope-probe {self.book.who.probe}")
         try:
             self.book.connected(link.product)
             if self._queue is not None:
                 await link.declare(self._queue)
-            self._feed = Feed(
-                link,
-                self._queue,
-                self._settings,
-                writer=Writer(self._context.run_id, self._epoch, who.payload_bytes),
-                book=self.book,
-                random=self._context.random,
-                sink=self._settled,
-                key=self._key,
-                watch=self._watch,
-            )
-            if self._stopped:
-                self._feed.stop_sending()
+            self._feed = self._new_feed(link)
             await self._feed.run()
         finally:
             if self._feed is not None:
@@ -93,6 +80,24 @@ class Sending:
         self._stopped = True
         if self._feed is not None:
             self._feed.stop_sending()
+
+    def _new_feed(self, link: Link, *, consumed: bool = False) -> Feed:
+        """The publishing side of this epoch; `consumed`: the queue has a consumer, which keeps it from expiring."""
+        feed = Feed(
+            link,
+            self._queue,
+            self._settings,
+            writer=Writer(self._context.run_id, self._epoch, self.book.who.payload_bytes),
+            book=self.book,
+            random=self._context.random,
+            sink=self._settled,
+            key=self._key,
+            consumed=consumed,
+            watch=self._watch,
+        )
+        if self._stopped:
+            feed.stop_sending()
+        return feed
 
     def _settled(self, messages: list[Settled]) -> None:
         for message in messages:
