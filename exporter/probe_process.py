@@ -29,7 +29,7 @@ HEALTHY_SECONDS = 60.0
 SILENCE_SECONDS = 30.0
 """It says something at least once a second; thirty times that means that it hangs."""
 _LOG_LINE = re.compile(r"\S+ \S+ (?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<message>.*)")
-_LOOK = 0.2
+_LOOK = 0.5
 _SWEEP, _END = 3.0, 1.0
 """Seconds that the child gets to sweep once its input closed, and to end after SIGTERM."""
 

@@ -143,8 +143,8 @@ class Feed:
             return
         room = self._settings.max_outstanding - ledger.outstanding
         for intended in schedule.take(self._loop.time(), min(room, AT_ONCE)):
-            seq = ledger.publish(intended, self._loop.time())
-            link.publish(self._writer.write(seq))
+            sent = link.publish(self._writer.write(ledger.next_tag))
+            ledger.publish(intended, sent)
         self._set_timer()
 
     def _set_timer(self) -> None:

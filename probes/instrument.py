@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from probes.window import Recent
 
-PERIOD, CALM_PERIOD = 0.01, 0.05
+PERIOD, CALM_PERIOD = 0.01, 0.1
 """Seconds between two looks at the clock: of a run that someone waits for, and of one that goes on for years and is to
 cost little (a process that wakes costs some 0.1 ms)."""
 

@@ -62,6 +62,11 @@ class Ledger:
         return len(self._open)
 
     @property
+    def next_tag(self) -> int:
+        """The delivery tag of the next message."""
+        return self._next
+
+    @property
     def late(self) -> int:
         """Messages counted as undecided that the broker still owes an answer for."""
         return len(self._late)

@@ -230,16 +230,19 @@ class Link:
         self._head = frame.Method(number, publish).marshal() + frame.Header(number, size, properties).marshal()
         self._chunk = self._connection.params.frame_max - 8
 
-    def publish(self, body: bytes) -> None:
-        """Send one body; only after `prepare`, and while `alive`."""
+    def publish(self, body: bytes) -> float:
+        """Send one body; only after `prepare`, and while `alive`.
+
+        Returns:
+            When it was handed to the kernel, in monotonic seconds.
+        """
         number = self._channel.channel_number
         parts = [self._head]
         for start in range(0, len(body), self._chunk):
             piece = body[start : start + self._chunk]
             parts += (_BODY.pack(3, number, len(piece)), piece, _END)
         # The public basic_publish marshals and writes three frames for each message.
-        self._connection._output_marshaled_frames([b"".join(parts)])  # noqa: SLF001  as said above
-        self._connection.send_now()
+        return float(self._connection.send_now(b"".join(parts)))
 
     def ack(self, tag: int) -> None:
         """Acknowledge one delivery."""

@@ -7,6 +7,10 @@ import threading
 from collections.abc import Callable
 
 _LINES = 200
+
+GATHER = 0.2
+"""Seconds that a line waits for others: each write wakes two processes."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -22,6 +26,7 @@ class Outlet:
         self._descriptor, self._broken = descriptor, broken
         self._lines: queue.Queue[bytes | None] = queue.Queue(_LINES)
         self._dropped = 0
+        self._closing = threading.Event()
         self._thread = threading.Thread(target=self._write, name="outlet", daemon=True)
         self._thread.start()
 
@@ -40,6 +45,7 @@ class Outlet:
 
     def close(self, timeout: float) -> None:
         """Write what is waiting, for at most `timeout` seconds."""
+        self._closing.set()
         try:
             self._lines.put(None, timeout=timeout)
         except queue.Full:
@@ -47,8 +53,13 @@ class Outlet:
         self._thread.join(timeout)
 
     def _write(self) -> None:
-        while (line := self._lines.get()) is not None:
-            rest = memoryview(line)
+        last = False
+        while not last:
+            lines = [self._lines.get()]
+            self._closing.wait(GATHER)
+            lines += [self._lines.get() for _ in range(self._lines.qsize())]
+            last = lines[-1] is None
+            rest = memoryview(b"".join(line for line in lines if line is not None))
             try:
                 while rest:
                     rest = rest[os.write(self._descriptor, rest) :]

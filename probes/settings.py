@@ -173,7 +173,7 @@ class DeliverySettings(StreamSettings):
         prefetch: unacknowledged deliveries the broker may push to the probe's consumer.
     """
 
-    rate: float = Field(default=2.0, gt=0, le=RATE_CAP)
+    rate: float = Field(default=1.0, gt=0, le=RATE_CAP)
     missing_after: Seconds = Field(default=30.0, gt=0)
     prefetch: int = Field(default=100, ge=1, le=2000)
 

@@ -105,7 +105,7 @@ class _Publisher:
         room = min(step, self._high - self._ledger.outstanding, most - self.published)
         for _ in range(room):
             now = self._loop.time()
-            self._link.publish(self._writer.write(self._ledger.publish(now, now)))
+            self._ledger.publish(now, self._link.publish(self._writer.write(self._ledger.next_tag)))
         self.published += room
         await asyncio.sleep(0)
         return await self._until(self._low)

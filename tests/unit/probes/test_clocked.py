@@ -3,6 +3,8 @@
 import socket
 import time
 
+from pika.adapters.utils.connection_workflow import AMQPConnectionWorkflowAborted
+
 from probes.clocked import ClockedConnection
 
 
@@ -10,7 +12,15 @@ class Transport:
     """As far as a connection needs one here."""
 
     def __init__(self, sock):
-        self._sock = sock
+        self._sock, self.waiting = sock, b""
+
+    def get_write_buffer_size(self):
+        """Bytes that wait."""
+        return len(self.waiting)
+
+    def write(self, data):
+        """Send it when there is room."""
+        self.waiting += data
 
 
 def connection(sock):
@@ -50,3 +60,36 @@ def test_a_socket_without_such_times_is_left_alone():
     one.close()
 
     assert not hasattr(made._transport, "_sigint_safe_recv")
+
+
+def test_what_is_sent_goes_at_once_and_the_rest_waits():
+    """A full buffer of the kernel holds nothing up: pika sends the rest when there is room."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    client = socket.create_connection(listener.getsockname())
+    broker, _ = listener.accept()
+    client.setblocking(False)
+    made = connection(client)
+    made.bytes_sent = made.frames_sent = 0
+    before = time.monotonic()
+    at = made.send_now(b"publish")
+    received = broker.recv(100)
+    big = b"x" * 50_000_000
+    made.send_now(big)
+    waiting = made._transport.waiting
+    for each in (client, broker, listener):
+        each.close()
+
+    assert b"publish" == received
+    assert before <= at <= time.monotonic()
+    assert 0 < len(waiting) < len(big)
+    assert (7 + len(big), 2) == (made.bytes_sent, made.frames_sent)
+
+
+def test_a_handshake_that_was_given_up_is_no_fault():
+    """Pika tells of it with a class where it promises an error."""
+    made = ClockedConnection.__new__(ClockedConnection)
+    seen = []
+    made._handle_connection_workflow_failure = seen.append
+    made._on_connection_workflow_done(AMQPConnectionWorkflowAborted)
+
+    assert [None] == seen

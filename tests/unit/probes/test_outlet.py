@@ -61,3 +61,18 @@ def test_a_reader_that_is_gone_is_noticed(pipe):
     Outlet(writing, broken=gone.set).put(b"line\n")
 
     assert gone.wait(5.0)
+
+
+def test_lines_are_gathered_and_none_is_lost_at_the_end(pipe):
+    """Many small lines are few writes; closing does not wait for more."""
+    reading, writing = pipe
+    outlet = Outlet(writing, broken=lambda: None)
+    for number in range(50):
+        outlet.put(b"%d\n" % number)
+    outlet.close(timeout=5.0)
+    os.close(writing)
+
+    received = b""
+    while piece := os.read(reading, 65536):
+        received += piece
+    assert b"".join(b"%d\n" % number for number in range(50)) == received

@@ -25,7 +25,7 @@ def test_the_defaults_are_light():
 
     assert NAMES == settings.enabled
     assert settings.prefix == "ackscope.probe"
-    assert (5, 2) == (settings.confirm.rate, settings.delivery.rate)
+    assert (5, 1) == (settings.confirm.rate, settings.delivery.rate)
     assert settings.confirm.undecided_after == 30
     assert (30, 1, 10, 10) == (
         settings.handshake.interval,
