@@ -10,6 +10,19 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from ackscope.clock import Instant
+from ackscope.counters import MessageStats
+from ackscope.topology import (
+    AuthAttempts,
+    Bindings,
+    Certificate,
+    Exchange,
+    Feature,
+    Limit,
+    Link,
+    NodeMemory,
+    Policy,
+    VHost,
+)
 
 T = TypeVar("T")
 
@@ -35,26 +48,6 @@ class Part(Generic[T]):
     def age(self, now: Instant) -> float | None:
         """Seconds since the last good reading."""
         return None if self.at is None else now.since(self.at)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageStats:
-    """Counters since the object exists; each appears with its first event only (None before)."""
-
-    publish: int | None = None
-    publish_in: int | None = None
-    publish_out: int | None = None
-    confirm: int | None = None
-    return_unroutable: int | None = None
-    drop_unroutable: int | None = None
-    deliver: int | None = None
-    deliver_no_ack: int | None = None
-    deliver_get: int | None = None
-    get: int | None = None
-    get_no_ack: int | None = None
-    get_empty: int | None = None
-    ack: int | None = None
-    redeliver: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +111,8 @@ class Queue:
         consumer_capacity: 0..1; None for quorum queues and streams, where it means nothing.
         effective_policy: the merged policy and operator policy definition.
         head_message_timestamp: seconds since 1970, set by publishers; classic queues only.
+        details_at: when all but the totals (type, state, node, arguments, `messages*`) was read; None where that is
+            the moment of the list itself, or where it was never read: then the rest is absent.
     """
 
     vhost: str
@@ -146,6 +141,7 @@ class Queue:
     online: tuple[str, ...] | None = None
     delivery_limit: int | None = None
     stats: MessageStats = field(default_factory=MessageStats)
+    details_at: Instant | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -269,6 +265,7 @@ class HealthCheck:
     ok: bool | None
     reason: str | None = None
     alarms: tuple[Alarm, ...] = ()
+    certificates: tuple[Certificate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,6 +286,15 @@ class Snapshot:
     consumers: Part[tuple[Consumer, ...]] = field(default_factory=Part)
     connections: Part[tuple[Connection, ...]] = field(default_factory=Part)
     health: Part[tuple[HealthCheck, ...]] = field(default_factory=Part)
+    exchanges: Part[tuple[Exchange, ...]] = field(default_factory=Part)
+    bindings: Part[Bindings] = field(default_factory=Part)
+    vhosts: Part[tuple[VHost, ...]] = field(default_factory=Part)
+    policies: Part[tuple[Policy, ...]] = field(default_factory=Part)
+    limits: Part[tuple[Limit, ...]] = field(default_factory=Part)
+    links: Part[tuple[Link, ...]] = field(default_factory=Part)
+    features: Part[tuple[Feature, ...]] = field(default_factory=Part)
+    auth: Part[tuple[AuthAttempts, ...]] = field(default_factory=Part)
+    memory: Part[tuple[NodeMemory, ...]] = field(default_factory=Part)
     hidden_queues: int | None = None
 
     @property
@@ -306,4 +312,21 @@ class Snapshot:
         return (int(pieces[0]), int(pieces[1]))
 
 
-FAMILIES = ("overview", "nodes", "queues", "channels", "consumers", "connections", "health")
+FAMILIES = (
+    "overview",
+    "nodes",
+    "queues",
+    "channels",
+    "consumers",
+    "connections",
+    "health",
+    "exchanges",
+    "bindings",
+    "vhosts",
+    "policies",
+    "limits",
+    "links",
+    "features",
+    "auth",
+    "memory",
+)

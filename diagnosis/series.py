@@ -12,7 +12,8 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import TypeVar
 
-from ackscope.snapshot import Channel, MessageStats, Queue
+from ackscope.counters import MessageStats
+from ackscope.snapshot import Channel, Queue
 from diagnosis.window import Seen, Series
 
 T = TypeVar("T")

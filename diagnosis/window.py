@@ -100,7 +100,14 @@ def _thinned(snapshots: tuple[Snapshot, ...]) -> tuple[Snapshot, ...]:
 
 def _slim(snapshot: Snapshot) -> Snapshot:
     """What rules compare over minutes; who was connected is asked of recent snapshots only."""
-    return replace(snapshot, nodes=Part(), channels=Part(), consumers=Part(), connections=Part())
+    return Snapshot(
+        cluster=snapshot.cluster,
+        taken=snapshot.taken,
+        overview=snapshot.overview,
+        queues=snapshot.queues,
+        health=snapshot.health,
+        hidden_queues=snapshot.hidden_queues,
+    )
 
 
 def _sharing(snapshot: Snapshot, before: Snapshot) -> Snapshot:
@@ -111,6 +118,7 @@ def _sharing(snapshot: Snapshot, before: Snapshot) -> Snapshot:
         channels=_shared(snapshot.channels, before.channels),
         consumers=_shared(snapshot.consumers, before.consumers),
         connections=_shared(snapshot.connections, before.connections),
+        exchanges=_shared(snapshot.exchanges, before.exchanges),
     )
 
 

@@ -13,7 +13,7 @@ from exporter.intake import Intake
 from exporter.landing.writer import LandingWriter
 from exporter.live import confirming, landing, outcomes, polls, process, verdicts
 from exporter.one_shot import OneShots
-from exporter.poller import Poller
+from exporter.polling.poller import Poller
 from exporter.probe_metrics import ProbeMetrics
 from exporter.probe_page import ProbePage
 from exporter.probe_process import Hooks, ProbeProcess

@@ -6,11 +6,12 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from ackscope.errors import AckscopeError
-from ackscope.settings import Seconds, Settings
+from ackscope.settings import Settings
 from diagnosis.thresholds import Thresholds
 from exporter.broker.settings import ManagementSettings
-from exporter.collectors.contract import Limits
+from exporter.collectors.settings import MetricsSettings
 from exporter.landing.settings import LandingSettings
+from exporter.polling.settings import PollSettings
 from probes.settings import AmqpSettings, ProbesSettings
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -40,34 +41,6 @@ class ClusterSettings(Settings):
         except AckscopeError as error:
             raise ValueError(str(error).removeprefix("management.").removeprefix("amqp.")) from None
         return value
-
-
-class PollSettings(Settings):
-    """How the management APIs are polled.
-
-    Attributes:
-        interval: time from poll to poll; brokers refresh their figures every 5 s, so less tells nothing new.
-    """
-
-    interval: Seconds = Field(default=5.0, ge=1.0, le=300.0)
-
-
-class MetricsSettings(Settings):
-    """What `/metrics` shows.
-
-    Attributes:
-        max_queues: queues of a cluster that get series of their own, those with most messages first;
-            `ackscope_dropped_series` says how many were left out.
-        max_findings: findings of a cluster that get series of their own, the worst first.
-    """
-
-    max_queues: int = Field(default=5000, ge=0)
-    max_findings: int = Field(default=500, ge=0)
-
-    @property
-    def limits(self) -> Limits:
-        """The caps, as collectors take them."""
-        return Limits(queues=self.max_queues, findings=self.max_findings)
 
 
 class ExporterSettings(Settings):

@@ -45,17 +45,7 @@ def read_once(cluster: str, settings: ManagementSettings, clock: Clock, deadline
 
 def assemble(cluster: str, taken: Instant, parts: Mapping[str, Part[Any]]) -> Snapshot:
     """A snapshot of these parts, its blind spot told."""
-    snapshot = Snapshot(
-        cluster=cluster,
-        taken=taken,
-        overview=parts["overview"],
-        nodes=parts["nodes"],
-        queues=parts["queues"],
-        channels=parts["channels"],
-        consumers=parts["consumers"],
-        connections=parts["connections"],
-        health=parts["health"],
-    )
+    snapshot = replace(Snapshot(cluster=cluster, taken=taken), **dict[str, Any](parts))
     return replace(snapshot, hidden_queues=hidden_queues(snapshot))
 
 

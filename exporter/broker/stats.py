@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from ackscope.snapshot import MessageStats
+from ackscope.counters import MessageStats
 from exporter.broker.fields import Field, Gaps, count, read
 
 _FIELDS = tuple(Field(field.name, "", count) for field in fields(MessageStats))

@@ -7,7 +7,7 @@ from prometheus_client.core import Metric
 from ackscope.clock import Instant
 from ackscope.snapshot import Snapshot
 from exporter.metrics import Families, counter, gauge
-from exporter.poller import PollStats
+from exporter.polling.poller import PollStats
 from exporter.state import ClusterState
 
 _FAMILY = ("cluster", "family")

@@ -12,7 +12,7 @@ from ackscope.errors import Refused
 from exporter.broker.client import ManagementClient
 from exporter.broker.read import read_once
 from exporter.broker.settings import ManagementSettings
-from exporter.poller import Poller
+from exporter.polling.poller import Poller
 from lab.cluster import Lab, start_lab
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

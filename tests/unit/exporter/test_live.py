@@ -11,7 +11,7 @@ from exporter.collectors.contract import Limits
 from exporter.live import confirming, landing, outcomes, polls, process, verdicts
 from exporter.live.landing import LandingCounts
 from exporter.live.process import ProcessStatus
-from exporter.poller import PollStats
+from exporter.polling.poller import PollStats
 from exporter.render import render
 from exporter.state import ClusterState, SeenOutcome
 from tests.unit.exporter.made import NOW, Verdicts, finding, outcome, part, promtool, small

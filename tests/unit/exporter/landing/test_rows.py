@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ackscope.clock import Instant
+from ackscope.counters import MessageStats
 from ackscope.records import MessageRecord, Outcome
-from ackscope.snapshot import MessageStats, Part, Queue
+from ackscope.snapshot import Part, Queue
 from ackscope.tables import ACK_BURSTS, LANDING, PROBE_MESSAGES, QUEUE_SAMPLES
 from exporter.landing.rows import arrow_schema, arrow_table, burst_rows, message_rows, queue_rows
 from tests.unit.exporter.made import NOW, WALL, burst, message, part, small

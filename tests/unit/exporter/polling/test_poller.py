@@ -9,7 +9,7 @@ from ackscope.clock import Instant, SystemClock
 from ackscope.errors import ConfigError
 from ackscope.snapshot import FAMILIES
 from exporter.broker.settings import ManagementSettings
-from exporter.poller import Poller
+from exporter.polling.poller import Poller
 from tests.unit.exporter.broker.server import broker, json, serve
 
 INTERVAL = 0.05
@@ -74,8 +74,8 @@ def fault(request):
 @pytest.fixture
 def log(caplog):
     """The messages of the poller so far."""
-    caplog.set_level(logging.INFO, logger="exporter.poller")
-    return lambda: [record.getMessage() for record in caplog.records if record.name == "exporter.poller"]
+    caplog.set_level(logging.INFO, logger="exporter.polling.poller")
+    return lambda: [record.getMessage() for record in caplog.records if record.name == "exporter.polling.poller"]
 
 
 def test_before_the_first_round_every_part_is_empty():
