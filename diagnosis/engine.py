@@ -69,9 +69,9 @@ def _rank(rule: Rule, view: View, finding: Finding) -> tuple[int, int, int]:
 def _size(view: View, finding: Finding) -> int:
     """Messages that are concerned: those of the queue, or of the cluster."""
     if finding.subject.kind != "queue":
-        return sum(queue.messages or 0 for queue in view.queues)
+        return sum(queue.messages or 0 for queue in view.all_queues)
     place = (finding.subject.vhost, finding.subject.name)
-    return next((queue.messages or 0 for queue in view.queues if queue.key == place), 0)
+    return next((queue.messages or 0 for queue in view.all_queues if queue.key == place), 0)
 
 
 def _lasting(finding: Finding, earlier: dict[tuple[str, str, str, str], str | None]) -> Finding:

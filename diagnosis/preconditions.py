@@ -46,6 +46,13 @@ def blind_spots(rule: Rule, view: View) -> Iterator[CannotTell]:
             because=f"{amount(hidden, 'queue')} of the cluster cannot be seen by the user that asks",
             needs='allow it to look: rabbitmqctl set_permissions -p VHOST USER "" "" ".*"',
         )
+    if view.unread:
+        yield CannotTell(
+            rule=rule.name,
+            because=f"the statistics of {amount(len(view.unread), 'queue')} with messages were not read within "
+            f"{lasting(view.thresholds.data_age)}: the suspicious ones are read first",
+            needs="wait, or raise poll.budget in the exporter's configuration",
+        )
     silent = sorted(f"{queue.name!r} in vhost {queue.vhost!r}" for queue in view.queues if _silent(view, queue))
     if silent:
         yield CannotTell(

@@ -55,9 +55,19 @@ class View:
         return self.window.latest.version if self.window.latest else None
 
     @cached_property
-    def queues(self) -> tuple[Queue, ...]:
-        """Queues that applications use: those of the probes are left out."""
+    def all_queues(self) -> tuple[Queue, ...]:
+        """Queues that applications use, by their totals: those of the probes are left out."""
         return tuple(q for q in self._latest("queues") if not q.name.startswith(self.thresholds.own_prefixes))
+
+    @cached_property
+    def queues(self) -> tuple[Queue, ...]:
+        """Those of them whose statistics were read lately enough to judge by; of a large broker not all are."""
+        return tuple(queue for queue in self.all_queues if not self._is_unread(queue))
+
+    @cached_property
+    def unread(self) -> tuple[Queue, ...]:
+        """The others, as far as they hold messages: they are not judged."""
+        return tuple(queue for queue in self.all_queues if queue.messages and self._is_unread(queue))
 
     @cached_property
     def channels(self) -> tuple[Channel, ...]:
@@ -91,12 +101,15 @@ class View:
         """A queue at each distinct reading of its present life, oldest first, the latest last."""
         known = self._histories.get(queue.key)
         if known is None:
-            known = life(_unbroken([(at, queues.get(queue.key)) for at, queues in self._queue_readings]))
+            known = life(_distinct(_unbroken([(at, queues.get(queue.key)) for at, queues in self._queue_readings])))
             self._histories[queue.key] = known
         return known
 
     def moved(self, queue: Queue, counter: str) -> bool:
         """Whether a counter moved within the last interval; cheap, to spare healthy queues the whole history."""
+        if queue.details_at is not None:
+            lately = self.history(queue)[-2:]
+            return len(lately) < 2 or getattr(lately[0].value.stats, counter) != getattr(queue.stats, counter)
         before = self._an_interval_ago.get(queue.key)
         return before is None or getattr(before.stats, counter) != getattr(queue.stats, counter)
 
@@ -158,6 +171,12 @@ class View:
         readings = self.window.readings("channels")
         return [(seen.at, {channel.name: channel for channel in seen.value}) for seen in readings]
 
+    def _is_unread(self, queue: Queue) -> bool:
+        if queue.details_at is not None:
+            return self.now.since(queue.details_at) > self.thresholds.data_age
+        # Totals alone name no consumers; a queue that its broker knows nothing of has no totals either.
+        return queue.consumers is None and queue.messages_ready is not None
+
     def _latest(self, family: str) -> Any:
         latest = self.window.latest
         value = latest.parts[family].value if latest is not None and self.fresh(family) else None
@@ -166,6 +185,16 @@ class View:
 
 def _is_own(connection: Connection) -> bool:
     return (connection.client_name or "").startswith(OWN_CLIENTS)
+
+
+def _distinct(series: Series[Queue]) -> Series[Queue]:
+    """One moment for each reading of the statistics, and that moment its own: polls between them tell totals only."""
+    found: list[Seen[Queue]] = []
+    for seen in series:
+        at = seen.value.details_at or seen.at
+        if not found or at != found[-1].at:
+            found.append(Seen(at, seen.value))
+    return tuple(found)
 
 
 def _unbroken(readings: list[tuple[Instant, Any]]) -> Series[Any]:

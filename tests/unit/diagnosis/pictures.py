@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from ackscope.clock import Instant
+from ackscope.counters import MessageStats
 from ackscope.findings import Finding, Verdict
 from ackscope.snapshot import (
     FAMILIES,
@@ -13,7 +14,6 @@ from ackscope.snapshot import (
     Connection,
     Consumer,
     HealthCheck,
-    MessageStats,
     Node,
     Overview,
     Part,

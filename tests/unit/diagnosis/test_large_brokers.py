@@ -1,0 +1,75 @@
+"""Brokers whose queues are too many to read all statistics at every poll: totals are fresh, the rest is older."""
+
+from dataclasses import replace
+
+from ackscope.counters import MessageStats
+from tests.unit.diagnosis.pictures import film, found, look, moment, queue, stuck
+from tests.unit.diagnosis.test_no_consumer import lonely
+
+
+def detailed_every(seconds, frame):
+    """The same film, in which statistics are read so seldom and are the last known ones in between."""
+
+    def seen(t):
+        read = t - t % seconds
+        then, now = frame(read), frame(t)
+        queues = tuple(
+            replace(old, messages=new.messages, messages_ready=new.messages_ready, details_at=moment(read))
+            for old, new in zip(then["queues"], now["queues"], strict=True)
+        )
+        return {**now, "queues": queues}
+
+    return seen
+
+
+def totals(frame):
+    """The same film, in which statistics are never read."""
+
+    def seen(t):
+        now = frame(t)
+        queues = tuple(replace(each, consumers=None, stats=MessageStats(), memory=None) for each in now["queues"])
+        return {**now, "queues": queues}
+
+    return seen
+
+
+def test_what_is_wrong_is_found_by_seldom_statistics_too():
+    """A queue without consumers, read in full every 20 s."""
+    assert [("no-consumer", "warning", "orders")] == found(look(film(detailed_every(20, lonely()), until=300)))
+
+
+def test_statistics_that_were_not_read_again_are_no_standstill():
+    """A consumer works; its counters are those of a minute ago at every poll."""
+    works = stuck(0, ready=0)["queues"][0]
+
+    def frame(t):
+        counters = replace(works.stats, publish=100 + 5 * int(t), deliver=100 + 5 * int(t), ack=90 + 5 * int(t))
+        return {**stuck(30), "queues": (replace(works, messages_unacked=10, messages_ready=5, stats=counters),)}
+
+    assert [] == found(look(film(detailed_every(50, frame), until=190)))
+
+
+def test_queues_of_which_only_totals_are_known_are_not_judged_and_that_is_said():
+    """Neither no consumer nor any other verdict: cannot tell, because."""
+    verdict = look(film(totals(lonely()), until=300))
+
+    assert [] == found(verdict)
+    told = [gap.because for gap in verdict.cannot_tell if gap.rule == "no-consumer"]
+    assert told == [
+        "the statistics of 1 queue with messages were not read within 60 s: the suspicious ones are read first"
+    ]
+
+
+def test_statistics_that_are_too_old_are_no_ground_for_a_verdict():
+    """They were read once, five minutes ago."""
+    verdict = look(film(detailed_every(1000, lonely()), until=300))
+
+    assert [] == found(verdict)
+    assert any("poll.budget" in gap.needs for gap in verdict.cannot_tell)
+
+
+def test_empty_queues_without_statistics_are_no_blind_spot():
+    """A hundred thousand idle queues are not told at every look."""
+    idle = totals(lambda _: {"queues": tuple(queue(f"idle-{number}") for number in range(3))})
+
+    assert not [gap for gap in look(film(idle, until=60)).cannot_tell if "statistics of" in gap.because]
