@@ -57,6 +57,9 @@ class Overview:
     Attributes:
         churn: counts since start of connections, channels and queues opened and closed, by the API's names.
         statistics: False where the broker collects none (`disable_stats`, `rates_mode: none` keeps them).
+        node: the node that answered.
+        disk_reads, disk_writes: messages of classic queues since start.
+        rates: a message a second, by the API's name of the counter, as the broker itself reckons it.
     """
 
     cluster_name: str | None = None
@@ -72,13 +75,38 @@ class Overview:
     messages: int | None = None
     messages_ready: int | None = None
     messages_unacked: int | None = None
+    node: str | None = None
+    disk_reads: int | None = None
+    disk_writes: int | None = None
     stats: MessageStats = field(default_factory=MessageStats)
     churn: Mapping[str, int] = field(default_factory=dict)
+    rates: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeLink:
+    """The connection from one node to another of its cluster; bytes since it was made."""
+
+    peer: str
+    recv_bytes: int | None = None
+    send_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One node (`/api/nodes`). A node that is down has a name and `running=False`, and nothing else."""
+    """One node (`/api/nodes`). A node that is down has a name and `running=False`, and nothing else.
+
+    Attributes:
+        rabbitmq_version: of this node; during an upgrade they differ.
+        memory_strategy: how it counts `mem_used`: rss, allocated, legacy.
+        gc_num, gc_bytes_reclaimed, context_switches: of its Erlang, since it started.
+        io, counts since it started, of 3.x only: `*_avg_time` is seconds an operation; multiplied with the count, the
+            total. They know nothing of quorum queues and streams.
+        churn: counts since it started of connections, channels and queues opened and closed at this node, by the
+            API's names.
+        links: to the other running nodes.
+        backlog: what its statistics have yet to forget (`metrics_gc_queue_length`), objects in all.
+    """
 
     name: str
     running: bool | None = None
@@ -100,6 +128,32 @@ class Node:
     uptime_seconds: float | None = None
     net_ticktime: int | None = None
     partitions: tuple[str, ...] | None = None
+    rabbitmq_version: str | None = None
+    memory_strategy: str | None = None
+    rates_mode: str | None = None
+    gc_num: int | None = None
+    gc_bytes_reclaimed: int | None = None
+    context_switches: int | None = None
+    io_read_count: int | None = None
+    io_read_bytes: int | None = None
+    io_read_avg_time: float | None = None
+    io_write_count: int | None = None
+    io_write_bytes: int | None = None
+    io_write_avg_time: float | None = None
+    io_sync_count: int | None = None
+    io_sync_avg_time: float | None = None
+    io_seek_count: int | None = None
+    io_seek_avg_time: float | None = None
+    io_reopen_count: int | None = None
+    mnesia_ram_tx_count: int | None = None
+    mnesia_disk_tx_count: int | None = None
+    msg_store_read_count: int | None = None
+    msg_store_write_count: int | None = None
+    queue_index_read_count: int | None = None
+    queue_index_write_count: int | None = None
+    churn: Mapping[str, int] = field(default_factory=dict)
+    links: tuple[NodeLink, ...] = ()
+    backlog: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +165,15 @@ class Queue:
         consumer_capacity: 0..1; None for quorum queues and streams, where it means nothing.
         effective_policy: the merged policy and operator policy definition.
         head_message_timestamp: seconds since 1970, set by publishers; classic queues only.
+        consumer_utilisation: the older name and figure of the capacity, withheld where that is.
+        messages_paged_out: up to 4.2; classic queues only, as the `_ram` counts of ready and unacknowledged ones.
+        messages_dlx: on their way to a dead letter exchange, at least once; quorum queues only.
+        idle_since: seconds since 1970; up to 3.12.
+        garbage_collection: settings and counts of the queue's process, by the API's names; up to 3.12.
+        mirrors, synchronised_mirrors: nodes with a copy of a mirrored queue; before 4.0 only.
+        publishers: channels that publish to a quorum queue; 4.0 on.
+        segments: files of a stream; 3.13 on.
+        rates: a message a second, by the API's name of the counter, as the broker itself reckons it.
         details_at: when all but the totals (type, state, node, arguments, `messages*`) was read; None where that is
             the moment of the list itself, or where it was never read: then the rest is absent.
     """
@@ -140,6 +203,26 @@ class Queue:
     members: tuple[str, ...] | None = None
     online: tuple[str, ...] | None = None
     delivery_limit: int | None = None
+    operator_policy: str | None = None
+    consumer_utilisation: float | None = None
+    reductions: int | None = None
+    messages_ram: int | None = None
+    messages_ready_ram: int | None = None
+    messages_unacked_ram: int | None = None
+    messages_persistent: int | None = None
+    messages_paged_out: int | None = None
+    messages_dlx: int | None = None
+    message_bytes_ram: int | None = None
+    message_bytes_persistent: int | None = None
+    message_bytes_paged_out: int | None = None
+    message_bytes_dlx: int | None = None
+    idle_since: float | None = None
+    garbage_collection: Mapping[str, int] = field(default_factory=dict)
+    mirrors: tuple[str, ...] | None = None
+    synchronised_mirrors: tuple[str, ...] | None = None
+    publishers: int | None = None
+    segments: int | None = None
+    rates: Mapping[str, float] = field(default_factory=dict)
     stats: MessageStats = field(default_factory=MessageStats)
     details_at: Instant | None = None
 
@@ -168,6 +251,8 @@ class Channel:
         name: as the broker spells it, `peer:port -> host:port (number)`.
         prefetch_count: the last `basic.qos`; the truth for a consumer is in `Consumer.prefetch_count`.
         idle_since: seconds since 1970; None while busy.
+        reductions: work of its process since it was opened, in Erlang's unit.
+        pending_raft_commands: to quorum queues, not yet answered.
     """
 
     name: str
@@ -187,6 +272,8 @@ class Channel:
     messages_uncommitted: int | None = None
     acks_uncommitted: int | None = None
     idle_since: float | None = None
+    reductions: int | None = None
+    pending_raft_commands: int | None = None
     stats: MessageStats = field(default_factory=MessageStats)
 
 
@@ -224,6 +311,7 @@ class Connection:
         client_name: the name that the application gave itself (`connection_name` client property).
         state: running, blocking, blocked, flow, ...
         heartbeat: seconds; 0 is off.
+        recv_oct, send_oct: bytes; recv_cnt, send_cnt: packets; send_pend: packets that wait to be sent.
     """
 
     name: str
@@ -242,6 +330,12 @@ class Connection:
     recv_oct: int | None = None
     send_oct: int | None = None
     send_pend: int | None = None
+    recv_cnt: int | None = None
+    send_cnt: int | None = None
+    reductions: int | None = None
+    channel_max: int | None = None
+    tls: bool | None = None
+    auth_mechanism: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

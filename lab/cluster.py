@@ -22,7 +22,7 @@ import requests
 
 from ackscope.errors import BrokerError, MissingPart, UsageError
 from lab.brokers import NAMES, Broker, find_broker, minor
-from lab.node import Node, NodeRunner, base_environ, running_version
+from lab.node import NOTHING, Extra, Node, NodeRunner, base_environ, running_version
 from lab.ports import free_ports
 from lab.processes import MARK, Process, end, end_marked, marked, start, wait_gone
 
@@ -42,8 +42,9 @@ class Lab:
         folder: everything it keeps: data, logs, cookie. Wiped by `stop`.
     """
 
-    def __init__(self, broker: Broker, folder: Path, nodes: int, *, tied: bool) -> None:
+    def __init__(self, broker: Broker, folder: Path, nodes: int, *, tied: bool, extra: Extra = NOTHING) -> None:
         self.folder = folder
+        self._extra = extra
         self._source, self._tied = broker, tied
         self._epmd_port = free_ports(1)[0]
         self._runners: list[NodeRunner] = []
@@ -85,7 +86,9 @@ class Lab:
             tied=self._tied,
         )
         for number in range(1, self._wanted + 1):
-            self._runners.append(NodeRunner(self._source, self.folder, number, self._epmd_port, tied=self._tied))
+            self._runners.append(
+                NodeRunner(self._source, self.folder, number, self._epmd_port, tied=self._tied, extra=self._extra)
+            )
         for runner in self._runners:
             runner.start()
         for runner in self._runners:
@@ -177,7 +180,9 @@ class Lab:
         self.stop()
 
 
-def start_lab(broker: str = "distro", nodes: int = 1, *, tied: bool = True, folder: Path | None = None) -> Lab:
+def start_lab(
+    broker: str = "distro", nodes: int = 1, *, tied: bool = True, folder: Path | None = None, extra: Extra = NOTHING
+) -> Lab:
     """Start a private broker on loopback and free ports; it is ready when this returns.
 
     Args:
@@ -185,6 +190,7 @@ def start_lab(broker: str = "distro", nodes: int = 1, *, tied: bool = True, fold
         nodes: 1 to 3, joined to one cluster.
         tied: its processes are killed when the calling thread ends, however it ends.
         folder: a new folder to keep everything in; else one in the system's place for temporary files.
+        extra: plugins and configuration beyond the usual.
 
     Raises:
         UsageError: no such broker, or not 1 to 3 nodes.
@@ -199,7 +205,7 @@ def start_lab(broker: str = "distro", nodes: int = 1, *, tied: bool = True, fold
         folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
     else:
         folder.mkdir(parents=True, mode=0o700)
-    lab = Lab(source, folder, nodes, tied=tied)
+    lab = Lab(source, folder, nodes, tied=tied, extra=extra)
     lab.start()
     if broker in NAMES[1:] and minor(lab.broker) != broker:
         print(f"ackscope lab: asked for {broker}, this machine has {lab.broker}: going on with it", file=sys.stderr)

@@ -2,7 +2,8 @@
 
 import socket
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pika
@@ -19,7 +20,7 @@ READY_WITHIN = 60.0
 _POLL = 0.1
 _LOG_LINES = 8
 _DECORATION = (">", "BOOT FAILED", "====")
-_PLUGINS = "[rabbitmq_management,rabbitmq_prometheus].\n"
+_PLUGINS = ("rabbitmq_management", "rabbitmq_prometheus")
 
 # The alarm limit alone is not a user's: the lab must run on a full disk without raising an alarm.
 _CONFIG = """\
@@ -30,6 +31,24 @@ prometheus.tcp.ip = 127.0.0.1
 prometheus.tcp.port = {prometheus}
 disk_free_limit.absolute = 10MB
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extra:
+    """What every node of a lab has beyond the usual.
+
+    Attributes:
+        plugins: names of plugins to turn on too.
+        config: lines for its `rabbitmq.conf`; `{folder}` in them is where the node sees its own folder.
+        files: name -> content of files in that folder, `advanced.config` among them.
+    """
+
+    plugins: tuple[str, ...] = ()
+    config: str = ""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+NOTHING = Extra()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +85,10 @@ class Node:
 class NodeRunner:
     """One node as the lab runs it: its files under `<lab>/<short name>/`, its process."""
 
-    def __init__(self, broker: Broker, lab: Path, number: int, epmd_port: int, *, tied: bool) -> None:
-        self._broker, self._lab, self._tied, self._epmd_port = broker, lab, tied, epmd_port
+    def __init__(
+        self, broker: Broker, lab: Path, number: int, epmd_port: int, *, tied: bool, extra: Extra = NOTHING
+    ) -> None:
+        self._broker, self._lab, self._tied, self._epmd_port, self._extra = broker, lab, tied, epmd_port, extra
         self._short = f"lab{number}"
         self.ports = Ports(
             **dict(zip(("amqp", "management", "prometheus", "distribution"), free_ports(4), strict=True))
@@ -84,11 +105,15 @@ class NodeRunner:
     def _write_files(self) -> None:
         folder = self._lab / self._short
         folder.mkdir()
-        (folder / "rabbitmq.conf").write_text(_CONFIG.format(**asdict(self.ports)))
-        (folder / "enabled_plugins").write_text(_PLUGINS)
+        inside = self._broker.inside(self._lab) / self._short
+        extra = self._extra.config.replace("{folder}", str(inside))
+        (folder / "rabbitmq.conf").write_text(_CONFIG.format(**asdict(self.ports)) + extra)
+        (folder / "enabled_plugins").write_text(f"[{','.join((*_PLUGINS, *self._extra.plugins))}].\n")
         # Empty ones of our own: those of a broker that this host serves must not be read.
         (folder / "advanced.config").write_text("[].\n")
         (folder / "rabbitmq-env.conf").write_text("")
+        for name, content in self._extra.files.items():
+            (folder / name).write_bytes(content)
 
     def environ(self) -> dict[str, str]:
         """The environment of the node and of its command line tools; nothing of the caller's is passed on."""

@@ -3,10 +3,10 @@
 from typing import Any
 
 from ackscope.snapshot import Channel
-from exporter.broker.fields import Field, Gaps, Version, count, flag, if_set, moment, name, objects, read, text
+from exporter.broker.fields import Field, Gaps, Table, Version, count, flag, if_set, moment, name, objects, read, text
 from exporter.broker.stats import read_stats
 
-_FIELDS = (
+_FIELDS = Table(
     Field("name", "", name, required=True),
     Field("node", "", text),
     Field("vhost", "", name),
@@ -24,6 +24,8 @@ _FIELDS = (
     Field("messages_uncommitted", "", count),
     Field("acks_uncommitted", "", count),
     Field("idle_since", "", if_set(moment)),
+    Field("reductions", "", count),
+    Field("pending_raft_commands", "", count),
 )
 
 

@@ -6,8 +6,10 @@ from ackscope.snapshot import Connection
 from exporter.broker.fields import (
     Field,
     Gaps,
+    Table,
     Version,
     count,
+    flag,
     if_set,
     milliseconds,
     name,
@@ -16,7 +18,7 @@ from exporter.broker.fields import (
     text,
 )
 
-_FIELDS = (
+_FIELDS = Table(
     Field("name", "", name, required=True),
     Field("node", "", text),
     Field("vhost", "", name),
@@ -33,6 +35,12 @@ _FIELDS = (
     Field("recv_oct", "", count),
     Field("send_oct", "", count),
     Field("send_pend", "", count),
+    Field("recv_cnt", "", count),
+    Field("send_cnt", "", count),
+    Field("reductions", "", count),
+    Field("channel_max", "", count),
+    Field("tls", "ssl", flag),
+    Field("auth_mechanism", "", if_set(text)),
 )
 
 

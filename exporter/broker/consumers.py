@@ -3,9 +3,9 @@
 from typing import Any
 
 from ackscope.snapshot import Consumer
-from exporter.broker.fields import Field, Gaps, Version, count, flag, if_set, name, objects, read, text
+from exporter.broker.fields import Field, Gaps, Table, Version, count, flag, if_set, name, objects, read, text
 
-_FIELDS = (
+_FIELDS = Table(
     Field("tag", "consumer_tag", name, required=True),
     Field("vhost", "queue.vhost", name, required=True),
     Field("queue", "queue.name", name, required=True),

@@ -1,17 +1,39 @@
-"""How a family's payload is got: one answer, page by page, or one check after the other."""
+"""How a family's payload is got: one answer, page by page, several endpoints, or one check after the other."""
 
-from typing import Any
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from ackscope.errors import BadAnswer, BrokerError, Unreachable
 from exporter.broker.client import ManagementClient
+from exporter.broker.failures import ForAdministrators
 from exporter.broker.fields import Version
-from exporter.broker.health import checks_of
+from exporter.broker.health import CERTIFICATES, checks_of
 
 PAGE = 500
 """The most objects that the API puts on a page (`rabbit_mgmt_util`)."""
 
 MOST_PAGES = 2000
 """A million queues: more than a broker holds, and a bound for a server that never comes to an end."""
+
+
+SILENT_SECONDS = 60.0
+"""What hangs while others answer costs a whole time limit: it is asked again after this long."""
+
+_AT_ONCE_SECONDS = 0.5
+"""An error that came sooner is no hanging."""
+
+
+class Page(NamedTuple):
+    """One page of a list.
+
+    Attributes:
+        pages: how many there are; 0 where that is not told.
+    """
+
+    items: list[Any]
+    pages: int
 
 
 def one(client: ManagementClient, path: str) -> Any:
@@ -28,20 +50,116 @@ def pages(client: ManagementClient, path: str) -> list[Any]:
         BrokerError: as the client does; BadAnswer where a page is not one.
     """
     found: list[Any] = []
-    for page in range(1, MOST_PAGES + 1):
-        # 400 on a later page: the list became shorter than it was a page ago.
-        understood = (200,) if page == 1 else (200, 400)
-        answer = client.ask(path, {"page": page, "page_size": PAGE}, understood)
-        if answer.status == 400:
-            return found
-        items = answer.body.get("items") if isinstance(answer.body, dict) else None
-        if not isinstance(items, list):
-            raise BadAnswer(f"{client.address.where}{client.address.path}{path}: page {page} holds no list of items")
+    for number in range(1, MOST_PAGES + 1):
+        items, last = page(client, path, number)
         found += items
-        last = answer.body.get("page_count")
-        if not items or not isinstance(last, int) or page >= last:
+        if not items or number >= last:
             return found
     raise BadAnswer(f"{client.address.where}{client.address.path}{path}: more than {MOST_PAGES} pages; not read on")
+
+
+def page(client: ManagementClient, path: str, number: int) -> Page:
+    """One page of a list, counted from 1; an empty one past its end.
+
+    Raises:
+        BrokerError: as the client does; BadAnswer where the answer is no page.
+    """
+    # 400 on a later page: the list became shorter than it was a page ago.
+    understood = (200,) if number == 1 else (200, 400)
+    answer = client.ask(path, {"page": number, "page_size": PAGE}, understood)
+    if answer.status == 400:
+        return Page([], 0)
+    items = answer.body.get("items") if isinstance(answer.body, dict) else None
+    if not isinstance(items, list):
+        raise BadAnswer(f"{client.address.where}{client.address.path}{path}: page {number} holds no list of items")
+    last = answer.body.get("page_count")
+    return Page(items, last if isinstance(last, int) else 0)
+
+
+def totals(client: ManagementClient) -> list[Any]:
+    """All queues with their totals only: about a tenth of what all their statistics cost the broker.
+
+    Raises:
+        BrokerError: as the client does; BadAnswer where the answer is no list.
+    """
+    path = "/api/queues"
+    body = client.get(path, {"disable_stats": "true", "enable_queue_totals": "true"})
+    if not isinstance(body, list):
+        raise BadAnswer(f"{client.address.where}{client.address.path}{path}: no list of queues")
+    return body
+
+
+def queue(client: ManagementClient, vhost: str, name: str) -> dict[str, Any] | None:
+    """One queue with all its statistics; None where it is gone.
+
+    Raises:
+        BrokerError: as the client does; BadAnswer where the answer is no object.
+    """
+    path = f"/api/queues/{quote(vhost, safe='')}/{quote(name, safe='')}"
+    answer = client.ask(path, understood=(200, 404))
+    if answer.status == 404:
+        return None
+    if not isinstance(answer.body, dict):
+        raise BadAnswer(f"{client.address.where}{client.address.path}{path}: no queue")
+    return answer.body
+
+
+PLUGINS = frozenset({"/api/shovels", "/api/federation-links"})
+"""What only brokers with a plugin of its own have: all of it may be missing."""
+
+
+def several(client: ManagementClient, paths: Sequence[str]) -> dict[str, Any]:
+    """Path -> answer; a path that the broker does not have (404: a plugin that is off, an older version) is left out.
+
+    One that is for administrators only has {"error": why} in its place: the tag `monitoring` is enough for the rest.
+
+    Raises:
+        BrokerError: one of them could not be read: what the others say would look like all there is.
+    """
+    answers: dict[str, Any] = {}
+    for path in paths:
+        try:
+            answer = client.ask(path, understood=(200, 404))
+        except ForAdministrators as error:
+            answers[path] = {"error": str(error)}
+            continue
+        if answer.status == 200:
+            answers[path] = answer.body
+    if not answers and not PLUGINS.issuperset(paths):
+        # Every version has at least one of them: this is no broker. Asked again, so that it is told as elsewhere.
+        client.get(paths[0])
+    return answers
+
+
+def by_node(client: ManagementClient, path: str, nodes: Sequence[str]) -> dict[str, Any]:
+    """Node -> answer, for a path with `{node}` in it; a node that the broker does not know (404) is left out.
+
+    A node that could not be asked has {"error": why} in its place: one that hangs must not hide the others.
+
+    Raises:
+        BrokerError: no node at all could be asked, or none is known.
+    """
+    if not nodes:
+        where = f"{client.address.where}{client.address.path}"
+        raise Unreachable(f"{where}{path}: no running node is known to ask about; see why /api/nodes cannot be read")
+    answers: dict[str, Any] = {}
+    failure: BrokerError | None = None
+    for node in nodes:
+        try:
+            answer = client.ask(path.replace("{node}", quote(node, safe="")), understood=(200, 404))
+        except BrokerError as error:
+            answers[node] = {"error": str(error)}
+            failure = error
+            continue
+        if answer.status == 200:
+            answers[node] = answer.body
+    if failure is not None and all(isinstance(answer, dict) and "error" in answer for answer in answers.values()):
+        raise failure
+    return answers
+
+
+CERTIFICATES_SECONDS = 600.0
+"""How long a list of all certificates is good: the broker reads their files for it."""
 
 
 class HealthFetcher:
@@ -49,6 +167,8 @@ class HealthFetcher:
 
     def __init__(self) -> None:
         self._lacking: set[str] = set()
+        self._silent: dict[str, float] = {}
+        self._certificates: tuple[float, Any] | None = None
         self._version: Version | None = None
 
     def fetch(self, client: ManagementClient, path: str, version: Version | None) -> dict[str, Any]:
@@ -58,17 +178,32 @@ class HealthFetcher:
             BrokerError: the node cannot be reached, or no check at all could be asked.
         """
         if version != self._version:
-            self._version, self._lacking = version, set()
+            self._version, self._lacking, self._silent = version, set(), {}
+            self._certificates = None
         lacking = set(self._lacking)
         answers: dict[str, Any] = {}
         failure: BrokerError | None = None
-        for check in checks_of(version):
+        for check in (*checks_of(version), CERTIFICATES):
             if check.name in lacking:
+                continue
+            began = time.monotonic()
+            if check is CERTIFICATES and self._certificates is not None and began < self._certificates[0]:
+                answers[check.name] = self._certificates[1]
+                continue
+            if began < self._silent.get(check.name, began):
+                answers[check.name] = {"error": f"no answer lately; it is asked every {SILENT_SECONDS:g} s"}
                 continue
             try:
                 answer = client.ask(f"{path}/{check.path}", understood=(200, 404, 503))
-            except Unreachable:
-                raise
+            except Unreachable as error:
+                ended = time.monotonic()
+                if ended - began < _AT_ONCE_SECONDS or not any("status" in answer for answer in answers.values()):
+                    raise
+                # With a node of a cluster hung some checks hang and most do not: those must be seen.
+                self._silent[check.name] = ended + SILENT_SECONDS
+                answers[check.name] = {"error": str(error)}
+                failure = error
+                continue
             except BrokerError as error:
                 answers[check.name] = {"error": str(error)}
                 failure = error
@@ -77,6 +212,8 @@ class HealthFetcher:
                 lacking.add(check.name)
             else:
                 answers[check.name] = {"status": answer.status, "body": answer.body}
+                if check is CERTIFICATES:
+                    self._certificates = (began + CERTIFICATES_SECONDS, answers[check.name])
         if not any("status" in answer for answer in answers.values()):
             raise failure or BadAnswer(
                 f"{client.address.where}{client.address.path}{path}: 404 to every health check; "

@@ -5,6 +5,7 @@ there and unusable is None too, and counted as a gap, so that a change of the AP
 """
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -36,22 +37,54 @@ class Field(NamedTuple):
     required: bool = False
 
 
-def read(fields: tuple[Field, ...], item: Mapping[str, Any], version: Version | None, gaps: Gaps) -> dict[str, Any]:
+class Table:
+    """The fields of one kind of object, made ready for reading many of them."""
+
+    def __init__(self, *fields: Field) -> None:
+        self.fields = fields
+        self._plans: dict[Version | None, _Plan] = {}
+        self._nothing: dict[str, Any] = dict.fromkeys(field.attribute for field in fields)
+
+    def plan(self, version: Version | None) -> "_Plan":
+        """What is left to do for each object of this version; an unknown one withholds what any no longer fills."""
+        found = self._plans.get(version)
+        if found is None:
+            found = self._plans[version] = tuple(
+                _Step(attribute, path or attribute, tuple(path.split(".")) if "." in path else (), cast, required)
+                for attribute, path, cast, until, required in self.fields
+                if until is None or (version is not None and version < until)
+            )
+        return found
+
+    def nothing(self) -> dict[str, Any]:
+        """Every attribute, each of them absent."""
+        return self._nothing.copy()
+
+
+class _Step(NamedTuple):
+    attribute: str
+    key: str
+    way: tuple[str, ...]
+    cast: Cast
+    required: bool
+
+
+_Plan = tuple[_Step, ...]
+
+
+def read(table: Table, item: Mapping[str, Any], version: Version | None, gaps: Gaps) -> dict[str, Any]:
     """Read one object: every attribute of the table, None where there is nothing usable.
 
     Args:
-        fields: the table.
+        table: its fields.
         item: the object as JSON.
         version: of the broker; unknown withholds what any version no longer fills.
         gaps: counted up in place.
     """
-    values: dict[str, Any] = {}
-    for attribute, path, cast, until, required in fields:
-        values[attribute] = None
-        if until is not None and (version is None or version >= until):
-            continue
+    values = table.nothing()
+    for attribute, key, way, cast, required in table.plan(version):
         try:
-            value = _at(item, path or attribute)
+            value = _at(item, way) if way else item.get(key, _ABSENT)
             if value is not _ABSENT:
                 values[attribute] = cast(value)
             elif required:
@@ -59,6 +92,31 @@ def read(fields: tuple[Field, ...], item: Mapping[str, Any], version: Version | 
         except ValueError:
             gaps[attribute] += 1
     return values
+
+
+def counts(item: Mapping[str, Any], what: str, gaps: Gaps, *, skip: str = "") -> dict[str, int]:
+    """An object of counts under a key, by the broker's own names; a part that is none is a gap of `what`.
+
+    Args:
+        item: the object that holds it.
+        what: its key.
+        gaps: counted up in place.
+        skip: names that end so are something else; "" skips none.
+    """
+    try:
+        inner = mapping(item.get(what, {}))
+    except ValueError:
+        gaps[what] += 1
+        return {}
+    found = {}
+    for key, value in inner.items():
+        if skip and key.endswith(skip):
+            continue
+        try:
+            found[key] = count(value)
+        except ValueError:
+            gaps[what] += 1
+    return found
 
 
 def objects(payload: Any, what: str, gaps: Gaps) -> Iterator[dict[str, Any]]:
@@ -74,6 +132,14 @@ def objects(payload: Any, what: str, gaps: Gaps) -> Iterator[dict[str, Any]]:
             gaps[what] += 1
 
 
+def of_paths(payload: Any, what: str, gaps: Gaps) -> Iterator[tuple[str, Any]]:
+    """The answers of several endpoints or nodes, each with its key; anything else is counted as a gap."""
+    if not isinstance(payload, dict):
+        gaps[what] += 1
+        return
+    yield from payload.items()
+
+
 def version_of(text: Any) -> Version | None:
     """Major and minor of "4.3.6"; None for anything else."""
     pieces = text.split(".") if isinstance(text, str) else []
@@ -85,16 +151,14 @@ def version_of(text: Any) -> Version | None:
 _ABSENT = object()
 
 
-def _at(item: Mapping[str, Any], path: str) -> Any:
+def _at(item: Mapping[str, Any], way: tuple[str, ...]) -> Any:
     """What is at a path; _ABSENT where nothing is; ValueError where something else than an object is on the way."""
-    if "." not in path:
-        return item.get(path, _ABSENT)
     inner: Any = item
-    for key in path.split("."):
+    for key in way:
         if inner is _ABSENT:
             break
         if not isinstance(inner, dict):
-            raise ValueError(path)  # noqa: TRY004  one kind of error for all that is unusable
+            raise ValueError(way)  # noqa: TRY004  one kind of error for all that is unusable
         inner = inner.get(key, _ABSENT)
     return inner
 
@@ -107,11 +171,21 @@ _UNSAID = ("undefined", "unknown")
 
 def count(value: Any) -> int:
     """A whole number, zero or more."""
+    # Nearly always: what follows is for what JSON writes as 3.0, and for what is none.
+    if type(value) is int and value >= 0:
+        return value
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
         raise ValueError(value)
     if value != int(value):
         raise ValueError(value)
     return int(value)
+
+
+def whole(value: Any) -> int:
+    """A whole number of either sign."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(value)  # noqa: TRY004  as in _at
+    return value
 
 
 def number(value: Any) -> float:
@@ -135,6 +209,13 @@ def name(value: Any) -> str:
     return value
 
 
+def title(value: Any) -> str:
+    """Any text, an empty one too: that is the name of the default exchange."""
+    if not isinstance(value, str):
+        raise ValueError(value)  # noqa: TRY004  as in _at
+    return value
+
+
 def text(value: Any) -> str:
     """A word of the broker's own, where "undefined" and "unknown" mean that it has none."""
     if name(value) in _UNSAID:
@@ -142,11 +223,21 @@ def text(value: Any) -> str:
     return str(value)
 
 
+def shared(cast: Cast) -> Cast:
+    """The same for words that many objects have in common: they are held once."""
+
+    def read_shared(value: Any) -> Any:
+        word = cast(value)
+        return word if word is None else sys.intern(word)
+
+    return read_shared
+
+
 def names(value: Any) -> tuple[str, ...]:
-    """A list of names."""
+    """A list of names, each held once however many objects have it: they are those of nodes."""
     if not isinstance(value, list):
         raise ValueError(value)  # noqa: TRY004  as in _at
-    return tuple(name(item) for item in value)
+    return tuple(sys.intern(name(item)) for item in value)
 
 
 def mapping(value: Any) -> dict[str, Any]:
@@ -182,3 +273,12 @@ def if_set(cast: Cast) -> Cast:
         return None if value is None or value == "" else cast(value)
 
     return read_if_set
+
+
+def if_said(cast: Cast) -> Cast:
+    """The same, where "undefined" too is the broker's way to say: not set."""
+
+    def read_if_said(value: Any) -> Any:
+        return None if value is None or value in ("", "undefined") else cast(value)
+
+    return read_if_said

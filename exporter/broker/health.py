@@ -3,10 +3,12 @@
 They answer at once even where the aggregating endpoints hang, and know of an alarm before `/api/nodes` does.
 """
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ackscope.snapshot import Alarm, HealthCheck
-from exporter.broker.fields import Gaps, Version, objects
+from ackscope.topology import Certificate
+from exporter.broker.fields import Field, Gaps, Table, Version, count, if_set, moment, name, objects, read
 
 
 class Check(NamedTuple):
@@ -33,6 +35,7 @@ CHECKS = (
     Check("node-is-mirror-sync-critical", "node-is-mirror-sync-critical", until=(4, 0)),
     Check("certificate-expiration", "certificate-expiration/1/months"),
     Check("metadata-store-initialized", "metadata-store/initialized", since=(4, 0)),
+    Check("metadata-store-initialized-with-data", "metadata-store/initialized/with-data", since=(4, 0)),
     Check("ready-to-serve-clients", "ready-to-serve-clients", since=(4, 1)),
     Check("is-in-service", "is-in-service", since=(4, 1)),
     Check("below-node-connection-limit", "below-node-connection-limit", since=(4, 1)),
@@ -41,11 +44,27 @@ CHECKS = (
         "quorum-queues-without-elected-leaders/all-vhosts",
         since=(4, 1),
     ),
+    Check("reached-target-cluster-size", "reached-target-cluster-size", since=(4, 2)),
 )
 """Source: the HTTP API reference of 3.10 to 4.3 (https://www.rabbitmq.com/docs/http-api-reference).
 
-`port-listener` is left out: which ports there should be is not known here.
+`port-listener` and `protocol-listener` are left out: which ports and protocols there should be is not known here.
 """
+
+CERTIFICATES = Check("certificates", "certificate-expiration/100/years")
+"""Asked for its list only: within a hundred years every certificate of a listener ends, so that it names them all.
+
+But for that of the management listener itself, whose options the broker's check does not look into (seen on 4.3.6).
+"""
+
+_EXPIRING = "certificate-expiration"
+"""The check whose verdict it is: within one month."""
+
+_CERTIFICATE = Table(
+    Field("node", "", name, required=True),
+    Field("protocol", "", name, required=True),
+    Field("port", "", if_set(count)),
+)
 
 
 def checks_of(version: Version | None) -> tuple[Check, ...]:
@@ -71,27 +90,66 @@ def decode_health(payload: Any, version: Version | None) -> tuple[tuple[HealthCh
     answers = payload if isinstance(payload, dict) else {}
     if not isinstance(payload, dict):
         gaps["health"] += 1
-    return tuple(_check(name, answer, gaps) for name, answer in answers.items()), gaps
+    found = _certificates(answers[CERTIFICATES.name], gaps) if CERTIFICATES.name in answers else ()
+    checks = (_check(called, answer, gaps) for called, answer in answers.items() if called != CERTIFICATES.name)
+    return tuple(
+        replace(check, certificates=found) if check.name == _EXPIRING and found else check for check in checks
+    ), gaps
 
 
-def _check(name: str, answer: Any, gaps: Gaps) -> HealthCheck:
+def _certificates(answer: Any, gaps: Gaps) -> tuple[Certificate, ...]:
+    """The certificates of the node that answers, one a TLS listener: that of its file which ends first."""
+    body = answer.get("body") if isinstance(answer, dict) else None
+    if not isinstance(body, dict):
+        # Where it could not be asked, the check beside it tells why.
+        if not isinstance(answer, dict) or "error" not in answer:
+            gaps["certificates"] += 1
+        return ()
+    certificates = []
+    for item in objects(body.get("expired", []), "certificates", gaps):
+        values = read(_CERTIFICATE, item, None, gaps)
+        expires = _first(item.get("certfile_expires_on"), gaps)
+        if values["node"] is not None and values["protocol"] is not None and expires is not None:
+            certificates.append(Certificate(**values, expires=expires))
+    return tuple(certificates)
+
+
+def _first(dates: Any, gaps: Gaps) -> float | None:
+    """The earliest of the dates, which are UTC; None where the listener's own certificate has none."""
+    try:
+        if not isinstance(dates, list):
+            raise ValueError(dates)  # noqa: TRY004, TRY301  one kind of error for all that is unusable
+        # An empty list: only that of the authority ends within the time asked for.
+        return min((moment(date) for date in dates), default=None)
+    except ValueError:
+        gaps["certificates"] += 1
+        return None
+
+
+def _check(called: str, answer: Any, gaps: Gaps) -> HealthCheck:
     status = answer.get("status") if isinstance(answer, dict) else None
     if status not in (200, 503):
         error = answer.get("error") if isinstance(answer, dict) else None
         if not isinstance(error, str):
-            gaps[name] += 1
-        return HealthCheck(name=name, ok=None, reason=error if isinstance(error, str) else None)
+            gaps[called] += 1
+        return HealthCheck(name=called, ok=None, reason=error if isinstance(error, str) else None)
     body = answer.get("body")
     if not isinstance(body, dict) or body.get("status") not in ("ok", "failed"):
-        gaps[name] += 1
-        return HealthCheck(name=name, ok=None)
-    reason = body.get("reason")
+        gaps[called] += 1
+        return HealthCheck(name=called, ok=None)
+    reason = body.get("reason", "")
+    if not isinstance(reason, str):
+        gaps[called] += 1
     return HealthCheck(
-        name=name,
+        name=called,
         ok=status == 200 and body["status"] == "ok",
         reason=reason if isinstance(reason, str) and reason else None,
         alarms=_alarms(body.get("alarms", []), gaps),
     )
+
+
+_RESOURCES = {"disk space": "disk", "file descriptors": "file_descriptor_limit"}
+"""The check's words (`rabbit_alarm:format_as_map`) and the names that the broker has for them elsewhere."""
 
 
 def _alarms(payload: Any, gaps: Gaps) -> tuple[Alarm, ...]:
@@ -99,7 +157,7 @@ def _alarms(payload: Any, gaps: Gaps) -> tuple[Alarm, ...]:
     for item in objects(payload, "alarms", gaps):
         node, resource = item.get("node"), item.get("resource")
         if isinstance(node, str) and isinstance(resource, str):
-            alarms.append(Alarm(node=node, resource=resource))
+            alarms.append(Alarm(node=node, resource=_RESOURCES.get(resource, resource)))
         else:
             gaps["alarms"] += 1
     return tuple(alarms)

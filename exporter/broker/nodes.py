@@ -2,22 +2,25 @@
 
 from typing import Any
 
-from ackscope.snapshot import Node
+from ackscope.snapshot import Node, NodeLink
 from exporter.broker.fields import (
     Field,
     Gaps,
+    Table,
     Version,
     count,
+    counts,
     flag,
     milliseconds,
     name,
     names,
     objects,
     read,
+    text,
     version_of,
 )
 
-_FIELDS = (
+_FIELDS = Table(
     Field("name", "", name, required=True),
     Field("running", "", flag),
     Field("being_drained", "", flag),
@@ -38,8 +41,40 @@ _FIELDS = (
     Field("processors", "", count),
     Field("uptime_seconds", "uptime", milliseconds),
     Field("net_ticktime", "", count),
+    Field("memory_strategy", "mem_calculation_strategy", text),
+    Field("rates_mode", "", text),
+    Field("gc_num", "", count),
+    Field("gc_bytes_reclaimed", "", count),
+    Field("context_switches", "", count),
     # Always empty from 4.3 on: Mnesia is gone, and with it its partitions (release notes of 4.3.0).
     Field("partitions", "", names, until=(4, 3)),
+    # "All these stats are zeroes" from 4.0 on (`rabbit_mgmt_external_stats`).
+    *(
+        Field(attribute, "", milliseconds if attribute.endswith("_time") else count, until=(4, 0))
+        for attribute in (
+            *("io_read_count", "io_read_bytes", "io_read_avg_time"),
+            *("io_write_count", "io_write_bytes", "io_write_avg_time"),
+            *("io_sync_count", "io_sync_avg_time", "io_seek_count", "io_seek_avg_time", "io_reopen_count"),
+            *("mnesia_ram_tx_count", "mnesia_disk_tx_count", "msg_store_read_count", "msg_store_write_count"),
+            *("queue_index_read_count", "queue_index_write_count"),
+        )
+    ),
+)
+
+_CHURN = Table(
+    *(
+        Field(attribute, "", count)
+        for attribute in (
+            *("connection_created", "connection_closed", "channel_created", "channel_closed"),
+            *("queue_declared", "queue_created", "queue_deleted"),
+        )
+    )
+)
+
+_LINK = Table(
+    Field("peer", "name", name, required=True),
+    Field("recv_bytes", "", count),
+    Field("send_bytes", "", count),
 )
 
 
@@ -47,17 +82,44 @@ def decode_nodes(payload: Any, version: Version | None) -> tuple[tuple[Node, ...
     """The nodes and their gaps; one without a name is dropped and counted."""
     gaps = Gaps()
     nodes = []
-    for item in objects(payload, "nodes", gaps):
-        values = read(_FIELDS, item, _own_version(item) or version, gaps)
-        if values["name"] is not None:
-            nodes.append(Node(**values))
+    items = list(objects(payload, "nodes", gaps))
+    # Command line tools join the cluster for a moment, under names of their own.
+    names_of = [item.get("name") for item in items]
+    for item in items:
+        runs = _own_version(item, gaps)
+        values = read(_FIELDS, item, version_of(runs) or version, gaps)
+        if values["name"] is None:
+            continue
+        churn = read(_CHURN, item, version, gaps)
+        backlog = counts(item, "metrics_gc_queue_length", gaps)
+        nodes.append(
+            Node(
+                **values,
+                rabbitmq_version=runs,
+                churn={key: value for key, value in churn.items() if value is not None},
+                links=_links(item, names_of, gaps),
+                # A part that could not be read makes the sum say too little.
+                backlog=sum(backlog.values()) if backlog and not gaps["metrics_gc_queue_length"] else None,
+            )
+        )
     return tuple(nodes), gaps
 
 
-def _own_version(item: dict[str, Any]) -> Version | None:
-    """The version of this very node: during an upgrade they differ."""
-    applications = item.get("applications")
-    for application in applications if isinstance(applications, list) else []:
-        if isinstance(application, dict) and application.get("name") == "rabbit":
-            return version_of(application.get("version"))
+def _links(item: dict[str, Any], peers: list[Any], gaps: Gaps) -> tuple[NodeLink, ...]:
+    """The links of one node to these peers."""
+    links = []
+    for link in objects(item.get("cluster_links", []), "cluster_links", gaps):
+        values = read(_LINK, link, None, gaps)
+        if values["peer"] in peers and values["peer"] is not None:
+            links.append(NodeLink(**values))
+    return tuple(links)
+
+
+def _own_version(item: dict[str, Any], gaps: Gaps) -> str | None:
+    """The version of this very node: during an upgrade they differ. One that is down has no applications."""
+    applications = list(objects(item.get("applications", []), "applications", gaps))
+    version = next((each.get("version") for each in applications if each.get("name") == "rabbit"), None)
+    if isinstance(version, str) and version_of(version):
+        return version
+    gaps.update(["rabbitmq_version"] if applications else [])
     return None

@@ -3,15 +3,16 @@
 from typing import Any
 
 from ackscope.snapshot import Overview
-from exporter.broker.fields import Field, Gaps, Version, count, flag, mapping, name, read, text
-from exporter.broker.stats import read_stats
+from exporter.broker.fields import Field, Gaps, Table, Version, count, counts, flag, if_set, name, read, text
+from exporter.broker.stats import read_rates, read_stats
 
-_FIELDS = (
+_FIELDS = Table(
     Field("cluster_name", "", name),
     Field("rabbitmq_version", "", text),
     Field("erlang_version", "", text),
     Field("statistics", "disable_stats", lambda value: not flag(value)),
     Field("rates_mode", "", text),
+    Field("node", "", if_set(text)),
     Field("connections", "object_totals.connections", count),
     Field("channels", "object_totals.channels", count),
     Field("exchanges", "object_totals.exchanges", count),
@@ -20,7 +21,11 @@ _FIELDS = (
     Field("messages", "queue_totals.messages", count),
     Field("messages_ready", "queue_totals.messages_ready", count),
     Field("messages_unacked", "queue_totals.messages_unacknowledged", count),
+    Field("disk_reads", "message_stats.disk_reads", count),
+    Field("disk_writes", "message_stats.disk_writes", count),
 )
+
+_SECTIONS = ("object_totals", "queue_totals", "message_stats")
 
 
 def decode_overview(payload: Any, version: Version | None) -> tuple[Overview, Gaps]:
@@ -29,22 +34,11 @@ def decode_overview(payload: Any, version: Version | None) -> tuple[Overview, Ga
     if not isinstance(payload, dict):
         gaps["overview"] += 1
         return Overview(), gaps
-    values = read(_FIELDS, payload, version, gaps)
-    return Overview(**values, stats=read_stats(payload, gaps), churn=_churn(payload, gaps)), gaps
-
-
-def _churn(payload: dict[str, Any], gaps: Gaps) -> dict[str, int]:
-    try:
-        rates = mapping(payload.get("churn_rates", {}))
-    except ValueError:
-        gaps["churn"] += 1
-        return {}
-    counts = {}
-    for key, value in rates.items():
-        if key.endswith("_details"):
-            continue
-        try:
-            counts[key] = count(value)
-        except ValueError:
-            gaps["churn"] += 1
-    return counts
+    # An empty object in Erlang's spelling: a broker in which nothing has happened yet.
+    said = {key: {} if key in _SECTIONS and value == [] else value for key, value in payload.items()}
+    return Overview(
+        **read(_FIELDS, said, version, gaps),
+        stats=read_stats(said, gaps),
+        rates=read_rates(said, gaps),
+        churn=counts(said, "churn_rates", gaps, skip="_details"),
+    ), gaps

@@ -9,14 +9,16 @@ import orjson
 
 from ackscope.cli import Parser
 from ackscope.clock import SystemClock
-from ackscope.errors import AckscopeError, DataError
+from ackscope.errors import AckscopeError, BadAnswer, DataError
 from ackscope.log import redact
 from exporter.broker.families import FAMILIES
 from exporter.broker.reader import Reader
 from exporter.broker.settings import ManagementSettings
 
 _SECRET = re.compile(r"passw|secret|token|credential|cookie", re.IGNORECASE)
-_HOST_PATHS = frozenset({"db_dir", "config_files", "log_files", "ssl_opts", "enabled_plugins_file"})
+_HOST_PATHS = frozenset(
+    {"db_dir", "config_files", "log_files", "ssl_opts", "enabled_plugins_file", "certfile", "cacertfile", "keyfile"}
+)
 """Keys that tell of the broker's file system, and that nothing here reads."""
 
 
@@ -37,21 +39,36 @@ def strip(payload: Any) -> Any:
             return payload
 
 
-def record(settings: ManagementSettings, out: Path) -> Path:
-    """Save every family's payload as `<out>/<version of the broker>/<family>.json`.
+def record(settings: ManagementSettings, out: Path, shape: str | None = None) -> Path:
+    """Save every family's payload as `<out>/<version of the broker>/[<shape>/]<family>.json`.
+
+    Args:
+        settings: how to reach the broker.
+        out: where to.
+        shape: a name for what this broker is like; a family that it refuses has no file then.
 
     Returns:
-        the folder of this version.
+        the folder that was written.
 
     Raises:
-        BrokerError: a family could not be read; nothing is written then.
+        BrokerError: a family could not be read, and no shape is named; nothing is written then.
         DataError: the folder cannot be written.
     """
     reader = Reader(settings, SystemClock())
-    version = reader.read("overview").value.rabbitmq_version or "unknown"
-    payloads = {family: strip(reader.payload(family)) for family in FAMILIES}
-    reader.close()
-    folder = out / re.sub(r"[^0-9A-Za-z.+-]", "_", version)
+    payloads = {}
+    try:
+        version = reader.read("overview").value.rabbitmq_version or "unknown"
+        # Some families are asked node by node.
+        reader.read("nodes")
+        for family in FAMILIES:
+            try:
+                payloads[family] = strip(reader.payload(family))
+            except BadAnswer:
+                if shape is None:
+                    raise
+    finally:
+        reader.close()
+    folder = out / re.sub(r"[^0-9A-Za-z.+-]", "_", version) / (shape or "")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for family, payload in payloads.items():
@@ -68,9 +85,10 @@ def main() -> int:
     parser = Parser(prog="python -m exporter.broker.record", description="Save what a broker's management API answers.")
     parser.add_argument("--management", required=True, metavar="URL", help="such as http://user:password@host:15672")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="folder; one below it for each version")
+    parser.add_argument("--shape", metavar="NAME", help="a folder below that, for a broker in a state of its own")
     args = parser.parse_args()
     try:
-        folder = record(ManagementSettings(url=args.management), args.out)
+        folder = record(ManagementSettings(url=args.management), args.out, args.shape)
     except AckscopeError as error:
         print(f"record: {redact(str(error))}", file=sys.stderr)
         return error.exit_code

@@ -1,40 +1,147 @@
-"""How to reach one cluster's management API."""
+"""How to reach one cluster's management API, and as whom."""
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_serializer
+from pydantic import Field, SecretStr, field_serializer, field_validator, model_validator
 
-from ackscope.address import Address, parse_management
+from ackscope.address import Address, parse_address, parse_management
+from ackscope.errors import ConfigError, UsageError
 from ackscope.log import redact
 from ackscope.settings import Seconds, Settings, secret
 
 
-class ManagementSettings(Settings):
-    """Where the management API listens, and who asks.
+def _token_address(url: str, what: str) -> Address:
+    """The address of a token endpoint, whose ports are those of the web and not the broker's."""
+    address = parse_address(url, schemes=("https", "http"), what=what)
+    return replace(address, port=urlsplit(url).port or (443 if address.tls else 80))
+
+
+class OAuth2Settings(Settings):
+    """Where tokens come from: the client credentials grant of OAuth 2 (RFC 6749, section 4.4).
 
     Attributes:
-        url: such as `http://host:15672`; a path is a prefix. User and password may be in it.
+        token_url: the authorization server's token endpoint.
+        client_id: as it is registered there.
+        client_secret: its secret.
+        client_secret_file: a file whose first line is the secret, read again when it changes.
+        scope: what to ask for, words with a blank in between, such as `rabbitmq.tag:monitoring`.
+    """
+
+    token_url: str = Field(repr=False)
+    client_id: str = Field(min_length=1)
+    client_secret: SecretStr | None = None
+    client_secret_file: Path | None = None
+    scope: str = ""
+
+    @field_serializer("token_url")
+    def _without_password(self, url: str) -> str:
+        return redact(url)
+
+    @field_validator("token_url")
+    @classmethod
+    def _is_address(cls, value: str) -> str:
+        try:
+            address = _token_address(value, "token_url")
+        except UsageError:
+            raise ValueError("is no address; give the token endpoint, such as https://host/oauth/token") from None
+        if "@" in value.partition("://")[2].partition("/")[0]:
+            raise ValueError("has user or password in it; give client_id and client_secret instead")
+        if not address.path:
+            raise ValueError("has no path; give the token endpoint, such as https://host/oauth/token")
+        return value
+
+    def address(self, what: str) -> Address:
+        """The token endpoint, for messages; it is asked without user and password of an address."""
+        return _token_address(self.token_url, what)
+
+    @model_validator(mode="after")
+    def _one_secret(self) -> Self:
+        if self.client_secret is None and self.client_secret_file is None:
+            raise ValueError("no secret; give client_secret_file or client_secret")
+        if self.client_secret is not None and self.client_secret_file is not None:
+            raise ValueError("both client_secret and client_secret_file are set; keep one")
+        return self
+
+
+class AccessSettings(Settings):
+    """How a management API is asked, wherever it is.
+
+    Files of secrets are read again when they change, and when the broker refuses what they held.
+
+    Attributes:
         username: instead of the one in the URL.
         password: instead of the one in the URL.
-        password_file: a file whose first line is the password; wins over `password`.
+        password_file: a file whose first line is the password; instead of `password`.
+        token: a bearer token, for a broker that trusts an OAuth 2 server; instead of user and password.
+        token_file: a file whose first line is the token.
+        oauth2: where to get tokens.
         ca_file: certificates to trust instead of the system's.
+        cert_file: our own certificate, for a broker that asks for one; the key may be in the same file.
+        key_file: its key, without a passphrase.
         verify: False trusts any certificate.
         timeout: seconds for one request, from its first byte to the last of its answer; connecting has its own,
             shorter limit.
     """
 
-    url: str = Field(repr=False)
     username: str | None = None
     password: SecretStr | None = None
     password_file: Path | None = None
+    token: SecretStr | None = None
+    token_file: Path | None = None
+    oauth2: OAuth2Settings | None = None
     ca_file: Path | None = None
+    cert_file: Path | None = None
+    key_file: Path | None = None
     verify: bool = True
     timeout: Seconds = Field(default=10.0, gt=0, le=600)
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if self.token is not None and self.token_file is not None:
+            raise ValueError("both token and token_file are set; keep one")
+        bearer = "token" if self.token is not None else "token_file" if self.token_file is not None else None
+        if bearer and self.oauth2 is not None:
+            raise ValueError(f"both {bearer} and oauth2 are set; keep one")
+        bearer = bearer or ("oauth2" if self.oauth2 is not None else None)
+        for name in ("username", "password", "password_file"):
+            if bearer and getattr(self, name) is not None:
+                raise ValueError(f"both {bearer} and {name} are set; a token stands for user and password: keep one")
+        if self.key_file is not None and self.cert_file is None:
+            raise ValueError("key_file is set and cert_file is not; give the certificate that the key belongs to")
+        if self.ca_file is not None and not self.verify:
+            raise ValueError("ca_file is set and verify is false, so that it would not be used; drop one of them")
+        return self
+
+    @property
+    def bearer(self) -> bool:
+        """Whether a token is sent instead of user and password."""
+        return self.token is not None or self.token_file is not None or self.oauth2 is not None
+
+
+class ManagementSettings(AccessSettings):
+    """Where the management API listens, and who asks.
+
+    Attributes:
+        url: such as `http://host:15672`; a path is a prefix. User and password may be in it.
+    """
+
+    url: str = Field(repr=False)
 
     @field_serializer("url")
     def _without_password(self, url: str) -> str:
         return redact(url)
+
+    @model_validator(mode="after")
+    def _fits_its_url(self) -> Self:
+        scheme, _, rest = self.url.partition("://")
+        if self.cert_file is not None and scheme == "http":
+            raise ValueError("cert_file is set and url is http://; a certificate is shown over https:// only")
+        if self.bearer and "@" in rest.partition("/")[0]:
+            raise ValueError("a token is set and url has user or password in it; keep one")
+        return self
 
     def address(self, what: str = "management") -> Address:
         """The address with its credentials resolved.
@@ -47,7 +154,12 @@ class ManagementSettings(Settings):
             ConfigError: the password file cannot be read.
         """
         address = parse_management(self.url, what=f"{what}.url")
-        password = secret(self.password, self.password_file, f"{what}.password_file")
+        try:
+            password = secret(self.password, self.password_file, f"{what}.password_file")
+        except UnicodeDecodeError:
+            raise ConfigError(
+                f"{what}.password_file: {self.password_file} is no text; write the secret on its first line"
+            ) from None
         return replace(
             address,
             username=address.username if self.username is None else self.username,

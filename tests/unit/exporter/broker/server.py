@@ -6,9 +6,12 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import orjson
+
+from exporter.broker.families import FAMILIES, How
+from exporter.broker.health import CERTIFICATES, CHECKS
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 VERSIONS = tuple(sorted(folder.name for folder in FIXTURES.iterdir() if (folder / "overview.json").exists()))
@@ -16,9 +19,18 @@ VERSIONS = tuple(sorted(folder.name for folder in FIXTURES.iterdir() if (folder 
 Route = Callable[[BaseHTTPRequestHandler], None]
 
 
-def fixture(version: str, family: str) -> Any:
+SHAPES = ("", *sorted({folder.name for folder in FIXTURES.glob("*/*/") if (folder / "overview.json").exists()}))
+"""States of a broker that are recorded; "" is the sample workload."""
+
+
+def fixture(version: str, family: str, shape: str = "") -> Any:
     """A recorded payload."""
-    return orjson.loads((FIXTURES / version / f"{family}.json").read_bytes())
+    return orjson.loads((FIXTURES / version / shape / f"{family}.json").read_bytes())
+
+
+def recorded(version: str, shape: str = "") -> tuple[str, ...]:
+    """The families that a broker of this shape answered."""
+    return tuple(family for family in FAMILIES if (FIXTURES / version / shape / f"{family}.json").exists())
 
 
 def reply(body: bytes, status: int = 200, content_type: str = "application/json", **headers: str) -> Route:
@@ -65,6 +77,9 @@ class Server:
             def do_GET(self) -> None:
                 outer._answer(self)
 
+            def do_POST(self) -> None:
+                outer._answer(self)
+
             def log_message(self, *args: Any) -> None:
                 pass
 
@@ -103,18 +118,23 @@ def serve(routes: Mapping[str, Route]) -> Iterator[Server]:
         thread.join()
 
 
-def broker(version: str) -> dict[str, Route]:
+def broker(version: str, shape: str = "") -> dict[str, Route]:
     """Routes that answer as the recorded broker of this version did."""
-    routes = {
-        f"/api/{family}": json(fixture(version, family)) for family in ("overview", "nodes", "channels", "consumers")
-    }
-    routes["/api/connections"] = json(fixture(version, "connections"))
-    routes["/api/queues"] = json({"page": 1, "page_count": 1, "items": fixture(version, "queues")})
-    for check, answer in fixture(version, "health").items():
-        path = {
-            "certificate-expiration": "certificate-expiration/1/months",
-            "metadata-store-initialized": "metadata-store/initialized",
-            "quorum-queues-without-elected-leaders": "quorum-queues-without-elected-leaders/all-vhosts",
-        }.get(check, check)
-        routes[f"/api/health/checks/{path}"] = json(answer["body"], answer["status"])
+    routes: dict[str, Route] = {}
+    for family in recorded(version, shape):
+        payload, (paths, how, *_) = fixture(version, family, shape), FAMILIES[family]
+        match how:
+            case How.ONE:
+                routes[paths[0]] = json(payload)
+            case How.PAGES:
+                routes[paths[0]] = json({"page": 1, "page_count": 1, "items": payload})
+            case How.SEVERAL:
+                routes.update({path: json(answer) for path, answer in payload.items()})
+            case How.NODES:
+                for node, answer in payload.items():
+                    routes[paths[0].replace("{node}", quote(node, safe=""))] = json(answer)
+            case How.CHECKS:
+                known = {check.name: check.path for check in (*CHECKS, CERTIFICATES)}
+                for check, answer in payload.items():
+                    routes[f"{paths[0]}/{known[check]}"] = json(answer["body"], answer["status"])
     return routes

@@ -8,6 +8,7 @@ import urllib3
 
 from ackscope.errors import BadAnswer, ConfigError, Refused, Unreachable
 from exporter.broker.client import ManagementClient
+from exporter.broker.failures import NoStatistics
 from exporter.broker.settings import ManagementSettings
 from tests.unit.exporter.broker.server import json, reply, serve
 
@@ -133,7 +134,7 @@ def test_a_kept_connection_that_was_closed_is_opened_again():
         ),
         pytest.param(
             json({"error": "bad_request", "reason": "Stats in management UI are disabled on this node"}, 400),
-            BadAnswer,
+            NoStatistics,
             "HOST/api/overview: 400, this broker collects no statistics (`management.disable_stats` or "
             "`management_agent.disable_metrics_collector`); turn them on to see this",
             id="no-statistics",

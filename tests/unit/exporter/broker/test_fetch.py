@@ -2,7 +2,8 @@ import pytest
 
 from ackscope.errors import BadAnswer, Unreachable
 from exporter.broker.client import ManagementClient
-from exporter.broker.fetch import HealthFetcher, pages
+from exporter.broker.fetch import HealthFetcher, by_node, pages, queue, several, totals
+from exporter.broker.fetch import page as one_page
 from exporter.broker.settings import ManagementSettings
 from tests.unit.exporter.broker.server import json, reply, serve
 
@@ -99,6 +100,21 @@ def test_checks_that_a_version_lacks_are_asked_once(server, client):
     assert "/health/node-is-mirror-sync-critical" not in asked_first + server.seen
 
 
+def test_all_certificates_are_asked_for_seldom(server, client):
+    """The verdict is asked each time; the list of all of them, for which files are read, is kept for a while."""
+    body = {"status": "failed", "reason": "Certificates expiring", "expired": []}
+    server.routes["/health/alarms"] = json({"status": "ok"})
+    server.routes["/health/certificate-expiration/1/months"] = json({"status": "ok"})
+    server.routes["/health/certificate-expiration/100/years"] = json(body, 503)
+    health = HealthFetcher()
+
+    answers = [health.fetch(client, "/health", (4, 0)) for _ in range(3)]
+
+    assert [{"status": 503, "body": body}] * 3 == [answer["certificates"] for answer in answers]
+    assert server.seen.count("/health/certificate-expiration/1/months") == 3
+    assert server.seen.count("/health/certificate-expiration/100/years") == 1
+
+
 def test_a_failed_check_is_an_answer(server, client):
     """503 with JSON."""
     body = {"status": "failed", "reason": "There are alarms", "alarms": []}
@@ -140,3 +156,151 @@ def test_a_proxy_that_says_503_is_no_check(server, client):
 
     with pytest.raises(Unreachable):
         HealthFetcher().fetch(client, "/health", (4, 0))
+
+
+# ---------------------------------------------------------------- several endpoints, and nodes
+
+
+LIMITS = ("/api/vhost-limits", "/api/user-limits")
+LINKS = ("/api/shovels", "/api/federation-links")
+FOR_ADMINISTRATORS = json({"error": "not_authorised", "reason": "Not administrator user"}, 401)
+
+
+def test_an_endpoint_that_a_broker_lacks_is_left_out(server, client):
+    """A plugin that is off, or an older version."""
+    server.routes["/api/shovels"] = json([1])
+
+    assert {"/api/shovels": [1]} == several(client, LINKS)
+
+
+def test_a_broker_without_any_of_the_plugins_has_no_links(server, client):
+    """Nothing is moved: that is an answer."""
+    assert several(client, LINKS) == {}
+
+
+def test_a_server_that_knows_none_of_what_every_broker_has_is_no_broker(server, client):
+    """No limits are not the same as no answer."""
+    with pytest.raises(BadAnswer) as caught:
+        several(client, LIMITS)
+
+    assert str(caught.value).startswith(f"{server.where}/api/vhost-limits: 404, no management API here")
+
+
+def test_what_is_for_administrators_only_is_told_in_its_place(server, client):
+    """The tag `monitoring` is enough for the rest."""
+    server.routes["/api/vhost-limits"] = json([])
+    server.routes["/api/user-limits"] = FOR_ADMINISTRATORS
+
+    assert {
+        "/api/vhost-limits": [],
+        "/api/user-limits": {
+            "error": f"{server.where}/api/user-limits: 401 this version shows it to administrators only; "
+            "give user 'guest' the tag `administrator` to see it, or go on without"
+        },
+    } == several(client, LIMITS)
+
+
+def test_one_endpoint_that_fails_fails_them_all(server, client):
+    """What the other says would look like all there is."""
+    server.routes["/api/vhost-limits"] = json([])
+    server.routes["/api/user-limits"] = json({"error": "x", "reason": "timeout"}, 500)
+
+    with pytest.raises(BadAnswer):
+        several(client, LIMITS)
+
+
+MEMORY = "/api/nodes/{node}/memory"
+
+
+def test_every_node_is_asked(server, client):
+    """Its name is quoted; one that the broker does not know is left out."""
+    server.routes["/api/nodes/rabbit%40a/memory"] = json({"memory": 1})
+    server.routes["/api/nodes/rabbit%40b/memory"] = json({"memory": 2})
+
+    assert {"rabbit@a": {"memory": 1}, "rabbit@b": {"memory": 2}} == by_node(
+        client, MEMORY, ["rabbit@a", "rabbit@b", "rabbit@c"]
+    )
+
+
+def test_a_node_that_cannot_be_asked_leaves_the_others(server, client):
+    """Its error stands in its place."""
+    server.routes["/api/nodes/a/memory"] = json({"error": "x", "reason": "timeout"}, 500)
+    server.routes["/api/nodes/b/memory"] = json([2])
+
+    assert {
+        "a": {
+            "error": f"{server.where}/api/nodes/a/memory: 500 from the server (timeout); "
+            "see the broker's log of this moment"
+        },
+        "b": [2],
+    } == by_node(client, MEMORY, ["a", "b"])
+
+
+@pytest.mark.parametrize("nodes", [["a"], ["a", "b"]])
+def test_no_node_that_can_be_asked_is_an_error(server, client, nodes):
+    """Nobody's memory is not no memory."""
+    server.routes["/api/nodes/a/memory"] = json({}, 503)
+
+    with pytest.raises(Unreachable) as caught:
+        by_node(client, MEMORY, nodes)
+
+    assert f"{server.where}/api/nodes/a/memory: 503" in str(caught.value)
+
+
+def test_no_node_that_is_known_is_an_error(server, client):
+    """Before the first reading of the nodes, and while they cannot be read."""
+    with pytest.raises(Unreachable) as caught:
+        by_node(client, MEMORY, [])
+
+    assert (
+        f"{server.where}/api/nodes/{{node}}/memory: no running node is known to ask about; "
+        "see why /api/nodes cannot be read"
+    ) == str(caught.value)
+
+
+# ---------------------------------------------------------------- queues
+
+
+def test_a_page_past_the_end_is_empty(server, client):
+    """The list became shorter since."""
+    server.routes["/api/queues"] = in_turn(page(1, 3, "a"), OUT_OF_RANGE)
+
+    assert (([{"name": "a"}], 3), ([], 0)) == (
+        one_page(client, "/api/queues", 1),
+        one_page(client, "/api/queues", 3),
+    )
+
+
+def test_totals_are_asked_for_all_queues_at_once(server, client):
+    """As cheap as the API can tell them."""
+    server.routes["/api/queues"] = json([{"name": "a"}])
+
+    assert [{"name": "a"}] == totals(client)
+    assert ["/api/queues?disable_stats=true&enable_queue_totals=true"] == server.seen
+
+
+def test_totals_that_are_no_list_are_an_error(server, client):
+    """Never no queues."""
+    server.routes["/api/queues"] = json({"items": []})
+
+    with pytest.raises(BadAnswer) as caught:
+        totals(client)
+
+    assert f"{server.where}/api/queues: no list of queues" == str(caught.value)
+
+
+def test_one_queue_is_asked_by_its_name(server, client):
+    """Whatever letters are in it; None where it is gone."""
+    server.routes["/api/queues/%2F/a%2Fb%3Fc"] = json({"name": "a/b?c"})
+
+    assert ({"name": "a/b?c"}, None) == (queue(client, "/", "a/b?c"), queue(client, "/", "gone"))
+
+
+def test_an_answer_that_is_no_queue_is_an_error(server, client):
+    """Never a queue without anything."""
+    server.routes["/api/queues/v/q"] = json([])
+
+    with pytest.raises(BadAnswer) as caught:
+        queue(client, "v", "q")
+
+    assert f"{server.where}/api/queues/v/q: no queue" == str(caught.value)

@@ -8,7 +8,8 @@ from ackscope.snapshot import Overview, Part, Queue, Snapshot
 from exporter.broker.blind import hidden_queues
 from exporter.broker.read import raise_if_unreadable, read_once
 from exporter.broker.settings import ManagementSettings
-from tests.unit.exporter.broker.server import VERSIONS, broker, json, serve
+from tests.unit.exporter.broker.replay import Replay
+from tests.unit.exporter.broker.server import VERSIONS, broker, fixture, json, serve
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -49,7 +50,7 @@ def test_an_overview_that_hangs_holds_up_no_other():
     routes = broker("4.3.6")
     routes["/api/overview"] = lambda request: release.wait(30)
     with serve(routes) as server:
-        snapshot = read_once("shop", ManagementSettings(url=server.url), SystemClock(), 1.7)
+        snapshot = read_once("shop", ManagementSettings(url=server.url), SystemClock(), 5)
         release.set()
 
     assert ["overview"] == [name for name, part in snapshot.parts.items() if part.error]
@@ -82,6 +83,37 @@ def test_nothing_at_all_is_an_error_for_commands():
 
     assert snapshot.overview.error == str(caught.value)
     assert "404, no management API here" in str(caught.value)
+
+
+def test_only_the_families_that_are_wanted_are_asked_for():
+    """The parts of the others stay empty, without an error."""
+    with serve(broker("4.3.6")) as server:
+        snapshot = read_once("shop", ManagementSettings(url=server.url), SystemClock(), 10, iter(["overview", "nodes"]))
+
+    assert {"/api/overview", "/api/nodes"} == set(server.seen)
+    assert ["overview", "nodes"] == [name for name, part in snapshot.parts.items() if part != Part()]
+    raise_if_unreadable(snapshot)
+
+
+def test_of_a_large_broker_totals_are_read_and_suspects_looked_at():
+    """All queues are there; those with a backlog have their statistics."""
+    replay = Replay(f"q{number:05}" for number in range(2500))
+    replay.queues["q01234"]["messages_ready"] = 9
+    told = fixture("4.3.6", "overview")
+    told["object_totals"]["queues"] = 2500
+    with serve({}) as server:
+        server.routes = replay.routes()
+        server.routes["/api/overview"] = json(told)
+        snapshot = read_once("shop", ManagementSettings(url=server.url), SystemClock(), 20)
+
+    assert (1, [], ["q01234"]) == (replay.totals, replay.pages, replay.asked)
+    assert len(snapshot.queues.value) == 2500
+    assert snapshot.hidden_queues == 0
+    assert [("q01234", 9, 7)] == [
+        (queue.name, queue.messages, queue.stats.publish)
+        for queue in snapshot.queues.value
+        if queue.details_at is not None
+    ]
 
 
 def test_settings_that_cannot_be_used_are_loud(tmp_path):

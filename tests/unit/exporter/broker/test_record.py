@@ -1,20 +1,35 @@
 import orjson
+import pytest
 
+from ackscope.errors import BadAnswer
+from exporter.broker.families import FAMILIES
 from exporter.broker.record import record, strip
 from exporter.broker.settings import ManagementSettings
 from tests.unit.exporter.broker.server import broker, fixture, serve
 
 
-def test_a_recording_replays(tmp_path):
+@pytest.mark.parametrize("shape", ["one-down", "linked"])
+def test_a_recording_replays(tmp_path, shape):
     """What was recorded from a broker is what it answered, a file a family, below its version."""
-    with serve(broker("4.3.6")) as server:
+    with serve(broker("4.3.6", shape)) as server:
         folder = record(ManagementSettings(url=server.url), tmp_path)
 
     assert tmp_path / "4.3.6" == folder
     assert {file.stem: orjson.loads(file.read_bytes()) for file in folder.iterdir()} == {
-        family: fixture("4.3.6", family)
-        for family in ("overview", "nodes", "queues", "channels", "consumers", "connections", "health")
+        family: fixture("4.3.6", family, shape) for family in FAMILIES
     }
+
+
+def test_a_state_of_its_own_may_lack_families(tmp_path):
+    """What the broker refuses has no file; without a name for the state it is an error, and nothing is written."""
+    with serve(broker("4.0.5", "no-statistics")) as server:
+        folder = record(ManagementSettings(url=server.url), tmp_path, "no-statistics")
+        with pytest.raises(BadAnswer):
+            record(ManagementSettings(url=server.url), tmp_path / "none")
+
+    assert tmp_path / "4.0.5" / "no-statistics" == folder
+    assert set(FAMILIES) - {"channels", "consumers"} == {file.stem for file in folder.iterdir()}
+    assert not (tmp_path / "none").exists()
 
 
 def test_secrets_and_paths_are_removed():

@@ -1,7 +1,8 @@
 import pytest
+from pydantic import ValidationError
 
 from ackscope.errors import ConfigError, UsageError
-from exporter.broker.settings import ManagementSettings
+from exporter.broker.settings import ManagementSettings, OAuth2Settings
 
 
 def test_credentials_default_to_those_of_the_url():
@@ -68,3 +69,82 @@ def test_an_address_of_another_protocol_is_refused():
 def test_durations_are_read_as_text():
     """A timeout may be written with its unit."""
     assert ManagementSettings(url="http://mq", timeout="500ms").timeout == 0.5
+
+
+OAUTH2 = {"token_url": "https://login.example/oauth/token", "client_id": "monitor", "client_secret": "s3cret"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"token": "t", "token_file": "f"}, "both token and token_file are set; keep one"),
+        ({"token": "t", "oauth2": OAUTH2}, "both token and oauth2 are set; keep one"),
+        ({"token_file": "f", "oauth2": OAUTH2}, "both token_file and oauth2 are set; keep one"),
+        (
+            {"token": "t", "username": "u"},
+            "both token and username are set; a token stands for user and password: keep one",
+        ),
+        (
+            {"oauth2": OAUTH2, "password_file": "f"},
+            "both oauth2 and password_file are set; a token stands for user and password: keep one",
+        ),
+        (
+            {"url": "https://u:s3cret@mq", "token_file": "f"},
+            "a token is set and url has user or password in it; keep one",
+        ),
+        ({"key_file": "k"}, "key_file is set and cert_file is not; give the certificate that the key belongs to"),
+        (
+            {"url": "http://mq", "cert_file": "c"},
+            "cert_file is set and url is http://; a certificate is shown over https:// only",
+        ),
+        (
+            {"ca_file": "c", "verify": False},
+            "ca_file is set and verify is false, so that it would not be used; drop one of them",
+        ),
+        ({"oauth2": {**OAUTH2, "client_secret": None}}, "no secret; give client_secret_file or client_secret"),
+        (
+            {"oauth2": {**OAUTH2, "client_secret_file": "f"}},
+            "both client_secret and client_secret_file are set; keep one",
+        ),
+        (
+            {"oauth2": {**OAUTH2, "token_url": "login.example/token"}},
+            "is no address; give the token endpoint, such as https://host/oauth/token",
+        ),
+        (
+            {"oauth2": {**OAUTH2, "token_url": "https://u:s3cret@login.example/token"}},
+            "has user or password in it; give client_id and client_secret instead",
+        ),
+        (
+            {"oauth2": {**OAUTH2, "token_url": "https://login.example"}},
+            "has no path; give the token endpoint, such as https://host/oauth/token",
+        ),
+        ({"oauth2": {**OAUTH2, "client_id": ""}}, "String should have at least 1 character"),
+        ({"timeout": 0}, "Input should be greater than 0"),
+        ({"timeout": "2 fortnights"}, "'2 fortnights' is not a duration, write 30s, 5m, 1h or 200ms"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(settings, text):
+    """One exact line, without the secret."""
+    with pytest.raises(ValidationError) as caught:
+        ManagementSettings.model_validate({"url": "https://mq", **settings})
+
+    (error,) = caught.value.errors()
+    assert text == error["msg"].removeprefix("Value error, ")
+    assert "s3cret" not in str(caught.value)
+
+
+def test_no_token_or_client_secret_is_ever_shown():
+    """Neither the text form nor the JSON of the settings holds one."""
+    for settings in ({"token": "s3cret"}, {"oauth2": OAUTH2}):
+        made = ManagementSettings(url="https://mq", **settings)
+
+        assert "s3cret" not in repr(made) + str(made) + made.model_dump_json()
+
+
+def test_the_port_of_a_token_server_is_that_of_the_web():
+    """And not that of a broker, which an address without a port has elsewhere."""
+    secure = OAuth2Settings(**OAUTH2).address("oauth2.token_url")
+    plain = OAuth2Settings(**{**OAUTH2, "token_url": "http://login.example/t"}).address("oauth2.token_url")
+    named = OAuth2Settings(**{**OAUTH2, "token_url": "https://login.example:8443/t"}).address("oauth2.token_url")
+
+    assert [443, 80, 8443] == [secure.port, plain.port, named.port]

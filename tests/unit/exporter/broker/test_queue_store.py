@@ -1,0 +1,245 @@
+import pytest
+
+from ackscope.clock import Instant
+from ackscope.counters import MessageStats
+from ackscope.snapshot import Queue
+from exporter.broker.queue_store import REFRESH_SECONDS, Coverage, QueueStore
+
+VERSION = (4, 3)
+
+
+def at(mono):
+    """A moment."""
+    return Instant(wall=1.7e9 + mono, mono=mono)
+
+
+def totals(name="orders", **told):
+    """What the totals tell of a classic queue."""
+    return {
+        "vhost": "/",
+        "name": name,
+        "type": "classic",
+        "state": "running",
+        "node": "lab1@localhost",
+        "arguments": {},
+        "durable": True,
+        "auto_delete": False,
+        "exclusive": False,
+        "online": None,
+        "messages": 0,
+        "messages_ready": 0,
+        "messages_unacknowledged": 0,
+        **told,
+    }
+
+
+def details(name="orders", **told):
+    """A queue whose statistics were read."""
+    usual = {"type": "classic", "node": "lab1@localhost", "durable": True, "consumers": 2, "memory": 9000}
+    return Queue(vhost="/", name=name, **{**usual, "stats": MessageStats(publish=7), **told})
+
+
+def store_of(*items):
+    """A store that has read these totals."""
+    store = QueueStore()
+    store.put_totals(list(items), VERSION)
+    return store
+
+
+def test_a_queue_that_was_never_looked_at_has_its_totals_only():
+    """All else is absent, and its moment too."""
+    (queue,) = store_of(totals(messages=3, messages_ready=2, messages_unacknowledged=1)).queues
+
+    assert ("classic", "running", 3, 2, 1) == (
+        queue.type,
+        queue.state,
+        queue.messages,
+        queue.messages_ready,
+        queue.messages_unacked,
+    )
+    assert (None, None, None) == (queue.details_at, queue.consumers, queue.stats.publish)
+
+
+def test_statistics_stay_while_totals_go_on():
+    """Each with its own moment; the messages are those of the totals."""
+    store = store_of(totals(messages=3))
+    store.put_details([details(messages=1, messages_ready=1)], at(10))
+    store.put_totals([totals(messages=5, messages_ready=5)], VERSION)
+    (queue,) = store.queues
+
+    assert (5, 5, 2, 7, at(10)) == (
+        queue.messages,
+        queue.messages_ready,
+        queue.consumers,
+        queue.stats.publish,
+        queue.details_at,
+    )
+
+
+def test_statistics_do_not_bring_older_messages():
+    """The API's statistics lag behind its totals by some seconds."""
+    store = store_of(totals(messages=3, messages_ready=3))
+    store.put_details([details(messages=0, messages_ready=0)], at(10))
+
+    assert [3] == [queue.messages for queue in store.queues]
+
+
+def test_what_did_not_change_is_the_same_object():
+    """Of the queue, and of the whole list where no queue changed."""
+    store = store_of(totals("a"), totals("b"), totals("c"))
+    store.put_details([details("a"), details("b")], at(10))
+    before = store.queues
+    store.put_totals([totals("a"), totals("b"), totals("c")], VERSION)
+    idle = store.queues
+    store.put_totals([totals("a"), totals("b", messages=1), totals("c")], VERSION)
+
+    assert idle is before
+    assert [True, False, True] == [old is new for old, new in zip(before, store.queues, strict=True)]
+    assert {("/", "b")} == store.changed
+
+
+def test_statistics_that_did_not_change_are_the_same_object():
+    """For some minutes; when they were really read is known all the same."""
+    store = store_of(totals(), totals("b"))
+    store.put_details([details(), details("b")], at(10))
+    before = store.queues
+    store.put_details([details(), details("b", memory=9001)], at(10 + REFRESH_SECONDS - 1))
+    soon, read = store.queues, dict(store.read_at)
+    store.put_details([details(), details("b")], at(10 + REFRESH_SECONDS))
+
+    assert [True, False] == [old is new for old, new in zip(before, soon, strict=True)]
+    assert {309.0} == set(read.values())
+    assert [at(310)] * 2 == [queue.details_at for queue in store.queues]
+    assert store.coverage().oldest == 310
+
+
+def test_queues_come_and_go_with_the_totals():
+    """In the broker's order."""
+    store = store_of(totals("a"), totals("c"))
+    store.put_totals([totals("a"), totals("b"), totals("d")], VERSION)
+
+    assert ["a", "b", "d"] == [queue.name for queue in store.queues]
+    assert set() == store.changed
+
+
+def test_statistics_of_a_queue_that_the_totals_do_not_know_are_not_shown():
+    """The list is that of one moment."""
+    store = store_of(totals("a"))
+    store.put_details([details("b")], at(10))
+
+    assert ["a"] == [queue.name for queue in store.queues]
+
+
+def test_a_queue_that_is_gone_may_be_dropped():
+    """Also twice."""
+    store = store_of(totals("a"), totals("b"))
+    store.drop(("/", "a"))
+    store.drop(("/", "a"))
+
+    assert ["b"] == [queue.name for queue in store.queues]
+
+
+@pytest.mark.parametrize(
+    "remade", [{"type": "quorum"}, {"node": "lab2@localhost"}, {"arguments": {"x-max-length": 9}}, {"durable": False}]
+)
+def test_a_queue_that_was_made_anew_does_not_keep_old_statistics(remade):
+    """Another type, place or arguments under the same name."""
+    store = store_of(totals())
+    store.put_details([details()], at(10))
+    store.put_totals([totals(**remade)], VERSION)
+    (queue,) = store.queues
+    store.put_details([details()], at(20))
+
+    assert (None, None, None) == (queue.details_at, queue.consumers, queue.stats.publish)
+    assert [None] == [queue.details_at for queue in store.queues]
+
+
+def test_the_type_among_the_arguments_makes_no_other_queue():
+    """4.x shows it in the totals of a queue that was declared without it, and not in its statistics."""
+    store = store_of(totals(arguments={"x-queue-type": "classic"}))
+    store.put_details([details()], at(10))
+    store.put_totals([totals(arguments={"x-queue-type": "classic"}, messages=1)], VERSION)
+    (queue,) = store.queues
+
+    assert (at(10), 2, {"x-queue-type": "classic"}) == (queue.details_at, queue.consumers, queue.arguments)
+
+
+def test_the_messages_of_a_stream_are_those_of_its_statistics():
+    """No version tells them among the totals."""
+    silent = {"vhost": "/", "name": "log", "type": "stream", "state": "running", "totals": None, "arguments": {}}
+    store = store_of(silent)
+    store.put_details([details("log", type="stream", messages=9, messages_ready=9)], at(10))
+    before = store.queues
+    store.put_totals([silent], VERSION)
+
+    assert [9] == [queue.messages for queue in store.queues]
+    assert store.queues is before
+
+
+def test_messages_that_are_no_longer_told_are_absent():
+    """A classic queue on a node that is down: what it held is not known."""
+    store = store_of(totals(messages=3, messages_ready=3))
+    store.put_details([details()], at(10))
+    down = {key: value for key, value in totals(state="down").items() if not key.startswith("messages")}
+    store.put_totals([down], VERSION)
+
+    assert [("down", None, None)] == [(it.state, it.messages, it.messages_ready) for it in store.queues]
+
+
+def test_members_that_go_offline_are_seen():
+    """The totals of quorum queues tell them."""
+    told = {"type": "quorum", "leader": "a", "members": ["a", "b"], "node": "a", "online": ["a", "b"]}
+    store = store_of(totals(**told))
+    store.put_totals([totals(**{**told, "online": ["a"]})], VERSION)
+
+    assert [("a",)] == [queue.online for queue in store.queues]
+
+
+def test_something_unusable_is_told_every_time():
+    """Also where nothing changed; the other queues are not decoded for it."""
+    store = QueueStore()
+    payload = [totals("a", durable="yes"), totals("b"), "c"]
+    gaps = [dict(store.put_totals(payload, VERSION)) for _ in range(3)]
+
+    assert [{"durable": 1, "queues": 1}] * 3 == gaps
+    assert ["a", "b"] == [queue.name for queue in store.queues]
+
+
+@pytest.mark.parametrize("name", [None, 5, ["x"], {"x": 1}])
+def test_one_without_a_name_is_a_gap(name):
+    """And no crash."""
+    store = QueueStore()
+
+    assert store.put_totals([totals(name)], VERSION)["name"] == 1
+    assert store.queues == ()
+
+
+def test_a_full_reading_is_a_good_beginning():
+    """All statistics are of its moment."""
+    store = QueueStore()
+    store.seed([details("a"), details("b")], at(5))
+    store.put_totals([totals("a"), totals("b", messages=1)], VERSION)
+
+    assert [at(5), at(5)] == [queue.details_at for queue in store.queues]
+
+
+def test_coverage_tells_how_well_statistics_are_known():
+    """How many, and of when."""
+    store = store_of(*(totals(name) for name in "abcd"))
+    nothing = store.coverage()
+    for name, moment in (("a", 10), ("b", 20), ("c", 60)):
+        store.put_details([details(name)], at(moment))
+
+    assert Coverage(queues=4, detailed=0) == nothing
+    assert Coverage(queues=4, detailed=3, oldest=10, median=20) == store.coverage()
+
+
+def test_a_queue_with_messages_is_told_to_have_been_read_again():
+    """It stands still: that it was looked at is what shows it."""
+    store = store_of(totals(messages=5))
+    store.put_details([details()], at(10))
+    before = store.queues
+    store.put_details([details()], at(20))
+
+    assert before[0] is not store.queues[0]
+    assert at(20) == store.queues[0].details_at

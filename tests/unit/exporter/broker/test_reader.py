@@ -1,0 +1,114 @@
+import threading
+
+import pytest
+
+from ackscope.clock import Instant
+from ackscope.errors import BrokerError
+from exporter.broker.fetch import SILENT_SECONDS
+from exporter.broker.reader import Reader
+from exporter.broker.settings import ManagementSettings
+from tests.unit.exporter.broker.server import json, serve
+
+NODES = ("lab1@localhost", "lab2@localhost")
+
+
+class SetClock:
+    """A clock that goes when it is told."""
+
+    mono = 1000.0
+
+    def now(self):
+        """The set moment."""
+        return Instant(wall=1.7e9 + self.mono, mono=self.mono)
+
+
+def memory(node):
+    """The path of a node's memory."""
+    return f"/api/nodes/{node.replace('@', '%40')}/memory"
+
+
+def cluster(release):
+    """Routes of two nodes, of which the second one hangs."""
+    return {
+        "/api/overview": json({"rabbitmq_version": "4.3.6"}),
+        "/api/nodes": json([{"name": node, "running": True} for node in NODES]),
+        memory(NODES[0]): json({"memory": {"binary": 5}}),
+        memory(NODES[1]): lambda request: release.wait(30),
+    }
+
+
+def test_a_node_that_hangs_is_left_alone_for_a_while():
+    """Each attempt costs a whole time limit; the other node is as fresh as ever."""
+    release, clock = threading.Event(), SetClock()
+    with serve(cluster(release)) as server:
+        reader = Reader(ManagementSettings(url=server.url, timeout=0.3), clock)
+        reader.read("overview")
+        reader.read("nodes")
+        found = [reader.read("memory") for _ in range(3)]
+        clock.mono += SILENT_SECONDS + 1
+        reader.read("memory")
+        asked = [path for path in server.seen if path == memory(NODES[1])]
+        release.set()
+        reader.close()
+
+    assert [[NODES[0]]] * 3 == [[node.node for node in reading.value] for reading in found]
+    assert len(asked) == 2
+
+
+def test_a_health_check_that_hangs_hides_no_other():
+    """As `node-is-quorum-critical` does while a node of the cluster hangs; it is left alone for a while."""
+    release = threading.Event()
+    fine = json({"status": "ok"})
+    checks = ("alarms", "local-alarms", "virtual-hosts", "ready-to-serve-clients", "is-in-service")
+    routes = {f"/api/health/checks/{name}": fine for name in checks}
+    routes["/api/health/checks/node-is-quorum-critical"] = lambda request: release.wait(30)
+    with serve({**routes, "/api/overview": json({"rabbitmq_version": "4.3.6"})}) as server:
+        reader = Reader(ManagementSettings(url=server.url, timeout=1), SetClock())
+        reader.read("overview")
+        found = [{check.name: check.ok for check in reader.read("health").value} for _ in range(2)]
+        asked = [path for path in server.seen if path.endswith("node-is-quorum-critical")]
+        release.set()
+        reader.close()
+
+    assert [{**dict.fromkeys(checks, True), "node-is-quorum-critical": None}] * 2 == found
+    assert len(asked) == 1
+
+
+def test_a_broker_that_hangs_with_its_first_check_is_an_error():
+    """Nothing is known of any check then."""
+    release = threading.Event()
+    with serve({"/api/health/checks/alarms": lambda request: release.wait(30), "/api/overview": json({})}) as server:
+        reader = Reader(ManagementSettings(url=server.url, timeout=0.6), SetClock())
+        reader.read("overview")
+        with pytest.raises(BrokerError, match="no full answer"):
+            reader.read("health")
+        release.set()
+        reader.close()
+
+
+def test_without_a_node_nothing_is_known_of_any():
+    """An empty answer would look like a good one."""
+    with serve({"/api/overview": json({}), "/api/nodes": json([])}) as server:
+        reader = Reader(ManagementSettings(url=server.url), SetClock())
+        reader.read("overview")
+        reader.read("nodes")
+        with pytest.raises(BrokerError, match="no running node is known"):
+            reader.read("memory")
+        reader.close()
+
+
+def test_what_is_spent_is_counted_by_family():
+    """Seconds, requests and bytes; failures too."""
+    with serve({"/api/overview": json({}), "/api/nodes": json({"error": "x", "reason": "boom"}, 500)}) as server:
+        reader = Reader(ManagementSettings(url=server.url), SetClock())
+        reader.read("overview")
+        with pytest.raises(BrokerError):
+            reader.read("nodes")
+        overview, nodes, queues = (reader.spent(name) for name in ("overview", "nodes", "queues"))
+        reader.close()
+
+    assert (1, 2) == (overview.requests, overview.received)
+    assert nodes.requests == 1
+    assert overview.seconds > 0
+    assert nodes.seconds > 0
+    assert (0.0, 0, 0) == queues

@@ -1,0 +1,152 @@
+"""Certificates of ours, for brokers that ask for one."""
+
+import ssl
+import subprocess
+
+import pytest
+
+from ackscope.errors import ConfigError, Unreachable
+from exporter.broker.client import ManagementClient
+from exporter.broker.settings import ManagementSettings
+from tests.unit.exporter.broker.server import json, serve
+
+PATH = "/api/overview"
+
+
+def make(folder, name, *, passphrase=None):
+    """A certificate that signs itself, for 127.0.0.1: (certificate file, key file)."""
+    files = (folder / f"{name}.pem", folder / f"{name}.key")
+    kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-days", "2"]
+    kind += ["-nodes"] if passphrase is None else ["-passout", f"pass:{passphrase}"]
+    whom = ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command = ["openssl", "req", "-x509", *kind, *whom, "-out", str(files[0]), "-keyout", str(files[1])]
+    subprocess.run(command, check=True, capture_output=True)
+    return files
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    """Name -> (certificate file, key file); the server knows "ours" and not "foreign"."""
+    folder = tmp_path_factory.mktemp("tls")
+    made = {name: make(folder, name) for name in ("server", "ours", "foreign")}
+    made["locked"] = make(folder, "locked", passphrase="s3cret")
+    return made
+
+
+def let_in(certificates, newest):
+    """A server that lets nobody in without a certificate that it knows, speaking no newer TLS than that."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificates["server"])
+    context.load_verify_locations(certificates["ours"][0])
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.maximum_version = newest
+    with serve({PATH: json({"tls": True})}) as running:
+        running._http.socket = context.wrap_socket(
+            running._http.socket, server_side=True, do_handshake_on_connect=False
+        )
+        yield running
+
+
+@pytest.fixture
+def server(certificates):
+    """One that speaks TLS 1.3."""
+    yield from let_in(certificates, ssl.TLSVersion.TLSv1_3)
+
+
+@pytest.fixture
+def older(certificates):
+    """One that speaks TLS 1.2, where the server's alert always comes before it closes."""
+    yield from let_in(certificates, ssl.TLSVersion.TLSv1_2)
+
+
+def settings(server, certificates, **files):
+    """Settings that trust the server."""
+    return ManagementSettings(url=f"https://{server.where}", ca_file=certificates["server"][0], **files)
+
+
+def test_our_certificate_is_shown(server, certificates):
+    """With its key in a file of its own."""
+    cert, key = certificates["ours"]
+    client = ManagementClient(settings(server, certificates, cert_file=cert, key_file=key))
+    answer = client.get(PATH)
+    client.close()
+
+    assert {"tls": True} == answer
+
+
+def test_certificate_and_key_may_be_in_one_file(server, certificates, tmp_path):
+    """As many tools write them."""
+    both = tmp_path / "both.pem"
+    both.write_bytes(b"".join(file.read_bytes() for file in certificates["ours"]))
+    client = ManagementClient(settings(server, certificates, cert_file=both))
+    answer = client.get(PATH)
+    client.close()
+
+    assert {"tls": True} == answer
+
+
+@pytest.mark.parametrize(("name", "alert"), [(None, "handshake failure"), ("foreign", "unknown ca")])
+def test_a_certificate_that_is_missing_or_not_known_is_told(older, certificates, name, alert):
+    """The line names the settings that help."""
+    files = dict(zip(("cert_file", "key_file"), certificates[name], strict=True)) if name else {}
+    client = ManagementClient(settings(older, certificates, **files))
+    with pytest.raises(Unreachable) as caught:
+        client.get(PATH)
+    client.close()
+
+    assert f"{older.where}{PATH}: the node wants a certificate of ours, or does not trust the one it got (" in str(
+        caught.value
+    )
+    assert str(caught.value).endswith(f"{alert}); give one that it trusts with cert_file and key_file")
+
+
+@pytest.mark.parametrize("name", [None, "foreign"])
+def test_with_tls_1_3_the_settings_are_named_too(server, certificates, name):
+    """The alert may be lost there, as the server closes at once: then all that could be is told."""
+    files = dict(zip(("cert_file", "key_file"), certificates[name], strict=True)) if name else {}
+    client = ManagementClient(settings(server, certificates, **files))
+    with pytest.raises(Unreachable) as caught:
+        client.get(PATH)
+    client.close()
+
+    assert "cert_file and key_file" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("cert", "key", "text"),
+    [
+        ("absent", None, "cert_file: {absent} cannot be read (No such file or directory); check its path and owner"),
+        ("ours", "absent", "key_file: {absent} cannot be read (No such file or directory); check its path and owner"),
+        (
+            "ours",
+            None,
+            (
+                "cert_file: {ours} hold no PEM certificate with its key; "
+                "give both, the key without a passphrase (its file as key_file)"
+            ),
+        ),
+        (
+            "locked",
+            "locked",
+            (
+                "cert_file: {locked} and {locked_key} hold no PEM certificate with its key; "
+                "give both, the key without a passphrase (its file as key_file)"
+            ),
+        ),
+        ("ours", "foreign", "key_file: {foreign_key} is not the key of {ours}"),
+    ],
+    ids=["no-certificate", "no-key", "no-key-file", "passphrase", "another-key"],
+)
+def test_files_that_cannot_be_used_are_told_at_the_start(certificates, tmp_path, cert, key, text):
+    """Key and file are named before anything is asked."""
+    absent = tmp_path / "absent.pem"
+    names = {name: files[0] for name, files in certificates.items()}
+    keys = {f"{name}_key": files[1] for name, files in certificates.items()}
+    files = {"cert_file": {**names, "absent": absent}[cert]}
+    if key is not None:
+        files["key_file"] = absent if key == "absent" else keys[f"{key}_key"]
+
+    with pytest.raises(ConfigError) as caught:
+        ManagementClient(ManagementSettings(url="https://mq", **files), "clusters.shop.management")
+
+    assert f"clusters.shop.management.{text.format(**names, **keys, absent=absent)}" == str(caught.value)
