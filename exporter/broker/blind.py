@@ -1,6 +1,18 @@
-"""The blind spot of a user without permissions: the API then answers 200 and an empty list, which looks healthy."""
+"""Blind spots: where the API answers 200 and an empty list, which looks healthy.
 
-from ackscope.snapshot import Snapshot
+That is so for a user without permissions, and on a broker without statistics.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ackscope.snapshot import Part, Snapshot
+
+NO_STATISTICS = (
+    "this broker collects no statistics (`management.disable_stats` or `management_agent.disable_metrics_collector`), "
+    "and its empty list tells nothing; turn them on to see this"
+)
 
 
 def hidden_queues(snapshot: Snapshot) -> int | None:
@@ -19,3 +31,41 @@ def hidden_queues(snapshot: Snapshot) -> int | None:
     if overview.value.queues is None:
         return None
     return max(0, overview.value.queues - len(queues.value))
+
+
+def unseen(snapshot: Snapshot) -> dict[str, int]:
+    """Kinds of objects of which the overview counts some and the list shows none.
+
+    Returns:
+        queues, channels, connections -> how many the overview counts.
+    """
+    overview = snapshot.overview
+    if overview.error or overview.value is None:
+        return {}
+    counted = {
+        "queues": overview.value.queues,
+        "channels": overview.value.channels,
+        "connections": overview.value.connections,
+    }
+    return {
+        kind: count
+        for kind, count in counted.items()
+        if count and (part := snapshot.parts[kind]).value == () and not part.error
+    }
+
+
+def without_false_emptiness(parts: Mapping[str, Part[Any]]) -> dict[str, Part[Any]]:
+    """The parts, without lists that are empty because the broker collects no statistics.
+
+    4.3 without its metrics collector lists no channel and no connection, whatever there is; versions before answer 400
+    where they have nothing to tell.
+    """
+    overview = parts["overview"].value
+    if overview is None or overview.statistics is not False or overview.connections == 0:
+        return dict(parts)
+    blind = {
+        name: replace(parts[name], value=None, at=None, error=NO_STATISTICS)
+        for name in ("channels", "connections")
+        if parts[name].value == ()
+    }
+    return {**parts, **blind}

@@ -1,60 +1,74 @@
 """Reads one cluster again and again, and keeps what was last good.
 
-Every family has its own thread and connection and never more than one request under way: one that hangs starves no
-other. A round starts what is due, waits a little, and hands out a snapshot of what is there.
+Every family has its own connection and never more than one request under way: one that hangs starves no other. A round
+starts what is due, waits a little, and hands out a snapshot of what is there. How often a family is due, its cost and
+the budget decide.
 """
 
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from ackscope.clock import Clock, Instant
 from ackscope.errors import BrokerError
 from ackscope.snapshot import Part, Snapshot
+from exporter.broker.failures import NoStatistics
 from exporter.broker.families import FAMILIES
-from exporter.broker.read import assemble
-from exporter.broker.reader import Reader
+from exporter.broker.queue_reading import Allowance, Mode
+from exporter.broker.queue_store import Coverage, Key
+from exporter.broker.queue_suspicion import redelivering
+from exporter.broker.read import assemble, part_of
+from exporter.broker.reader import Reader, Spent
+from exporter.broker.reading import Reading
 from exporter.broker.settings import ManagementSettings
+from exporter.polling import budget
+from exporter.polling.line import Line, PollStats
+from exporter.polling.settings import PollSettings
+from exporter.polling.telling import Teller
+from exporter.polling.workers import Workers
 
 log = logging.getLogger(__name__)
 
-_STRETCH = 5
-"""A reading that took T starts again about 5 x T later: polling takes a fifth of the broker's time, not all of it."""
-
-_STRETCH_FAILED = 2
-"""The same after a failure: sooner, so that a broker that is back is soon seen."""
-
 _STOP_SECONDS = 2.0
 
+_RELIEF_SECONDS = 0.25
+"""A reading that is not begun for so long gets one more thread."""
 
-@dataclass(frozen=True, slots=True)
-class PollStats:
-    """What polling one family has cost so far.
+_SPENT_OVER_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PollerStats:
+    """What polling one cluster costs.
 
     Attributes:
-        attempts: readings begun and ended, good or not.
-        failures: those that failed.
-        last_seconds: how long the last one took; None before the first.
-        bytes_total: bytes of all answers.
+        families: family name -> its counts.
+        budget: the share of a core of the broker that is allowed.
+        spent: the share that was taken lately, vital families not counted; None before there is a measure.
+        mode: how the queues are read; None before the first reading.
+        coverage: how well statistics of queues are known; None where all are read every time.
     """
 
-    attempts: int = 0
-    failures: int = 0
-    last_seconds: float | None = None
-    bytes_total: int = 0
+    families: Mapping[str, PollStats]
+    budget: float
+    spent: float | None = None
+    mode: Mode | None = None
+    coverage: Coverage | None = None
 
 
 @dataclass(slots=True)
-class _Line:
-    """The state of one family; every access holds the poller's lock."""
+class _Seen:
+    """Signs of redelivery, gathered from one reading of the queues to the next."""
 
-    part: Part[Any] = field(default_factory=Part)
-    stats: PollStats = PollStats()
-    busy: bool = False
-    due: float = float("-inf")
+    counters: dict[str, int] = field(default_factory=dict)
+    channels_at: Instant | None = None
+    queues_at: Instant | None = None
+    named: frozenset[Key] = frozenset()
 
 
 class Poller:
@@ -63,7 +77,7 @@ class Poller:
     Args:
         cluster: its name in the configuration.
         management: how to reach it.
-        interval: seconds from one round to the next.
+        settings: how often, and what it may cost.
         clock: dates readings and snapshots.
         on_snapshot: called from the poller's own thread after each round; it should be quick.
 
@@ -76,26 +90,26 @@ class Poller:
         self,
         cluster: str,
         management: ManagementSettings,
-        interval: float,
+        settings: PollSettings,
         clock: Clock,
         on_snapshot: Callable[[Snapshot], None],
     ) -> None:
-        self._cluster = cluster
-        self._interval = interval
-        self._clock = clock
-        self._on_snapshot = on_snapshot
+        self._cluster, self._clock, self._on_snapshot = cluster, clock, on_snapshot
+        self._interval, self._budget = settings.interval, settings.budget
         self._reader = Reader(management, clock, f"clusters.{cluster}.management")
         self._changed = threading.Condition()
-        self._lines = {family: _Line() for family in FAMILIES}
+        self._lines = {
+            name: Line(name, max(self._interval, family.every), self._interval) for name, family in FAMILIES.items()
+        }
+        self._workers = Workers(f"poll-{cluster}-idle", most=len(FAMILIES))
+        self._pacer = threading.Thread(target=self._pace, name=f"poll-{cluster}", daemon=True)
         self._stopping = False
         self._latest = Snapshot(cluster=cluster, taken=clock.now())
-        self._failing: dict[str, str] = {}
-        self._version: str | None = None
-        self._threads = [
-            threading.Thread(target=self._serve, args=(family,), name=f"poll-{cluster}-{family}", daemon=True)
-            for family in FAMILIES
-        ]
-        self._threads.append(threading.Thread(target=self._pace, name=f"poll-{cluster}", daemon=True))
+        self._teller = Teller(cluster)
+        self._allowance = Allowance(share=0.0, shortest=self._interval, totals_every=self._interval, details_share=0.0)
+        self._seen = _Seen()
+        self._coverage: Coverage | None = None
+        self._meter: deque[tuple[float, float]] = deque()
 
     @property
     def latest(self) -> Snapshot:
@@ -103,66 +117,79 @@ class Poller:
         return self._latest
 
     @property
-    def stats(self) -> Mapping[str, PollStats]:
-        """Family name -> what it has cost so far."""
+    def stats(self) -> PollerStats:
+        """What polling has cost so far."""
         with self._changed:
-            return {family: line.stats for family, line in self._lines.items()}
+            spent = None
+            if len(self._meter) > 1:
+                (since, from_), (until, to) = self._meter[0], self._meter[-1]
+                spent = (to - from_) / max(until - since, 1e-9)
+            return PollerStats(
+                families={name: line.stats for name, line in self._lines.items()},
+                budget=self._budget,
+                spent=spent,
+                mode=self._reader.queues.mode,
+                coverage=self._coverage,
+            )
+
+    @property
+    def threads(self) -> list[threading.Thread]:
+        """Those that live now."""
+        return [thread for thread in (self._pacer, *self._workers.threads) if thread.is_alive()]
 
     def start(self) -> None:
         """Begin; the first round starts at once."""
-        for thread in self._threads:
-            thread.start()
+        self._pacer.start()
 
     def stop(self) -> None:
         """End. A request that hangs ends with its own time limit and is heard no more."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
+        self._workers.stop()
         until = time.monotonic() + _STOP_SECONDS
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join(max(0.0, until - time.monotonic()))
-        if not any(thread.is_alive() for thread in self._threads):
+        for thread in self.threads:
+            thread.join(max(0.0, until - time.monotonic()))
+        if not self.threads:
             self._reader.close()
 
-    # ------------------------------------------------------------ the threads of the families
+    # ------------------------------------------------------------ in the threads of the readings
 
-    def _serve(self, family: str) -> None:
-        """Read whenever a round says so, until stopped."""
-        line = self._lines[family]
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: line.busy or self._stopping)
-                if self._stopping:
-                    return
-            began = self._clock.now()
-            try:
-                part = self._read(family)
-            except Exception:
-                # The boundary: a fault of ours in one family must not end it for good, nor the others.
-                log.exception("cluster %s: reading %s failed by a fault of ackscope", self._cluster, family)
-                part = replace(line.part, error="ackscope failed to read this; see its log")
-            self._finish(line, part, began, self._reader.received(family))
-
-    def _read(self, family: str) -> Part[Any]:
+    def _serve(self, line: Line, allowance: Allowance, named: frozenset[Key]) -> None:
+        """Read one family once."""
+        began, before = self._clock.now(), self._reader.spent(line.name)
+        permanent = False
+        part: Part[Any] | None
         try:
-            reading = self._reader.read(family)
+            reading = self._read(line.name, allowance, named)
+            part = None if reading is None else part_of(reading)
+            if reading is not None and line.name == "queues":
+                self._coverage = self._reader.queues.coverage()
         except BrokerError as error:
-            return replace(self._lines[family].part, error=str(error))
-        return Part(value=reading.value, at=reading.at, seconds=reading.seconds, gaps=reading.gaps)
+            part, permanent = replace(line.part, error=str(error)), isinstance(error, NoStatistics)
+        except Exception:
+            # The boundary: a fault of ours in one family must not end it for good, nor the others.
+            log.exception("cluster %s: reading %s failed by a fault of ackscope", self._cluster, line.name)
+            part = replace(line.part, error="ackscope failed to read this; see its log")
+        self._finish(line, part, began, before, permanent=permanent)
 
-    def _finish(self, line: _Line, part: Part[Any], began: Instant, received: int) -> None:
-        took = self._clock.now().since(began)
+    def _read(self, family: str, allowance: Allowance, named: frozenset[Key]) -> Reading | None:
+        return self._reader.step_queues(allowance, named) if family == "queues" else self._reader.read(family)
+
+    def _finish(self, line: Line, part: Part[Any] | None, began: Instant, before: Spent, *, permanent: bool) -> None:
+        ended, after = self._clock.now(), self._reader.spent(line.name)
         with self._changed:
-            line.part = part
-            line.stats = PollStats(
-                attempts=line.stats.attempts + 1,
-                failures=line.stats.failures + (part.error is not None),
-                last_seconds=took,
-                bytes_total=received,
-            )
-            line.due = began.mono + took * (_STRETCH if part.error is None else _STRETCH_FAILED)
-            line.busy = False
+            back = line.name == "overview" and line.part.error is not None and part is not None and part.error is None
+            if part is None:
+                line.pause(began, after)
+            else:
+                line.finish(part, began, ended, before, after)
+                if permanent:
+                    line.give_up()
+            if back:
+                for other in self._lines.values():
+                    if other is not line:
+                        other.hasten()
             self._changed.notify_all()
 
     # ------------------------------------------------------------ the thread of the rounds
@@ -184,38 +211,70 @@ class Poller:
     def _round(self, began: Instant) -> None:
         """Start what is due, wait for it half an interval, and hand out what is there."""
         with self._changed:
+            self._plan(began)
             # Half an interval early is near enough: what is due just after a round need not wait for the next.
-            horizon = began.mono + self._interval / 2
-            started = [line for line in self._lines.values() if not line.busy and line.due <= horizon]
-            for line in started:
-                line.busy = True
-            self._changed.notify_all()
-            self._changed.wait_for(
-                lambda: self._stopping or not any(line.busy for line in started), timeout=self._interval / 2
-            )
+            started = self._start_due(began.mono + self._interval / 2)
+            self._await(started)
             if self._stopping:
                 return
             parts = {family: line.part for family, line in self._lines.items()}
+            permanent = [family for family, line in self._lines.items() if line.permanent]
         snapshot = assemble(self._cluster, self._clock.now(), parts)
         self._latest = snapshot
-        self._tell(snapshot)
+        self._teller.tell(snapshot, permanent, self._reader.queues)
         self._on_snapshot(snapshot)
 
-    def _tell(self, snapshot: Snapshot) -> None:
-        """Log what changed since the round before, and nothing that did not."""
-        failing = {family: part.error for family, part in snapshot.parts.items() if part.error is not None}
-        before, self._failing = self._failing, failing
-        away, was_away = len(failing) == len(FAMILIES), len(before) == len(FAMILIES)
-        version = snapshot.overview.value.rabbitmq_version if snapshot.overview.value else None
-        if away and not was_away:
-            log.warning("cluster %s: away: %s", self._cluster, failing["overview"])
-        elif was_away and not away:
-            log.info("cluster %s: back", self._cluster)
-        if not away:
-            for family in failing.keys() - (set() if was_away else before.keys()):
-                log.warning("cluster %s: %s cannot be read: %s", self._cluster, family, failing[family])
-            for family in set() if was_away else before.keys() - failing.keys():
-                log.info("cluster %s: %s can be read again", self._cluster, family)
-        if version is not None and version != self._version:
-            log.info("cluster %s: RabbitMQ %s", self._cluster, version)
-            self._version = version
+    def _plan(self, now: Instant) -> None:
+        """Share the budget out anew, from what everything costs by now."""
+        demands = {name: line.demand for name, line in self._lines.items()}
+        queues = self._reader.queues
+        demands["queues"] = replace(demands["queues"], cost=queues.full_cost)
+        granted = budget.shares(demands, self._budget)
+        for name, line in self._lines.items():
+            line.stats = replace(line.stats, interval=line.measured(budget.interval(demands[name], granted[name])))
+        share = granted["queues"]
+        totals = budget.Demand(cost=queues.totals_cost, shortest=self._interval)
+        every, left = budget.split(totals, share) if share > 0 else (self._interval, 0.0)
+        every = self._lines["queues"].measured(every)
+        self._allowance = Allowance(share=share, shortest=self._interval, totals_every=every, details_share=left)
+        if queues.mode is Mode.TOTALS:
+            self._lines["queues"].stats = replace(self._lines["queues"].stats, interval=every)
+        spent = sum(line.stats.cost_seconds for line in self._lines.values() if not line.demand.vital)
+        self._meter.append((now.mono, spent))
+        while len(self._meter) > 2 and now.mono - self._meter[1][0] >= _SPENT_OVER_SECONDS:
+            self._meter.popleft()
+
+    def _start_due(self, horizon: float) -> list[Line]:
+        allowance, named = self._allowance, self._named()
+        # The totals have a rhythm of their own, and statistics their turns in between.
+        steps = self._reader.queues.next_mode(allowance, self._reader.hints()) is Mode.TOTALS
+        started = []
+        for name, line in self._lines.items():
+            period = self._interval if name == "queues" and steps else line.stats.interval
+            if line.is_due(period or 0.0, horizon):
+                line.start(period or 0.0)
+                started.append(line)
+                self._workers.submit(f"poll-{self._cluster}-{name}", partial(self._serve, line, allowance, named))
+        return started
+
+    def _await(self, started: list[Line]) -> None:
+        """Until all have ended or half an interval is over; a reading that waits for a thread gets one."""
+        until = time.monotonic() + self._interval / 2
+        while not self._stopping and any(line.busy for line in started):
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            self._changed.wait(timeout=min(_RELIEF_SECONDS, left))
+            self._workers.relieve()
+
+    def _named(self) -> frozenset[Key]:
+        """Queues with signs of redelivery, gathered until the queues were read."""
+        channels, consumers, queues = (self._lines[name].part for name in ("channels", "consumers", "queues"))
+        seen = self._seen
+        if queues.at != seen.queues_at:
+            seen.queues_at, seen.named = queues.at, frozenset()
+        if channels.at != seen.channels_at:
+            seen.channels_at = channels.at
+            seen.counters, named = redelivering(seen.counters, channels.value or (), consumers.value or ())
+            seen.named |= named
+        return seen.named

@@ -1,5 +1,6 @@
 """An exporter as users run it: a process of its own, watched from outside."""
 
+import os
 import re
 import signal
 import subprocess
@@ -32,10 +33,12 @@ class Exporter:
     Attributes:
         url: where it answers.
         landing: root of its landing files.
+        document: what its file says.
     """
 
-    def __init__(self, process, log, landing):
+    def __init__(self, process, log, landing, config, document):
         self.process, self.log, self.landing = process, log, landing
+        self._config, self.document = config, document
         self.url = eventually(self._address)
 
     def _address(self):
@@ -58,6 +61,20 @@ class Exporter:
                 return float(line.rpartition(" ")[2])
         return None
 
+    def write(self, **changes):
+        """Change keys at the top of its file."""
+        self.document = {**self.document, **changes}
+        self._config.write_text(yaml.safe_dump(self.document))
+
+    def reload(self):
+        """Status and line of the answer to POST."""
+        answer = requests.post(self.url + "/-/reload", timeout=20)
+        return answer.status_code, answer.text
+
+    def hang_up(self):
+        """SIGHUP."""
+        self.process.send_signal(signal.SIGHUP)
+
     def children(self):
         """The processes that it started."""
         return psutil.Process(self.process.pid).children(recursive=True)
@@ -70,8 +87,11 @@ class Exporter:
 
 
 @contextmanager
-def exporting(node, folder, interval="1s"):
-    """Run an exporter beside a node for as long as the block runs; its files go into a folder."""
+def exporting(node, folder, interval="1s", environ=None, **more):
+    """Run an exporter beside a node for as long as the block runs; its files go into a folder.
+
+    `environ` adds variables, `more` keys at the top of its file.
+    """
     config, log, landing = folder / "ackscope.yml", folder / "exporter.log", folder / "landing"
     shop = {"management": {"url": node.management}, "amqp": {"url": node.amqp}}
     document = {
@@ -79,6 +99,7 @@ def exporting(node, folder, interval="1s"):
         "clusters": {"shop": shop},
         "poll": {"interval": interval},
         "landing": {"directory": str(landing), "rotate": "1s"},
+        **more,
     }
     config.write_text(yaml.safe_dump(document))
     with log.open("wb") as sink:
@@ -87,9 +108,10 @@ def exporting(node, folder, interval="1s"):
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,
+            env={**os.environ, **(environ or {})},
         )
     try:
-        yield Exporter(process, log, landing)
+        yield Exporter(process, log, landing, config, document)
     finally:
         if process.poll() is None:
             process.terminate()

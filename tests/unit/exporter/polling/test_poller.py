@@ -1,69 +1,22 @@
 import logging
 import threading
-from contextlib import contextmanager
 from queue import SimpleQueue
 
 import pytest
 
-from ackscope.clock import Instant, SystemClock
+from ackscope.clock import SystemClock
 from ackscope.errors import ConfigError
 from ackscope.snapshot import FAMILIES
+from exporter.broker.blind import NO_STATISTICS
+from exporter.broker.families import FAMILIES as READ
+from exporter.broker.queue_reading import Mode
 from exporter.broker.settings import ManagementSettings
 from exporter.polling.poller import Poller
-from tests.unit.exporter.broker.server import broker, json, serve
+from tests.unit.exporter.broker.replay import Replay, by_query
+from tests.unit.exporter.broker.server import fixture, json, serve
+from tests.unit.exporter.polling.watching import DEADLINE, polling, quickly, whole, whole_broker
 
-INTERVAL = 0.05
-DEADLINE = 20
-
-
-class SetClock:
-    """A clock that goes when it is told, for single threads by their name too."""
-
-    def __init__(self):
-        self.mono = 1000.0
-        self.ahead = {}
-
-    def now(self):
-        """The set moment."""
-        mono = self.mono + self.ahead.get(threading.current_thread().name, 0)
-        return Instant(wall=1.7e9 + mono, mono=mono)
-
-
-class Watch:
-    """A poller under way and the snapshots it hands out."""
-
-    def __init__(self, url, clock, **settings):
-        self.snapshots = SimpleQueue()
-        management = ManagementSettings(url=url, **settings)
-        self.poller = Poller("shop", management, INTERVAL, clock, self.snapshots.put)
-
-    def next(self):
-        """The next snapshot."""
-        return self.snapshots.get(timeout=DEADLINE)
-
-    def until(self, condition):
-        """The first snapshot from now on for which the condition holds."""
-        for _ in range(2000):
-            snapshot = self.next()
-            if condition(snapshot):
-                return snapshot
-        raise AssertionError("the condition never held")
-
-
-@contextmanager
-def polling(server, clock=None, **settings):
-    """A poller of a test server, for as long as the block runs."""
-    watch = Watch(server.url, clock or SystemClock(), **settings)
-    watch.poller.start()
-    try:
-        yield watch
-    finally:
-        watch.poller.stop()
-
-
-def whole(snapshot):
-    """Every part was read."""
-    return all(part.value is not None and part.error is None for part in snapshot.parts.values())
+FAST = [name for name in FAMILIES if not READ[name].every]
 
 
 def fault(request):
@@ -74,16 +27,16 @@ def fault(request):
 @pytest.fixture
 def log(caplog):
     """The messages of the poller so far."""
-    caplog.set_level(logging.INFO, logger="exporter.polling.poller")
-    return lambda: [record.getMessage() for record in caplog.records if record.name == "exporter.polling.poller"]
+    caplog.set_level(logging.INFO, logger="exporter.polling")
+    return lambda: [record.getMessage() for record in caplog.records if record.name.startswith("exporter.polling")]
 
 
 def test_before_the_first_round_every_part_is_empty():
     """There is always a snapshot, and it promises nothing."""
-    poller = Poller("shop", ManagementSettings(url="http://127.0.0.1:1"), INTERVAL, SystemClock(), lambda _: None)
+    poller = Poller("shop", ManagementSettings(url="http://127.0.0.1:1"), quickly(), SystemClock(), lambda _: None)
 
-    assert [(None, None, None)] * 7 == [(part.value, part.at, part.error) for part in poller.latest.parts.values()]
-    assert {0} == {stats.attempts for stats in poller.stats.values()}
+    assert [(None, None, None)] * 16 == [(part.value, part.at, part.error) for part in poller.latest.parts.values()]
+    assert {0} == {stats.attempts for stats in poller.stats.families.values()}
 
 
 def test_settings_that_cannot_be_used_are_loud(tmp_path):
@@ -91,19 +44,19 @@ def test_settings_that_cannot_be_used_are_loud(tmp_path):
     settings = ManagementSettings(url="http://mq", password_file=tmp_path / "no")
 
     with pytest.raises(ConfigError, match=r"^clusters\.shop\.management\.password_file: "):
-        Poller("shop", settings, INTERVAL, SystemClock(), lambda _: None)
+        Poller("shop", settings, quickly(), SystemClock(), lambda _: None)
 
 
 def test_rounds_follow_each_other():
     """Every round hands out all parts, each read anew, and counts what it cost."""
-    with serve(broker("4.3.6")) as server, polling(server) as watch:
+    with serve(whole_broker("4.3.6")) as server, polling(server) as watch:
         first = watch.until(whole)
-        second = watch.until(lambda snapshot: all(snapshot.parts[name].at != first.parts[name].at for name in FAMILIES))
-        stats = watch.poller.stats
+        second = watch.until(lambda snapshot: all(snapshot.parts[name].at != first.parts[name].at for name in FAST))
+        stats = watch.poller.stats.families
 
     assert second.taken.mono > first.taken.mono
     assert second.hidden_queues == 0
-    for family in FAMILIES:
+    for family in FAST:
         assert stats[family].attempts >= 2
         assert stats[family].failures == 0
         assert stats[family].last_seconds > 0
@@ -114,7 +67,7 @@ def test_rounds_follow_each_other():
 def test_an_endpoint_that_hangs_starves_no_other():
     """The others stay fresh; the hung one keeps its last good value, and is asked once, not again and again."""
     release = threading.Event()
-    with serve(broker("4.3.6")) as server, polling(server, timeout=60) as watch:
+    with serve(whole_broker("4.3.6")) as server, polling(server, timeout=60) as watch:
         good = watch.until(whole)
         hung = threading.Event()
 
@@ -126,7 +79,7 @@ def test_an_endpoint_that_hangs_starves_no_other():
         assert hung.wait(DEADLINE)
         since = SystemClock().now()
         before = watch.until(lambda snapshot: snapshot.taken.mono > since.mono)
-        others = [name for name in FAMILIES if name != "queues"]
+        others = [name for name in FAST if name != "queues"]
         later = watch.until(
             lambda snapshot: all(snapshot.parts[name].at.mono > before.parts[name].at.mono for name in others)
         )
@@ -141,14 +94,14 @@ def test_an_endpoint_that_hangs_starves_no_other():
 
 def test_what_fails_keeps_its_last_good_value_and_recovers(log):
     """The error is told, the age grows, and the next good reading mends it; the log tells of both changes once."""
-    with serve(broker("4.3.6")) as server, polling(server) as watch:
+    with serve(whole_broker("4.3.6")) as server, polling(server) as watch:
         good = watch.until(whole)
         route, server.routes["/api/channels"] = server.routes["/api/channels"], fault
         failed = watch.until(lambda snapshot: snapshot.channels.error is not None)
         still = watch.until(lambda snapshot: snapshot.nodes.at.mono > failed.nodes.at.mono)
         server.routes["/api/channels"] = route
         watch.until(whole)
-        failures = watch.poller.stats["channels"].failures
+        failures = watch.poller.stats.families["channels"].failures
 
     assert (
         f"{server.where}/api/channels: 500 from the server (boom); see the broker's log of this moment"
@@ -166,12 +119,12 @@ def test_what_fails_keeps_its_last_good_value_and_recovers(log):
 
 def test_a_broker_that_goes_and_comes_back_with_another_version(log):
     """No crash, one line for each change; the checks of the new version are asked."""
-    with serve(broker("3.10.8")) as server, polling(server) as watch:
+    with serve(whole_broker("3.10.8")) as server, polling(server) as watch:
         watch.until(whole)
         server.routes.clear()
-        away = watch.until(lambda snapshot: all(part.error for part in snapshot.parts.values()))
+        away = watch.until(lambda snapshot: all(snapshot.parts[name].error for name in FAST))
         watch.next()
-        server.routes.update(broker("4.3.6"))
+        server.routes.update(whole_broker("4.3.6"))
         back = watch.until(
             lambda snapshot: (
                 whole(snapshot)
@@ -190,29 +143,112 @@ def test_a_broker_that_goes_and_comes_back_with_another_version(log):
     ]
 
 
-@pytest.mark.parametrize(("failed", "seconds"), [(False, 15), (True, 6)])
-def test_a_slow_reading_stretches_its_interval(failed, seconds):
-    """A reading that took 3 seconds is begun again 15 after its start, a failed one 6; the others go on."""
-    clock = SetClock()
-    routes = broker("4.3.6")
-    answer = fault if failed else routes["/api/queues"]
+def test_what_costs_more_than_its_share_is_asked_less_often():
+    """The vital families go on in every round, whatever the budget is."""
+    with serve(whole_broker("4.3.6")) as server, polling(server, poll=quickly(budget=1e-6)) as watch:
+        watch.until(whole)
+        watch.until(lambda _: watch.poller.stats.families["channels"].interval > 60)
+        before = watch.poller.stats.families["channels"]
+        rounds = watch.poller.stats.families["nodes"].attempts + 5
+        watch.until(lambda _: watch.poller.stats.families["nodes"].attempts >= rounds)
+        stats = watch.poller.stats
 
-    def slow(request):
-        clock.ahead["poll-shop-queues"] = clock.ahead.get("poll-shop-queues", 0) + 3
-        answer(request)
+    # One more at most: that which was under way.
+    assert stats.families["channels"].attempts - before.attempts <= 1
+    assert stats.families["channels"].interval > 60
+    assert stats.families["channels"].requests == stats.families["channels"].attempts
+    assert stats.families["channels"].cost_seconds > 0
+    assert stats.families["nodes"].interval < 60
+    assert stats.budget == 1e-6
 
-    routes["/api/queues"] = slow
-    with serve(routes) as server, polling(server, clock) as watch:
-        watch.until(lambda _: watch.poller.stats["queues"].attempts == 1)
-        # Only for the rounds: readings that are under way must not look long too.
-        clock.ahead["poll-shop"] = seconds - 1
-        rounds = watch.poller.stats["nodes"].attempts + 3
-        watch.until(lambda _: watch.poller.stats["nodes"].attempts >= rounds)
-        early = watch.poller.stats["queues"]
-        clock.ahead["poll-shop"] = seconds
-        watch.until(lambda _: watch.poller.stats["queues"].attempts == 2)
 
-    assert (1, 3.0) == (early.attempts, early.last_seconds)
+def test_all_is_read_at_once_when_the_broker_is_back():
+    """Nothing waits for the end of the long rest that failures earned it."""
+    routes = whole_broker("4.3.6")
+    with serve({}) as server, polling(server) as watch:
+        watch.until(lambda _: watch.poller.stats.families["bindings"].failures >= 1)
+        server.routes.update(routes)
+        back = watch.until(whole)
+
+    assert back.bindings.at is not None
+
+
+def test_a_broker_without_statistics_is_told_of_once(log):
+    """What can be had is had, what cannot is one line and asked for seldom; an empty list is no answer then."""
+    routes = whole_broker("3.10.8")
+    disabled = json({"error": "bad_request", "reason": "Stats in management UI are disabled on this node"}, 400)
+    totals = {"vhost": "/", "name": "orders", "type": "classic", "state": "running", "node": "a@b", "arguments": {}}
+    counts = {"messages": 3, "messages_ready": 2, "messages_unacknowledged": 1}
+    told = {"rates_mode": "basic", "disable_stats": True, "object_totals": {"queues": 1, "connections": 1}}
+    routes.update(
+        {
+            "/api/overview": json({**told, "rabbitmq_version": "3.10.8"}),
+            "/api/consumers": disabled,
+            "/api/channels": disabled,
+            "/api/connections": json([]),
+            "/api/queues": by_query(totals=[{**totals, **counts}], page=[totals]),
+        }
+    )
+    with serve(routes) as server, polling(server) as watch:
+        snapshot = watch.until(lambda snapshot: snapshot.queues.value and snapshot.consumers.error)
+        rounds = watch.poller.stats.families["nodes"].attempts + 5
+        later = watch.until(lambda _: watch.poller.stats.families["nodes"].attempts >= rounds)
+        stats = watch.poller.stats
+
+    assert [3] == [queue.messages for queue in snapshot.queues.value]
+    assert [3] == [queue.messages for queue in later.queues.value]
+    assert stats.families["consumers"].attempts == 1
+    assert (None, NO_STATISTICS) == (later.connections.value, later.connections.error)
+    assert (Mode.TOTALS, None) == (stats.mode, stats.coverage)
+    warnings = [text for text in log() if "no statistics" in text or "cannot be read" in text]
+    assert len([text for text in warnings if text.startswith("cluster shop: this broker collects no statistics")]) == 1
+    assert not [text for text in warnings if "consumers cannot be read" in text or "channels cannot be read" in text]
+
+
+def test_a_user_that_sees_nothing_is_told_of_once(log):
+    """The overview counts queues, the list is empty: a line says why that is."""
+    routes = whole_broker("4.3.6")
+    routes["/api/queues"] = json({"page": 1, "page_count": 1, "items": []})
+    with serve(routes) as server, polling(server) as watch:
+        for _ in range(12):
+            snapshot = watch.next()
+
+    assert snapshot.hidden_queues == 6
+    assert [
+        (
+            "cluster shop: sees none of the 6 queues that the broker counts: its user has no permission on their "
+            "virtual hosts (rabbitmqctl set_permissions -p VHOST USER '' '' '')"
+        )
+    ] == [text for text in log() if "sees none" in text]
+
+
+def test_a_large_broker_goes_by_totals_and_turns(log):
+    """All queues in every snapshot, each with its statistics in the end; a line tells why."""
+    replay = Replay(f"q{number:05}" for number in range(2500))
+    replay.queues["q01234"]["messages_ready"] = 9
+    routes = whole_broker("4.3.6")
+    told = fixture("4.3.6", "overview")
+    told["object_totals"]["queues"] = 2500
+    del routes["/api/queues"]
+    with serve({}) as server:
+        server.routes = replay.routes()
+        server.routes.update({**routes, "/api/overview": json(told)})
+        with polling(server, poll=quickly(budget=0.2)) as watch:
+            first = watch.until(lambda snapshot: snapshot.queues.value)
+            last = watch.until(
+                lambda snapshot: snapshot.queues.value and all(queue.details_at for queue in snapshot.queues.value)
+            )
+            watch.until(lambda _: watch.poller.stats.spent is not None)
+            stats = watch.poller.stats
+
+    assert len(first.queues.value) == len(last.queues.value) == 2500
+    assert last.queues.at.mono > first.queues.at.mono
+    assert (Mode.TOTALS, 2500, 2500) == (stats.mode, stats.coverage.queues, stats.coverage.detailed)
+    assert stats.families["queues"].interval >= 0.05
+    assert (
+        "cluster shop: 2500 queues: too dear to read in full every time; totals of all, and statistics by turns, "
+        "suspicious ones first (see poll.budget)"
+    ) in log()
 
 
 def test_a_receiver_that_fails_does_not_end_polling(log):
@@ -223,8 +259,8 @@ def test_a_receiver_that_fails_does_not_end_polling(log):
         got.put(snapshot)
         raise RuntimeError("full")
 
-    with serve(broker("4.3.6")) as server:
-        poller = Poller("shop", ManagementSettings(url=server.url), INTERVAL, SystemClock(), receive)
+    with serve(whole_broker("4.3.6")) as server:
+        poller = Poller("shop", ManagementSettings(url=server.url), quickly(), SystemClock(), receive)
         poller.start()
         snapshots = [got.get(timeout=DEADLINE) for _ in range(3)]
         poller.stop()
@@ -235,9 +271,9 @@ def test_a_receiver_that_fails_does_not_end_polling(log):
 
 def test_nothing_runs_after_stop():
     """All threads of a poller end with it."""
-    with serve(broker("4.3.6")) as server:
+    with serve(whole_broker("4.3.6")) as server:
         with polling(server) as watch:
             watch.next()
-        left = [thread.name for thread in watch.poller._threads if thread.is_alive()]
+        left = [thread.name for thread in watch.poller.threads]
 
     assert left == []

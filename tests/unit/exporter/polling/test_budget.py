@@ -1,0 +1,125 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exporter.polling.budget import Demand, fair_shares, interval, intervals, shares, split
+
+BUDGETS = st.floats(0.001, 1)
+WANTED = st.dictionaries(st.text(max_size=3), st.one_of(st.just(0.0), st.floats(1e-6, 10)), max_size=16)
+COSTS = st.one_of(st.just(0.0), st.floats(1e-4, 120))
+PLAIN = st.builds(Demand, cost=COSTS, shortest=st.floats(1, 300))
+DEMANDS = st.dictionaries(st.text(max_size=3), PLAIN, max_size=16)
+
+
+def close(value):
+    """Equal up to what adding floats loses."""
+    return pytest.approx(value, rel=1e-9, abs=1e-12)
+
+
+def taken(demands, periods):
+    """The share of a core that these readings take."""
+    return sum(demand.cost / periods[name] for name, demand in demands.items())
+
+
+@given(WANTED, BUDGETS)
+def test_shares_are_never_more_than_the_budget_nor_than_what_is_wanted(wanted, budget):
+    """Whatever is wanted."""
+    granted = fair_shares(wanted, budget)
+
+    assert list(wanted) == list(granted)
+    assert sum(granted.values()) <= budget * (1 + 1e-9)
+    assert all(granted[name] <= wanted[name] for name in wanted)
+
+
+@given(WANTED, BUDGETS)
+def test_nothing_is_left_while_somebody_wants_more(wanted, budget):
+    """Either all have what they want or the budget is shared out whole."""
+    granted = fair_shares(wanted, budget)
+
+    assert granted == wanted or sum(granted.values()) == close(min(budget, sum(wanted.values())))
+
+
+@given(WANTED, BUDGETS)
+def test_nobody_gets_less_than_another_that_wants_as_much(wanted, budget):
+    """Who wants more never gets less, and who goes without all it wants gets as much as anybody."""
+    granted = fair_shares(wanted, budget)
+    most = max(granted.values(), default=0.0)
+
+    for name, share in granted.items():
+        assert share >= min(wanted[name], most) * (1 - 1e-9)
+
+
+@given(DEMANDS, BUDGETS)
+def test_readings_stay_within_the_budget(demands, budget):
+    """At the intervals that it gives."""
+    assert taken(demands, intervals(demands, budget)) <= budget * (1 + 1e-9)
+
+
+@given(DEMANDS)
+def test_all_run_at_their_shortest_interval_when_it_fits(demands):
+    """A budget as large as all that is wanted stretches nothing."""
+    budget = sum(demand.wanted for demand in demands.values()) * (1 + 1e-9)
+
+    assert {name: demand.shortest for name, demand in demands.items()} == close(intervals(demands, budget))
+
+
+@given(DEMANDS, BUDGETS, BUDGETS)
+def test_a_larger_budget_stretches_nobody_more(demands, one, other):
+    """Monotone in the budget."""
+    little, much = sorted((one, other))
+    stretched = intervals(demands, little)
+
+    assert all(period <= stretched[name] * (1 + 1e-9) for name, period in intervals(demands, much).items())
+
+
+@given(DEMANDS, BUDGETS, st.data())
+def test_who_gets_dearer_is_asked_no_sooner(demands, budget, data):
+    """And nobody else is asked more often for it."""
+    if not demands:
+        return
+    name = data.draw(st.sampled_from(sorted(demands)))
+    dearer = {**demands, name: Demand(cost=demands[name].cost * 2 + 0.1, shortest=demands[name].shortest)}
+    before, after = intervals(demands, budget), intervals(dearer, budget)
+
+    assert all(after[other] >= before[other] * (1 - 1e-9) for other in demands)
+
+
+@given(DEMANDS, BUDGETS, PLAIN)
+def test_vital_families_take_nothing_from_the_others(demands, budget, vital):
+    """They are asked at their shortest interval, but never more than a fifth of the time."""
+    vital = Demand(cost=vital.cost, shortest=vital.shortest, vital=True)
+    alone, together = intervals(demands, budget), intervals({**demands, "vital": vital}, budget)
+
+    assert alone == {name: together[name] for name in demands}
+    assert max(vital.shortest, 5 * vital.cost) == close(together["vital"])
+
+
+def test_who_wants_little_gets_it_whole_and_the_rest_share_alike():
+    """The numbers of one case."""
+    demands = {
+        "consumers": Demand(cost=0.01, shortest=5),
+        "channels": Demand(cost=1, shortest=5),
+        "bindings": Demand(cost=12, shortest=60),
+        "queues": Demand(cost=2, shortest=5),
+    }
+
+    assert {"consumers": 0.002, "channels": 0.016, "bindings": 0.016, "queues": 0.016} == close(shares(demands, 0.05))
+    assert {"consumers": 5, "channels": 62.5, "bindings": 750, "queues": 125} == close(intervals(demands, 0.05))
+
+
+@given(PLAIN, BUDGETS)
+def test_totals_and_statistics_of_queues_share_what_the_queues_get(totals, share):
+    """The totals take half of it at most, and statistics what is left."""
+    period, left = split(totals, share)
+
+    assert period >= totals.shortest
+    assert totals.cost / period <= share / 2 * (1 + 1e-9)
+    assert totals.cost / period + left == close(share)
+
+
+def test_who_gets_nothing_is_not_asked():
+    """No division by zero, and no reading either."""
+    assert interval(Demand(cost=1, shortest=5), 0) == math.inf
+    assert interval(Demand(cost=0, shortest=5), 0) == 5

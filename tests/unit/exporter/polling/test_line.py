@@ -1,0 +1,167 @@
+from itertools import pairwise
+
+import pytest
+
+from ackscope.clock import Instant
+from ackscope.snapshot import Part
+from exporter.broker.reader import Spent
+from exporter.polling.line import PERMANENT_WAIT, Line
+
+NOTHING = Spent(0.0, 0, 0)
+
+
+def at(mono):
+    """A moment."""
+    return Instant(wall=1.7e9 + mono, mono=mono)
+
+
+def read(line, began, took=0.1, cost=0.1, error=None):
+    """A reading of a line, begun at a moment."""
+    part = Part(value=() if error is None else None, at=at(began + took), error=error)
+    spent = line.stats.cost_seconds
+    line.busy = True
+    line.finish(part, at(began), at(began + took), Spent(spent, 0, 0), Spent(spent + cost, 1, 10))
+
+
+def test_a_line_is_due_an_interval_after_its_latest_reading_began():
+    """At once before the first, and never while one is under way."""
+    line = Line("channels", shortest=5, retry=5)
+    assert line.is_due(5, horizon=0)
+    read(line, 0)
+    read(line, 100)
+
+    assert not line.is_due(5, horizon=104.9)
+    assert line.is_due(5, horizon=105)
+    line.busy = True
+    assert not line.is_due(5, horizon=1000)
+
+
+def test_what_begins_early_for_the_sake_of_a_round_is_not_read_more_often():
+    """Rounds come every 5 s, its interval is 6: of six rounds it skips one."""
+    line = Line("channels", shortest=5, retry=5)
+    begun = []
+    for round_ in range(0, 300, 5):
+        if line.is_due(6, horizon=round_ + 2.5):
+            line.start(6)
+            begun.append(round_)
+            read(line, round_)
+
+    assert 49 <= len(begun) <= 51
+    assert {5, 10} == {later - before for before, later in pairwise(begun)}
+
+
+def test_one_hiccup_does_not_change_what_a_line_costs():
+    """The median of three; what stays dear counts with the second time."""
+    line = Line("channels", shortest=5, retry=5)
+    for cost in (0.1, 0.1, 9.0):
+        read(line, 0, cost=cost)
+    hiccup = line.cost
+    read(line, 0, cost=9.0)
+
+    assert (pytest.approx(0.1), pytest.approx(9.0)) == (hiccup, line.cost)
+    assert line.stats.cost_seconds == pytest.approx(18.2)
+
+
+def test_a_cost_that_is_a_guess_silences_nothing_for_long():
+    """One dear reading at the start; what takes a great part of its interval is believed at once."""
+    line, dear = Line("channels", shortest=5, retry=5), Line("bindings", shortest=60, retry=5)
+    read(line, 0, cost=0.9)
+    read(dear, 0, cost=30)
+    guess = line.measured(100), line.measured(7), dear.measured(600)
+    for _ in range(2):
+        read(line, 0, cost=0.9)
+
+    assert (20, 7, 600) == guess
+    assert line.measured(100) == 100
+
+
+def waits(line, took):
+    """How long each of eight failures in a row waits."""
+    found = []
+    for _ in range(8):
+        read(line, 0, took=took, error="away")
+        found.append(line.wait)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "took", "expected"),
+    [
+        ("channels", 0.1, [5, 10, 20, 40, 60, 60, 60, 60]),
+        ("channels", 10, [20, 40, 60, 60, 60, 60, 60, 60]),
+        ("overview", 0.1, [5] * 8),
+        ("overview", 10, [20] * 8),
+        ("channels", 40, [80] * 8),
+    ],
+)
+def test_what_fails_is_asked_less_and_less(name, took, expected):
+    """The interval or twice what it took at first, a minute in the end; the overview soon, for it tells who is back."""
+    assert expected == waits(Line(name, shortest=5, retry=5), took)
+
+
+def test_what_is_read_seldom_is_tried_again_soon():
+    """A failure need not cost a whole long interval."""
+    line = Line("bindings", shortest=60, retry=5)
+    read(line, 0, error="500")
+
+    assert line.is_due(60, horizon=5)
+
+
+def test_a_good_reading_ends_the_waiting():
+    """And the next failure waits as the first did."""
+    line = Line("channels", shortest=5, retry=5)
+    waits(line, 0.1)
+    read(line, 1000)
+    assert line.wait is None
+    read(line, 2000, error="away")
+
+    assert line.wait == 5
+
+
+def test_a_line_that_is_hastened_is_due_at_once():
+    """Whatever it was waiting for."""
+    line = Line("channels", shortest=5, retry=5)
+    waits(line, 0.1)
+    line.hasten()
+
+    assert line.is_due(5, horizon=0)
+
+
+def test_what_the_broker_will_not_tell_is_asked_for_seldom():
+    """Every five minutes, until it does."""
+    line = Line("consumers", shortest=5, retry=5)
+    read(line, 0, error="no statistics")
+    line.give_up()
+    assert line.permanent
+    assert not line.is_due(5, horizon=PERMANENT_WAIT - 1)
+    assert line.is_due(5, horizon=PERMANENT_WAIT)
+    read(line, 400)
+
+    assert not line.permanent
+
+
+def test_what_is_read_seldom_is_not_read_in_one_heap():
+    """The second readings of families that began together begin apart."""
+    lines = [Line(name, shortest=60, retry=5) for name in ("bindings", "policies", "limits", "features", "auth")]
+    for line in lines:
+        read(line, 0)
+    starts = {min(second for second in range(200) if line.is_due(60, second)) for line in lines}
+
+    assert len(starts) >= 3
+    assert all(30 < start <= 60 for start in starts)
+
+
+def test_a_turn_without_a_reading_costs_and_is_no_attempt():
+    """Statistics of queues, which the next reading shows."""
+    line = Line("queues", shortest=5, retry=5)
+    read(line, 0)
+    line.busy = True
+    line.pause(at(5), Spent(3.0, 9, 900))
+
+    assert (1, 3.0, 9, 900) == (
+        line.stats.attempts,
+        line.stats.cost_seconds,
+        line.stats.requests,
+        line.stats.bytes_total,
+    )
+    assert not line.is_due(5, horizon=9)

@@ -1,0 +1,46 @@
+import threading
+from queue import SimpleQueue
+
+from exporter.polling.workers import QUICK, Workers
+
+DEADLINE = 20
+
+
+def test_jobs_are_done_in_threads_that_carry_their_names():
+    """As many as were handed in; a thread serves more than one."""
+    done = SimpleQueue()
+    workers = Workers("idle", most=16)
+    for number in range(12):
+        workers.submit(f"job-{number}", lambda: done.put(threading.current_thread().name))
+
+    assert {f"job-{number}" for number in range(12)} == {done.get(timeout=DEADLINE) for _ in range(12)}
+    assert len(workers.threads) <= QUICK
+    workers.stop()
+
+
+def test_jobs_that_hang_hold_up_no_other():
+    """One more thread for what waits, but never more than the bound."""
+    release, done = threading.Event(), SimpleQueue()
+    workers = Workers("idle", most=6)
+    for _ in range(5):
+        workers.submit("hangs", lambda: release.wait(DEADLINE))
+    workers.submit("goes", lambda: done.put("done"))
+    for _ in range(10):
+        workers.relieve()
+
+    assert done.get(timeout=DEADLINE) == "done"
+    assert len(workers.threads) == 6
+    release.set()
+    workers.stop()
+
+
+def test_nothing_is_begun_after_stop():
+    """What waits is forgotten, and the threads end."""
+    done = SimpleQueue()
+    workers = Workers("idle", most=2)
+    workers.stop()
+    workers.submit("late", lambda: done.put("late"))
+    workers.relieve()
+
+    assert [] == workers.threads
+    assert done.empty()
