@@ -1,6 +1,6 @@
-"""The consumers of each queue (`/api/consumers`): how they acknowledge, and how much prefetch lets them hold.
+"""The consumers of each queue that was chosen (`/api/consumers`): how they acknowledge, what prefetch lets them hold.
 
-Only queues that have consumers, and at most as many as the cap on queues allows.
+Only queues that have consumers.
 """
 
 from collections import Counter, defaultdict
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from prometheus_client.core import Metric
 
 from ackscope.snapshot import Consumer, Queue, Snapshot
-from exporter.collectors.contract import Collector, Limits, shown_queues
+from exporter.collectors.contract import Collector, Selection
 from exporter.metrics import Families, gauge, whole_sum
 
 _LABELS = ("cluster", "vhost", "queue")
@@ -45,7 +45,7 @@ USED = gauge(
 SPECS = (CONSUMERS, PREFETCH, UNLIMITED, USED)
 
 
-def collect(clusters: Sequence[Snapshot], limits: Limits) -> list[Metric]:
+def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
     families = Families(SPECS)
     for snapshot in clusters:
@@ -55,21 +55,14 @@ def collect(clusters: Sequence[Snapshot], limits: Limits) -> list[Metric]:
         for consumer in snapshot.consumers.value:
             queues[consumer.vhost, consumer.queue].append(consumer)
         global_limits = _global_limits(snapshot)
-        known = {queue.key: queue for queue in snapshot.queues.value or ()}
-        for key in _shown(queues, known, limits.queues):
-            _one(families, snapshot.cluster, key, queues[key], known.get(key), global_limits)
+        chosen = selection.of(snapshot.cluster)
+        shown = {queue.key: queue for queue in chosen.queues.shown}
+        # The same queues as elsewhere; where queues could not be read, those of the consumers that are shown.
+        keys = shown if snapshot.queues.value else dict.fromkeys((it.vhost, it.queue) for it in chosen.consumers.shown)
+        for key in keys:
+            if key in queues:
+                _one(families, snapshot.cluster, key, queues[key], shown.get(key), global_limits)
     return families.result()
-
-
-def _shown(
-    queues: Mapping[tuple[str, str], Sequence[Consumer]],
-    known: Mapping[tuple[str, str], Queue],
-    limit: int,
-) -> list[tuple[str, str]]:
-    """The same queues that the queues collector shows, where queues could be read."""
-    if known:
-        return [queue.key for queue in shown_queues(list(known.values()), limit) if queue.key in queues]
-    return sorted(queues)[:limit]
 
 
 def _global_limits(snapshot: Snapshot) -> dict[str, int]:

@@ -1,12 +1,12 @@
-"""The broker's own health checks (`/api/health/checks/...`)."""
+"""The broker's own health checks (`/api/health/checks/...`), and the alarms that they name."""
 
 from collections.abc import Sequence
 
 from prometheus_client.core import Metric
 
-from ackscope.snapshot import Snapshot
-from exporter.collectors.contract import Collector, Limits
-from exporter.metrics import Families, gauge
+from ackscope.snapshot import HealthCheck, Snapshot
+from exporter.collectors.contract import Collector, Selection
+from exporter.metrics import Families, gauge, still, untyped, versions
 
 CHECK = gauge(
     "ackscope_health_check",
@@ -15,18 +15,63 @@ CHECK = gauge(
     "cluster",
     "check",
 )
+ALARM = gauge(
+    "ackscope_alarm",
+    "1 while a resource alarm of the node (resource: memory, disk) holds the publishers of the whole cluster. "
+    "The health check knows of it before the statistics do.",
+    "/api/health/checks/alarms alarms",
+    "cluster",
+    "node",
+    "resource",
+)
+# Untyped, because the official plugin declares it so.
+DESCRIPTORS = still(
+    versions(
+        untyped(
+            "rabbitmq_alarms_file_descriptor_limit",
+            "1 while the node has run out of file descriptors and takes no connections.",
+            "/api/health/checks/alarms alarms",
+            "cluster",
+            "node",
+        ),
+        until=(4, 3),
+    ),
+    "the lab does not let a broker run out of file descriptors",
+)
 
-SPECS = (CHECK,)
+SPECS = (CHECK, ALARM, DESCRIPTORS)
+
+_RESOURCES = ("memory", "disk")
+_DESCRIPTORS = "file_descriptor_limit"
 
 
-def collect(clusters: Sequence[Snapshot], limits: Limits) -> list[Metric]:  # noqa: ARG001  one signature for all
+def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
+    del selection
     families = Families(SPECS)
-    for snapshot in clusters:
+    for snapshot in snapshots:
         for check in snapshot.health.value or ():
             labels = {"cluster": snapshot.cluster, "check": check.name}
             families.add(CHECK, labels, None if check.ok is None else int(check.ok))
+            if check.name == "alarms" and check.ok is not None:
+                _alarms(families, snapshot, check)
     return families.result()
+
+
+def _alarms(families: Families, snapshot: Snapshot, check: HealthCheck) -> None:
+    there = {(alarm.node, alarm.resource) for alarm in check.alarms}
+    if not check.ok and not there:
+        # It fails and names no alarm that we understand: zeros would be wrong.
+        return
+    running = [node.name for node in snapshot.nodes.value or () if node.running]
+    nodes = dict.fromkeys((*running, *sorted(node for node, _ in there)))
+    for node in nodes:
+        labels = {"cluster": snapshot.cluster, "node": node}
+        others = sorted(resource for where, resource in there if where == node and resource != _DESCRIPTORS)
+        for resource in dict.fromkeys((*_RESOURCES, *others)):
+            families.add(ALARM, {**labels, "resource": resource}, int((node, resource) in there))
+        if snapshot.version is not None and snapshot.version < (4, 3):
+            families.add(DESCRIPTORS, labels, int((node, _DESCRIPTORS) in there))
 
 
 COLLECTOR = Collector(SPECS, collect)

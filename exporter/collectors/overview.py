@@ -5,26 +5,42 @@ from collections.abc import Sequence
 from prometheus_client.core import Metric
 
 from ackscope.snapshot import Overview, Snapshot
-from exporter.collectors.contract import Collector, Limits
-from exporter.metrics import Families, Reading, counter, gauge
+from exporter.collectors.contract import Collector, Selection, Totals
+from exporter.metrics import Families, Reading, counter, gauge, untyped
 
 _API = "/api/overview"
 
-BUILD = gauge(
+# Both are untyped, because the official plugin declares them so.
+BUILD = untyped(
     "rabbitmq_build_info",
-    "Versions that the broker runs; always 1.",
+    "Versions that the broker runs; always 1. The versions of the plugin are not here: it need not be there.",
     f"{_API} rabbitmq_version, erlang_version",
     "cluster",
     "rabbitmq_version",
     "erlang_version",
 )
-IDENTITY = gauge(
+IDENTITY = untyped(
     "rabbitmq_identity_info",
-    "The cluster's own name, and its node where it has just one; always 1. One series a cluster.",
+    "The cluster's own name, and its node where it has just one; always 1. One series a cluster, which dashboards "
+    'join on. rabbitmq_endpoint is always "aggregated": sums over our series are those of that endpoint.',
     f"{_API} cluster_name, /api/nodes name",
     "cluster",
     "rabbitmq_node",
     "rabbitmq_cluster",
+    "rabbitmq_endpoint",
+)
+PUBLISHERS = gauge(
+    "rabbitmq_global_publishers",
+    "Channels open now that have published; all protocols together. Not told where rates_mode is none.",
+    "/api/channels message_stats.publish",
+    "cluster",
+)
+ROUTED = counter(
+    "rabbitmq_global_messages_routed_total",
+    "Messages routed to queues and streams, once for each that takes it; since the exporter started, and late by as "
+    "much as the statistics of queues are; all protocols together.",
+    "/api/queues message_stats.publish",
+    "cluster",
 )
 
 _TOTALS: tuple[Reading[Overview], ...] = (
@@ -43,6 +59,15 @@ _TOTALS: tuple[Reading[Overview], ...] = (
     Reading(
         gauge("rabbitmq_queues", "Queues and streams now.", f"{_API} object_totals.queues", "cluster"),
         lambda it: it.queues,
+    ),
+    Reading(
+        gauge(
+            "rabbitmq_global_consumers",
+            "Consumers now; all protocols together.",
+            f"{_API} object_totals.consumers",
+            "cluster",
+        ),
+        lambda it: it.consumers,
     ),
     Reading(
         gauge("ackscope_cluster_exchanges", "Exchanges now.", f"{_API} object_totals.exchanges", "cluster"),
@@ -126,19 +151,35 @@ _CHURN = tuple(
     )
 )
 
+_DISK = tuple(
+    (
+        counter(
+            f"ackscope_cluster_disk_{name}_total",
+            f"Times that classic queues {words} disk.",
+            f"{_API} message_stats.{field}",
+            "cluster",
+        ),
+        field,
+    )
+    for name, words, field in (("reads", "read from", "disk_reads"), ("writes", "wrote to", "disk_writes"))
+)
+
 SPECS = (
     BUILD,
     IDENTITY,
+    PUBLISHERS,
+    ROUTED,
     *(reading.spec for reading in _TOTALS),
     *(spec for spec, _ in _GLOBAL),
     *(spec for spec, _ in _CHURN),
+    *(spec for spec, _ in _DISK),
 )
 
 
-def collect(clusters: Sequence[Snapshot], limits: Limits) -> list[Metric]:  # noqa: ARG001  one signature for all
+def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
     families = Families(SPECS)
-    for snapshot in clusters:
+    for snapshot in snapshots:
         overview = snapshot.overview.value
         if overview is None:
             continue
@@ -150,6 +191,10 @@ def collect(clusters: Sequence[Snapshot], limits: Limits) -> list[Metric]:  # no
             families.add(spec, labels, getattr(overview.stats, field))
         for spec, key in _CHURN:
             families.add(spec, labels, overview.churn.get(key))
+        for spec, field in _DISK:
+            families.add(spec, labels, getattr(overview, field))
+        families.add(PUBLISHERS, labels, _publishers(snapshot, overview))
+        families.add(ROUTED, labels, _routed(selection.of(snapshot.cluster).totals))
     return families.result()
 
 
@@ -168,8 +213,21 @@ def _identify(families: Families, snapshot: Snapshot, overview: Overview) -> Non
             "cluster": snapshot.cluster,
             "rabbitmq_node": node,
             "rabbitmq_cluster": overview.cluster_name,
+            "rabbitmq_endpoint": "aggregated",
         }
         families.add(IDENTITY, labels, 1)
+
+
+def _publishers(snapshot: Snapshot, overview: Overview) -> int | None:
+    """Without rates a channel that publishes cannot be told from one that does not."""
+    if snapshot.channels.value is None or overview.rates_mode == "none" or overview.statistics is False:
+        return None
+    return sum(channel.stats.publish is not None for channel in snapshot.channels.value)
+
+
+def _routed(totals: Totals) -> float | None:
+    counted = [counts["stats.publish"] for counts in totals.counts.values() if "stats.publish" in counts]
+    return sum(counted) if counted else None
 
 
 COLLECTOR = Collector(SPECS, collect)

@@ -35,11 +35,10 @@ ERRORS = counter(
     "cluster",
 )
 DROPPED = gauge(
-    "ackscope_dropped_series",
-    "Objects (queues, findings) whose own series are left out by a cap; aggregates still count them.",
-    "exporter, metrics.max_queues",
+    "ackscope_dropped_findings",
+    "Findings whose own series are left out by the cap, the least pressing ones; /api/v1/findings has them all.",
+    "diagnosis, metrics.max_findings",
     "cluster",
-    "family",
 )
 
 SPECS = (FINDING, CANNOT_TELL, DURATION, ERRORS, DROPPED)
@@ -54,10 +53,6 @@ def collect(states: Mapping[str, ClusterState], limits: Limits) -> list[Metric]:
         families.add(ERRORS, labels, state.diagnosis_errors)
         if state.verdict is not None:
             _verdict(families, state.verdict, limits.findings)
-        queues = state.snapshot.queues.value if state.snapshot else None
-        if queues is not None:
-            dropped = max(0, len(queues) - limits.queues)
-            families.add(DROPPED, {"cluster": cluster, "family": "queues"}, dropped)
     return families.result()
 
 
@@ -79,5 +74,4 @@ def _verdict(families: Families, verdict: Verdict, limit: int) -> None:
     # What this broker never tells is in the API only: an alert on it could never be resolved.
     for rule in sorted({gap.rule for gap in verdict.cannot_tell if not gap.permanent}):
         families.add(CANNOT_TELL, {"cluster": verdict.cluster, "rule": rule}, 1)
-    labels = {"cluster": verdict.cluster, "family": "findings"}
-    families.add(DROPPED, labels, max(0, len(ranked) - limit))
+    families.add(DROPPED, {"cluster": verdict.cluster}, max(0, len(ranked) - limit))

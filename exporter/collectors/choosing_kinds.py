@@ -1,0 +1,147 @@
+"""The kinds of objects that are chosen from: how to tell them apart, what adds up, and what makes one matter."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ackscope.snapshot import Channel, Connection, Consumer, Queue, Snapshot
+from ackscope.topology import Exchange
+
+T = TypeVar("T")
+Group = tuple[str, ...]
+Weight = Callable[[T], float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind(Generic[T]):
+    """One kind.
+
+    Attributes:
+        key: what tells two apart.
+        gauges: paths that can be added up over objects.
+        counters: paths of counters.
+        weights: of a snapshot, what a large one makes an object matter by, each a ranking of its own.
+        moving: counters of which a rise since the list before makes it matter, each group a ranking of its own.
+        swing: path of a gauge of which a change since then does, up or down; "" for none. Totals change before the
+            counters of a large broker are read again.
+        group: type, and more; see `Sums`.
+        told: whether it told more than its totals.
+        name: what patterns are matched with; None where there are none.
+    """
+
+    key: Callable[[T], Hashable]
+    gauges: tuple[str, ...] = ()
+    counters: tuple[str, ...] = ()
+    weights: Callable[[Snapshot], tuple[Weight[T], ...]]
+    moving: tuple[tuple[str, ...], ...] = ()
+    swing: str = ""
+    group: Callable[[T], Group] = lambda _: ("",)
+    told: Callable[[T], bool] = lambda _: True
+    name: Callable[[T], str] | None = None
+
+
+def stats(*names: str) -> tuple[str, ...]:
+    """Paths of message counters."""
+    return tuple(f"stats.{name}" for name in names)
+
+
+def place(queue: Queue) -> str:
+    """The node of the queue or of its leader; "" where it has none or did not say."""
+    return queue.leader or ("" if queue.type == "quorum" else queue.node or "")
+
+
+def replicas(queue: Queue) -> str:
+    """How the replicas of a queue are; "" for a queue without, or where it is not told.
+
+    `leaderless` (nothing can be done with it), `minority` (nor with it: half or more are offline; the broker may still
+    name the leader of before), `partial` (some are offline), `whole`.
+    """
+    if queue.members is None:
+        return ""
+    if queue.type == "quorum" and not queue.leader:
+        return "leaderless"
+    if queue.state == "minority":
+        return "minority"
+    if queue.online is None:
+        return ""
+    if 2 * len(queue.online) <= len(queue.members):
+        return "minority"
+    return "whole" if len(queue.online) >= len(queue.members) else "partial"
+
+
+_TAKEN = ("deliver", "deliver_no_ack", "get", "get_no_ack", "get_empty", "ack", "redeliver")
+
+QUEUES: Kind[Queue] = Kind(
+    key=lambda it: it.key,
+    gauges=(
+        "messages",
+        "messages_ready",
+        "messages_unacked",
+        "consumers",
+        "memory",
+        "message_bytes",
+        "message_bytes_ready",
+        "message_bytes_unacked",
+        "messages_ram",
+        "message_bytes_ram",
+        "messages_ready_ram",
+        "messages_unacked_ram",
+        "messages_persistent",
+        "message_bytes_persistent",
+        "messages_paged_out",
+        "message_bytes_paged_out",
+        "messages_dlx",
+        "publishers",
+        "segments",
+    ),
+    counters=(*stats("publish", *_TAKEN), "reductions"),
+    weights=lambda _: (lambda it: it.messages_ready, lambda it: it.messages_unacked, lambda it: it.messages),
+    moving=(stats("redeliver"), stats("publish", "ack", "deliver", "deliver_no_ack")),
+    swing="messages",
+    group=lambda it: (it.type or "unknown", it.vhost, it.state or "unknown", place(it), replicas(it)),
+    told=lambda it: it.consumers is not None or it.details_at is not None,
+    name=lambda it: f"{it.vhost}/{it.name}",
+)
+CHANNELS: Kind[Channel] = Kind(
+    key=lambda it: it.name,
+    gauges=(
+        "consumer_count",
+        "messages_unacked",
+        "messages_unconfirmed",
+        "messages_uncommitted",
+        "acks_uncommitted",
+        "pending_raft_commands",
+    ),
+    counters=(*stats("publish", "confirm", "return_unroutable", "drop_unroutable", *_TAKEN), "reductions"),
+    weights=lambda _: (lambda it: it.messages_unacked, lambda it: it.messages_unconfirmed),
+    moving=(stats("redeliver"), stats("publish", "ack", "deliver", "deliver_no_ack")),
+)
+
+
+def _held(snapshot: Snapshot) -> tuple[Weight[Consumer], ...]:
+    channels = {it.name: it.messages_unacked for it in snapshot.channels.value or ()}
+    queues = {it.key: it.messages_ready for it in snapshot.queues.value or ()}
+    return (
+        lambda it: channels.get(it.channel_name or ""),
+        lambda it: queues.get((it.vhost, it.queue)),
+    )
+
+
+CONSUMERS: Kind[Consumer] = Kind(
+    key=lambda it: (it.vhost, it.queue, it.channel_name, it.tag),
+    weights=_held,
+    name=lambda it: f"{it.vhost}/{it.queue}",
+)
+CONNECTIONS: Kind[Connection] = Kind(
+    key=lambda it: it.name,
+    gauges=("channels", "send_pend"),
+    counters=("recv_oct", "send_oct", "recv_cnt", "send_cnt", "reductions"),
+    weights=lambda _: (lambda it: it.state in ("blocked", "blocking"), lambda it: it.send_pend, lambda it: it.channels),
+    moving=(("recv_oct", "send_oct"),),
+)
+EXCHANGES: Kind[Exchange] = Kind(
+    key=lambda it: it.key,
+    counters=stats("publish_in", "publish_out"),
+    weights=lambda _: (lambda it: it.stats.publish_in,),
+    moving=(stats("publish_in", "publish_out"),),
+)
