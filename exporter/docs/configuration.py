@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
@@ -37,11 +38,13 @@ landing:
   directory: /var/lib/ackscope/landing
 ```
 
-- `ackscope exporter --config FILE --check-config` says whether a file is good.
-- A key that is not known is an error that names the nearest known one. Environment variables that name no key are
-  ignored.
+- `ackscope exporter --config FILE --check-config` says whether a file is good, and all that it names with it.
+- SIGHUP and `POST /-/reload` read the file again while everything runs ([exporter.md](exporter.md)); `listen`,
+  `web_config` and `landing.directory` are read at the start only.
+- A key that is not known is an error that names the nearest known one, and a key that is there twice is an error.
+  Environment variables that name no key are ignored.
 - The environment wins over the file: `{PREFIX}` and the key in capitals, two underscores for each level. `SHOP` below
-  stands for the cluster's name.
+  stands for the cluster's name, `PROD` for that of a module.
 - Durations are written `200ms`, `10s`, `5m`, `1h`, or as a number of seconds.
 - Where nodes can be addressed one by one, `nodes` under `amqp` names them, such as
   `nodes: {{rabbit@one: amqp://one.shop:5672, rabbit@two: amqp://two.shop:5672}}`: handshake, round trip and confirms
@@ -55,7 +58,7 @@ _SHARED: dict[str, dict[str, str]] = {
         "url": "such as `amqp://host:5672/vhost`; the path is the virtual host. User and password may be in it.",
         "username": "instead of the one in the URL.",
         "password": "instead of the one in the URL.",
-        "password_file": "a file whose first line is the password; wins over `password`.",
+        "password_file": "a file whose first line is the password; instead of `password`.",
         "ca_file": "certificates to trust instead of the system's.",
         "verify": "False trusts any certificate.",
     },
@@ -78,7 +81,8 @@ class Key(NamedTuple):
     @property
     def variable(self) -> str:
         """The environment variable that overrides it."""
-        words = ("SHOP" if word == "NAME" else word.upper() for word in self.path)
+        named = "PROD" if self.path[0] == "modules" else "SHOP"
+        words = (named if word == "NAME" else word.upper() for word in self.path)
         return PREFIX + "__".join(words)
 
 
@@ -148,6 +152,8 @@ def _words(annotation: Any) -> str:
         return _KINDS[annotation]
     if get_origin(annotation) is dict:
         return "mapping of name to " + _words(get_args(annotation)[1])
+    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
+        return " or ".join(annotation)
     if get_origin(annotation) is Literal:
         return " or ".join(str(item) for item in get_args(annotation))
     inner = next(_words(item) for item in get_args(annotation) if item is not type(None))
@@ -165,7 +171,7 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "must be set"
     value = field.default
-    if value is None:
+    if value is None or value == "":
         return ""
     if any(isinstance(item, BeforeValidator) for item in field.metadata):
         return f"`{value:g}s`"

@@ -1,17 +1,24 @@
 """The reference pages say what the code declares."""
 
+import importlib
+import pkgutil
 from pathlib import Path
 
 import pytest
 
+import exporter
 from exporter import docs
-from exporter.docs import configuration, metrics
-from exporter.metrics import Kind
+from exporter.compat.table import OLD
+from exporter.docs import configuration, metrics, migrating
+from exporter.docs.still import STILL
+from exporter.metrics import Kind, Spec
 
 ROOT = Path(docs.__file__).parents[2]
 
 
-@pytest.mark.parametrize(("name", "module"), [("metrics", metrics), ("configuration", configuration)])
+@pytest.mark.parametrize(
+    ("name", "module"), [("metrics", metrics), ("configuration", configuration), ("migrating", migrating)]
+)
 def test_the_page_is_fresh(name, module):
     """`python -m exporter.docs.<name> > docs/<name>.md` makes it anew."""
     assert module.page() == (ROOT / "docs" / f"{name}.md").read_text()
@@ -22,6 +29,33 @@ def specs():
     return [spec for section in metrics.sections().values() for spec in section]
 
 
+def declared():
+    """Name of every metric that any module of the exporter declares -> the module."""
+    found = {}
+    for info in pkgutil.walk_packages(exporter.__path__, "exporter."):
+        module = importlib.import_module(info.name)
+        held = vars(module).values()
+        several = [it for each in held if isinstance(each, tuple | list) for it in each]
+        for spec in (*held, *several):
+            if isinstance(spec, Spec):
+                found[spec.name] = info.name
+    return found
+
+
+def test_every_metric_that_is_declared_anywhere_is_on_the_page():
+    """A new module with metrics must be named in `sections`."""
+    documented = {spec.name for spec in specs()} | {old.spec.name for old in OLD}
+
+    assert {} == {name: module for name, module in declared().items() if name not in documented}
+
+
+def test_every_reason_to_stand_still_is_that_of_a_metric():
+    """A metric that is gone takes its reason with it."""
+    documented = {spec.name for spec in specs()}
+
+    assert set() == set(STILL) - documented
+
+
 def test_every_metric_is_declared_once():
     """A name in two places would be two headings in the text, which readers refuse."""
     names = [spec.name for spec in specs()]
@@ -29,7 +63,7 @@ def test_every_metric_is_declared_once():
     assert sorted(set(names)) == sorted(names)
 
 
-@pytest.mark.parametrize("spec", specs(), ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", {spec.name: spec for spec in specs()}.values(), ids=lambda spec: spec.name)
 def test_every_metric_is_named_by_the_rules(spec):
     """Its prefix, its ending, its help as a sentence, a source, and a unit that is a base unit."""
     assert spec.name.startswith(("ackscope_", "rabbitmq_", "probe_"))
@@ -38,6 +72,8 @@ def test_every_metric_is_named_by_the_rules(spec):
     assert (spec.kind is Kind.HISTOGRAM) == bool(spec.buckets)
     assert spec.help.endswith(".")
     assert spec.source
+    assert not spec.still.endswith(".")
+    assert spec.since is None or spec.until is None or spec.since < spec.until
     assert "_milliseconds" not in spec.name
     assert len(set(spec.labels)) == len(spec.labels)
 
