@@ -2,7 +2,7 @@ import logging
 
 from prometheus_client.core import Metric
 
-from exporter.execute import Report, execute, report_metrics
+from exporter.execute import Report, execute, report_metrics, together
 from exporter.render import render
 from tests.unit.exporter.made import SetClock
 
@@ -13,7 +13,9 @@ def test_one_that_fails_takes_no_other_with_it(caplog):
 
     def slow():
         clock.mono += 0.5
-        return [Metric("a_b", "A.", "gauge")]
+        metric = Metric("a_b", "A.", "gauge")
+        metric.add_sample("a_b", {}, 1)
+        return [metric]
 
     def broken():
         yield Metric("half_done", "Never shown.", "gauge")
@@ -22,7 +24,7 @@ def test_one_that_fails_takes_no_other_with_it(caplog):
     with caplog.at_level(logging.ERROR):
         made = execute({"broken": broken, "slow": slow}, clock)
 
-    assert ["a_b"] == [metric.name for metric in made.metrics]
+    assert ["a_b"] == [family.name for family in made.families]
     assert {"broken": Report(ok=False, seconds=0.0), "slow": Report(ok=True, seconds=0.5)} == made.reports
     assert "collector broken failed" in caplog.text
 
@@ -33,3 +35,20 @@ def test_reports_are_metrics():
 
     assert 'ackscope_collector_success{collector="queues"} 0\n' in text
     assert 'ackscope_collector_duration_seconds{collector="queues"} 0.25\n' in text
+
+
+def test_runs_on_several_clusters_are_one():
+    """A collector that failed on one of them has failed; its times add up."""
+    clock, good = SetClock(), Metric("a_b", "A.", "gauge")
+    good.add_sample("a_b", {}, 1)
+
+    def slow():
+        clock.mono += 0.5
+        return [good]
+
+    whole = together(
+        [execute({"one": slow}, clock), execute({"one": lambda: 1 / 0}, clock), execute({"one": slow}, clock)]
+    )
+
+    assert {"one": Report(ok=False, seconds=1.0)} == whole.reports
+    assert [(b"a_b 1\n", b"a_b 1\n")] == [family.samples for family in whole.families]

@@ -1,44 +1,14 @@
 import gzip
 import logging
 import socket
-from contextlib import contextmanager
 
 import pytest
 import requests
 
 from ackscope.errors import UsageError
-from exporter.http import JSON, Answer, Route, Server, accepts_gzip
-
-LONG = b"ackscope " * 1000
-
-
-def fail(_request):
-    """A route with a defect."""
-    raise ZeroDivisionError
-
-
-def asked(request):
-    """A route that tells its request."""
-    return Answer(f"{sorted(request.query.items())} {request.headers.get('x-more')}".encode())
-
-
-ROUTES = {
-    "/short": Route("a few bytes", lambda _: Answer(b"{}", JSON)),
-    "/long": Route("many bytes", lambda _: Answer(LONG)),
-    "/broken": Route("a defect", fail),
-    "/asked": Route("what was asked", asked),
-}
-
-
-@contextmanager
-def serving(routes=None):
-    """A server on a free port; yields its address."""
-    server = Server(("127.0.0.1", 0), ROUTES if routes is None else routes)
-    server.start()
-    try:
-        yield server.url
-    finally:
-        server.stop()
+from exporter.http import JSON, Answer, Route
+from exporter.web.server import Server
+from tests.unit.exporter.web.raw import LONG, ROUTES, connect, exchange, serving
 
 
 def get(url, method="GET", **headers):
@@ -48,8 +18,8 @@ def get(url, method="GET", **headers):
 
 def test_answers_what_the_table_says():
     """The query is no part of the path; headers keep browsers from guessing and framing."""
-    with serving() as url:
-        answer = get(f"{url}/short?x=1")
+    with serving() as server:
+        answer = get(f"{server.url}/short?x=1")
 
     assert (200, b"{}", JSON) == (answer.status_code, answer.content, answer.headers["Content-Type"])
     assert "nosniff" == answer.headers["X-Content-Type-Options"]
@@ -67,44 +37,56 @@ def test_answers_what_the_table_says():
 )
 def test_a_path_learns_its_parameters_and_headers(query, expected):
     """Decoded, the last of a name; a query with more of them than anybody needs is none."""
-    with serving() as url:
-        answer = get(f"{url}/asked{query}", **{"X-More": "told"})
+    with serving() as server:
+        answer = get(f"{server.url}/asked{query}", **{"X-More": "told"})
 
-    assert f"{expected} told" == answer.text
+    assert f"GET {expected} told" == answer.text
 
 
 def test_an_unknown_path_is_answered_with_the_known_ones():
     """404, and what there is instead."""
-    with serving() as url:
-        answer = get(f"{url}/metric")
+    with serving() as server:
+        answer = get(f"{server.url}/metric")
 
     assert 404 == answer.status_code
-    assert "no page /metric; there are:\n/\n/short\n/long\n/broken\n/asked\n" == answer.text
+    assert "no page /metric; there are:\n/\n/short\n/long\n/huge\n/broken\n/asked\n/do\n" == answer.text
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "BREW"])
-def test_only_reading_is_allowed(method):
-    """Whatever the word, it is 405 with what is allowed."""
-    with serving() as url:
-        answer = get(f"{url}/short", method, Connection="close")
+def test_only_what_a_route_allows_is_answered(method):
+    """Whatever the word, it is 405 with what is allowed; the connection goes on, the body is no request."""
+    with serving() as server, requests.Session() as session:
+        answer = session.request(method, f"{server.url}/short", data=b"GET /broken HTTP/1.1", timeout=10)
+        second = session.get(f"{server.url}/short", timeout=10)
 
-    assert (405, "GET, HEAD") == (answer.status_code, answer.headers["Allow"])
+    assert (405, "GET, HEAD", "only GET and HEAD\n") == (answer.status_code, answer.headers["Allow"], answer.text)
+    assert 200 == second.status_code
+
+
+@pytest.mark.parametrize(("method", "status"), [("POST", 200), ("GET", 405), ("HEAD", 405)])
+def test_a_route_can_be_for_another_method(method, status):
+    """It says so itself, and a request tells by which it came."""
+    with serving() as server:
+        answer = get(f"{server.url}/do", method, **{"X-More": "told"})
+
+    assert status == answer.status_code
+    assert ("POST [] told" if status == 200 else "POST") == (answer.text if status == 200 else answer.headers["Allow"])
 
 
 def test_head_is_get_without_its_body():
     """The same headers, the length included."""
-    with serving() as url:
-        answer = get(f"{url}/long", "HEAD")
+    with serving() as server:
+        answer = get(f"{server.url}/long", "HEAD")
 
     assert (200, b"", str(len(LONG))) == (answer.status_code, answer.content, answer.headers["Content-Length"])
 
 
 def test_long_answers_are_compressed_for_those_who_take_it():
     """And for nobody else; short ones never."""
-    with serving() as url:
-        packed = requests.get(f"{url}/long", headers={"Accept-Encoding": "gzip"}, stream=True, timeout=10)
+    with serving() as server:
+        packed = requests.get(f"{server.url}/long", headers={"Accept-Encoding": "gzip"}, stream=True, timeout=10)
         raw = packed.raw.read(decode_content=False)
-        plain, short = get(f"{url}/long"), requests.get(f"{url}/short", timeout=10)
+        plain, short = get(f"{server.url}/long"), requests.get(f"{server.url}/short", timeout=10)
 
     assert "gzip" == packed.headers["Content-Encoding"]
     assert LONG == gzip.decompress(raw)
@@ -114,19 +96,10 @@ def test_long_answers_are_compressed_for_those_who_take_it():
     assert "Content-Encoding" not in short.headers
 
 
-@pytest.mark.parametrize(
-    ("header", "expected"),
-    [("gzip", True), ("deflate, GZIP;q=0.5", True), ("gzip;q=0", False), ("identity", False), ("", False)],
-)
-def test_who_takes_gzip(header, expected):
-    """As the Accept-Encoding header has it."""
-    assert expected == accepts_gzip(header)
-
-
 def test_a_defect_in_one_answer_ends_nothing(caplog):
     """500 without details, the traceback in the log, and the next request is answered."""
-    with serving() as url, caplog.at_level(logging.ERROR):
-        broken, good = get(f"{url}/broken"), get(f"{url}/short")
+    with serving() as server, caplog.at_level(logging.ERROR):
+        broken, good = get(f"{server.url}/broken"), get(f"{server.url}/short")
 
     assert (500, "this page failed; the log tells why\n", 200) == (broken.status_code, broken.text, good.status_code)
     assert "ZeroDivisionError" in caplog.text
@@ -134,8 +107,8 @@ def test_a_defect_in_one_answer_ends_nothing(caplog):
 
 def test_the_first_page_lists_the_others():
     """With links and what they are for."""
-    with serving() as url:
-        answer = get(url)
+    with serving() as server:
+        answer = get(server.url)
 
     assert "text/html; charset=utf-8" == answer.headers["Content-Type"]
     assert '<li><a href="/short">/short</a> a few bytes</li>' in answer.text
@@ -143,11 +116,10 @@ def test_the_first_page_lists_the_others():
 
 def test_a_client_that_goes_away_is_no_error(caplog):
     """Nothing in the log from warning up, and the server answers on."""
-    with serving() as url, caplog.at_level(logging.WARNING):
-        host, port = url.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port))) as rude:
+    with serving() as server, caplog.at_level(logging.WARNING):
+        with connect(server) as rude:
             rude.sendall(b"GET /long HTTP/1.1\r\nHost: x\r\n")
-        answer = get(f"{url}/short")
+        answer = get(f"{server.url}/short")
 
     assert 200 == answer.status_code
     assert "" == caplog.text
@@ -187,3 +159,42 @@ def test_listens_on_version_six():
         assert server.url.startswith("http://[::1]:")
     finally:
         server.stop()
+
+
+def test_pieces_are_sent_as_one_answer():
+    """Small ones and large ones in their order, coded as the route has coded them."""
+    pieces = (b"a" * 10, b"", b"b" * 300_000, b"c" * 10, b"d" * 300_000)
+    routes = {"/": Route("pieces", lambda _: Answer(b"first", more=pieces, coding="identity"))}
+    with serving(routes) as server:
+        answer = requests.get(server.url, timeout=10)
+
+    assert b"first" + b"".join(pieces) == answer.content
+    assert "Content-Encoding" not in answer.headers
+
+
+def test_headers_that_are_given_twice_are_one_list():
+    """As HTTP has it."""
+    with serving() as server:
+        answer = exchange(server, b"GET /asked HTTP/1.0\r\nX-More: a\r\nX-MORE: b\r\n\r\n")
+
+    assert answer.endswith(b"GET [] a, b")
+
+
+def test_several_requests_on_one_connection():
+    """Sent at once, they are answered in their order; a client of HTTP/1.0 gets one answer."""
+    one = b"GET /short HTTP/1.1\r\nHost: x\r\n\r\n"
+    with serving() as server:
+        three, old = exchange(server, one * 3), exchange(server, b"GET /short HTTP/1.0\r\n\r\n" * 3)
+
+    assert (3, 1) == (three.count(b"HTTP/1.1 200 OK"), old.count(b"HTTP/1.1 200 OK"))
+    assert b"Connection: close\r\n" in old
+
+
+def test_a_server_that_stops_ends_its_connections():
+    """A client that waits for nothing is told."""
+    with serving() as server:
+        client = connect(server)
+        client.sendall(b"GET /short HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert client.recv(1 << 16).startswith(b"HTTP/1.1 200 OK")
+    with client:
+        assert b"" == client.recv(1)

@@ -1,0 +1,261 @@
+"""One connection: its requests, one after the other, and their answers."""
+
+import contextlib
+import gzip
+import io
+import logging
+import socket
+import time
+from collections.abc import Iterator
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from exporter.http import Answer, Request, Route, Routes
+from exporter.negotiate import accepts_gzip
+from exporter.web.config import WebConfig
+from exporter.web.connections import Connections
+from exporter.web.reader import IDLE_SECONDS, REQUEST_BYTES, REQUEST_SECONDS, RequestReader, TooMuch
+
+log = logging.getLogger(__name__)
+
+SEND_SECONDS = 60.0
+"""An answer must be taken within this: a scrape that takes longer was given up long ago, and its bytes are memory."""
+_BODY_BYTES = 64 * 1024
+_LINE_BYTES = 8 * 1024
+_LINGER_SECONDS, _LINGER_READS = 0.5, 8
+_COMPRESS_FROM = 1024
+_MOST_PARAMETERS = 20
+_CHUNK = 256 * 1024
+_SAFE = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+class _Refused(Exception):
+    """The request is not one; the connection ends with the answer, for where the next would begin is not known."""
+
+    def __init__(self, status: HTTPStatus, text: str) -> None:
+        super().__init__(text)
+        self.answer = Answer(f"{text}\n".encode(), status=status)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Speaks HTTP/1.1; the class is made anew for each server, with its routes."""
+
+    routes: Routes
+    web: WebConfig
+    connections: Connections
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # the last piece of an answer would wait for the client's word on those before
+    _refused = False
+
+    def setup(self) -> None:
+        """Begin, with the handshake where there is TLS.
+
+        Raises:
+            OSError: the handshake failed, or took too long.
+        """
+        self._plain: socket.socket = self.request
+        self._plain.settimeout(REQUEST_SECONDS)
+        self.request = self.web.wrap(self._plain)
+        self.connections.replace(self._plain, self.request)
+        super().setup()
+        self._reader = RequestReader(self.connection)
+        self.rfile.close()
+        self.rfile = self._buffer = io.BufferedReader(self._reader)
+
+    def handle(self) -> None:
+        """Answer requests until one of the sides has enough."""
+        idle = REQUEST_SECONDS
+        self.close_connection = False
+        while not self.close_connection:
+            self._reader.begin(idle)
+            idle = IDLE_SECONDS
+            self.handle_one_request()
+
+    def finish(self) -> None:
+        """End the connection, TLS's too: the server knows of the socket below it only."""
+        super().finish()
+        with contextlib.suppress(OSError):
+            socket.socket.shutdown(self.connection, socket.SHUT_WR)
+            # What the client still sends is let in for a moment: it could not read our last word in face of a reset.
+            self.connection.settimeout(_LINGER_SECONDS)
+            for _ in range(_LINGER_READS if self._refused else 0):
+                if not self.connection.recv(_CHUNK):
+                    break
+        self.connection.close()
+
+    def handle_one_request(self) -> None:
+        """Read a request and answer it."""
+        self.command, self.requestline, self.request_version = "", "", "HTTP/1.1"
+        self.close_connection = True
+        try:
+            self.connections.idle(self._plain, idle=True)
+            if not self._buffer.peek(1):
+                return
+            self.raw_requestline = self.rfile.readline(_LINE_BYTES + 1)
+            if len(self.raw_requestline) > _LINE_BYTES:
+                raise _Refused(HTTPStatus.REQUEST_URI_TOO_LONG, f"a request line is {_LINE_BYTES} bytes at most")  # noqa: TRY301
+            if self.parse_request():
+                self._check()
+                self.connections.idle(self._plain, idle=False)
+                self._reply(self._answer())
+        except _Refused as refused:
+            self._refuse(refused.answer)
+        except TooMuch:
+            text = f"a request has {REQUEST_BYTES} bytes of headers at most\n"
+            self._refuse(Answer(text.encode(), status=HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE))
+        except TimeoutError:
+            self.close_connection = True
+            log.debug("%s was silent or slow for too long", self.address_string())
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002  the library's signature
+        """What the library finds wrong with a request, in our own words and headers."""
+        status = HTTPStatus(code)
+        self._refuse(Answer(f"{status.phrase.lower()}\n".encode(), status=status))
+
+    def _refuse(self, answer: Answer) -> None:
+        self.close_connection = self._refused = True
+        self.request_version = "HTTP/1.1"  # whatever it was: our answer has headers
+        self._reply(answer)
+
+    def _check(self) -> None:
+        """Take the body in, unread, so that the next request is found after it.
+
+        Raises:
+            _Refused: it cannot be told where the request ends.
+            TimeoutError: it ends in the midst; to the library, half the headers are headers.
+        """
+        if self._reader.ended:
+            raise TimeoutError("the client ended before its request did")
+        if self.request_version == "HTTP/0.9":
+            raise _Refused(HTTPStatus.BAD_REQUEST, "HTTP/0.9 is not spoken here")
+        if self.headers.defects:
+            # To the library the headers end there, and the client's Content-Length may come after.
+            raise _Refused(HTTPStatus.BAD_REQUEST, "a line among the headers is none")
+        if self.request_version == "HTTP/1.0":
+            self.close_connection = True
+        elif len(self.headers.get_all("Host", [])) != 1:
+            raise _Refused(HTTPStatus.BAD_REQUEST, "a request names one Host")
+        lengths = set(self.headers.get_all("Content-Length", ["0"]))
+        if "Transfer-Encoding" in self.headers:
+            raise _Refused(HTTPStatus.NOT_IMPLEMENTED, "a body must come with its Content-Length")
+        length = lengths.pop()
+        if lengths or not (length.isascii() and length.isdigit()):
+            raise _Refused(HTTPStatus.BAD_REQUEST, "Content-Length is not one number")
+        if len(length) > 9 or int(length) > _BODY_BYTES:
+            raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body has {_BODY_BYTES} bytes at most")
+        self._reader.allow(int(length))
+        if len(self.rfile.read(int(length))) < int(length):
+            raise TimeoutError("the client ended before its request did")
+
+    def _answer(self) -> Answer:
+        headers: dict[str, str] = {}
+        for written, text in self.headers.items():
+            name = written.lower()
+            headers[name] = f"{headers[name]}, {text}" if name in headers else text
+        try:
+            asked = urlsplit(self.path)
+        except ValueError:
+            raise _Refused(HTTPStatus.BAD_REQUEST, "the path is none") from None
+        try:
+            refusal = self.web.refuse(headers)
+            if refusal is not None:
+                return refusal
+            route = self.routes.get(asked.path)
+            if route is None:
+                return self._unknown(asked.path)
+            method = "GET" if self.command == "HEAD" else self.command
+            if method not in route.methods:
+                return _not_allowed(route)
+            return route.answer(Request(parameters(asked.query), headers, method))
+        except Exception:  # The boundary: a defect in one answer must not end the server.
+            log.exception("answering %s failed", asked.path)
+            return Answer(b"this page failed; the log tells why\n", status=HTTPStatus.INTERNAL_SERVER_ERROR)
+
+    def _unknown(self, path: str) -> Answer:
+        known = "\n".join(self.routes)
+        return Answer(f"no page {path}; there are:\n{known}\n".encode(), status=HTTPStatus.NOT_FOUND)
+
+    def _reply(self, answer: Answer) -> None:
+        pieces, coding = [answer.body, *answer.more], answer.coding
+        headers = {**_SAFE, "Content-Type": answer.content_type, **self.web.headers}
+        if coding is None and sum(map(len, pieces)) >= _COMPRESS_FROM:
+            headers["Vary"] = "Accept-Encoding"
+            if accepts_gzip(getattr(self, "headers", {}).get("Accept-Encoding", "")):
+                pieces, coding = [gzip.compress(b"".join(pieces), compresslevel=1, mtime=0)], "gzip"
+        if coding not in {None, "identity"}:
+            headers["Content-Encoding"] = str(coding)
+        if self.close_connection:
+            headers["Connection"] = "close"
+        self.send_response(answer.status)
+        for name, value in {**headers, **dict(answer.headers)}.items():
+            if value:
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(sum(map(len, pieces))))
+        head = b"".join([*getattr(self, "_headers_buffer", []), b"\r\n"])
+        self._headers_buffer: list[bytes] = []
+        self._send([head] if self.command == "HEAD" else [head, *pieces])
+
+    def _send(self, pieces: list[bytes]) -> None:
+        """Send pieces; raises TimeoutError where the client does not take them in time."""
+        until = time.monotonic() + SEND_SECONDS
+        for chunk in chunks(pieces):
+            rest = memoryview(chunk)
+            # Not sendall: TLS's counts the time anew with every 16 KiB.
+            while rest:
+                left = until - time.monotonic()
+                if left <= 0:
+                    raise TimeoutError("the client took its answer too slowly")
+                self.connection.settimeout(left)
+                rest = rest[self.connection.send(rest) :]
+
+    def version_string(self) -> str:
+        """The Server header: what it is, and no version for those who look for old ones."""
+        return "ackscope"
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the library's signature
+        """Requests are no news."""
+        log.debug("%s %s", self.address_string(), ascii(format % args))
+
+
+def _not_allowed(route: Route) -> Answer:
+    methods = [word for method in route.methods for word in ((method, "HEAD") if method == "GET" else (method,))]
+    return Answer(
+        f"only {' and '.join(methods)}\n".encode(),
+        status=HTTPStatus.METHOD_NOT_ALLOWED,
+        headers=(("Allow", ", ".join(methods)),),
+    )
+
+
+def chunks(pieces: list[bytes]) -> Iterator[bytes]:
+    """Small pieces together and large ones as they are: few calls, and no copy of what is large."""
+    small: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        if len(piece) >= _CHUNK:
+            yield from ([b"".join(small)] if small else [])
+            yield piece
+            small, size = [], 0
+            continue
+        small.append(piece)
+        size += len(piece)
+        if size >= _CHUNK:
+            yield b"".join(small)
+            small, size = [], 0
+    if small:
+        yield b"".join(small)
+
+
+def parameters(query: str) -> dict[str, str]:
+    """The parameters of a query; none of one that has more than anybody needs."""
+    try:
+        return dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS))
+    except ValueError:
+        return {}

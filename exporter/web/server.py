@@ -1,0 +1,158 @@
+"""The HTTP server: a table of paths, each request answered from a thread; it never asks a broker itself."""
+
+import contextlib
+import errno
+import html
+import logging
+import socket
+import sys
+import threading
+import time
+from http.server import ThreadingHTTPServer
+from typing import Any
+
+from ackscope import __version__
+from ackscope.errors import UsageError
+from exporter.http import HTML, Answer, Route, Routes
+from exporter.web.config import WebConfig
+from exporter.web.connections import MOST, Connections
+from exporter.web.handler import Handler
+
+log = logging.getLogger(__name__)
+
+_FULL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n"
+    b"Content-Type: text/plain\r\nContent-Length: 21\r\n\r\ntoo many connections\n"
+)
+
+
+_FULL_SECONDS = 60.0
+
+
+class Server:
+    """Serves a table of routes.
+
+    Args:
+        listen: `host:port`; port 0 takes a free one.
+        routes: path -> route; `/` lists them.
+        web: TLS and who may ask; without it, plain and everybody.
+        most: connections at once; beyond, see `Connections`, or the new one is turned away.
+
+    Raises:
+        UsageError: the address cannot be listened on; the message says which and what to do.
+    """
+
+    def __init__(self, listen: tuple[str, int], routes: Routes, web: WebConfig | None = None, most: int = MOST) -> None:
+        host, port = listen
+        self._web, self._connections = web or WebConfig(), Connections(most)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        pages = {"/": Route("this page", lambda _: index(routes)), **routes}
+        parts = {"routes": pages, "web": self._web, "connections": self._connections}
+        handler = type("Handler", (Handler,), parts)
+        server = type("Listener", (_Listener,), {"address_family": family, "connections": self._connections})
+        try:
+            self._server: _Listener = server((host, port), handler)
+        except OSError as error:
+            raise UsageError(f"listen: {_where(host, port)} {_why(error)}") from None
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, name="http", daemon=True
+        )
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        host, port = self._server.server_address[:2]
+        return f"{'https' if self._web.tls else 'http'}://{_where(str(host), int(port))}"
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; answers that are under way are not waited for."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+            self._thread.join(2.0)
+        self._server.server_close()
+        self._connections.close()
+
+
+def index(routes: Routes) -> Answer:
+    """The page that lists the routes."""
+    rows = "".join(f'<li><a href="{path}">{path}</a> {html.escape(it.about)}</li>' for path, it in routes.items())
+    page = (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>ackscope</title>'
+        "<style>body{font:16px/1.5 sans-serif;margin:2rem;max-width:50rem}</style>"
+        f"<h1>ackscope {__version__}</h1><ul>{rows}</ul></html>\n"
+    )
+    return Answer(page.encode(), HTML)
+
+
+class _Listener(ThreadingHTTPServer):
+    connections: Connections
+    told_full = float("-inf")
+    daemon_threads = True
+    request_queue_size = 128
+
+    def server_bind(self) -> None:
+        # The standard one asks the name server for our own name, which can hang for many seconds.
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        try:
+            return super().get_request()
+        except OSError as error:
+            if error.errno in {errno.EMFILE, errno.ENFILE}:
+                log.warning("no connection can be taken: %s", error.strerror)
+                time.sleep(0.1)  # the client stays in the queue: without a pause this would spin
+            raise
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if not self.connections.enter(request):
+            self.tell_full()
+            request.setblocking(False)
+            with contextlib.suppress(OSError):
+                request.send(_FULL)
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self.connections.leave(request)
+            raise
+
+    def tell_full(self) -> None:
+        # Now and then: who opens too many connections must not fill the log as well.
+        now = time.monotonic()
+        if now - self.told_full > _FULL_SECONDS:
+            self.told_full = now
+            log.warning("all %d connections are busy; clients are turned away with 503", len(self.connections))
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.connections.leave(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002  the library's signature
+        error = sys.exception()
+        if isinstance(error, OSError):
+            log.debug("a client went away: %s", error)
+        else:
+            log.error("answering a client failed", exc_info=error)
+
+
+def _where(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _why(error: OSError) -> str:
+    if isinstance(error, socket.gaierror):
+        return "is not an address of this machine; write an address such as 127.0.0.1:9419"
+    reason = error.strerror or str(error)
+    if reason == "Address already in use":
+        return "is already in use; choose another port in `listen`, or stop what listens there"
+    return f"cannot be listened on ({reason[0].lower()}{reason[1:]}); choose another address in `listen`"

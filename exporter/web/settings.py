@@ -1,0 +1,192 @@
+"""The web configuration file, in the shape of Prometheus' exporter toolkit: what has no effect here is refused.
+
+Source: https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md
+"""
+
+import re
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from ackscope.settings import Seconds, Settings
+
+_HASH = re.compile(r"\$2[abxy]?\$(?:0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}")
+_HEADERS: dict[str, tuple[str, ...]] = {
+    "Strict-Transport-Security": (),
+    "X-Content-Type-Options": ("nosniff", ""),
+    "X-Frame-Options": ("deny", "sameorigin", ""),
+    "X-XSS-Protection": (),
+    "Content-Security-Policy": (),
+}
+"""The headers that can be set, as in the toolkit, and their values where only some make sense."""
+
+
+class ClientAuth(StrEnum):
+    """What is asked of a client's certificate, under Go's names."""
+
+    NONE = "NoClientCert"
+    IF_GIVEN = "VerifyClientCertIfGiven"
+    REQUIRED = "RequireAndVerifyClientCert"
+
+
+_UNVERIFIED = ("RequestClientCert", "RequireAnyClientCert", "RequireClientCert")
+
+
+class TlsSettings(Settings):
+    """`tls_server_config`; relative paths are beside the file.
+
+    Attributes:
+        cert_file: our certificate, with the chain to its authority.
+        key_file: its key, without a passphrase.
+        client_auth_type: whether clients must show a certificate.
+        client_ca_file: the authorities of theirs.
+        client_allowed_sans: if set, a client's certificate must bear one of these names (DNS, IP, e-mail, URI).
+        min_version: TLS12 or TLS13.
+        max_version: TLS12 or TLS13.
+        cipher_suites: those of TLS 1.2, under Go's names.
+        prefer_server_cipher_suites: our order counts, not the client's.
+        curve_preferences: one of CurveP256, CurveP384, CurveP521; without it, what OpenSSL thinks best.
+    """
+
+    cert_file: Path
+    key_file: Path
+    client_auth_type: ClientAuth = ClientAuth.NONE
+    client_ca_file: Path | None = None
+    client_allowed_sans: tuple[str, ...] = ()
+    min_version: str = "TLS12"
+    max_version: str = "TLS13"
+    cipher_suites: tuple[str, ...] = ()
+    prefer_server_cipher_suites: bool = True
+    curve_preferences: tuple[str, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_in_files(cls, value: object) -> object:
+        if isinstance(value, dict):
+            for name in ("cert", "key", "client_ca"):
+                if value.get(name):
+                    raise ValueError(f"{name} cannot be written into this file here; name a file in {name}_file")
+            return {name: each for name, each in value.items() if name not in {"cert", "key", "client_ca"}}
+        return value
+
+    @field_validator("client_auth_type", mode="before")
+    @classmethod
+    def _can_be_done(cls, value: object) -> object:
+        if value in _UNVERIFIED:
+            raise ValueError(
+                f"a certificate that nobody verifies proves nothing: {value} is not done here; "
+                f"write {ClientAuth.REQUIRED}, or {ClientAuth.NONE}"
+            )
+        if value == "":
+            return ClientAuth.NONE
+        if value not in list(ClientAuth):
+            raise ValueError(f"{value!r} is not known; write {', '.join(ClientAuth)}")
+        return value
+
+    @field_validator("min_version", "max_version")
+    @classmethod
+    def _is_safe(cls, value: str) -> str:
+        if value in {"TLS10", "TLS11"}:
+            raise ValueError(f"the broken {value} is not offered here; write TLS12 or TLS13")
+        if value not in {"TLS12", "TLS13"}:
+            raise ValueError(f"{value!r} is no version; write TLS12 or TLS13")
+        return value
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "TlsSettings":
+        if self.min_version > self.max_version:
+            raise ValueError("min_version is above max_version; write the lower one in min_version")
+        if self.client_ca_file is not None and self.client_auth_type is ClientAuth.NONE:
+            raise ValueError(f"client_ca_file has no effect with {ClientAuth.NONE}; set client_auth_type too")
+        if self.client_ca_file is None and self.client_auth_type is not ClientAuth.NONE:
+            raise ValueError(f"client_ca_file is missing, which {self.client_auth_type} verifies against")
+        if self.client_allowed_sans and self.client_auth_type is not ClientAuth.REQUIRED:
+            raise ValueError(f"client_allowed_sans needs client_auth_type: {ClientAuth.REQUIRED}")
+        if self.cipher_suites and self.min_version == "TLS13":
+            raise ValueError("cipher_suites are those of TLS 1.2, which min_version: TLS13 excludes; remove them")
+        return self
+
+
+class HttpSettings(Settings):
+    """`http_server_config`.
+
+    Attributes:
+        http2: must be false where it is set: HTTP/2 is not spoken here.
+        headers: header -> value; they replace those that are sent anyway, and an empty value sends none.
+    """
+
+    http2: bool = False
+    headers: dict[str, str] = Field(default={})
+
+    @field_validator("http2")
+    @classmethod
+    def _is_not_spoken(cls, value: bool) -> bool:  # noqa: FBT001  the library's signature
+        if value:
+            raise ValueError("no HTTP/2 is spoken here; remove the key, or write false")
+        return value
+
+    @field_validator("headers")
+    @classmethod
+    def _can_be_set(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, text in value.items():
+            if name not in _HEADERS:
+                raise ValueError(f"no header {name} can be set; those that can: {', '.join(_HEADERS)}")
+            allowed = _HEADERS[name]
+            if allowed and text not in allowed:
+                raise ValueError(
+                    f"the header {name} cannot be {text!r}; write {' or '.join(word for word in allowed if word)}"
+                )
+            if not text.isprintable() or not text.isascii():
+                raise ValueError(f"the header {name} has a character that no header can have")
+        return value
+
+
+class RateSettings(Settings):
+    """`rate_limit`: a bucket of tokens for all clients together.
+
+    Attributes:
+        interval: a token comes back after so long; 0 for no limit.
+        burst: how many there are at most.
+    """
+
+    interval: Seconds = Field(default=0.0, ge=0)
+    burst: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _lets_one_in(self) -> "RateSettings":
+        if self.interval > 0 and self.burst < 1:
+            raise ValueError("without burst no request would be answered; write burst: 1 or more")
+        return self
+
+
+class WebSettings(Settings):
+    """The whole file.
+
+    Attributes:
+        tls_server_config: without it, plain HTTP.
+        http_server_config: headers.
+        basic_auth_users: name -> bcrypt hash of the password; without any, everybody may ask.
+        rate_limit: requests beyond it are answered 429.
+    """
+
+    tls_server_config: TlsSettings | None = None
+    http_server_config: HttpSettings = HttpSettings()
+    basic_auth_users: dict[str, SecretStr] = Field(default={})
+    rate_limit: RateSettings = RateSettings()
+
+    @field_validator("tls_server_config", "http_server_config", "basic_auth_users", "rate_limit", mode="before")
+    @classmethod
+    def _may_be_empty(cls, value: object) -> object:
+        """`basic_auth_users:` with nothing below it is YAML's null."""
+        return {} if value is None else value
+
+    @field_validator("basic_auth_users")
+    @classmethod
+    def _are_hashes(cls, value: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        for name, hashed in value.items():
+            if ":" in name:
+                raise ValueError(f"{name!r} has a colon, which ends the name in basic authentication")
+            if not _HASH.fullmatch(hashed.get_secret_value()):
+                raise ValueError(f"the password of {name!r} is no bcrypt hash; make one with: htpasswd -nBC 10 {name}")
+        return value

@@ -1,0 +1,76 @@
+"""Basic authentication against bcrypt hashes."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+import threading
+from collections.abc import Mapping
+
+import bcrypt
+
+_REMEMBERED = 100
+
+
+class Users:
+    """Who may ask. Safe for several threads; one hash is computed at a time, for each costs much.
+
+    A password that was right once is remembered (as a keyed digest, in memory only), so that a scrape does not cost a
+    tenth of a second each time. A wrong one is not: it costs the same every time, and so does an unknown user.
+
+    Args:
+        hashes: name -> bcrypt hash; empty for everybody.
+    """
+
+    def __init__(self, hashes: Mapping[str, str]) -> None:
+        self._hashes = {name.encode(): hashed.encode() for name, hashed in hashes.items()}
+        # The costliest of them, so that an unknown name takes as long as a known one.
+        self._decoy = max(self._hashes.values(), key=_cost, default=b"")
+        self._key = secrets.token_bytes(32)
+        self._right: dict[bytes, None] = {}
+        self._lock = threading.Lock()
+
+    def admit(self, authorization: str) -> bool:
+        """Whether an Authorization header is of one who may ask."""
+        if not self._hashes:
+            return True
+        given = _credentials(authorization)
+        return given is not None and self._verify(*given)
+
+    def _verify(self, name: bytes, password: bytes) -> bool:
+        hashed = self._hashes.get(name)
+        text = len(name).to_bytes(4, "big") + name + password
+        digest = hmac.new(self._key, text, hashlib.sha256).digest()
+        if digest in self._right:
+            return True
+        with self._lock:
+            right = _matches(password, self._decoy if hashed is None else hashed) and hashed is not None
+            if right:
+                while len(self._right) >= _REMEMBERED:
+                    del self._right[next(iter(self._right))]
+                self._right[digest] = None
+        return right
+
+
+def _matches(password: bytes, hashed: bytes) -> bool:
+    try:
+        # bcrypt looks at 72 bytes, and its library refuses more; `htpasswd` hashed the first 72 too.
+        return bcrypt.checkpw(password[:72], hashed)
+    except ValueError:
+        return False
+
+
+def _credentials(header: str) -> tuple[bytes, bytes] | None:
+    scheme, _, coded = header.partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        name, colon, password = base64.b64decode(coded.strip(), validate=True).partition(b":")
+    except (binascii.Error, ValueError):
+        return None
+    return (name, password) if colon else None
+
+
+def _cost(hashed: bytes) -> int:
+    return int(hashed.split(b"$")[2])

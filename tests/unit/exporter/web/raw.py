@@ -1,0 +1,73 @@
+"""A server on a free port, and a client that sends whatever bytes it is told."""
+
+import socket
+from contextlib import contextmanager
+
+from exporter.http import JSON, Answer, Route
+from exporter.web.server import Server
+
+LONG = b"ackscope " * 1000
+HUGE = b"x" * (64 * 1024 * 1024)
+SECONDS = 10
+
+
+def fail(_request):
+    """A route with a defect."""
+    raise ZeroDivisionError
+
+
+def asked(request):
+    """A route that tells its request."""
+    told = f"{request.method} {sorted(request.query.items())} {request.headers.get('x-more')}"
+    return Answer(told.encode())
+
+
+ROUTES = {
+    "/short": Route("a few bytes", lambda _: Answer(b"{}", JSON)),
+    "/long": Route("many bytes", lambda _: Answer(LONG)),
+    "/huge": Route("more than a socket holds", lambda _: Answer(b"", more=(HUGE,), coding="identity")),
+    "/broken": Route("a defect", fail),
+    "/asked": Route("what was asked", asked),
+    "/do": Route("does something", asked, methods=("POST",)),
+}
+
+
+@contextmanager
+def serving(routes=None, **more):
+    """Yields a server that answers."""
+    server = Server(("127.0.0.1", 0), ROUTES if routes is None else routes, **more)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def connect(server):
+    """A connection to it."""
+    host, port = server.url.split("//")[1].split(":")
+    return socket.create_connection((host, int(port)), timeout=SECONDS)
+
+
+def rest(client):
+    """All that comes until the server ends the connection."""
+    received = bytearray()
+    while True:
+        try:
+            got = client.recv(1 << 16)
+        except ConnectionResetError:
+            return bytes(received)
+        if not got:
+            return bytes(received)
+        received += got
+
+
+def exchange(server, sent):
+    """Send bytes, say that there will be no more, and return the answer."""
+    with connect(server) as client:
+        try:
+            client.sendall(sent)
+            client.shutdown(socket.SHUT_WR)
+        except OSError:  # it may have ended the connection already
+            pass
+        return rest(client)

@@ -1,0 +1,65 @@
+import socket
+
+import pytest
+
+from exporter.web.connections import Connections
+
+
+@pytest.fixture
+def pairs():
+    """Three connections: our ends and theirs."""
+    pairs = [socket.socketpair() for _ in range(3)]
+    yield pairs
+    for pair in pairs:
+        for end in pair:
+            end.close()
+
+
+def test_the_longest_idle_makes_room(pairs):
+    """Its client sees the end; whoever works is left alone."""
+    (first, client), (second, _), (third, _) = pairs
+    connections = Connections(2)
+    for sock in (first, second):
+        assert connections.enter(sock)
+        connections.idle(sock, idle=False)
+    assert not connections.enter(third)
+
+    connections.idle(first, idle=True)
+    connections.idle(second, idle=True)
+    connections.idle(second, idle=False)
+
+    assert connections.enter(third)
+    assert (b"", 2) == (client.recv(1), len(connections))
+
+
+def test_one_that_has_sent_nothing_yet_is_idle(pairs):
+    """Whoever opens many and says nothing ends their own."""
+    (first, client), (second, _), _ = pairs
+    connections = Connections(1)
+
+    assert connections.enter(first)
+    assert connections.enter(second)
+    assert (b"", 1) == (client.recv(1), len(connections))
+
+
+def test_one_that_has_ended_makes_room_too(pairs):
+    """And to end twice, or without having been let in, is nothing."""
+    connections = Connections(1)
+    connections.enter(pairs[0][0])
+    connections.leave(pairs[0][0])
+    connections.leave(pairs[0][0])
+    connections.idle(pairs[0][0], idle=True)
+
+    assert 0 == len(connections)
+    assert connections.enter(pairs[1][0])
+
+
+def test_it_is_ended_through_the_socket_that_it_goes_on_through(pairs):
+    """With TLS, the accepted socket is only the name of the connection."""
+    (accepted, _), (spoken, client), _ = pairs
+    connections = Connections(1)
+    connections.enter(accepted)
+    connections.replace(accepted, spoken)
+    connections.close()
+
+    assert (b"", 0) == (client.recv(1), len(connections))

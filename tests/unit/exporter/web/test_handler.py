@@ -1,0 +1,217 @@
+import contextlib
+import logging
+import threading
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from exporter.http import Answer, Route
+from exporter.web import handler, reader
+from exporter.web.handler import chunks
+from tests.unit.exporter.made import eventually
+from tests.unit.exporter.web.raw import HUGE, SECONDS, connect, exchange, rest, serving
+
+GOOD = b"GET /short HTTP/1.1\r\nHost: x\r\n\r\n"
+HEAD = b"GET /short HTTP/1.1\r\nHost: x\r\n"
+LINE = b"GET /short?" + b"a" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def ended(client, byte):
+    """Whether the server has ended the connection by now, or does while a byte is sent and some time goes by."""
+    try:
+        client.sendall(byte)
+        return client.recv(1) == b""
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
+
+
+@pytest.fixture(scope="module")
+def server():
+    """One for all examples: each must leave it as it was."""
+    with serving() as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (LINE, 414),
+        (HEAD + b"X: " + b"a" * 40_000 + b"\r\n\r\n", 431),
+        (HEAD + b"X: y\r\n" * 200 + b"\r\n", 431),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n", 400),
+        (b"GET /short\r\n", 400),
+        (b"GET /short HTTP/9.9\r\nHost: x\r\n\r\n", 505),
+        (b"GET /short HTTP/1.x\r\n\r\n", 400),
+        (b"GET /short please HTTP/1.1\r\n\r\n", 400),
+        (b"GET //[ HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+        (b"GET http://[ HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        (b"GET /short HTTP/1.1\r\n\r\n", 400),
+        (HEAD + b"Host: y\r\n\r\n", 400),
+        (HEAD + b"no header\r\nContent-Length: 3\r\n\r\nabc", 400),
+        (HEAD + b"Content-Length : 3\r\n\r\nabc", 400),
+        (b"GET /short HTTP/1.1\r\n Host: x\r\n\r\n", 400),
+        (HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab", 400),
+        (HEAD + b"Content-Length: -1\r\n\r\n", 400),
+        (HEAD + b"Content-Length: 1_0\r\n\r\n", 400),
+        (HEAD + "Content-Length: ²\r\n\r\n".encode("latin-1"), 400),
+        (HEAD + b"Content-Length: 70000\r\n\r\n" + b"a" * 70_000, 413),
+        (HEAD + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n", 413),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 501),
+    ],
+)
+def test_a_request_that_is_none_is_refused_and_ends_the_connection(server, sent, status):
+    """With a whole answer, for where the next request would begin is not known; what follows is not looked at."""
+    answer, after = exchange(server, sent + GOOD), exchange(server, GOOD)
+
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+    assert 1 == answer.count(b"HTTP/1.1 ") or status == 404
+    assert b"X-Content-Type-Options: nosniff\r\n" in answer
+    assert after.startswith(b"HTTP/1.1 200 OK")
+
+
+def test_a_body_is_taken_in_and_forgotten(server):
+    """The next request is found behind it."""
+    answers = exchange(server, HEAD + b"Content-Length: 60000\r\n\r\n" + b"a" * 60_000 + GOOD)
+
+    assert 2 == answers.count(b"HTTP/1.1 200 OK")
+
+
+def test_a_client_that_asks_whether_to_send_its_body_is_told_to(server):
+    """As curl does with a large one."""
+    answer = exchange(server, HEAD + b"Expect: 100-continue\r\nContent-Length: 3\r\n\r\nabc")
+
+    assert answer.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n")
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /sh", HEAD, HEAD + b"Content-Length: 5\r\n\r\nabc"])
+def test_half_a_request_is_no_request(server, sent):
+    """The client ended in the midst of it: it gets no answer, and nothing is done."""
+    assert b"" == exchange(server, sent)
+
+
+@pytest.mark.parametrize("sent", [b"", b"G", HEAD, HEAD + b"Content-Length: 5\r\n\r\nabc"])
+def test_a_client_that_does_not_go_on_is_cut_off(monkeypatch, sent):
+    """It may stop anywhere: the thread is given back."""
+    monkeypatch.setattr(reader, "REQUEST_SECONDS", 0.2)
+    monkeypatch.setattr(handler, "REQUEST_SECONDS", 0.2)
+    with serving() as server, connect(server) as client:
+        client.sendall(sent)
+
+        assert b"" == rest(client)
+        eventually(lambda: len(server._connections) == 0)
+
+
+def test_a_client_that_sends_a_byte_now_and_then_is_cut_off(monkeypatch):
+    """Each byte is in time, the request is not."""
+    monkeypatch.setattr(reader, "REQUEST_SECONDS", 0.3)
+    with serving() as server, connect(server) as client:
+        client.settimeout(0.05)
+        sent = 0
+        while not ended(client, HEAD[sent : sent + 1]):
+            sent += 1
+
+        assert 0 < sent < len(HEAD)
+
+
+def test_a_connection_that_is_silent_between_requests_ends_after_a_while(monkeypatch):
+    """Though not as soon as one that has sent nothing yet."""
+    monkeypatch.setattr(handler, "IDLE_SECONDS", 0.2)
+    with serving() as server, connect(server) as client:
+        client.sendall(GOOD)
+
+        assert rest(client).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_a_client_that_does_not_read_is_cut_off(monkeypatch, caplog):
+    """What was to be sent to it is let go of; that is its own affair, and no error."""
+    monkeypatch.setattr(handler, "SEND_SECONDS", 0.3)
+    with serving() as server, connect(server) as client, caplog.at_level(logging.WARNING):
+        client.sendall(b"GET /huge HTTP/1.1\r\nHost: x\r\n\r\n")
+        eventually(lambda: len(server._connections) == 1)
+        eventually(lambda: len(server._connections) == 0)
+
+        assert len(rest(client)) < len(HUGE)
+    assert "" == caplog.text
+
+
+def test_too_many_connections(caplog):
+    """Who is answered goes on; who is idle makes room, the longest first; where none is, the new one is turned away."""
+    began, go_on = threading.Semaphore(0), threading.Event()
+
+    def slow(_request):
+        began.release()
+        assert go_on.wait(SECONDS)
+        return Answer(b"slow")
+
+    routes = {"/slow": Route("slow", slow), "/fast": Route("fast", lambda _: Answer(b"fast"))}
+    with serving(routes, most=2) as server, connect(server) as busy, connect(server) as idle:
+        busy.sendall(b"GET /slow HTTP/1.0\r\n\r\n")
+        idle.sendall(b"GET /fast HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert began.acquire(timeout=SECONDS)
+        assert idle.recv(1 << 16).endswith(b"fast")
+        eventually(lambda: [it for it in server._connections._open.values() if it.idle_since is not None] != [])
+        with connect(server) as second:
+            second.sendall(b"GET /slow HTTP/1.0\r\n\r\n")
+            assert b"" == idle.recv(1)
+            assert began.acquire(timeout=SECONDS)
+            turned_away, another = exchange(server, b""), exchange(server, b"")
+            go_on.set()
+            answers = [rest(busy), rest(second)]
+
+    assert turned_away.startswith(b"HTTP/1.1 503 ")
+    assert turned_away == another
+    assert ["all 2 connections are busy; clients are turned away with 503"] == [
+        record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING
+    ]
+    assert turned_away.endswith(b"\r\n\r\ntoo many connections\n")
+    assert [True, True] == [answer.endswith(b"slow") for answer in answers]
+
+
+def test_clients_that_send_little_hold_up_nobody():
+    """A hundred of them begin a request and do not end it; the next one is answered, for theirs make room."""
+    with serving(most=4) as server:
+        slow = [connect(server) for _ in range(100)]
+        for client in slow:
+            with contextlib.suppress(OSError):
+                client.sendall(HEAD)
+        answer = exchange(server, GOOD)
+        for client in slow:
+            client.close()
+
+    assert answer.startswith(b"HTTP/1.1 200 OK")
+
+
+@st.composite
+def nearly_requests(draw):
+    """A good request with a few bytes changed, cut out or put in, and pure noise."""
+    sent = bytearray(draw(st.sampled_from([GOOD, GOOD * 3, HEAD + b"Content-Length: 3\r\n\r\nabc", LINE, b""])))
+    for _ in range(draw(st.integers(0, 5))):
+        at = draw(st.integers(0, len(sent)))
+        sent[at : at + draw(st.integers(0, 8))] = draw(
+            st.binary(max_size=8) | st.sampled_from([b"\r\n", b"\n\r", b": "])
+        )
+    return bytes(sent)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(sent=nearly_requests())
+def test_whatever_is_sent_the_server_answers_on(server, caplog, sent):
+    """A whole answer with a status or none at all, no traceback, and the next request is answered."""
+    answer = exchange(server, sent)
+
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 ")
+    assert exchange(server, GOOD).startswith(b"HTTP/1.1 200 OK")
+    assert [] == [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@given(sizes=st.lists(st.integers(0, 600_000), max_size=6))
+def test_chunks_are_the_pieces(sizes):
+    """Nothing is lost or put elsewhere, and few calls are made of many small pieces."""
+    pieces = [bytes([index]) * size for index, size in enumerate(sizes)]
+    made = list(chunks(pieces))
+
+    assert b"".join(pieces) == b"".join(made)
+    assert len(made) <= 1 + 2 * sum(size >= 256 * 1024 for size in sizes) + sum(sizes) // (256 * 1024)

@@ -1,0 +1,25 @@
+from exporter.web.limiter import Limiter
+from tests.unit.exporter.made import SetClock
+
+
+def test_a_burst_and_then_one_an_interval():
+    """What is not used is saved up to the burst, and no further."""
+    clock = SetClock()
+    limiter = Limiter(2.0, 3, clock)
+    at_once = [limiter.admit() for _ in range(4)]
+    clock.mono += 1
+    too_soon = limiter.admit()
+    clock.mono += 1
+    again = [limiter.admit() for _ in range(2)]
+    clock.mono += 1000
+    later = [limiter.admit() for _ in range(4)]
+
+    assert [True, True, True, False] == at_once == later
+    assert (False, [True, False]) == (too_soon, again)
+
+
+def test_no_interval_is_no_limit():
+    """As the toolkit has it."""
+    limiter = Limiter(0.0, 0, SetClock())
+
+    assert all(limiter.admit() for _ in range(1000))

@@ -1,0 +1,214 @@
+import bcrypt
+import pytest
+
+from ackscope.errors import ConfigError
+from exporter.web.config import WebConfig
+from tests.unit.exporter.web.certificates import make
+
+HASH = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
+TLS = "cert_file: server.pem, key_file: server.key"
+
+WRONG = [
+    ("[]", "must be keys and values, as in `listen: 127.0.0.1:9419`"),
+    ("tls_server_config: [", "line 1: is not YAML (expected the node content, but found '<stream end>')"),
+    ("tls_config: {}", "tls_config: unknown key, did you mean 'tls_server_config'?"),
+    (
+        f"tls_server_config: {{{TLS}, cert_fil: a}}",
+        "tls_server_config.cert_fil: unknown key, did you mean 'cert_file'?",
+    ),
+    ("tls_server_config: {cert_file: server.pem}", "tls_server_config.key_file: must be set"),
+    (
+        "tls_server_config: {cert: PEM, key_file: server.key}",
+        "tls_server_config: cert cannot be written into this file here; name a file in cert_file",
+    ),
+    (
+        "tls_server_config: {cert_file: none.pem, key_file: server.key}",
+        (
+            "tls_server_config.cert_file: FOLDER/none.pem cannot be read (No such file or directory); "
+            "check its path and owner"
+        ),
+    ),
+    (
+        "tls_server_config: {cert_file: server.pem, key_file: other.key}",
+        "tls_server_config.key_file: FOLDER/other.key is not the key of FOLDER/server.pem",
+    ),
+    (
+        "tls_server_config: {cert_file: server.key, key_file: server.key}",
+        (
+            "tls_server_config: FOLDER/server.key and FOLDER/server.key are not a PEM certificate and its key "
+            "without a passphrase"
+        ),
+    ),
+    (
+        "tls_server_config: {cert_file: locked.pem, key_file: locked.key}",
+        (
+            "tls_server_config: FOLDER/locked.pem and FOLDER/locked.key are not a PEM certificate and its key "
+            "without a passphrase"
+        ),
+    ),
+    (
+        f"tls_server_config: {{{TLS}, client_auth_type: RequireAnyClientCert}}",
+        (
+            "tls_server_config.client_auth_type: a certificate that nobody "
+            "verifies proves nothing: RequireAnyClientCert is not done here; "
+            "write RequireAndVerifyClientCert, or NoClientCert"
+        ),
+    ),
+    (
+        f"tls_server_config: {{{TLS}, client_auth_type: Always}}",
+        (
+            "tls_server_config.client_auth_type: 'Always' is not known; write NoClientCert, VerifyClientCertIfGiven, "
+            "RequireAndVerifyClientCert"
+        ),
+    ),
+    (
+        f"tls_server_config: {{{TLS}, client_auth_type: RequireAndVerifyClientCert}}",
+        "tls_server_config: client_ca_file is missing, which RequireAndVerifyClientCert verifies against",
+    ),
+    (
+        f"tls_server_config: {{{TLS}, client_ca_file: server.pem}}",
+        "tls_server_config: client_ca_file has no effect with NoClientCert; set client_auth_type too",
+    ),
+    (
+        f"tls_server_config: {{{TLS}, client_auth_type: VerifyClientCertIfGiven, client_ca_file: server.key}}",
+        "tls_server_config.client_ca_file: FOLDER/server.key holds no PEM certificate",
+    ),
+    (
+        f"tls_server_config: {{{TLS}, client_allowed_sans: [a]}}",
+        "tls_server_config: client_allowed_sans needs client_auth_type: RequireAndVerifyClientCert",
+    ),
+    (
+        f"tls_server_config: {{{TLS}, min_version: TLS10}}",
+        "tls_server_config.min_version: the broken TLS10 is not offered here; write TLS12 or TLS13",
+    ),
+    (
+        f"tls_server_config: {{{TLS}, max_version: '1.3'}}",
+        "tls_server_config.max_version: '1.3' is no version; write TLS12 or TLS13",
+    ),
+    (
+        f"tls_server_config: {{{TLS}, min_version: TLS13, max_version: TLS12}}",
+        "tls_server_config: min_version is above max_version; write the lower one in min_version",
+    ),
+    (
+        f"tls_server_config: {{{TLS}, cipher_suites: [TLS_RSA_WITH_RC4_128_SHA]}}",
+        (
+            "tls_server_config.cipher_suites: TLS_RSA_WITH_RC4_128_SHA is not known; known: "
+            "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA, TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA, "
+            "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, "
+            "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA, "
+            "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA, TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, "
+            "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256"
+        ),
+    ),
+    (
+        f"tls_server_config: {{{TLS}, cipher_suites: [TLS_AES_128_GCM_SHA256]}}",
+        (
+            "tls_server_config.cipher_suites: TLS_AES_128_GCM_SHA256 is of TLS 1.3, whose suites cannot be chosen; "
+            "remove it"
+        ),
+    ),
+    (
+        f"tls_server_config: {{{TLS}, min_version: TLS13, cipher_suites: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]}}",
+        "tls_server_config: cipher_suites are those of TLS 1.2, which min_version: TLS13 excludes; remove them",
+    ),
+    (
+        f"tls_server_config: {{{TLS}, curve_preferences: [X25519, CurveP256]}}",
+        (
+            "tls_server_config.curve_preferences: only one can be chosen here, of CurveP256, CurveP384, CurveP521; "
+            "without the key the best that both sides have is taken, X25519 too"
+        ),
+    ),
+    (
+        "http_server_config: {http2: true}",
+        "http_server_config.http2: no HTTP/2 is spoken here; remove the key, or write false",
+    ),
+    (
+        "http_server_config: {headers: {Server: me}}",
+        (
+            "http_server_config.headers: no header Server can be set; those that can: Strict-Transport-Security, "
+            "X-Content-Type-Options, X-Frame-Options, X-XSS-Protection, Content-Security-Policy"
+        ),
+    ),
+    (
+        "http_server_config: {headers: {X-Frame-Options: never}}",
+        "http_server_config.headers: the header X-Frame-Options cannot be 'never'; write deny or sameorigin",
+    ),
+    (
+        'http_server_config: {headers: {X-XSS-Protection: "a\\r\\nSet-Cookie: b"}}',
+        "http_server_config.headers: the header X-XSS-Protection has a character that no header can have",
+    ),
+    (
+        "basic_auth_users: {ann: plain-password}",
+        "basic_auth_users: the password of 'ann' is no bcrypt hash; make one with: htpasswd -nBC 10 ann",
+    ),
+    (
+        f"basic_auth_users: {{'a:b': {HASH}}}",
+        "basic_auth_users: 'a:b' has a colon, which ends the name in basic authentication",
+    ),
+    ("rate_limit: {interval: often}", "rate_limit.interval: 'often' is not a duration, write 30s, 5m, 1h or 200ms"),
+    (
+        "rate_limit: {interval: 1s}",
+        "rate_limit: without burst no request would be answered; write burst: 1 or more",
+    ),
+    ("rate_limit: {burst: -1}", "rate_limit.burst: must be at least 0"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Certificates: a server's, another's, and one with a passphrase."""
+    folder = tmp_path_factory.mktemp("web")
+    make(folder, "server")
+    make(folder, "other")
+    make(folder, "locked", key="secret")
+    return folder
+
+
+def load(folder, text):
+    """Load a file with this text."""
+    path = folder / "web.yml"
+    path.write_text(text)
+    return WebConfig.load(path)
+
+
+@pytest.mark.parametrize(("text", "expected"), WRONG)
+def test_a_wrong_file_is_told_in_one_line(folder, text, expected):
+    """Which file, which key, what is wrong, what to write instead; never a password."""
+    with pytest.raises(ConfigError) as raised:
+        load(folder, text)
+
+    assert f"{folder}/web.yml: {expected.replace('FOLDER', str(folder))}" == str(raised.value)
+    assert "plain-password" not in str(raised.value)
+
+
+def test_a_file_that_is_not_there_is_told_too(tmp_path):
+    """As any other."""
+    with pytest.raises(ConfigError) as raised:
+        WebConfig.load(tmp_path / "web.yml")
+
+    assert f"{tmp_path}/web.yml: cannot be read (No such file or directory); give an existing file" == str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "tls"),
+    [
+        ("", False),
+        ("basic_auth_users:\n", False),
+        ("rate_limit: {interval: 0, burst: 0}", False),
+        ("http_server_config: {http2: false, headers: {X-Frame-Options: sameorigin}}", False),
+        (f"basic_auth_users: {{ann: {HASH}, bob: {HASH.replace('$2b$', '$2y$')}}}", False),
+        (f"tls_server_config: {{{TLS}}}", True),
+        (f"tls_server_config: {{{TLS}, client_auth_type: '', min_version: TLS13}}", True),
+        (
+            (
+                f"tls_server_config: {{{TLS}, client_auth_type: RequireAndVerifyClientCert, client_ca_file: other.pem, "
+                "client_allowed_sans: [a], cipher_suites: [TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256], "
+                "prefer_server_cipher_suites: false, curve_preferences: [CurveP384]}"
+            ),
+            True,
+        ),
+    ],
+)
+def test_a_good_file_is_taken(folder, text, tls):
+    """Of the toolkit's keys, all that have an effect here."""
+    assert tls == load(folder, text).tls
