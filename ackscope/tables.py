@@ -75,8 +75,8 @@ def _flag(name: str, doc: str) -> Column:
     return Column(name, Kind.BOOL, doc, nullable=True)
 
 
-def _time(name: str, doc: str) -> Column:
-    return Column(name, Kind.TIME, doc)
+def _time(name: str, doc: str, *, nullable: bool = False) -> Column:
+    return Column(name, Kind.TIME, doc, nullable)
 
 
 _STREAM = (
@@ -149,9 +149,12 @@ PROBE_STEPS = Table(
     ),
 )
 
+HEARTBEAT = 600.0
+"""Seconds: what a row of a table of changes says holds no longer than this, unless a later row says so again."""
+
 QUEUE_SAMPLES = Table(
     name="queue_samples",
-    grain="one queue at one poll",
+    grain="one queue at one poll, where something changed; and again within HEARTBEAT",
     time="at",
     key=("at", "vhost", "queue"),
     columns=(
@@ -161,15 +164,168 @@ QUEUE_SAMPLES = Table(
         _text("queue_type", "classic, quorum, stream", nullable=True),
         _count("messages_ready", "messages waiting", nullable=True),
         _count("messages_unacked", "messages delivered and not acknowledged", nullable=True),
-        _count("consumers", "consumers", nullable=True),
-        _count("publish", "messages published, counter since the queue exists", nullable=True),
+        _count("consumers", "consumers, as of `details_at`", nullable=True),
+        _count("publish", "messages published, counter since the queue exists, as of `details_at`", nullable=True),
+        _count("deliver", "messages delivered or got, counter, as of `details_at`", nullable=True),
+        _count("ack", "messages acknowledged, counter, as of `details_at`", nullable=True),
+        _count("redeliver", "messages redelivered, counter, as of `details_at`", nullable=True),
+        _time("details_at", "when consumers and counters were read; null: at `at`", nullable=True),
+        _flag("gone", "true: at `at` the broker did not show this queue; only its key is told"),
+    ),
+    version=2,
+)
+"""A table of changes. Between two polls that landed (`poll_samples` of family `queues`, and the times of these rows)
+the absence of a row means:
+
+- the queue was as in its last row, at every poll since, for at most `HEARTBEAT` seconds after that row; after that,
+  nothing is known of it. Where no poll succeeded, nothing is known either.
+- Before a row that tells a change stands one of the poll just before, with the old values, unless the last row is of
+  that poll anyway: what changed did so between two polls.
+- At a poll that is `whole` (`poll_samples`) every queue has a row: what has none was not there, or not any more. The
+  exporter's first poll is whole, and one after rows were lost because the disk did not take them.
+- A row whose `gone` is true ends the queue: removed, or no more shown to the monitoring user. A queue that appears
+  between two polls has such a row at the poll before its first: its counters began at zero. A queue without one
+  was there at the first whole poll.
+- Consumers and counters are as of `details_at`; that it alone moved on is no change and makes no row.
+
+The probes' own queues are left out.
+"""
+
+CHANNEL_SAMPLES = Table(
+    name="channel_samples",
+    grain="one channel that matters at one poll, where something changed; and again within HEARTBEAT",
+    time="at",
+    key=("at", "channel"),
+    columns=(
+        _time("at", "when the broker's answer was complete"),
+        _text("channel", "as the broker spells it: peer:port -> host:port (number)"),
+        _text("connection", "name of its connection", nullable=True),
+        _text("vhost", "virtual host", nullable=True),
+        _text("user", "who opened it", nullable=True),
+        _text("node", "node that it is on", nullable=True),
+        _text("state", "running, flow, blocked, ...", nullable=True),
+        _count("prefetch_count", "last basic.qos of the channel; 0 is no limit", nullable=True),
+        _count("consumers", "consumers on it", nullable=True),
+        _count("messages_unacked", "messages delivered and not acknowledged", nullable=True),
+        _count("messages_unconfirmed", "messages published and not confirmed", nullable=True),
+        _count("publish", "messages published, counter", nullable=True),
+        _count("confirm", "messages confirmed, counter", nullable=True),
         _count("deliver", "messages delivered or got, counter", nullable=True),
         _count("ack", "messages acknowledged, counter", nullable=True),
         _count("redeliver", "messages redelivered, counter", nullable=True),
+        _flag("gone", "true: closed, or followed no more; only its key is told"),
+    ),
+)
+"""A table of changes, as `QUEUE_SAMPLES`, of the channels that are followed: those with unacknowledged messages or
+redeliveries before those that only changed, and no more than `landing.max_channels`. A channel without a row was not
+followed, and nothing is known of it; `gone` says that it is followed no more.
+"""
+
+CONSUMER_SAMPLES = Table(
+    name="consumer_samples",
+    grain="one consumer that matters at one poll, where something changed; and again within HEARTBEAT",
+    time="at",
+    key=("at", "vhost", "queue", "tag", "channel"),
+    columns=(
+        _time("at", "when the broker's answer was complete"),
+        _text("vhost", "virtual host"),
+        _text("queue", "queue that it consumes from"),
+        _text("tag", "consumer tag"),
+        _text("channel", 'name of its channel; "" where that is not told'),
+        _text("connection", "name of its connection", nullable=True),
+        _text("user", "who opened it", nullable=True),
+        _text("node", "node of its channel", nullable=True),
+        _count("prefetch_count", "deliveries that it may hold unacknowledged; 0 is no limit", nullable=True),
+        _flag("ack_required", "false: automatic acknowledgement"),
+        _flag("active", "it may get messages"),
+        _text("activity_status", "up, single_active, waiting, suspected_down, ...", nullable=True),
+        _flag("gone", "true: cancelled, or followed no more; only its key is told"),
+    ),
+)
+"""A table of changes, as `QUEUE_SAMPLES`, of the consumers that are followed: those that are not active before those
+that came or changed, and no more than `landing.max_consumers`."""
+
+NODE_SAMPLES = Table(
+    name="node_samples",
+    grain="one node at one poll, at most every 15 s",
+    time="at",
+    key=("at", "node"),
+    columns=(
+        _time("at", "when the broker's answer was complete"),
+        _text("node", "name of the node"),
+        _flag("running", "it takes part in the cluster"),
+        _flag("being_drained", "it is in maintenance mode"),
+        _count("mem_used", "bytes of memory", nullable=True),
+        _count("mem_limit", "bytes at which the memory alarm goes off", nullable=True),
+        _flag("mem_alarm", "the memory alarm is in force"),
+        _count("disk_free", "bytes", nullable=True),
+        _count("disk_free_limit", "bytes below which the disk alarm goes off", nullable=True),
+        _flag("disk_free_alarm", "the disk alarm is in force"),
+        _count("fd_used", "file descriptors", nullable=True),
+        _count("fd_total", "file descriptors that it may have", nullable=True),
+        _count("sockets_used", "sockets", nullable=True),
+        _count("sockets_total", "sockets that it may have", nullable=True),
+        _count("proc_used", "Erlang processes", nullable=True),
+        _count("proc_total", "Erlang processes that it may have", nullable=True),
+        _count("run_queue", "Erlang processes that wait for a core", nullable=True),
+        _count("partitions", "nodes that it is partitioned from", nullable=True),
+        _seconds("uptime_seconds", "since it started", nullable=True),
     ),
 )
 
-LANDING = {table.name: table for table in (PROBE_MESSAGES, ACK_BURSTS, PROBE_STEPS, QUEUE_SAMPLES)}
+POLL_SAMPLES = Table(
+    name="poll_samples",
+    grain="one good reading of one family of the management API; or a failure, again each minute while it goes on",
+    time="at",
+    key=("at", "family"),
+    columns=(
+        _time("at", "of a good reading: when it was complete, as in the samples; of another: when it was known"),
+        _text("family", "overview, nodes, queues, ..."),
+        _flag("success", "it was read whole"),
+        _seconds("took", "how long a good reading took", nullable=True),
+        _seconds("age", "since the last good reading, when this was known; null without one", nullable=True),
+        _count("objects", "objects that a good reading held; null where it is no list", nullable=True),
+        _count("gaps", "fields of a good reading that could not be used", nullable=True),
+        _flag("whole", "every object of it has a row in its table of changes: what has none was not there"),
+        _text("reason", "why it failed", nullable=True),
+    ),
+)
+
+FINDING_EVENTS = Table(
+    name="finding_events",
+    grain="one finding that was there at the first look, began, changed its severity, or ended",
+    time="at",
+    key=("at", "rule", "kind", "vhost", "name"),
+    columns=(
+        _time("at", "when diagnosis saw it"),
+        _text("rule", "stable name of the rule"),
+        _text("event", "found (there at the exporter's first look), began, changed, ended"),
+        _text("severity", "critical, warning or info; of an ended one, its last"),
+        _text("severity_before", "of a changed one", nullable=True),
+        _text("kind", "cluster, node, queue, connection, channel, consumer, exchange, vhost or probe"),
+        _text("vhost", 'virtual host; "" where the subject has none'),
+        _text("name", "name of the subject"),
+        _text("node", "its node", nullable=True),
+        _text("since", "ISO 8601: since when the evidence is seen", nullable=True),
+        _text("summary", "who suffers, and how", nullable=True),
+    ),
+)
+"""A rule that cannot tell ends nothing: its findings stay as they were until it can."""
+
+LANDING = {
+    table.name: table
+    for table in (
+        PROBE_MESSAGES,
+        ACK_BURSTS,
+        PROBE_STEPS,
+        QUEUE_SAMPLES,
+        CHANNEL_SAMPLES,
+        CONSUMER_SAMPLES,
+        NODE_SAMPLES,
+        POLL_SAMPLES,
+        FINDING_EVENTS,
+    )
+}
 """Written by the exporter, read by Spark."""
 
 MEASURES = ("confirm", "response", "delivery", "send_delay")
@@ -266,7 +422,7 @@ QUEUES_1M = Table(
         _text("vhost", "virtual host"),
         _text("queue", "queue name"),
         _text("queue_type", "classic, quorum, stream", nullable=True),
-        _count("samples", "polls in this minute; a minute without polls has no row"),
+        _count("samples", "polls of this minute at which the queue was known; 0: only increases over a gap are"),
         _count("messages_ready_max", "most messages waiting", nullable=True),
         _count("messages_ready_last", "messages waiting at the last poll", nullable=True),
         _count("messages_unacked_max", "most unacknowledged messages", nullable=True),
@@ -278,7 +434,9 @@ QUEUES_1M = Table(
         _count("acked", "messages acknowledged in this minute", nullable=True),
         _count("redelivered", "messages redelivered in this minute", nullable=True),
     ),
+    version=2,
 )
+"""A minute without polls has no levels. An increase between two samples is spread evenly over the time between them."""
 
 ROLLUPS = {table.name: table for table in (LATENCY_1M, OUTCOMES_1M, BURSTS_1M, STEPS_1M, QUEUES_1M)}
 """Written by Spark, read by the dashboard."""

@@ -1,12 +1,14 @@
 """What happens to each snapshot and to each batch of probe records: state, diagnosis, metrics, landing rows."""
 
 import logging
+from typing import Any
 
-from ackscope.clock import Clock, Instant
+from ackscope.clock import Clock
 from ackscope.snapshot import Snapshot
-from ackscope.tables import ACK_BURSTS, PROBE_MESSAGES, PROBE_STEPS, QUEUE_SAMPLES
+from ackscope.tables import ACK_BURSTS, PROBE_MESSAGES, PROBE_STEPS
 from diagnosis.engine import diagnose
-from exporter.landing.rows import burst_rows, message_rows, queue_rows, step_rows
+from exporter.landing.blocks import record_blocks
+from exporter.landing.samples import CHANGES, Samples
 from exporter.landing.writer import LandingWriter
 from exporter.placement import Nodes, place_outcomes, place_records, probe_nodes
 from exporter.probe_metrics import ProbeMetrics
@@ -37,21 +39,37 @@ class Intake:
         landing: LandingWriter | None,
         clock: Clock,
     ) -> None:
-        self._prefix, self._limits = settings.probes.prefix, settings.metrics.limits
-        self._thresholds = settings.thresholds
         self._state, self._probe_metrics, self._landing, self._clock = state, probe_metrics, landing, clock
+        self._nodes: dict[str, Nodes] = {}
+        self._samples: dict[str, Samples] = {}
+        self._losses: dict[str, int] = {}
+        self._capped: set[str] = set()
+        self.apply(settings)
+
+    def apply(self, settings: ExporterSettings) -> None:
+        """Go by these settings from now on; what was learnt of clusters that are watched no more is forgotten."""
+        self._prefix, self._limits = settings.probes.prefix, settings.metrics.limits
+        self._thresholds, self._landing_settings = settings.thresholds, settings.landing
         self._addressed = {
             name: NODE_NAMES if cluster.amqp is not None and cluster.amqp.nodes else ()
             for name, cluster in settings.clusters.items()
         }
-        self._nodes: dict[str, Nodes] = {}
-        self._landed: dict[str, Instant] = {}
-        self._capped: set[str] = set()
+        memories: tuple[dict[str, Any], ...] = (self._nodes, self._samples, self._losses)
+        for known in memories:
+            for name in known.keys() - settings.clusters.keys():
+                del known[name]
+        if self._landing is not None:
+            self._landing.apply(settings.landing)
+            for samples in list(self._samples.values()):
+                samples.apply(settings.landing)
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
         """Take in one poll's result."""
         known = self._state.put_snapshot(snapshot)
-        self._nodes[snapshot.cluster] = probe_nodes(snapshot, self._prefix, self._addressed[snapshot.cluster])
+        if known is None:  # it came late: its cluster is watched no more
+            return
+        addressed = self._addressed.get(snapshot.cluster, ())
+        self._nodes[snapshot.cluster] = probe_nodes(snapshot, self._prefix, addressed)
         self._diagnose(snapshot.cluster, known)
         self._land(snapshot)
         queues = len(snapshot.queues.value or ())
@@ -67,6 +85,8 @@ class Intake:
 
     def on_batch(self, batch: Batch) -> None:
         """Take in what one line of the probe process held."""
+        if batch.cluster not in self._addressed:  # it came late: its cluster is watched no more
+            return
         nodes = self._nodes.get(batch.cluster, {})
         messages = place_records(batch.messages, nodes, self._prefix)
         bursts = place_records(batch.bursts, nodes, self._prefix)
@@ -78,9 +98,8 @@ class Intake:
         self._probe_metrics.outcomes(batch.cluster, outcomes)
         self._state.put_outcomes(batch.cluster, outcomes, self._clock.now())
         if self._landing is not None:
-            self._landing.add(PROBE_MESSAGES, message_rows(batch.cluster, messages))
-            self._landing.add(ACK_BURSTS, burst_rows(batch.cluster, bursts))
-            self._landing.add(PROBE_STEPS, step_rows(batch.cluster, steps))
+            for table, records in ((PROBE_MESSAGES, messages), (ACK_BURSTS, bursts), (PROBE_STEPS, steps)):
+                self._landing.add(record_blocks(table, batch.cluster, records))
 
     def _diagnose(self, cluster: str, known: ClusterState) -> None:
         started = self._clock.now()
@@ -93,9 +112,30 @@ class Intake:
         self._state.put_verdict(verdict, self._clock.now().since(started))
 
     def _land(self, snapshot: Snapshot) -> None:
-        """Land one sample of each queue, when they were really read again."""
-        at = snapshot.queues.at
-        if self._landing is None or at is None or self._landed.get(snapshot.cluster) == at:
+        """Land what is new in a snapshot, and in the verdict on it."""
+        if self._landing is None:
             return
-        self._landed[snapshot.cluster] = at
-        self._landing.add(QUEUE_SAMPLES, queue_rows(snapshot, self._thresholds.own_prefixes))
+        cluster = snapshot.cluster
+        samples = self._samples.get(cluster)
+        if samples is None:
+            samples = self._samples[cluster] = Samples(cluster, self._landing_settings, self._thresholds.own_prefixes)
+        if self._losses.setdefault(cluster, self._landing.losses) != self._landing.losses:
+            self._losses[cluster] = self._landing.losses
+            samples.begin_again(*CHANGES)
+        known = self._state.clusters().get(cluster)
+        if known is None:
+            return
+        # As the window holds it: what is equal to what was before is the very object of before.
+        shared = known.snapshot or snapshot
+        for table, take in samples.steps(snapshot, shared, known.verdict, self._clock.now()):
+            try:
+                taken = take()
+            except (
+                Exception
+            ):  # The boundary of each table: a defect costs its rows, and neither the others nor the poll.
+                samples.begin_again(table)
+                if self._landing.defect(table) == 1:
+                    log.exception("cluster %s: rows of %s cannot be made; told once, and counted", cluster, table.name)
+            else:
+                self._landing.add(taken.blocks)
+                self._landing.leave_out(table, taken.left_out)

@@ -193,14 +193,15 @@ class Follower:
                 folders[partition].add(path)
         rows = misdated = 0
         touched: Touched = defaultdict(set)
+        near: Touched = defaultdict(set)
         for partition, new in folders.items():
             for path, held in self._landing.files(partition).items():
                 if path in new:
                     touched[partition.table, partition.cluster] |= held.hours
+                    near[partition.table, partition.cluster] |= held.near
                     rows += held.rows
                     misdated += held.misdated
-        for (table, cluster), hours in touched.items():
-            rebuild(self._spark, self._landing, self._rollups, table, cluster, hours, lambda: not self._stop.wanted)
+        rebuild(self._spark, self._landing, self._rollups, touched, near, lambda: not self._stop.wanted)
         self.status.landing_rows += rows
         self.status.misdated_rows += misdated
         self.status.batches += 1

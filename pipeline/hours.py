@@ -4,7 +4,13 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from itertools import groupby
 
+from ackscope.tables import HEARTBEAT
+
 HOUR = 3600
+
+REACH = round(2 * HEARTBEAT)
+"""Seconds: the farthest that a landing row has to do with minutes before and after it."""
+
 _EPOCH = date(1970, 1, 1)
 
 

@@ -70,8 +70,7 @@ def run(landing_root: Path, rollups_root: Path, session: Session, clock: Clock) 
             summary.misdated_rows += held.misdated
     if any(touched.values()):
         with session() as spark:
-            for (table, cluster), hours in touched.items():
-                summary.rollup_files += rebuild(spark, landing, rollups, table, cluster, hours)
+            summary.rollup_files = rebuild(spark, landing, rollups, touched, {})
     summary.hours = sum(len(hours) for hours in touched.values())
     summary.rollup_rows = rollups.counts()
     summary.quarantined = landing.quarantined

@@ -1,10 +1,10 @@
 """Rebuild the rollups of some hours from their landing rows: whole, and the same however often it is done."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
 from ackscope.errors import DataError
@@ -13,7 +13,7 @@ from pipeline.hours import HOUR, runs
 from pipeline.schema import arrow_schema, spark_schema
 from pipeline.session import SPARK_ERRORS, cause
 from pipeline.storage.footer import Contents
-from pipeline.storage.landing import Landing
+from pipeline.storage.landing import Landing, Touched
 from pipeline.storage.rollups import Rollups
 from pipeline.transforms import TRANSFORMS, Transform
 
@@ -31,12 +31,13 @@ def rebuild(
     spark: SparkSession,
     landing: Landing,
     rollups: Rollups,
-    table: Table,
-    cluster: str,
-    hours: Iterable[int],
+    touched: Touched,
+    near: Touched,
     go_on: Callable[[], bool] = lambda: True,
 ) -> int:
-    """Write anew every rollup file that depends on landing rows of `table` in these hours.
+    """Write anew every rollup file that depends on landing rows of the tables, clusters and hours `touched`.
+
+    Where a rollup looks beyond its hour, the hours to which these rows are `near` are rebuilt, too.
 
     The result depends on the landing rows alone. Landing is listed, read and rolled up as the only writer.
 
@@ -49,34 +50,36 @@ def rebuild(
     """
     replaced = 0
     for transform in TRANSFORMS:
-        if transform.source is not table:
-            continue
-        for chunk in _chunks(landing, transform, cluster, hours):
-            with rollups.only_writer():
-                if not go_on():
-                    raise StoppedError
-                rows = _compute(spark, landing, transform, cluster, chunk, go_on)
-                replaced += rollups.write(transform.rollup, cluster, chunk, rows)
+        for cluster in sorted({cluster for table, cluster in touched if table in transform.sources}):
+            hours = _hours(touched, transform, cluster)
+            if transform.memory:
+                # One without landing rows keeps the rollup that it may have.
+                beside = _hours(near, transform, cluster) - hours
+                hours |= {hour for hour in beside if _files(landing, transform.source, cluster, [hour])}
+            for chunk in _chunks(landing, transform, cluster, hours):
+                with rollups.only_writer():
+                    if not go_on():
+                        raise StoppedError
+                    rows = _compute(spark, landing, transform, cluster, chunk, go_on)
+                    replaced += rollups.write(transform.rollup, cluster, chunk, rows)
     return replaced
 
 
-def _chunks(landing: Landing, transform: Transform, cluster: str, hours: Iterable[int]) -> Iterator[list[int]]:
+def _chunks(landing: Landing, transform: Transform, cluster: str, hours: set[int]) -> Iterator[list[int]]:
     """Hours to rebuild, in portions that lie together and are not too many rows."""
-    touched = set(hours)
-    if transform.memory:
-        # An hour whose first rows look back at these; one without landing rows keeps the rollup that it may have.
-        touched |= {hour + 1 for hour in touched if _files(landing, transform, cluster, [hour + 1])}
-    for run in runs(touched):
-        rows = sum(held.rows for held in _files(landing, transform, cluster, run).values())
+    for run in runs(hours):
+        rows = sum(held.rows for held in _files(landing, transform.source, cluster, run).values())
         step = max(1, ROWS_AT_ONCE * len(run) // max(rows, 1))
         for start in range(0, len(run), step):
             yield run[start : start + step]
 
 
-def _files(
-    landing: Landing, transform: Transform, cluster: str, hours: list[int], memory: int = 0
-) -> dict[Path, Contents]:
-    return landing.covering(transform.source, cluster, hours[0] * HOUR - memory, (hours[-1] + 1) * HOUR)
+def _hours(touched: Touched, transform: Transform, cluster: str) -> set[int]:
+    return set[int]().union(*(touched.get((table, cluster), ()) for table in transform.sources))
+
+
+def _files(landing: Landing, table: Table, cluster: str, hours: list[int], memory: int = 0) -> dict[Path, Contents]:
+    return landing.covering(table, cluster, hours[0] * HOUR - memory, (hours[-1] + 1) * HOUR + memory)
 
 
 def _compute(
@@ -89,20 +92,37 @@ def _compute(
 ) -> pa.Table:
     """The rollup rows of these hours, which lie together; damaged files are set apart on the way."""
     start, end = hours[0] * HOUR, (hours[-1] + 1) * HOUR
-    while paths := list(_files(landing, transform, cluster, hours, transform.memory)):
+    while paths := _paths(landing, transform, cluster, hours):
         try:
-            rows = spark.read.schema(spark_schema(transform.source)).parquet(*(spark_path(path) for path in paths))
-            rows = rows.where(between(transform.source.time, start - transform.memory, end))
-            return transform.build(rows).where(between(transform.rollup.time, start, end)).toArrow()
+            frames = [
+                _read(spark, table, paths[table]).where(
+                    between(table.time, start - transform.memory, end + transform.memory)
+                )
+                for table in transform.sources
+            ]
+            return transform.build(*frames).where(between(transform.rollup.time, start, end)).toArrow()
         except SPARK_ERRORS as error:
             if not go_on():
                 raise StoppedError from None
-            if not landing.doubt(transform.source, paths):
+            if not sum(landing.doubt(table, paths[table]) for table in transform.sources):
                 raise DataError(
                     f"{transform.rollup.name} of cluster {cluster} could not be computed from "
                     f"{landing.root / transform.source.name}: {cause(error)}"
                 ) from None
     return arrow_schema(transform.rollup).empty_table()
+
+
+def _paths(landing: Landing, transform: Transform, cluster: str, hours: list[int]) -> dict[Table, list[Path]]:
+    """The files of each table that these hours depend on; nothing where the source has none."""
+    found = {table: list(_files(landing, table, cluster, hours, transform.memory)) for table in transform.sources}
+    return found if found[transform.source] else {}
+
+
+def _read(spark: SparkSession, table: Table, paths: list[Path]) -> DataFrame:
+    schema = spark_schema(table)
+    if not paths:
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).parquet(*(spark_path(path) for path in paths))
 
 
 def spark_path(path: Path) -> str:

@@ -45,10 +45,13 @@ def arrow_schema(table: Table) -> pa.Schema:
 def mismatch(table: Table, found: pa.Schema) -> str | None:
     """Why a file with this schema is not one of the table's; None where it is.
 
-    Columns beyond the contract do no harm: a newer writer may add some.
+    Columns beyond the contract do no harm: a newer writer may add some. Nor do nullable ones that are not there: an
+    older writer did not know them, and its rows are read as telling nothing there.
     """
     for column in table.columns:
         index = found.get_field_index(column.name)
+        if index < 0 and column.nullable:
+            continue
         if index < 0:
             return f"has no column {column.name!r}"
         kind = _plain(found.field(index).type)

@@ -1,55 +1,37 @@
-"""Writes landing files: a bounded buffer of rows that becomes whole, durable files every few seconds.
+"""The landing writer: a bounded buffer of blocks that becomes whole, durable files every few seconds.
 
-A reader never sees half a file: it is written under a hidden name, fsynced, renamed, and its folder fsynced.
 A disk that does not take them costs no more than memory for `buffer_rows`; beyond that the oldest rows go, counted.
 """
 
 import logging
-import os
 import threading
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
-from itertools import count
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
-from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from ackscope.clock import Clock
-from ackscope.tables import ACK_BURSTS, LANDING, Table
-from exporter.landing.rows import Row, arrow_table
+from ackscope.clock import Clock, Instant
+from ackscope.tables import LANDING, Table
+from exporter.landing.blocks import Block, Key, join
+from exporter.landing.files import Files
 from exporter.landing.settings import LandingSettings
 from exporter.live.landing import LandingCounts
 
 log = logging.getLogger(__name__)
 
+_BLOCKS = 5_000
+"""Blocks that wait at most: each has a price of its own, however few its rows."""
 
-class _Key(NamedTuple):
-    """What one file holds."""
+_EXPIRE_SECONDS, _LOOK_SECONDS = 60.0, 3600.0
+"""How often what is too old or too much is removed, and how often the folder is measured anew."""
 
-    table: str
-    cluster: str
-    date: str
-
-    @property
-    def folder(self) -> str:
-        return f"{self.table}/cluster={self.cluster}/date={self.date}"
-
-
-class _Entry(NamedTuple):
-    table: str
-    row: Row
-
-    @property
-    def key(self) -> _Key:
-        return _Key(self.table, self.row.cluster, self.row.date)
+_MISFITS = (pa.ArrowException, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What making columns of objects raises that break the contract of their table."""
 
 
 class LandingWriter:
-    """Buffers rows and writes them; safe to feed from several threads.
+    """Buffers blocks and writes them; safe to feed from several threads.
 
     Args:
         directory: root of the landing tables.
@@ -59,13 +41,22 @@ class LandingWriter:
 
     def __init__(self, directory: Path, settings: LandingSettings, clock: Clock) -> None:
         self._directory, self._settings, self._clock = directory, settings, clock
-        self._run_id, self._counter = uuid4().hex[:8], count()
+        self._files = Files(directory)
         self._lock = threading.Lock()
         self._writing = threading.Lock()
-        self._buffer: list[_Entry] = []
+        self._buffer: list[Block] = []
+        self._buffered = 0
         self._rows = dict.fromkeys(LANDING, 0)
-        self._files = self._errors = self._dropped = 0
+        self._dropped: Counter[tuple[str, str]] = Counter()
+        self._defects: Counter[str] = Counter()
+        self._written_files = self._written_bytes = self._errors = 0
+        self._expired_files = self._expired_bytes = 0
+        self._written_at: Instant | None = None
+        self._expired_at: Instant | None = None
+        self._looked_at: Instant | None = None
         self._trouble: str | None = None
+        self._lost, self._losses = False, 0
+        self._unremoved: str | None = None
         self._wake, self._stopped = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="landing", daemon=True)
 
@@ -80,86 +71,152 @@ class LandingWriter:
         if self._thread.is_alive():
             self._thread.join(timeout)
 
-    def add(self, table: Table, rows: Iterable[Row]) -> None:
+    def apply(self, settings: LandingSettings) -> None:
+        """Go by these settings from now on; the folder stays the one that it began with."""
+        self._settings = settings
+
+    def add(self, blocks: Iterable[Block]) -> None:
         """Take rows; returns at once."""
         with self._lock:
-            self._buffer.extend(_Entry(table.name, row) for row in rows)
+            for block in blocks:
+                self._buffer.append(block)
+                self._buffered += block.rows
             self._bound()
             # While the disk makes trouble, the next attempt waits its turn.
-            full = len(self._buffer) >= self._settings.file_rows and self._trouble is None
+            full = self._buffered >= self._settings.file_rows and self._trouble is None
         if full:
             self._wake.set()
+
+    @property
+    def losses(self) -> int:
+        """Times that rows were written again after some had to be dropped: tables of changes must be begun again."""
+        return self._losses
+
+    def leave_out(self, table: Table, rows: int) -> None:
+        """Count rows that a cap keeps out."""
+        if rows:
+            with self._lock:
+                self._dropped[table.name, "cap"] += rows
+
+    def defect(self, table: Table) -> int:
+        """Count a snapshot of which no rows could be made; returns how many there were."""
+        with self._lock:
+            self._defects[table.name] += 1
+            return self._defects[table.name]
 
     def counts(self) -> LandingCounts:
         """What was written and what was not, since the start."""
         with self._lock:
             return LandingCounts(
                 rows=dict(self._rows),
-                files=self._files,
+                files=self._written_files,
+                written=self._written_bytes,
                 errors=self._errors,
-                dropped=self._dropped,
-                buffered=len(self._buffer),
+                defects=dict(self._defects),
+                dropped=dict(self._dropped),
+                buffered=self._buffered,
+                kept=self._files.kept,
+                expired_files=self._expired_files,
+                expired_bytes=self._expired_bytes,
+                last_write_age=None if self._written_at is None else self._clock.now().since(self._written_at),
             )
 
     def flush(self) -> None:
-        """Write all rows that wait; what the disk does not take waits on."""
+        """Write all rows that wait; what the disk does not take waits on. Then remove what is too old or too much."""
         with self._writing:
             with self._lock:
-                entries, self._buffer = self._buffer, []
-            groups: dict[_Key, list[Row]] = defaultdict(list)
-            for entry in entries:
-                groups[entry.key].append(entry.row)
-            failures = {key: trouble for key, rows in groups.items() if (trouble := self._attempt(key, rows))}
-            with self._lock:
-                self._buffer[:0] = [entry for entry in entries if entry.key in failures]
-                self._bound()
+                taken, self._buffer, self._buffered = self._buffer, [], 0
+            groups: dict[Key, list[Block]] = defaultdict(list)
+            for block in taken:
+                groups[block.key].append(block)
+            troubles = {key: trouble for key, blocks in groups.items() if (trouble := self._attempt(key, blocks))}
+            self._put_back([groups[key] for key in troubles])
             if groups:
-                self._tell(next(iter(failures.values()), None))
+                self._tell(next(iter(troubles.values()), None))
+            if not self._stopped.is_set():
+                self._expire(self._clock.now())
 
-    def _attempt(self, key: _Key, rows: Sequence[Row]) -> str | None:
-        """Write one file; answers with what the disk has against it, if anything."""
-        table = LANDING[key.table]
+    def _attempt(self, key: Key, blocks: list[Block]) -> str | None:
+        """Write one file; answers with what the disk has against it, if anything. `blocks` keeps what fits."""
+        blocks[:] = [block for block in blocks if self._fits(block)]
+        rows = sum(block.rows for block in blocks)
+        if not rows:
+            return None
         try:
-            self._write(self._directory / key.folder, arrow_table(table, rows))
+            now = self._clock.now()
+            size = self._files.write(key.folder, join(blocks), now.wall)
         except OSError as error:
             with self._lock:
                 self._errors += 1
             return f"{self._directory}: {error.strerror or error}"
-        except pa.ArrowException:
-            # No later attempt can do better: a record breaks the contract of its table.
-            log.exception("rows of %s do not fit their table; dropped", table.name)
-            with self._lock:
-                self._errors += 1
-                self._dropped += len(rows)
-            return None
         with self._lock:
-            self._files += 1
-            self._rows[table.name] += len(rows)
+            self._written_files += 1
+            self._written_bytes += size
+            self._rows[key.table.name] += rows
+            if self._lost:
+                self._lost, self._losses = False, self._losses + 1
+            self._written_at = now
         return None
 
-    def _write(self, folder: Path, table: pa.Table) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        moment = datetime.fromtimestamp(self._clock.now().wall, UTC).strftime("%Y%m%dT%H%M%S")
-        final = folder / f"{moment}-{self._run_id}-{next(self._counter):06d}.parquet"
-        hidden = folder / f".{final.name}.tmp"
+    def _fits(self, block: Block) -> bool:
+        """Make the block's columns; no later attempt can do better with one that breaks its contract."""
         try:
-            with hidden.open("wb") as sink:
-                pq.write_table(table, sink)
-                sink.flush()
-                os.fsync(sink.fileno())
-            hidden.rename(final)
-            _sync_folder(folder)
-        except (OSError, pa.ArrowException):
-            # Nothing of this attempt may stay: its rows will be written again, or never.
-            hidden.unlink(missing_ok=True)
-            final.unlink(missing_ok=True)
-            raise
+            block.arrow()
+        except _MISFITS:
+            log.exception("rows of %s do not fit their table; dropped", block.key.table.name)
+            with self._lock:
+                self._errors += 1
+                self._dropped[block.key.table.name, "contract"] += block.rows
+            return False
+        return True
+
+    def _put_back(self, failed: list[list[Block]]) -> None:
+        """Keep what could not be written before what came meanwhile; the new blocks of a key become one.
+
+        As columns, for otherwise they would keep alive all the objects that they were read off.
+        """
+        kept = [block for blocks in failed for block in blocks if block.waited]
+        for blocks in failed:
+            fresh = [block for block in blocks if not block.waited]
+            if fresh:
+                kept.append(Block(fresh[0].key, sum(block.rows for block in fresh), None, join(fresh)))
+        with self._lock:
+            self._buffer[:0] = sorted(kept, key=lambda block: block.number)
+            self._buffered = sum(block.rows for block in self._buffer)
+            self._bound()
 
     def _bound(self) -> None:
-        excess = len(self._buffer) - self._settings.buffer_rows
-        if excess > 0:
-            del self._buffer[:excess]
-            self._dropped += excess
+        """Drop the oldest rows beyond what may wait, counted by table."""
+        excess = self._buffered - self._settings.buffer_rows
+        while self._buffer and (excess > 0 or len(self._buffer) > _BLOCKS):
+            oldest = self._buffer[0]
+            rows = min(excess, oldest.rows) if excess > 0 else oldest.rows
+            if rows == oldest.rows:
+                del self._buffer[0]
+            else:
+                self._buffer[0] = oldest.without_oldest(rows)
+            self._dropped[oldest.key.table.name, "buffer"] += rows
+            self._lost = True
+            self._buffered -= rows
+            excess -= rows
+
+    def _expire(self, now: Instant) -> None:
+        """Remove what is too old or too much, once a minute."""
+        if self._expired_at is not None and now.since(self._expired_at) < _EXPIRE_SECONDS:
+            return
+        look = self._looked_at is None or now.since(self._looked_at) >= _LOOK_SECONDS
+        if look:
+            self._looked_at = now
+            self._files.sweep(now.wall)
+        self._expired_at = now
+        gone = self._files.expire(now.wall, self._settings.max_bytes, self._settings.max_age, look=look)
+        with self._lock:
+            self._expired_files += gone.files
+            self._expired_bytes += gone.bytes
+            self._errors += gone.errors
+        if gone.trouble is not None and self._unremoved is None:
+            log.error("old landing files cannot be removed: %s; give them to this user or remove them", gone.trouble)
+        self._unremoved = gone.trouble
 
     def _tell(self, trouble: str | None) -> None:
         if trouble != self._trouble:
@@ -170,8 +227,6 @@ class LandingWriter:
         self._trouble = trouble
 
     def _run(self) -> None:
-        # With its first list Arrow imports pandas, where that is installed: seconds that no row should wait for.
-        arrow_table(ACK_BURSTS, [])
         last = False
         while not last:
             self._wake.wait(self._settings.rotate)
@@ -183,11 +238,3 @@ class LandingWriter:
                 log.exception("writing landing files failed")
                 with self._lock:
                     self._errors += 1
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ackscope.tables import Table
-from pipeline.hours import HOUR, first_hour
+from pipeline.hours import HOUR, REACH, first_hour
 from pipeline.schema import mismatch
 
 _MICROS = HOUR * 1_000_000
@@ -36,6 +36,13 @@ class Contents:
     first: int
     last: int
     misdated: int
+
+    @property
+    def near(self) -> set[int]:
+        """Hours that begin or end within `REACH` of a row, and maybe some that do not."""
+        edges = {(self.first - REACH * 1_000_000) // _MICROS, (self.last + REACH * 1_000_000) // _MICROS}
+        inner = {hour + shift for hour in self.hours for shift in (-1, 1)} if len(self.hours) > 1 else set()
+        return edges | inner
 
 
 def contents(path: Path, table: Table, day: date) -> Contents:

@@ -10,6 +10,7 @@ from ackscope.tables import (
     BURSTS_1M,
     LATENCY_1M,
     OUTCOMES_1M,
+    POLL_SAMPLES,
     PROBE_MESSAGES,
     PROBE_STEPS,
     QUEUE_SAMPLES,
@@ -30,13 +31,21 @@ class Transform:
     """How one rollup table is made.
 
     Attributes:
-        memory: seconds before an hour whose landing rows its rollup depends on, too; an hour at most.
+        build: takes the rows of `source`, then those of each table `beside`.
+        memory: seconds before and after an hour whose landing rows its rollup depends on, too; an hour at most.
+        beside: tables that its rollup depends on, too.
     """
 
     source: Table
     rollup: Table
-    build: Callable[[DataFrame], DataFrame]
+    build: Callable[..., DataFrame]
     memory: int = 0
+    beside: tuple[Table, ...] = ()
+
+    @property
+    def sources(self) -> tuple[Table, ...]:
+        """Every landing table that it reads."""
+        return (self.source, *self.beside)
 
 
 TRANSFORMS = (
@@ -44,5 +53,5 @@ TRANSFORMS = (
     Transform(PROBE_MESSAGES, OUTCOMES_1M, outcomes_1m),
     Transform(ACK_BURSTS, BURSTS_1M, bursts_1m),
     Transform(PROBE_STEPS, STEPS_1M, steps_1m),
-    Transform(QUEUE_SAMPLES, QUEUES_1M, queues_1m, memory=QUEUES_MEMORY),
+    Transform(QUEUE_SAMPLES, QUEUES_1M, queues_1m, memory=QUEUES_MEMORY, beside=(POLL_SAMPLES,)),
 )

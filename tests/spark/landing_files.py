@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ackscope.tables import ACK_BURSTS, OUTCOMES, PROBE_MESSAGES, PROBE_STEPS, QUEUE_SAMPLES, Table
+from ackscope.tables import ACK_BURSTS, OUTCOMES, POLL_SAMPLES, PROBE_MESSAGES, PROBE_STEPS, QUEUE_SAMPLES, Table
 from pipeline.schema import arrow_schema
 
 NOON = int(datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp())
@@ -107,6 +107,30 @@ def sample(seconds: float, queue: str = "orders", **changes) -> dict:
         "deliver": None,
         "ack": None,
         "redeliver": None,
+        "details_at": None,
+        "gone": False,
+    }
+    return row | changes
+
+
+def absent(seconds: float, queue: str = "orders") -> dict:
+    """The queue was not there."""
+    row = dict.fromkeys(sample(seconds))
+    return row | {"at": at(seconds), "vhost": "/", "queue": queue, "gone": True}
+
+
+def poll(seconds: float, **changes) -> dict:
+    """All queues were read."""
+    row = {
+        "at": at(seconds),
+        "family": "queues",
+        "success": True,
+        "took": 0.1,
+        "age": 0.0,
+        "objects": 3,
+        "gaps": 0,
+        "whole": False,
+        "reason": None,
     }
     return row | changes
 
@@ -174,20 +198,49 @@ def random_steps(dice: random.Random, count: int, first: float, span: float) -> 
     return rows
 
 
-def random_samples(dice: random.Random, queues: int, first: float, span: float, every: float = 20) -> list[dict]:
-    """Polls of several queues, whose counters begin late, restart, and sometimes are not told."""
+EVERY = 20
+"""Seconds from poll to poll."""
+
+
+def random_samples(dice: random.Random, queues: int, first: float, span: float) -> list[dict]:
+    """Changes of several queues, whose counters begin late, restart, are told late, or not; some queues go."""
     rows = []
     for number in range(queues):
-        counters = dict.fromkeys(("publish", "deliver", "ack", "redeliver"))
-        for poll in range(int(span / every)):
-            for name, value in counters.items():
-                if dice.random() < 0.4:
-                    counters[name] = (value or 0) + dice.randint(0, 50)
-                elif dice.random() < 0.05:
-                    counters[name] = dice.choice([None, 0, 3])
+        name, counters, told_at = f"queue-{number}", dict.fromkeys(("publish", "deliver", "ack", "redeliver")), None
+        for poll_at in range(int(first), int(first + span), EVERY):
+            if dice.random() < 0.6:  # nothing changed, or nothing was landed
+                continue
+            if dice.random() < 0.05:
+                rows.append(absent(poll_at, name))
+                counters = dict.fromkeys(counters)
+                continue
+            late = dice.random() < 0.3
+            if not late or told_at is None:
+                told_at = poll_at - dice.choice([0, 1, 7]) if late else poll_at
+                for counter, value in counters.items():
+                    if dice.random() < 0.4:
+                        counters[counter] = (value or 0) + dice.randint(0, 5000)
+                    elif dice.random() < 0.05:
+                        counters[counter] = dice.choice([None, 0, 3])
             told = counters if dice.random() < 0.9 else dict.fromkeys(counters)
-            level = {name: dice.choice([None, dice.randint(0, 900)]) for name in ("messages_ready", "consumers")}
-            rows.append(sample(first + poll * every + dice.random(), f"queue-{number}", **told, **level))
+            level = {
+                "messages_ready": dice.choice([None, dice.randint(0, 900)]),
+                "messages_unacked": dice.randint(0, 9),
+                "consumers": dice.choice([None, dice.randint(0, 3)]),
+            }
+            details_at = None if told_at == poll_at else at(told_at)
+            rows.append(sample(poll_at, name, **told, **level, details_at=details_at))
+    return rows
+
+
+def random_polls(dice: random.Random, first: float, span: float) -> list[dict]:
+    """Polls of which some fail, now and then for minutes; of other families, too; the first is whole."""
+    rows, away = [], 0
+    for number, poll_at in enumerate(range(int(first), int(first + span), EVERY)):
+        away = dice.randint(5, 20) if dice.random() < 0.01 else away - 1
+        success = away < 0 and dice.random() < 0.9
+        rows.append(poll(poll_at, success=success, whole=success and (number == 0 or dice.random() < 0.01)))
+        rows.append(poll(poll_at + 1, family="nodes", whole=True))
     return rows
 
 
@@ -196,6 +249,7 @@ TABLES = {
     ACK_BURSTS: lambda dice, first, span: random_bursts(dice, 200, first, span),
     PROBE_STEPS: lambda dice, first, span: random_steps(dice, 200, first, span),
     QUEUE_SAMPLES: lambda dice, first, span: random_samples(dice, 3, first, span),
+    POLL_SAMPLES: random_polls,
 }
 
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from ackscope.clock import SystemClock
-from ackscope.tables import OUTCOMES_1M, PROBE_MESSAGES, QUEUE_SAMPLES
+from ackscope.tables import OUTCOMES_1M, PROBE_MESSAGES, QUEUE_SAMPLES, QUEUES_1M
 from pipeline import jobs
 from pipeline.stop import Stop
 from tests.spark.landing_files import message, sample, write, write_random
@@ -92,6 +92,19 @@ def test_late_samples_change_the_next_hour(session, fingerprint, rolled, tmp_pat
 
     run(tmp_path, session)
 
+    assert fingerprint(tmp_path / "batch") == fingerprint(tmp_path / "streamed")
+
+
+def test_an_increase_reaches_back_into_the_hour_before(session, fingerprint, rolled, tmp_path):
+    """What is learnt after the hour belongs in part to its last minute: that hour is rebuilt, too."""
+    write(tmp_path / "landing", QUEUE_SAMPLES, [sample(3590, publish=0)], "a")
+    stream_until(tmp_path, session, lambda status: status["batches"] >= 1)
+    write(tmp_path / "landing", QUEUE_SAMPLES, [sample(3610, publish=10)], "b")
+    stream_until(tmp_path, session, lambda status: status["batches"] >= 1)
+
+    run(tmp_path, session)
+
+    assert [5, 5] == [row["published"] for row in rolled(tmp_path / "streamed", QUEUES_1M)]
     assert fingerprint(tmp_path / "batch") == fingerprint(tmp_path / "streamed")
 
 

@@ -11,6 +11,7 @@ from ackscope.tables import (
     BURSTS_1M,
     LATENCY_1M,
     OUTCOMES_1M,
+    POLL_SAMPLES,
     PROBE_MESSAGES,
     PROBE_STEPS,
     QUEUE_SAMPLES,
@@ -39,7 +40,7 @@ def test_agrees_with_plain_python(session, rolled, tmp_path):
         (OUTCOMES_1M, golden.outcomes_1m(made[PROBE_MESSAGES])),
         (BURSTS_1M, golden.bursts_1m(made[ACK_BURSTS])),
         (STEPS_1M, golden.steps_1m(made[PROBE_STEPS])),
-        (QUEUES_1M, golden.queues_1m(made[QUEUE_SAMPLES])),
+        (QUEUES_1M, golden.queues_1m(made[QUEUE_SAMPLES], made[POLL_SAMPLES])),
     ):
         found = _ordered(rolled(tmp_path / "rollups", table), table)
 
@@ -96,20 +97,20 @@ def test_counters_that_fall_began_anew(session, rolled, tmp_path):
     jobs.run(tmp_path / "landing", tmp_path / "rollups", session, SystemClock())
     rows = rolled(tmp_path / "rollups", QUEUES_1M)
 
-    assert [14, 6, 3] == [row["published"] for row in rows]
+    assert [19, 1, 3] == [row["published"] for row in rows]
     assert [7, 1, 0] == [row["redelivered"] for row in rows]
     assert [None, None, None] == [row["delivered"] for row in rows]
 
 
 def test_increases_over_midnight_are_kept(session, rolled, tmp_path):
-    """The last sample of a day, in another folder, is where the first increase of the next day starts."""
+    """The last sample of a day, in another folder, is where an increase starts that lies in both days."""
     late = 12 * 3600 - 5
     write(tmp_path / "landing", QUEUE_SAMPLES, [sample(late - 5, publish=1), sample(late, publish=10)], "a")
     write(tmp_path / "landing", QUEUE_SAMPLES, [sample(late + 10, publish=25)], "b")
 
     jobs.run(tmp_path / "landing", tmp_path / "rollups", session, SystemClock())
 
-    assert [9, 15] == [row["published"] for row in rolled(tmp_path / "rollups", QUEUES_1M)]
+    assert [9 + 7, 8] == [row["published"] for row in rolled(tmp_path / "rollups", QUEUES_1M)]
 
 
 def test_rows_that_cannot_be_meant_are_counted_apart(session, rolled, tmp_path):

@@ -1,9 +1,11 @@
 import logging
 from dataclasses import replace
 
+import pyarrow.dataset as ds
 import pytest
 
-from ackscope.snapshot import Alarm, HealthCheck, Queue
+from ackscope.clock import Instant
+from ackscope.snapshot import Alarm, Channel, Consumer, HealthCheck, Queue
 from exporter.intake import Intake
 from exporter.landing.settings import LandingSettings
 from exporter.landing.writer import LandingWriter
@@ -11,7 +13,7 @@ from exporter.probe_metrics import ProbeMetrics
 from exporter.settings import ExporterSettings
 from exporter.state import State
 from probes.wire import Batch
-from tests.unit.exporter.made import SetClock, burst, message, outcome, part, small, step
+from tests.unit.exporter.made import NOW, SetClock, Verdicts, burst, message, outcome, part, small, step
 
 PROBE_QUEUE = Queue(vhost="/", name="ackscope.probe.confirm.quorum", type="quorum", leader="rabbit@two")
 
@@ -21,10 +23,15 @@ class Room:
 
     def __init__(self, folder, **settings):
         self.clock, self.state, self.metrics = SetClock(), State(["shop"]), ProbeMetrics()
-        self.landing = LandingWriter(folder, LandingSettings(directory=folder), self.clock)
         shop = {"shop": {"management": {"url": "http://host"}}}
         checked = ExporterSettings.model_validate({"clusters": shop, **settings})
+        self.folder, self.landing = folder, LandingWriter(folder, checked.landing, self.clock)
         self.intake = Intake(checked, self.state, self.metrics, self.landing, self.clock)
+
+    def landed(self):
+        """Table -> rows written since the start; what waits is written first."""
+        self.landing.flush()
+        return {table: rows for table, rows in self.landing.counts().rows.items() if rows}
 
     @property
     def known(self):
@@ -39,12 +46,15 @@ def room(tmp_path):
 
 
 def test_a_snapshot_is_known_judged_and_landed(room):
-    """One sample of each queue, and a verdict in which every rule was asked."""
+    """Rows of each kind, and a verdict in which every rule was asked."""
     room.intake.on_snapshot(small())
+    landed = room.landed()
 
     assert small() == room.known.snapshot
     assert "no-consumer" in room.known.verdict.checked
-    assert 2 == room.landing.counts().buffered
+    assert (2, 2, 1, 1, 7) == tuple(
+        landed[f"{kind}_samples"] for kind in ("queue", "channel", "consumer", "node", "poll")
+    )
 
 
 def test_a_poll_that_read_no_queues_lands_none(room):
@@ -53,8 +63,84 @@ def test_a_poll_that_read_no_queues_lands_none(room):
     failed = replace(small().queues, error="timed out")
     room.intake.on_snapshot(replace(small(), queues=failed))
 
-    assert 2 == room.landing.counts().buffered
+    assert 2 == room.landed()["queue_samples"]
+    assert 8 == room.landed()["poll_samples"]
     assert "timed out" == room.known.snapshot.queues.error
+
+
+def test_what_became_of_a_finding_is_landed(room):
+    """There at the first look, and ended."""
+    alarm = HealthCheck(name="alarms", ok=False, alarms=(Alarm(node="rabbit@one", resource="memory"),))
+    room.intake.on_snapshot(small(health=part((alarm,))))
+    room.intake.on_snapshot(small())
+    room.landing.flush()
+    rows = ds.dataset(room.folder / "finding_events", partitioning="hive").to_table().to_pylist()
+
+    assert ["found", "ended"] == [row["event"] for row in rows if row["rule"] == "memory-alarm"]
+
+
+BROKEN = {
+    "channels": part((Channel(name="c1", messages_unacked="many"),)),
+    "consumers": part((Consumer(tag="t", vhost="/", queue=None),)),
+    "nodes": part(7),
+}
+
+
+@pytest.mark.parametrize("family", BROKEN)
+def test_rows_that_cannot_be_made_cost_only_themselves(room, caplog, monkeypatch, family):
+    """Counted each time, told once; the other tables have theirs, and so has this one afterwards."""
+    monkeypatch.setattr("exporter.intake.diagnose", lambda *_: Verdicts().of("shop"))
+    table = f"{family.removesuffix('s')}_samples"
+    for seconds in (0, 20):
+        room.intake.on_snapshot(read_at(seconds, **{family: BROKEN[family]}))
+    broken = room.landed()
+    room.intake.on_snapshot(read_at(40))
+
+    assert {table: 2} == room.landing.counts().defects
+    assert table not in broken
+    assert {"poll_samples", "queue_samples", "channel_samples", "consumer_samples", "node_samples"} - {table} <= set(
+        broken
+    )
+    assert room.landed()[table] > 0
+    assert 1 == sum(f"rows of {table} cannot be made" in record.getMessage() for record in caplog.records)
+
+
+def read_at(seconds, **parts):
+    """A snapshot of which every family was read at that moment."""
+    at = Instant(wall=NOW.wall + seconds, mono=NOW.mono + seconds)
+    whole = small(**parts)
+    return replace(whole, taken=at, **{family: replace(it, at=at) for family, it in whole.parts.items() if it.at})
+
+
+def test_rows_that_were_lost_are_made_up_for(tmp_path):
+    """Once the disk takes rows again, all queues are landed anew: nobody reads on from what is not there."""
+    room = Room(tmp_path / "landing", landing={"buffer_rows": 1})
+    room.folder.write_text("in the way")
+    room.intake.on_snapshot(read_at(0))
+    room.landing.flush()
+    room.folder.unlink()
+    room.landing.apply(LandingSettings())
+    for seconds in (5, 10, 15):
+        room.intake.on_snapshot(read_at(seconds))
+        room.landing.flush()
+    rows = ds.dataset(room.folder / "queue_samples", partitioning="hive").to_table().to_pylist()
+
+    assert 2 == len(rows)
+    assert 1 == len({row["at"] for row in rows})
+
+
+def test_settings_that_are_read_again_are_gone_by(room):
+    """Caps and bounds change; what was landed before stays known."""
+    room.intake.on_snapshot(read_at(0))
+    shop = {"shop": {"management": {"url": "http://host"}}}
+    room.intake.apply(ExporterSettings.model_validate({"clusters": shop, "landing": {"max_channels": 0}}))
+    before = room.landed()
+    room.intake.on_snapshot(read_at(5))
+    after = room.landed()
+
+    assert (2, 2) == (before["queue_samples"], after["queue_samples"])
+    assert 2 + 2 == after["channel_samples"]
+    assert {("channel_samples", "cap"): 2} == room.landing.counts().dropped
 
 
 def test_an_alarm_becomes_a_finding(room):
@@ -87,7 +173,7 @@ def test_a_batch_is_placed_counted_known_and_landed(room):
 
     assert 1 == room.metrics.registry.get_sample_value("ackscope_confirm_batch_messages_count", labels)
     assert [outcome()] == room.known.latest_outcomes()
-    assert 2 == room.landing.counts().buffered
+    assert (1, 1) == (room.landed()["probe_messages"], room.landed()["ack_bursts"])
 
 
 def test_steps_are_placed_counted_and_landed(room):

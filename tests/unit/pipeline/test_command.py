@@ -152,4 +152,4 @@ def test_reports_for_people(tmp_path):
 
 def test_generation_names_every_version():
     """A checkpoint is of these versions of tables and buckets, and no others."""
-    assert "landing-1.1.1.1_rollups-1.1.1.1.1_log48-v1" == jobs.generation()
+    assert "landing-1.1.1.2.1.1.1.1.1_rollups-1.1.1.1.2_log48-v1" == jobs.generation()

@@ -59,6 +59,34 @@ def test_leaves_out_rows_of_another_time(tmp_path):
     assert {first_hour(day) + 12 for day in days[1:4]} == held.hours
 
 
+@pytest.mark.parametrize(
+    ("moments", "beside"),
+    [((30,), set()), ((5,), {-1}), ((55,), {1}), ((5, 55), {-1, 1})],
+    ids=["middle", "beginning", "end", "both"],
+)
+def test_tells_the_hours_that_its_rows_reach_into(tmp_path, moments, beside):
+    """Twenty minutes before and after: what a row says holds, or an increase lies, so far from it at most."""
+    path = write(tmp_path, [burst(hour(3, minute)) for minute in moments])
+    held = Landing(tmp_path).files(BURSTS)[path]
+
+    assert {first_hour(DAY) + 3 + shift for shift in beside} == held.near - held.hours
+
+
+def test_hours_between_the_rows_are_near(tmp_path):
+    """Where in its hour each row lies is not asked of a file of several hours."""
+    path = write(tmp_path, [burst(hour(3, 30)), burst(hour(6, 30))])
+
+    assert {first_hour(DAY) + number for number in (2, 3, 4, 5, 6, 7)} == Landing(tmp_path).files(BURSTS)[path].near
+
+
+def test_a_column_that_an_older_writer_did_not_know_may_be_missing(tmp_path):
+    """Where it may be null; its rows tell nothing there."""
+    path = write(tmp_path, [burst(hour(1))], schema=arrow_schema(ACK_BURSTS).remove(10))
+
+    assert "interval" == arrow_schema(ACK_BURSTS).names[10]
+    assert 1 == Landing(tmp_path).files(BURSTS)[path].rows
+
+
 def bad_files():
     """Ways for a file to be none of ours, and the reason that is given."""
     good = arrow_schema(ACK_BURSTS)

@@ -1,0 +1,63 @@
+"""Python values as Arrow arrays, by their memory.
+
+`pyarrow.array` would do the same, and import pandas with its first list where that is installed: 60 MB and seconds.
+Layout: https://arrow.apache.org/docs/format/Columnar.html
+"""
+
+from array import array
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any
+
+import pyarrow as pa
+
+from ackscope.tables import Kind
+
+ARROW: dict[Kind, Any] = {
+    Kind.STRING: pa.string(),
+    Kind.INT: pa.int64(),
+    Kind.FLOAT: pa.float64(),
+    Kind.BOOL: pa.bool_(),
+    Kind.TIME: pa.timestamp("us", tz="UTC"),
+}
+
+
+def column(kind: Kind, values: Sequence[Any]) -> pa.Array:
+    """One array; None is null, a time is in microseconds since 1970.
+
+    Raises:
+        TypeError, ValueError, OverflowError, AttributeError: a value is none of this kind.
+    """
+    nulls = values.count(None)
+    valid = pa.py_buffer(_bits([value is not None for value in values])) if nulls else None
+    buffers = _FORMS[kind](values if not nulls else [_EMPTY[kind] if value is None else value for value in values])
+    return pa.Array.from_buffers(ARROW[kind], len(values), [valid, *map(pa.py_buffer, buffers)], null_count=nulls)
+
+
+def _numbers(code: str) -> Callable[[Sequence[Any]], list[Any]]:
+    return lambda values: [array(code, values)]
+
+
+def _texts(values: Sequence[str]) -> list[Any]:
+    encoded = [value.encode() for value in values]
+    return [array("i", accumulate(map(len, encoded), initial=0)), b"".join(encoded)]
+
+
+def _flags(values: Sequence[bool]) -> list[Any]:
+    return [_bits(values)]
+
+
+def _bits(flags: Sequence[bool]) -> bytes:
+    """A bit for each, the first in the lowest."""
+    digits = "".join(["1" if flag else "0" for flag in reversed(flags)])
+    return int(digits or "0", 2).to_bytes(len(flags) // 8 + 1, "little")
+
+
+_EMPTY = {Kind.STRING: "", Kind.INT: 0, Kind.FLOAT: 0.0, Kind.BOOL: False, Kind.TIME: 0}
+_FORMS: dict[Kind, Callable[[Sequence[Any]], list[Any]]] = {
+    Kind.STRING: _texts,
+    Kind.INT: _numbers("q"),
+    Kind.FLOAT: _numbers("d"),
+    Kind.BOOL: _flags,
+    Kind.TIME: _numbers("q"),
+}

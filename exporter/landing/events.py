@@ -1,0 +1,99 @@
+"""Rows that are no objects of the broker: finished readings, and what became of findings."""
+
+from collections.abc import Collection
+from typing import Any
+
+from ackscope.clock import Instant
+from ackscope.findings import Finding, Verdict
+from ackscope.snapshot import Part, Snapshot
+from ackscope.tables import FINDING_EVENTS, POLL_SAMPLES
+from exporter.landing.blocks import Block, row_blocks
+
+_AGAIN = 60.0
+"""Seconds after which a failure that goes on is told again."""
+
+
+class Polls:
+    """Tells the finished readings of one cluster, each good one once."""
+
+    def __init__(self) -> None:
+        self._good: dict[str, Instant] = {}
+        self._failing: dict[str, tuple[str, Instant]] = {}
+
+    def take(self, snapshot: Snapshot, whole: Collection[str] = ()) -> list[Block]:
+        """Rows of the good readings since the snapshot before, with the time of their samples, and of failures.
+
+        `whole` names the families of whose objects each has a row of this reading.
+        """
+        blocks = []
+        for family, part in snapshot.parts.items():
+            if part.at is not None and part.value is not None and self._good.get(family) != part.at:
+                self._good[family] = part.at
+                blocks += row_blocks(
+                    POLL_SAMPLES, snapshot.cluster, part.at.wall, [_good(family, part, family in whole)]
+                )
+            if self._is_news(family, part.error, snapshot.taken):
+                row = (family, False, None, part.age(snapshot.taken), None, None, False, part.error)
+                blocks += row_blocks(POLL_SAMPLES, snapshot.cluster, snapshot.taken.wall, [row])
+        return blocks
+
+    def _is_news(self, family: str, error: str | None, now: Instant) -> bool:
+        """Whether a failure is another one than before, or has gone on for long enough to be told again."""
+        if error is None:
+            self._failing.pop(family, None)
+            return False
+        before = self._failing.get(family)
+        if before is not None and before[0] == error and now.since(before[1]) < _AGAIN:
+            return False
+        self._failing[family] = (error, now)
+        return True
+
+
+def _good(family: str, part: Part[Any], whole: bool) -> tuple[Any, ...]:  # noqa: FBT001  private, and named where it matters
+    objects = len(part.value) if isinstance(part.value, tuple) else None
+    return (family, True, part.seconds, 0.0, objects, sum(part.gaps.values()), whole, None)
+
+
+class Findings:
+    """Tells what became of the findings of one cluster."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str, str, str, str], Finding] | None = None
+
+    def take(self, verdict: Verdict, at: Instant) -> list[Block]:
+        """Rows of what is otherwise than in the verdict before."""
+        before = self._open
+        found = {finding.key: finding for finding in verdict.findings}
+        rows = []
+        for key, finding in found.items():
+            old = None if before is None else before.get(key)
+            if old is None:
+                rows.append(_row("found" if before is None else "began", finding))
+            elif old.severity is not finding.severity:
+                rows.append(_row("changed", finding, old.severity.value))
+        blind = {gap.rule for gap in verdict.cannot_tell}
+        for key, old in (before or {}).items():
+            if key in found:
+                continue
+            if old.rule in blind:
+                found[key] = old
+            else:
+                rows.append(_row("ended", old))
+        self._open = found
+        return row_blocks(FINDING_EVENTS, verdict.cluster, at.wall, rows)
+
+
+def _row(event: str, finding: Finding, severity_before: str | None = None) -> tuple[Any, ...]:
+    subject = finding.subject
+    return (
+        finding.rule,
+        event,
+        finding.severity.value,
+        severity_before,
+        subject.kind,
+        subject.vhost or "",
+        subject.name,
+        subject.node,
+        finding.since,
+        finding.summary,
+    )

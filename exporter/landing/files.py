@@ -1,0 +1,170 @@
+"""Files on disk: written whole and durable, and removed again when they are too old or too many.
+
+A reader never sees half a file: it is written under a hidden name, fsynced, renamed, and its folder fsynced.
+Only files that bear a name as given here are ever removed.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ackscope.tables import LANDING
+
+_NAME = re.compile(r"(\d{8}T\d{6})-[0-9a-f]{8}-\d{6,}\.parquet")
+_UNFINISHED = re.compile(r"\.(\d{8}T\d{6})-[0-9a-f]{8}-\d{6,}\.parquet\.tmp")
+_FOLDER = re.compile(r"date=\d{4}-\d\d-\d\d")
+_HOUR = len("20231114T22")
+_LEFT_OVER = 3600.0
+"""Seconds after which nobody writes on an unfinished file."""
+
+
+class Removed(NamedTuple):
+    """What was removed, and what could not be.
+
+    Attributes:
+        trouble: the first reason why not; None without any.
+    """
+
+    files: int
+    bytes: int
+    errors: int
+    trouble: str | None
+
+
+class Files:
+    """The exporter's own files below one folder; for one thread.
+
+    Args:
+        root: the landing folder.
+
+    Attributes:
+        kept: bytes of them; None before the first look.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._run_id, self._counter = uuid4().hex[:8], count()
+        self.kept: int | None = None
+
+    def write(self, folder: str, table: pa.Table, wall: float) -> int:
+        """Write a new file below the root and return its size.
+
+        Raises:
+            OSError: the disk does not take it.
+            pa.ArrowException: the table cannot be a file.
+        """
+        place = self._root / folder
+        place.mkdir(parents=True, exist_ok=True)
+        final = place / f"{_moment(wall)}-{self._run_id}-{next(self._counter):06d}.parquet"
+        hidden = place / f".{final.name}.tmp"
+        try:
+            with hidden.open("wb") as sink:
+                pq.write_table(table, sink, compression="zstd")
+                sink.flush()
+                os.fsync(sink.fileno())
+                size = sink.tell()
+            hidden.rename(final)
+            _sync_folder(place)
+        except (OSError, pa.ArrowException):
+            # Nothing of this attempt may stay: its rows will be written again, or never.
+            with suppress(OSError):
+                hidden.unlink(missing_ok=True)
+                final.unlink(missing_ok=True)
+            raise
+        if self.kept is not None:
+            self.kept += size
+        return size
+
+    def expire(self, wall: float, max_bytes: int, max_age: float, *, look: bool) -> Removed:
+        """Remove our files that are too old, and the oldest while they are too many bytes.
+
+        Past hours go whole: what is rolled up from half an hour's rows would stand for the whole of it.
+        Without a `look`, sizes are those that were seen and written since the last one.
+        """
+        if look or self.kept is None:
+            self.kept = sum(_size(path) for path in self._own(_NAME))
+        files = freed = errors = 0
+        trouble = None
+        for path, size in self._too_many(wall, max_bytes, max_age):
+            try:
+                path.unlink()
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                errors, trouble = errors + 1, trouble or f"{path}: {error.strerror or error}"
+                continue
+            files, freed = files + 1, freed + size
+            self.kept = max(0, self.kept - size)
+            if not path.parent.name.endswith(_day(wall)):
+                with suppress(OSError):
+                    path.parent.rmdir()
+        return Removed(files, freed, errors, trouble)
+
+    def sweep(self, wall: float) -> None:
+        """Remove what a killed exporter left half written."""
+        oldest = _moment(wall - _LEFT_OVER)
+        for path in self._own(_UNFINISHED):
+            if path.name[1:] < oldest:
+                with suppress(OSError):
+                    path.unlink()
+
+    def _too_many(self, wall: float, max_bytes: int, max_age: float) -> Iterator[tuple[Path, int]]:
+        """Our files that must go, the oldest first."""
+        oldest, present = _moment(wall - max_age), _moment(wall)[:_HOUR]
+        last = ""
+        for day in sorted({folder.name for folder in self._folders()}):
+            full = self.kept is not None and self.kept > max_bytes
+            if not full and day.removeprefix("date=").replace("-", "") > oldest[:8]:
+                return
+            for path in sorted(self._own(_NAME, day), key=lambda path: path.name):
+                hour = path.name[:_HOUR]
+                over = self.kept is not None and self.kept > max_bytes
+                if path.name >= oldest and not over and (hour != last or hour == present):
+                    break
+                last = hour
+                yield path, _size(path)
+
+    def _folders(self, day: str = "date=*") -> Iterator[Path]:
+        for name in LANDING:
+            for folder in (self._root / name).glob(f"cluster=*/{day}"):
+                if _FOLDER.fullmatch(folder.name):
+                    yield folder
+
+    def _own(self, name: re.Pattern[str], day: str = "date=*") -> Iterator[Path]:
+        for folder in self._folders(day):
+            with suppress(OSError), os.scandir(folder) as entries:
+                for entry in entries:
+                    if name.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                        yield Path(entry.path)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0
+
+
+def _moment(wall: float) -> str:
+    return datetime.fromtimestamp(wall, UTC).strftime("%Y%m%dT%H%M%S")
+
+
+def _day(wall: float) -> str:
+    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%d")
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

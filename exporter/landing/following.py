@@ -1,0 +1,60 @@
+"""Objects that are landed only while they matter, and no more of them than a cap: channels and consumers."""
+
+from collections.abc import Callable, Sequence
+from heapq import nlargest
+from typing import Any, Generic, TypeVar
+
+from ackscope.clock import Instant
+from exporter.landing.blocks import Block
+from exporter.landing.changes import Tracker, differences
+from exporter.landing.shapes import Shape
+
+T = TypeVar("T")
+
+_LIVELY = 60.0
+"""Seconds for which a change makes an object matter: one that rests for a poll keeps its place."""
+
+
+class Followed(Generic[T]):
+    """Follows the objects of one kind that matter: in trouble first, then changing, then those followed already.
+
+    Args:
+        trouble: how bad an object's state is; 0 is none.
+        skip: says which objects are none of ours.
+    """
+
+    def __init__(
+        self, shape: Shape[T], cluster: str, trouble: Callable[[T], float], skip: Callable[[T], bool] = lambda _: False
+    ) -> None:
+        self._key, self._values, self._trouble, self._skip = shape.key, shape.values, trouble, skip
+        self._tracker = Tracker(shape, cluster, births=False)
+        self._objects: Sequence[T] = ()
+        self._changed: dict[Any, float] = {}
+        """Of each that is followed: when it last changed, monotonic."""
+
+    def take(self, at: Instant, objects: Sequence[T], cap: int) -> tuple[list[Block], int]:
+        """The rows of a reading, and how many objects that mattered found no place."""
+        left, came = differences(self._objects, objects)
+        olds = {self._key(it): self._values(it) for it in left}
+        changed = {key for it in came if olds.get(key := self._key(it)) != self._values(it)}
+        ranks: dict[Any, tuple[int, bool, bool, float]] = {}
+        present: dict[Any, T] = {}
+        for it in objects:
+            key, trouble = self._key(it), self._trouble(it)
+            seen = at.mono if key in changed else self._changed.get(key)
+            if (trouble or seen is not None) and not self._skip(it):
+                lively = seen is not None and at.mono - seen < _LIVELY
+                ranks[key], present[key] = (_order(trouble), lively, key in self._changed, trouble), it
+        chosen = set(ranks if len(ranks) <= cap else nlargest(cap, ranks, key=ranks.__getitem__))
+        # Those with a place keep it in the list, too: the tracker compares place by place.
+        order = [key for key in self._changed if key in chosen]
+        order += [key for key in ranks if key in chosen and key not in self._changed]
+        missed = sum(key not in chosen and (trouble > 0 or lively) for key, (trouble, lively, *_) in ranks.items())
+        self._changed = {key: at.mono if key in changed else self._changed.get(key, at.mono) for key in order}
+        self._objects = objects
+        return self._tracker.take(at, tuple(present[key] for key in order)), missed
+
+
+def _order(trouble: float) -> int:
+    """Trouble in steps of eight: little more of it drives nobody from his place."""
+    return (int(trouble).bit_length() + 2) // 3

@@ -1,0 +1,140 @@
+"""A cluster's snapshots as landing rows: which readings are new, and what of them is landed."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ackscope.clock import Instant
+from ackscope.findings import Verdict
+from ackscope.snapshot import Channel, Consumer, Part, Queue, Snapshot
+from ackscope.tables import (
+    CHANNEL_SAMPLES,
+    CONSUMER_SAMPLES,
+    FINDING_EVENTS,
+    NODE_SAMPLES,
+    POLL_SAMPLES,
+    QUEUE_SAMPLES,
+    Table,
+)
+from exporter.landing.blocks import Block
+from exporter.landing.changes import Tracker
+from exporter.landing.events import Findings, Polls
+from exporter.landing.following import Followed
+from exporter.landing.settings import LandingSettings
+from exporter.landing.shapes import CHANNELS, CONSUMERS, NODES, QUEUES
+
+CHANGES = (QUEUE_SAMPLES, CHANNEL_SAMPLES, CONSUMER_SAMPLES)
+"""The tables whose missing rows tell something, too."""
+
+_NODE_SECONDS = 15.0
+_EARLY = 1.0
+"""Seconds: a reading that comes a little early is the next one all the same."""
+
+
+class Taken(NamedTuple):
+    """Rows to land, and how many objects that mattered are not among them."""
+
+    blocks: Sequence[Block]
+    left_out: int = 0
+
+
+class Samples:
+    """What was landed of one cluster, and what comes next. Called from one thread.
+
+    Args:
+        cluster: its name.
+        settings: how many channels and consumers are followed.
+        own_prefixes: queues whose name starts so are the probes' own, and no load of the user's.
+    """
+
+    def __init__(self, cluster: str, settings: LandingSettings, own_prefixes: Sequence[str]) -> None:
+        self._cluster, self._settings, self._own = cluster, settings, tuple(own_prefixes)
+        self._seen: dict[str, Instant] = {}
+        self._reset: dict[Table, Callable[[], None]] = {
+            QUEUE_SAMPLES: self._begin_queues,
+            CHANNEL_SAMPLES: self._begin_channels,
+            CONSUMER_SAMPLES: self._begin_consumers,
+            NODE_SAMPLES: lambda: None,
+            POLL_SAMPLES: self._begin_polls,
+            FINDING_EVENTS: self._begin_findings,
+        }
+        for begin in self._reset.values():
+            begin()
+
+    def apply(self, settings: LandingSettings) -> None:
+        """Go by these settings from now on."""
+        self._settings = settings
+
+    def steps(
+        self, snapshot: Snapshot, shared: Snapshot, verdict: Verdict | None, now: Instant
+    ) -> Iterator[tuple[Table, Callable[[], Taken]]]:
+        """Each table with what makes its rows: to be called once, each within its own boundary.
+
+        `shared` holds what `snapshot` does, with objects of the snapshot before where they are equal.
+        """
+        yield QUEUE_SAMPLES, lambda: self._queues_of(shared)
+        yield CHANNEL_SAMPLES, lambda: self._channels_of(shared)
+        yield CONSUMER_SAMPLES, lambda: self._consumers_of(shared)
+        yield NODE_SAMPLES, lambda: self._nodes_of(shared)
+        yield POLL_SAMPLES, lambda: Taken(self._polls.take(snapshot, self._whole()))
+        if verdict is not None:
+            yield FINDING_EVENTS, lambda: Taken(self._findings.take(verdict, now))
+
+    def begin_again(self, *tables: Table) -> None:
+        """Forget what was landed of some tables, for it is not what it should be; the next reading lands all."""
+        for table in tables:
+            self._reset[table]()
+
+    def _whole(self) -> set[str]:
+        return {"queues"} if self._queues.whole else set()
+
+    def _begin_queues(self) -> None:
+        self._queues: Tracker[Queue] = Tracker(QUEUES, self._cluster, skip=lambda it: it.name.startswith(self._own))
+
+    def _begin_channels(self) -> None:
+        self._channels: Followed[Channel] = Followed(CHANNELS, self._cluster, _channel_trouble)
+
+    def _begin_consumers(self) -> None:
+        self._consumers: Followed[Consumer] = Followed(
+            CONSUMERS, self._cluster, _consumer_trouble, skip=lambda it: it.queue.startswith(self._own)
+        )
+
+    def _begin_polls(self) -> None:
+        self._polls = Polls()
+
+    def _begin_findings(self) -> None:
+        self._findings = Findings()
+
+    def _queues_of(self, snapshot: Snapshot) -> Taken:
+        at, part = self._new("queues", snapshot.queues), snapshot.queues
+        return Taken(self._queues.take(at, part.value or ()) if at else ())
+
+    def _channels_of(self, snapshot: Snapshot) -> Taken:
+        at, part = self._new("channels", snapshot.channels), snapshot.channels
+        return Taken(*self._channels.take(at, part.value or (), self._settings.max_channels)) if at else Taken(())
+
+    def _consumers_of(self, snapshot: Snapshot) -> Taken:
+        at, part = self._new("consumers", snapshot.consumers), snapshot.consumers
+        return Taken(*self._consumers.take(at, part.value or (), self._settings.max_consumers)) if at else Taken(())
+
+    def _nodes_of(self, snapshot: Snapshot) -> Taken:
+        at, part = snapshot.nodes.at, snapshot.nodes
+        before = self._seen.get("nodes")
+        if at is None or not part.value or (before and at.since(before) < _NODE_SECONDS - _EARLY):
+            return Taken(())
+        self._seen["nodes"] = at
+        return Taken([NODES.block(self._cluster, at, part.value)])
+
+    def _new(self, family: str, part: Part[Any]) -> Instant | None:
+        """When this reading was complete; None where it is the one before, or none."""
+        if part.at is None or part.value is None or self._seen.get(family) == part.at:
+            return None
+        self._seen[family] = part.at
+        return part.at
+
+
+def _channel_trouble(channel: Channel) -> float:
+    return (channel.messages_unacked or 0) + (channel.stats.redeliver or 0)
+
+
+def _consumer_trouble(consumer: Consumer) -> float:
+    return 1.0 if consumer.active is False else 0.0

@@ -1,0 +1,131 @@
+"""How the broker's objects become rows: what of them is landed, and what tells them apart. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
+
+from ackscope.clock import Instant
+from ackscope.snapshot import Channel, Consumer, Node, Queue
+from ackscope.tables import CHANNEL_SAMPLES, CONSUMER_SAMPLES, NODE_SAMPLES, QUEUE_SAMPLES, Table
+from exporter.landing.blocks import Block, Columns, Key, date, micros
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape(Generic[T]):
+    """How objects of one kind become rows of one table.
+
+    Attributes:
+        fields: column -> attribute of the object, in the order of the table, without its time and `gone`.
+        keys: the columns that tell objects apart; they come first.
+        beside: columns that are landed, and of which a change alone is none.
+    """
+
+    table: Table
+    fields: Mapping[str, str]
+    keys: tuple[str, ...]
+    beside: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> Callable[[T], Any]:
+        """Reads what tells an object apart: one value, or a tuple of them."""
+        return attrgetter(*(self.fields[name] for name in self.keys))
+
+    @property
+    def values(self) -> Callable[[T], tuple[Any, ...]]:
+        """Reads what makes a change when it differs."""
+        return attrgetter(*(path for name, path in self.fields.items() if name not in {*self.keys, *self.beside}))
+
+    def block(self, cluster: str, at: Instant, objects: Sequence[T], gone: Sequence[Any] = ()) -> Block:
+        """Rows of one poll: of objects that were there, and of the keys of those that were not."""
+        rows = len(objects) + len(gone)
+        return Block(
+            Key(self.table, cluster, date(at.wall)), rows, lambda: self._columns(micros(at.wall), objects, gone)
+        )
+
+    def _columns(self, at: int, objects: Sequence[T], gone: Sequence[Any]) -> Columns:
+        columns: list[Sequence[Any]] = [[at] * (len(objects) + len(gone))]
+        for name, path in self.fields.items():
+            values = list(map(attrgetter(path), objects))
+            if name in _INSTANTS:
+                values = [None if value is None else micros(value.wall) for value in values]
+            elif name in _COUNTED:
+                values = [None if value is None else len(value) for value in values]
+            elif name in self.keys:
+                values = [value or "" for value in values]
+            columns.append(values + self._gone(name, gone))
+        if "gone" in self.table.names:
+            columns.append([False] * len(objects) + [True] * len(gone))
+        return columns
+
+    def _gone(self, name: str, gone: Sequence[Any]) -> list[Any]:
+        if name not in self.keys:
+            return [None] * len(gone)
+        if len(self.keys) == 1:
+            return list(gone)
+        index = self.keys.index(name)
+        return [key[index] or "" for key in gone]
+
+
+_INSTANTS = {"details_at"}
+_COUNTED = {"partitions"}
+
+
+def _same(*names: str, **others: str) -> dict[str, str]:
+    return {**{name: name for name in names}, **others}
+
+
+QUEUES: Shape[Queue] = Shape(
+    QUEUE_SAMPLES,
+    {
+        "vhost": "vhost",
+        "queue": "name",
+        "queue_type": "type",
+        "messages_ready": "messages_ready",
+        "messages_unacked": "messages_unacked",
+        "consumers": "consumers",
+        "publish": "stats.publish",
+        "deliver": "stats.deliver_get",
+        "ack": "stats.ack",
+        "redeliver": "stats.redeliver",
+        "details_at": "details_at",
+    },
+    keys=("vhost", "queue"),
+    beside=frozenset({"details_at"}),
+)
+
+CHANNELS: Shape[Channel] = Shape(
+    CHANNEL_SAMPLES,
+    {
+        "channel": "name",
+        "connection": "connection_name",
+        **_same("vhost", "user", "node", "state", "prefetch_count"),
+        "consumers": "consumer_count",
+        **_same("messages_unacked", "messages_unconfirmed"),
+        "publish": "stats.publish",
+        "confirm": "stats.confirm",
+        "deliver": "stats.deliver_get",
+        "ack": "stats.ack",
+        "redeliver": "stats.redeliver",
+    },
+    keys=("channel",),
+)
+
+CONSUMERS: Shape[Consumer] = Shape(
+    CONSUMER_SAMPLES,
+    {
+        **_same("vhost", "queue", "tag"),
+        "channel": "channel_name",
+        "connection": "connection_name",
+        **_same("user", "node", "prefetch_count", "ack_required", "active", "activity_status"),
+    },
+    keys=("vhost", "queue", "tag", "channel"),
+)
+
+NODES: Shape[Node] = Shape(
+    NODE_SAMPLES,
+    {"node": "name", **_same(*NODE_SAMPLES.names[2:])},
+    keys=("node",),
+)

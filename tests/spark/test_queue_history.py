@@ -1,0 +1,140 @@
+"""What queues_1m makes of samples that tell changes only."""
+
+import pytest
+
+from ackscope.clock import SystemClock
+from ackscope.tables import HEARTBEAT, POLL_SAMPLES, QUEUE_SAMPLES, QUEUES_1M
+from pipeline import jobs
+from tests.spark.landing_files import absent, at, poll, sample, write
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def history(session, rolled, tmp_path):
+    """Roll up samples and polls given as seconds after noon; answers with the rows by minute."""
+
+    def make(samples, polls):
+        write(tmp_path / "landing", QUEUE_SAMPLES, samples, "a")
+        write(tmp_path / "landing", POLL_SAMPLES, polls, "a")
+        jobs.run(tmp_path / "landing", tmp_path / "rollups", session, SystemClock())
+        rows = rolled(tmp_path / "rollups", QUEUES_1M)
+        return {round((row["minute"] - at(0)).total_seconds()) // 60: row for row in rows}
+
+    return make
+
+
+def every(seconds, start, end):
+    """Good polls from `start` to before `end`."""
+    return [poll(moment) for moment in range(start, end, seconds)]
+
+
+def test_a_quiet_queue_stays_as_it_was(history):
+    """One row is enough for minutes of polls: its levels hold, and its counters stand still."""
+    rows = history([sample(0, messages_ready=7, publish=50)], every(10, 0, 180))
+
+    assert [6, 6, 6] == [row["samples"] for row in rows.values()]
+    assert [7, 7, 7] == [row["messages_ready_last"] for row in rows.values()]
+    assert [None, 0, 0] == [row["published"] for row in rows.values()]
+
+
+def test_a_minute_without_polls_is_a_gap(history):
+    """Where the broker was away, nothing is known, though the row before is young enough."""
+    rows = history([sample(0, messages_ready=7)], every(10, 0, 60) + every(10, 180, 240))
+
+    assert [0, 3] == list(rows)
+
+
+def test_a_poll_that_failed_knows_nothing(history):
+    """Nor does one of another family."""
+    failed = [poll(70, success=False), poll(80, family="nodes")]
+
+    assert [0] == list(history([sample(0)], [poll(0), *failed]))
+
+
+def test_without_a_heartbeat_nothing_is_known_any_more(history):
+    """A row holds for so long; polls alone prove nothing of a queue."""
+    rows = history([sample(0)], every(30, 0, 1200))
+
+    assert list(range(int(HEARTBEAT) // 60)) == list(rows)
+
+
+def test_a_queue_that_went_ends(history):
+    """From the poll on that did not show it."""
+    rows = history([sample(0, messages_ready=3), absent(90)], every(10, 0, 240))
+
+    assert [6, 3] == [row["samples"] for row in rows.values()]
+
+
+def test_what_a_whole_poll_does_not_show_is_not_there(history):
+    """A queue that went while the exporter was down has no row that says so."""
+    polls = [*every(10, 0, 60), poll(120, whole=True), *every(10, 130, 300)]
+
+    assert [0] == list(history([sample(0)], polls))
+
+
+def test_a_new_queue_began_at_zero(history):
+    """All of its first counts are of its own time, the counters that it never had among them."""
+    rows = history([absent(60), sample(65, publish=40, ack=None)], every(5, 0, 120))
+
+    assert [1] == list(rows)
+    assert (40, None, 11) == (rows[1]["published"], rows[1]["acked"], rows[1]["samples"])
+
+
+def test_what_changed_did_so_between_two_polls(history):
+    """The row of the last quiet poll keeps an increase out of the quiet minutes before it."""
+    rows = history([sample(0, publish=0), sample(205, publish=0), sample(210, publish=99)], every(5, 0, 240))
+
+    assert [0, 0, 0, 99] == [row["published"] for row in rows.values()]
+
+
+def test_counters_of_late_details_belong_to_the_time_between_them(history):
+    """Levels are of each poll; an increase that is known after three minutes is dealt out over them."""
+    details = [
+        sample(0, publish=100, details_at=at(0), messages_ready=1),
+        sample(100, publish=100, details_at=at(0), messages_ready=5),
+        sample(190, publish=400, details_at=at(180), messages_ready=5),
+    ]
+    rows = history(details, every(10, 0, 240))
+
+    assert [100, 100, 100, 0] == [row["published"] for row in rows.values()]
+    assert [1, 5, 5, 5] == [row["messages_ready_max"] for row in rows.values()]
+
+
+def test_counters_that_are_not_read_again_are_not_said_to_stand(history):
+    """Polls that renew only the levels know no increase."""
+    rows = history([sample(5, publish=100, details_at=at(0))], every(10, 5, 120))
+
+    assert [None, None] == [row["published"] for row in rows.values()]
+
+
+def test_an_increase_over_a_gap_keeps_the_gap(history):
+    """The minutes in between have their share, and no level."""
+    rows = history(
+        [sample(0, publish=0), sample(50, publish=0), sample(230, publish=180)], [poll(0), poll(50), poll(230)]
+    )
+
+    assert [10, 60, 60, 50] == [row["published"] for row in rows.values()]
+    assert [2, 0, 0, 1] == [row["samples"] for row in rows.values()]
+    assert [0, None, None, 0] == [row["messages_ready_max"] for row in rows.values()]
+
+
+def test_samples_of_an_older_exporter_are_read(session, rolled, tmp_path):
+    """Its files lack the newer columns and tell every poll."""
+    path = write(tmp_path / "landing", QUEUE_SAMPLES, [sample(0, publish=1), sample(10, publish=4)], "a")
+    import pyarrow.parquet as pq
+
+    pq.write_table(pq.ParquetFile(path).read().drop_columns(["details_at", "gone"]), path)
+    summary = jobs.run(tmp_path / "landing", tmp_path / "rollups", session, SystemClock())
+
+    assert 0 == summary.quarantined
+    assert [(2, 3)] == [(row["samples"], row["published"]) for row in rolled(tmp_path / "rollups", QUEUES_1M)]
+
+
+def test_heartbeats_with_older_counters_tell_that_nothing_grew(history):
+    """Of a broker so large that its counters are read minutes after its levels."""
+    rows = history(
+        [sample(0, publish=5, details_at=at(-300)), sample(540, publish=5, details_at=at(500))], every(60, 0, 600)
+    )
+
+    assert [0] * 9 + [None] == [rows[minute]["published"] for minute in range(10)]
