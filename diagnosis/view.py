@@ -16,6 +16,10 @@ OWN_CLIENTS = ("ackscope-probe", "ackscope-verify")
 """How the names begin that connections of ours give themselves."""
 
 
+_SELDOM = 5
+"""A part that is read seldom may be this many times as old as others, and no more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """One consumer of a queue, with its channel and connection where they are known."""
@@ -40,9 +44,16 @@ class View:
         self._histories: dict[tuple[str, str], Series[Queue]] = {}
 
     def fresh(self, family: str) -> bool:
-        """Whether this part was read, lately enough to judge by."""
-        age = self.age(family)
-        return age is not None and age <= self.thresholds.data_age
+        """Whether this part was read, lately enough to judge by.
+
+        Of a large broker the parts that cost much are read less often, and may be as old as two of their own intervals.
+        """
+        age, limit = self.age(family), self.thresholds.data_age
+        if age is None or age <= limit:
+            return age is not None
+        lately = self.window.readings(family)[-2:]
+        interval = lately[-1].at.since(lately[0].at) if lately else 0.0
+        return age <= min(2 * interval, _SELDOM * limit)
 
     def age(self, family: str) -> float | None:
         """Seconds since the last good reading of a part; None where there never was one."""

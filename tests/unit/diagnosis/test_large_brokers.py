@@ -73,3 +73,16 @@ def test_empty_queues_without_statistics_are_no_blind_spot():
     idle = totals(lambda _: {"queues": tuple(queue(f"idle-{number}") for number in range(3))})
 
     assert not [gap for gap in look(film(idle, until=60)).cannot_tell if "statistics of" in gap.because]
+
+
+def test_parts_that_are_read_seldom_are_fresh_for_two_of_their_intervals():
+    """Queues are read every 90 s: two minutes later they still count, at half an hour they do not."""
+    window = film(lonely(), until=360, every=90)
+    for later, rules in ((150.0, ["no-consumer"]), (1800.0, [])):
+        verdict = look(window, later=later)
+        assert rules == [rule for rule, _, _ in found(verdict)]
+
+
+def test_parts_that_are_read_often_are_old_after_a_minute():
+    """Then they tell of an outage, and of nothing else."""
+    assert [] == found(look(film(lonely(), until=360, every=5), later=61))
