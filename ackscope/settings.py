@@ -40,13 +40,17 @@ def load(model: type[S], path: Path, environ: Mapping[str, str] = os.environ) ->
         ConfigError: one line that names file, key, what is wrong, and the nearest known key.
     """
     document = _read(path)
+    told: dict[tuple[str, ...], str] = {}
     for name, value in environ.items():
         if name.startswith(PREFIX):
-            _override(document, model, name.removeprefix(PREFIX).split("__"), value)
+            place = _override(document, model, name.removeprefix(PREFIX).split("__"), value)
+            if place is not None:
+                told[place] = name
     try:
         return model.model_validate(document)
     except ValidationError as error:
-        raise ConfigError("; ".join(_explain(model, path, item) for item in error.errors())) from None
+        lines = (_explain(model, _origin(item, told) or str(path), item) for item in error.errors())
+        raise ConfigError("; ".join(lines)) from None
 
 
 def secret(value: SecretStr | None, file: Path | None, what: str) -> str | None:
@@ -65,45 +69,84 @@ def secret(value: SecretStr | None, file: Path | None, what: str) -> str | None:
         raise ConfigError(f"{what}: {file} cannot be read ({error.strerror}); check its path and owner") from None
 
 
+class _Strict(yaml.SafeLoader):
+    """YAML without its one trap: of a key that is there twice, the first would be dropped without a word."""
+
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        node = super().compose_mapping_node(anchor)
+        seen: set[str] = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                raise _Twice(problem=f"the key {key.value!r} is there twice; keep one", problem_mark=key.start_mark)
+            seen.add(key.value)
+        return node
+
+
+class _Twice(yaml.MarkedYAMLError):
+    pass
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
-        document = yaml.safe_load(path.read_text())
+        document = yaml.load(path.read_text(), _Strict)  # noqa: S506  it is a SafeLoader
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}); give an existing file") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f"line {mark.line + 1}: " if mark else ""
-        raise ConfigError(f"{path}: {line}is not YAML ({getattr(error, 'problem', None) or 'bad text'})") from None
-    if not isinstance(document or {}, dict):
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
+        raise ConfigError(f"{path}: {_not_yaml(error)}") from None
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
         raise ConfigError(f"{path}: must be keys and values, as in `listen: 127.0.0.1:9419`")
-    return document or {}
+    return document
 
 
-def _override(document: dict[str, Any], model: type[BaseModel], words: list[str], value: str) -> None:
-    """Put one environment value in its place, if `words` names a key of `model`."""
-    field = model.model_fields.get(words[0].lower())
+def _not_yaml(error: Exception) -> str:
+    """Line and reason; a tab is named as such, for nobody sees it."""
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or "bad text"
+    line = f"line {mark.line + 1}: " if mark else ""
+    if isinstance(error, _Twice):
+        return f"{line}{problem}"
+    if "'\\t'" in problem:
+        return f"{line}a tab; YAML is indented by spaces"
+    return f"{line}is not YAML ({problem})"
+
+
+def _override(document: dict[str, Any], model: type[BaseModel], words: list[str], value: str) -> tuple[str, ...] | None:
+    """Put one environment value in its place, if `words` names a key of `model`; returns the place."""
+    name, rest = words[0].lower(), words[1:]
+    field = model.model_fields.get(name)
     if field is None:
-        return
-    name = words[0].lower()
-    rest = words[1:]
+        return None
     inner = _inner_model(field.annotation)
     if not rest:
         document[name] = _structured(value) if inner is None and value[:1] in "[{" else value
-        return
+        return (name,)
     if inner is None:
-        return
+        return None
     child = document.setdefault(name, {})
     if not isinstance(child, dict):
-        return
-    if _is_mapping(field.annotation):
-        if len(rest) < 2:
-            return
-        known = {key.lower(): key for key in child}
-        entry = child.setdefault(known.get(rest[0].lower(), rest[0].lower()), {})
-        if isinstance(entry, dict):
-            _override(entry, inner, rest[1:], value)
-    else:
-        _override(child, inner, rest, value)
+        return None
+    if not _is_mapping(field.annotation):
+        place = _override(child, inner, rest, value)
+        return None if place is None else (name, *place)
+    if len(rest) < 2:
+        return None
+    known = {str(key).lower(): key for key in child}
+    key = known.get(rest[0].lower(), rest[0].lower())
+    entry = child.setdefault(key, {})
+    place = _override(entry, inner, rest[1:], value) if isinstance(entry, dict) else None
+    return None if place is None else (name, key, *place)
+
+
+def _origin(item: ErrorDetails, told: Mapping[tuple[str, ...], str]) -> str | None:
+    """The environment variable that gave what is wrong; None where the file did."""
+    place = item["loc"]
+    for known, name in told.items():
+        # A check of several keys together stands one level up, and begins with the key that it is about.
+        inside = known[len(place) :] if known[: len(place)] == place else ()
+        if place[: len(known)] == known or (inside and _in_words(item).startswith(f"{inside[0]}: ")):
+            return name
+    return None
 
 
 def _structured(value: str) -> Any:
@@ -129,11 +172,44 @@ def _inner_model(annotation: Any) -> type[BaseModel] | None:
     return None
 
 
-def _explain(model: type[BaseModel], path: Path, item: ErrorDetails) -> str:
+_MUST = {
+    "missing": "must be set",
+    "string_type": "must be text; put it in quotes",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "path_type": "must be a path",
+    "tuple_type": "must be a list, such as [one, two]",
+    "dict_type": "must be keys and values",
+    "model_type": "must be keys and values",
+    "greater_than": "must be more than {gt:g}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than": "must be less than {lt:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "literal_error": "must be {expected}",
+    "enum": "must be {expected}",
+    "too_short": "must have at least {min_length:g}",
+    "string_too_short": "must have at least {min_length:g} characters",
+    "string_too_long": "must have at most {max_length:g} characters",
+}
+"""Kind of error -> what a user of the file can do with."""
+
+
+def _in_words(item: ErrorDetails) -> str:
+    if item["type"] in _MUST:
+        return _MUST[item["type"]].format(**item.get("ctx", {}))
+    message = item["msg"].removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
+
+
+def _explain(model: type[BaseModel], origin: str, item: ErrorDetails) -> str:
     where = ".".join(str(word) for word in item["loc"]) or "the file"
     if item["type"] != "extra_forbidden":
-        message = item["msg"].removeprefix("Value error, ")
-        return f"{path}: {where}: {message[0].lower()}{message[1:]}"
+        return f"{origin}: {where}: {_in_words(item)}"
     level: type[BaseModel] | None = model
     for word in item["loc"][:-1]:
         if level is None:
@@ -142,4 +218,4 @@ def _explain(model: type[BaseModel], path: Path, item: ErrorDetails) -> str:
         level = level if field is None else _inner_model(field.annotation)
     known = sorted(level.model_fields) if level else []
     hint = nearest(str(item["loc"][-1]), known) or f"; known keys: {', '.join(known)}"
-    return f"{path}: {where}: unknown key{hint}"
+    return f"{origin}: {where}: unknown key{hint}"

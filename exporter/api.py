@@ -1,6 +1,6 @@
 """The documents of the HTTP API, made from memory. Pure: plain values in, JSON-ready values out."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -8,7 +8,8 @@ import orjson
 
 from ackscope.clock import Instant
 from ackscope.findings import Verdict, as_dict
-from ackscope.snapshot import Snapshot
+from ackscope.snapshot import FAMILIES, Part, Snapshot
+from ackscope.topology import Bindings
 from exporter.layers import layers
 from exporter.live.outcomes import fresh
 from exporter.live.process import ProcessStatus
@@ -67,15 +68,36 @@ def probes(states: Mapping[str, ClusterState], status: ProcessStatus | None, now
     }
 
 
-def snapshots(states: Mapping[str, ClusterState], now: Instant) -> Document:
-    """The latest snapshot of each cluster that has one, with the age of each part."""
+def snapshots(
+    states: Mapping[str, ClusterState], now: Instant, families: Collection[str] = tuple(FAMILIES)
+) -> Document:
+    """The latest snapshot of each cluster that has one, with the age of each part; of `families` only."""
     latest = [state.snapshot for state in states.values() if state.snapshot is not None]
-    return {"now": now.iso(), "clusters": [_snapshot(snapshot, now) for snapshot in latest]}
+    return {"now": now.iso(), "clusters": [_snapshot(snapshot, now, families) for snapshot in latest]}
 
 
-def _snapshot(snapshot: Snapshot, now: Instant) -> Document:
-    document = {field.name: getattr(snapshot, field.name) for field in fields(snapshot)}
-    return {**document, "ages": {family: part.age(now) for family, part in snapshot.parts.items()}}
+def _snapshot(snapshot: Snapshot, now: Instant, families: Collection[str]) -> Document:
+    parts = snapshot.parts
+    shown = [field.name for field in fields(snapshot) if field.name not in parts or field.name in families]
+    document = {name: getattr(snapshot, name) for name in shown}
+    if "bindings" in document:
+        document["bindings"] = _bindings(snapshot.bindings)
+    return {**document, "ages": {family: part.age(now) for family, part in parts.items() if family in families}}
+
+
+def _bindings(part: Part[Bindings]) -> Document:
+    """The part with its counts as a list, for a pair is no key in JSON."""
+    value = part.value
+    counts = [] if value is None else sorted(value.counts.items())
+    told = (
+        None
+        if value is None
+        else {
+            "counts": [{"vhost": vhost, "exchange": name, "bindings": number} for (vhost, name), number in counts],
+            "listed": value.listed,
+        }
+    )
+    return {**{field.name: getattr(part, field.name) for field in fields(part)}, "value": told}
 
 
 def as_json(document: Document) -> bytes:

@@ -1,31 +1,44 @@
 """The exporter put together: the only place that knows all its parts."""
 
 import logging
-import signal
 import threading
-from queue import SimpleQueue
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from operator import attrgetter
 
 from ackscope.clock import Clock
+from ackscope.errors import ConfigError
+from ackscope.snapshot import Snapshot
+from exporter.collectors.choosing import Chooser
+from exporter.collectors.contract import Collector
+from exporter.compat.chosen import collectors_for
 from exporter.execute import Source
 from exporter.exposition import Exposition
-from exporter.http import Server
+from exporter.http import Answer, Request
 from exporter.intake import Intake
 from exporter.landing.writer import LandingWriter
-from exporter.live import confirming, landing, outcomes, polls, process, verdicts
-from exporter.one_shot import OneShots
-from exporter.polling.poller import Poller
+from exporter.live import confirming, landing, outcomes, polls, process, reloads, verdicts
 from exporter.probe_metrics import ProbeMetrics
 from exporter.probe_page import ProbePage
-from exporter.probe_process import Hooks, ProbeProcess
-from exporter.routes import make_routes
+from exporter.probe_process import Hooks
+from exporter.probing import Probing, amqp_of, targets_of
+from exporter.refresher import Refresher
+from exporter.reload import Reloaded, Reloads
+from exporter.routes import Parts, is_ready, make_routes
 from exporter.settings import ExporterSettings, parse_listen
 from exporter.state import State
-from probes.settings import AmqpSettings
-from probes.wire import Target, encode_targets
+from exporter.targets.page import TargetPage
+from exporter.watch import Watch
+from exporter.web.config import WebConfig
+from exporter.web.server import Server
 
 log = logging.getLogger(__name__)
 
 _STOP_SECONDS = 4.0
+_FIXED = ("listen", "web_config", "landing.directory")
+"""Keys that are read at the start only."""
+_STILL_SECONDS = 120.0
+"""A poller that handed out nothing for so long, and ten intervals on top, does not move any more."""
 
 
 class App:
@@ -34,29 +47,45 @@ class App:
     Args:
         settings: already checked.
         clock: of all its parts.
+        reread: reads and checks the file of the settings again; without it there is nothing to reload.
+
+    Attributes:
+        routes: the paths that it serves.
 
     Raises:
         UsageError: it cannot listen where it should.
         ConfigError: a file of the settings went away since they were checked.
     """
 
-    def __init__(self, settings: ExporterSettings, clock: Clock) -> None:
-        self._settings, self._clock = settings, clock
+    def __init__(
+        self, settings: ExporterSettings, clock: Clock, reread: Callable[[], ExporterSettings] | None = None
+    ) -> None:
+        self._settings = self._started = settings
+        self._clock = clock
         self._state = State(settings.clusters)
         self._metrics = ProbeMetrics()
         directory = settings.landing.directory
         self._landing = LandingWriter(directory, settings.landing, clock) if directory else None
         self._intake = Intake(settings, self._state, self._metrics, self._landing, clock)
-        self._pollers = {
-            name: Poller(name, cluster.management, settings.poll.interval, clock, self._intake.on_snapshot)
-            for name, cluster in settings.clusters.items()
-        }
-        self._probes = self._make_probes()
-        exposition = Exposition(self._state, settings.metrics.limits, self._live(), clock)
-        self._one_shots = OneShots(self._amqp(), settings.probes.prefix, clock)
-        page = ProbePage(tuple(settings.clusters), self._one_shots)
-        routes = make_routes(self._state, exposition, self._status, page, clock)
-        self._server = Server(parse_listen(settings.listen), routes)
+        self._watch = Watch(settings, clock, self._on_snapshot, self._latest)
+        hooks = Hooks(on_batch=self._intake.on_batch, on_start=self._metrics.restarted)
+        self._probing = Probing(settings, hooks, clock)
+        self._reloads = Reloads(reread or _nothing_to_read, self._change, clock)
+        chooser, collectors = Chooser(settings.metrics), _collectors(settings)
+        self._exposition = Exposition(self._state, chooser, self._live(), clock, collectors)
+        self._refresher = Refresher(self._exposition.refresh, clock)
+        self._targets = TargetPage(settings.modules, settings.metrics, clock)
+        parts = Parts(
+            state=self._state,
+            exposition=self._exposition,
+            status=self._probing.status,
+            probe_page=self._probe_page,
+            reload=self.reload,
+            clock=clock,
+        )
+        web = WebConfig.load(settings.web_config) if settings.web_config else None
+        self.routes = make_routes(parts)
+        self._server = Server(parse_listen(settings.listen), self.routes, web)
 
     @property
     def url(self) -> str:
@@ -67,60 +96,97 @@ class App:
         """Start every part."""
         if self._landing is not None:
             self._landing.start()
-        for part in self._sources():
+        for part in (self._refresher, self._watch, self._probing, self._server):
             part.start()
         log.info("serving %s", self.url)
 
     def stop(self) -> None:
         """Stop what brings data, side by side; then write what waits to be written: 5 s at most, a second as a rule."""
-        stops = [self._one_shots.stop, *(part.stop for part in self._sources())]
-        threads = [threading.Thread(target=stop, daemon=True) for stop in stops]
+        until = self._clock.now().mono + _STOP_SECONDS
+        self._reloads.close(_STOP_SECONDS / 4)
+        parts = (self._watch, self._probing, self._server, self._refresher)
+        threads = [threading.Thread(target=part.stop, daemon=True) for part in parts]
         for thread in threads:
             thread.start()
-        until = self._clock.now().mono + _STOP_SECONDS
         for thread in threads:
             thread.join(max(0.0, until - self._clock.now().mono))
         if self._landing is not None:
             self._landing.stop(max(1.0, until - self._clock.now().mono))
 
-    def run(self) -> int:
-        """Work until SIGTERM or SIGINT; the result is the exit code."""
-        # A SimpleQueue and not an Event: a signal handler may put into it at any moment without a deadlock.
-        signals: SimpleQueue[int] = SimpleQueue()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda got, _frame: signals.put(got))
-        self.start()
-        log.info("stopping: %s", signal.Signals(signals.get()).name)
-        self.stop()
-        return 0
+    def ready(self) -> bool:
+        """Whether every cluster has answered, well or not."""
+        return is_ready(self._state)
 
-    def _sources(self) -> list[Poller | ProbeProcess | Server]:
-        return [*self._pollers.values(), *([self._probes] if self._probes else []), self._server]
+    def sound(self) -> bool:
+        """Whether every poller hands out snapshots, of a broker that is away, too: what a watchdog asks."""
+        now, longest = self._clock.now(), _STILL_SECONDS + 10 * self._settings.poll.interval
+        known = [state.snapshot for state in self._state.clusters().values()]
+        return all(snapshot is None or now.since(snapshot.taken) < longest for snapshot in known)
 
-    def _make_probes(self) -> ProbeProcess | None:
-        targets = [Target(name, amqp, self._settings.probes) for name, amqp in self._amqp().items()]
-        if not targets or not self._settings.probes.enabled:
-            return None
-        hooks = Hooks(on_batch=self._intake.on_batch, on_start=self._metrics.restarted)
-        return ProbeProcess(encode_targets(targets), hooks, self._clock)
+    def reload(self) -> Reloaded:
+        """Read the configuration again and go by it; where it is wrong, the settings before it stay."""
+        return self._reloads.reload()
 
-    def _amqp(self) -> dict[str, AmqpSettings]:
-        clusters = self._settings.clusters.items()
-        return {name: cluster.amqp for name, cluster in clusters if cluster.amqp is not None}
+    def _change(self, settings: ExporterSettings) -> str:
+        """Go by other settings; what they leave as it was goes on undisturbed. Returns what was done.
 
-    def _status(self) -> process.ProcessStatus | None:
-        return self._probes.status() if self._probes else None
+        Raises:
+            ConfigError: a file of them cannot be read; nothing has changed then.
+        """
+        change, document = self._watch.plan(settings), targets_of(settings)
+        before, self._settings = self._settings, settings
+        # In this order: nothing of an old broker may reach the state of a new one.
+        self._watch.end(change)
+        self._state.watch(settings.clusters, change.anew)
+        self._intake.apply(settings)
+        self._watch.begin(change)
+        probes_anew = self._probing.change(settings, document)
+        for name in amqp_of(before).keys() - amqp_of(settings).keys():
+            self._metrics.forget(name)
+        if (settings.modules, settings.metrics) != (before.modules, before.metrics):
+            self._targets = TargetPage(settings.modules, settings.metrics, self._clock)
+        self._exposition.apply(settings.metrics, _collectors(settings))
+        later = [key for key in _FIXED if attrgetter(key)(settings) != attrgetter(key)(self._started)]
+        told = [str(change), "probes started anew" if probes_anew else "probes as before"]
+        if later:
+            told.append(f"not changed while running, restart for it: {', '.join(later)}")
+        return "; ".join(told)
+
+    def _on_snapshot(self, snapshot: Snapshot) -> None:
+        self._intake.on_snapshot(snapshot)
+        self._refresher.wake()
+
+    def _probe_page(self, request: Request) -> Answer:
+        """One path, two kinds of questions: a probe of a cluster, and a reading of a broker by a module."""
+        if "module" in request.query and "probe" in request.query:
+            return Answer(b"probe= and module= exclude each other; give one\n", status=HTTPStatus.BAD_REQUEST)
+        if "module" in request.query:
+            return self._targets.answer(request)
+        return ProbePage(tuple(self._settings.clusters), self._probing.one_shots).answer(request)
+
+    def _latest(self, cluster: str) -> Snapshot | None:
+        known = self._state.clusters().get(cluster)
+        return known.snapshot if known else None
 
     def _live(self) -> dict[str, Source]:
-        state, clock, limits = self._state, self._clock, self._settings.metrics.limits
+        state, clock = self._state, self._clock
         return {
             "polls": lambda: polls.collect(
-                state.clusters(), {name: poller.stats for name, poller in self._pollers.items()}, clock.now()
+                state.clusters(), {name: poller.stats for name, poller in self._watch.pollers.items()}, clock.now()
             ),
-            "verdicts": lambda: verdicts.collect(state.clusters(), limits),
+            "verdicts": lambda: verdicts.collect(state.clusters(), self._settings.metrics.limits),
             "outcomes": lambda: outcomes.collect(state.clusters(), clock.now()),
             "confirming": lambda: confirming.collect(state.clusters(), clock.now()),
             "probes": self._metrics.registry.collect,
-            "process": lambda: process.collect(self._status()),
+            "process": lambda: process.collect(self._probing.status()),
+            "reloads": lambda: reloads.collect(self._reloads.status),
             "landing": lambda: landing.collect(self._landing.counts() if self._landing else None),
         }
+
+
+def _collectors(settings: ExporterSettings) -> Mapping[str, Collector]:
+    return collectors_for(settings.metrics.names, with_detailed=settings.metrics.detailed)
+
+
+def _nothing_to_read() -> ExporterSettings:
+    raise ConfigError("there is no file to read again; start with --config FILE")

@@ -13,10 +13,10 @@ _STREAM = ("stream", "queue_type")
 
 SUCCESS = gauge(
     "probe_success",
-    "1 when the run measured and everything ended as the probe expects; debug=true has the report and the log.",
+    "1 when the run, or the reading of a target, was complete and as it should be; debug=true tells more of a run.",
     _SOURCE,
 )
-DURATION = gauge("probe_duration_seconds", "How long the run took, connecting and sweeping included.", _SOURCE)
+DURATION = gauge("probe_duration_seconds", "How long it took, from connecting to sweeping.", _SOURCE)
 DOUBTFUL = gauge("probe_doubtful", "1 when the probe itself was too late to measure well.", _SOURCE, *_STREAM)
 MESSAGES = gauge("probe_messages", "Messages of the run by what became of them.", _SOURCE, *_STREAM, "outcome")
 CONFIRM = gauge("probe_confirm_seconds", "From sent to settled, over the run.", _SOURCE, *_STREAM, "stat")

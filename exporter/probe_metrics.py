@@ -109,6 +109,14 @@ class ProbeMetrics:
         self._before.clear()
         self._blocked.clear()
 
+    def forget(self, cluster: str) -> None:
+        """Drop all series of a cluster that is watched no more. Nothing of it may arrive meanwhile."""
+        for family in (*self._histograms.values(), *self._counters.values()):
+            family.remove_by_labels({"cluster": cluster})
+        self._known = {labels for labels in self._known if labels[1] != cluster}
+        self._blocked = {stream for stream in self._blocked if stream.cluster != cluster}
+        self._before = {key: total for key, total in self._before.items() if key[0].cluster != cluster}
+
     def _count_block(self, stream: _Stream, labels: tuple[str, ...], *, blocked: bool) -> None:
         counted = self._counters[BLOCKS.name].labels(*labels)
         if blocked and stream not in self._blocked:

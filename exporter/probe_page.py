@@ -10,8 +10,8 @@ from http import HTTPStatus
 
 import orjson
 
-from ackscope.cli import nearest
 from ackscope.errors import AckscopeError
+from exporter.asked import unknown
 from exporter.http import TEXT, Answer, Request
 from exporter.one_shot import OneShots, Order, Ran
 from exporter.one_shot_metrics import run_metrics
@@ -24,7 +24,6 @@ TIMEOUT_HEADER = "x-prometheus-scrape-timeout-seconds"
 _MARGIN, _SHORTEST, _LONGEST = 2.5, 1.0, 60.0
 """Seconds: what an interrupted run needs to sweep and we to answer, and the bounds of what a run may take."""
 _UNASKED = 30.0
-_SHOWN = 80
 
 
 class ProbePage:
@@ -57,9 +56,9 @@ class ProbePage:
 
     def _refuse(self, probe: str, target: str) -> Answer | None:
         if probe not in NAMES:
-            return _line(f"probe={_unknown(probe, NAMES)}", HTTPStatus.BAD_REQUEST)
+            return _line(f"probe={unknown(probe, NAMES)}", HTTPStatus.BAD_REQUEST)
         if target not in self._clusters:
-            return _line(f"target={_unknown(target, self._clusters)}", HTTPStatus.BAD_REQUEST)
+            return _line(f"target={unknown(target, self._clusters)}", HTTPStatus.BAD_REQUEST)
         if target not in self._one_shots.targets:
             missing = f"cluster {target} has no address to probe; set clusters.{target}.amqp.url in the configuration"
             return _line(missing, HTTPStatus.NOT_FOUND)
@@ -95,12 +94,6 @@ def _for_person(ran: Ran) -> Answer:
         ("metrics (all of them without debug=true)", metrics.strip()),
     )
     return Answer("\n\n".join(f"# {title}\n{text}" for title, text in parts).encode() + b"\n", TEXT)
-
-
-def _unknown(got: str, known: tuple[str, ...]) -> str:
-    shown = got[:_SHOWN]
-    what = f"{shown!r} is not known{nearest(shown, list(known))}" if got else " is missing"
-    return f"{what}; known: {', '.join(known)}"
 
 
 def _line(text: str, status: HTTPStatus) -> Answer:

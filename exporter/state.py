@@ -4,8 +4,9 @@ Values are immutable and swapped whole, so a reader never sees half of one.
 """
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ackscope.clock import Instant
 from ackscope.findings import Verdict
@@ -51,7 +52,10 @@ class ClusterState:
 
 
 class State:
-    """The clusters' states by name, in the order of the configuration."""
+    """The clusters' states by name, in the order of the configuration.
+
+    What arrives late of a cluster that is no longer watched is dropped.
+    """
 
     def __init__(self, clusters: Iterable[str]) -> None:
         self._lock = threading.Lock()
@@ -73,31 +77,58 @@ class State:
         states = self.clusters().values()
         return [state.snapshot for state in states if state.snapshot is not None]
 
-    def put_snapshot(self, snapshot: Snapshot) -> ClusterState:
-        """Take in one poll's result; returns the cluster's state with it."""
-        # Outside the lock, for it compares thousands of queues; a cluster has one poller, so no addition is lost.
-        window = self._clusters[snapshot.cluster].window.add(snapshot)
+    def watch(self, clusters: Iterable[str], anew: Collection[str] = ()) -> None:
+        """From now on there are these clusters, in this order: what is known of those that stay is kept.
+
+        Args:
+            clusters: names.
+            anew: those of them that are another broker by now, of which nothing is known yet.
+        """
         with self._lock:
-            after = replace(self._clusters[snapshot.cluster], window=window)
-            self._clusters[snapshot.cluster] = after
+            self._clusters = {
+                name: ClusterState(window=Window.empty(name))
+                if name in anew or name not in self._clusters
+                else self._clusters[name]
+                for name in clusters
+            }
+            self._generation += 1
+
+    def put_snapshot(self, snapshot: Snapshot) -> ClusterState | None:
+        """Take in one poll's result; returns the cluster's state with it, None where it is no longer watched."""
+        before = self._clusters.get(snapshot.cluster)
+        if before is None:
+            return None
+        # Outside the lock, for it compares thousands of queues; a cluster has one poller, so no addition is lost.
+        window = before.window.add(snapshot)
+        with self._lock:
+            now = self._clusters.get(snapshot.cluster)
+            if now is None or now.window is not before.window:
+                return None
+            after = self._change(snapshot.cluster, window=window)
             self._generation += 1
             return after
 
     def put_verdict(self, verdict: Verdict, seconds: float) -> None:
         """Take in what diagnosis answered, and how long it took."""
         with self._lock:
-            before = self._clusters[verdict.cluster]
-            self._clusters[verdict.cluster] = replace(before, verdict=verdict, diagnosis_seconds=seconds)
+            self._change(verdict.cluster, verdict=verdict, diagnosis_seconds=seconds)
 
     def count_diagnosis_error(self, cluster: str) -> None:
         """Count one defect of diagnosis; the verdict before it stays."""
         with self._lock:
-            before = self._clusters[cluster]
-            self._clusters[cluster] = replace(before, diagnosis_errors=before.diagnosis_errors + 1)
+            if (before := self._clusters.get(cluster)) is not None:
+                self._change(cluster, diagnosis_errors=before.diagnosis_errors + 1)
 
     def put_outcomes(self, cluster: str, outcomes: Iterable[ProbeOutcome], at: Instant) -> None:
         """Take in probe summaries."""
         with self._lock:
-            before = self._clusters[cluster]
-            seen = {(it.probe, it.stream, it.queue or it.node): SeenOutcome(at=at, outcome=it) for it in outcomes}
-            self._clusters[cluster] = replace(before, outcomes={**before.outcomes, **seen})
+            if (before := self._clusters.get(cluster)) is not None:
+                seen = {(it.probe, it.stream, it.queue or it.node): SeenOutcome(at=at, outcome=it) for it in outcomes}
+                self._change(cluster, outcomes={**before.outcomes, **seen})
+
+    def _change(self, cluster: str, **changes: Any) -> ClusterState | None:
+        """Swap a cluster's state for one with changes; the lock is held."""
+        if cluster not in self._clusters:
+            return None
+        after = self._clusters[cluster] = replace(self._clusters[cluster], **changes)
+        return after

@@ -5,7 +5,6 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from pydantic import SecretStr
 
@@ -15,13 +14,13 @@ from ackscope.clock import Clock, SystemClock
 from ackscope.errors import UsageError
 from ackscope.findings import exit_code
 from ackscope.records import ProbeOutcome
-from ackscope.snapshot import Snapshot
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
 from exporter.api import cluster_findings
-from exporter.broker.read import assemble, raise_if_unreadable, read_once
+from exporter.broker.read import raise_if_unreadable, read_once
 from exporter.broker.settings import ManagementSettings
+from exporter.carry import carried
 from exporter.commands.report import report
 from exporter.placement import place_outcomes, probe_nodes
 from exporter.probe_process import Hooks, ProbeProcess
@@ -82,15 +81,6 @@ def run(args: argparse.Namespace) -> int:
         broker = second.overview.value.rabbitmq_version if second.overview.value else None
         print(report(verdict, broker, seen, shutil.get_terminal_size().columns), end="")
     return exit_code([verdict])
-
-
-def carried(first: Snapshot, again: Snapshot) -> Snapshot:
-    """The second look, with what only the first one could read: older, and its age says so."""
-    parts = {
-        name: replace(old, error=new.error) if (new := again.parts[name]).value is None else new
-        for name, old in first.parts.items()
-    }
-    return assemble(again.cluster, again.taken, parts)
 
 
 @contextmanager

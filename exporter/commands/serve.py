@@ -1,11 +1,16 @@
 """`ackscope exporter`: watch brokers until told to stop."""
 
 import argparse
+import os
+from functools import partial
 from pathlib import Path
 
 from ackscope.clock import SystemClock
-from ackscope.settings import load
+from ackscope.settings import PREFIX, load
+from exporter.lifetime import listen, live
+from exporter.notify import Notify
 from exporter.settings import ExporterSettings
+from exporter.tuning import tune
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,24 +18,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config", metavar="FILE", type=Path, required=True, help="the YAML file; docs/configuration.md"
     )
+    parser.add_argument(
+        "--web.config.file",
+        dest="web_config",
+        metavar="FILE",
+        type=Path,
+        help="TLS and logins of our own port, as Prometheus' exporters have them; wins over web_config",
+    )
     parser.add_argument("--check-config", action="store_true", help="say whether the file is good, and end")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until SIGTERM or SIGINT.
+    """Serve until SIGTERM or SIGINT; SIGHUP reads the file again.
 
     Raises:
         ConfigError: the file is wrong.
         UsageError: the address to listen on is taken.
     """
-    settings = load(ExporterSettings, args.config)
+    reread = partial(_read, args.config, args.web_config)
+    settings = reread()
     if args.check_config:
         print(f"{args.config}: good; {describe(settings)}")
         return 0
     # Imported late: checking a file must not wait for Arrow and the HTTP parts.
     from exporter.app import App  # noqa: PLC0415  see above
 
-    return App(settings, SystemClock()).run()
+    tune()
+    # Before all parts: a signal that comes while they are made must not end us halfway.
+    signals, clock = listen(), SystemClock()
+    return live(App(settings, clock, reread), signals, Notify.from_environ(), clock)
+
+
+def _read(config: Path, web_config: Path | None) -> ExporterSettings:
+    """The settings of the file, of the environment and of the command line."""
+    told = {} if web_config is None else {f"{PREFIX}WEB_CONFIG": str(web_config)}
+    return load(ExporterSettings, config, {**os.environ, **told})
 
 
 def describe(settings: ExporterSettings) -> str:
@@ -38,4 +60,6 @@ def describe(settings: ExporterSettings) -> str:
     probed = [name for name, cluster in settings.clusters.items() if cluster.amqp is not None]
     probes = f"probes {', '.join(probed)}" if probed and settings.probes.enabled else "probes nothing"
     landing = f"lands in {settings.landing.directory}" if settings.landing.directory else "lands nothing"
-    return f"listens on {settings.listen}; watches {', '.join(settings.clusters)}; {probes}; {landing}"
+    watches = f"watches {', '.join(settings.clusters) or 'nothing'}"
+    modules = [f"reads on demand by {', '.join(settings.modules)}"] if settings.modules else []
+    return "; ".join([f"listens on {settings.listen}", watches, *modules, probes, landing])

@@ -7,12 +7,13 @@ import pytest
 from ackscope.clock import Instant
 from ackscope.findings import CannotTell
 from ackscope.snapshot import Part, Snapshot
+from ackscope.topology import Bindings
 from diagnosis.window import Window
 from exporter import api
 from exporter.live.process import ProcessStatus
 from exporter.routes import ready
 from exporter.state import ClusterState, SeenOutcome, State
-from tests.unit.exporter.made import NOW, Verdicts, confirming, finding, outcome, small
+from tests.unit.exporter.made import NOW, Verdicts, confirming, finding, outcome, part, small
 
 LATER = Instant(wall=NOW.wall + 60, mono=NOW.mono + 60)
 NOTHING = ClusterState(window=Window.empty("shop"))
@@ -120,6 +121,29 @@ def test_a_snapshot_is_told_whole_with_its_ages():
     assert {*(item.name for item in dataclasses.fields(Snapshot)), "ages"} == set(entry)
     assert (60.0, None) == (entry["ages"]["queues"], entry["ages"]["health"])
     assert (7, None) == tuple(queue["messages"] for queue in entry["queues"]["value"])
+
+
+def test_a_part_of_a_snapshot_is_what_was_asked_for():
+    """The rest is not even made into JSON: a snapshot of many queues is large."""
+    entry = parsed(api.snapshots({"shop": known(small())}, LATER, ("nodes", "health")))["clusters"][0]
+
+    assert {"nodes", "health"} == set(entry["ages"])
+    assert {"cluster", "taken", "hidden_queues", "nodes", "health", "ages"} == set(entry)
+
+
+def test_bindings_are_told_by_exchange():
+    """A pair is no key in JSON: their counts are a list."""
+    some = small(bindings=part(Bindings(counts={("/", "orders"): 2, ("/", ""): 3})))
+    entry, none = (
+        parsed(api.snapshots({"shop": known(it)}, LATER, ("bindings",)))["clusters"][0]["bindings"]
+        for it in (some, small(bindings=Part()))
+    )
+
+    assert [
+        {"vhost": "/", "exchange": "", "bindings": 3},
+        {"vhost": "/", "exchange": "orders", "bindings": 2},
+    ] == entry["value"]["counts"]
+    assert none["value"] is None
 
 
 def test_mappings_of_any_kind_are_objects():

@@ -8,7 +8,7 @@ from exporter.app import App
 from exporter.docs.metrics import sections
 from exporter.settings import ExporterSettings
 from tests.unit.exporter.broker.server import VERSIONS, broker, serve
-from tests.unit.exporter.made import eventually, promtool
+from tests.unit.exporter.made import SetClock, eventually, promtool, small
 
 
 def app(url, **more):
@@ -109,3 +109,17 @@ def test_a_cluster_without_an_address_is_not_probed_on_demand():
 
     assert (404, 400) == (blind.status_code, unknown.status_code)
     assert "known: shop\n" in unknown.text
+
+
+def test_a_poller_that_stands_still_is_seen():
+    """A broker that is away is no reason: its snapshots come all the same."""
+    clock = SetClock()
+    settings = {"listen": "127.0.0.1:0", "clusters": {"shop": {"management": {"url": "http://127.0.0.1:1"}}}}
+    exporter = App(ExporterSettings.model_validate(settings), clock)
+    exporter._state.put_snapshot(small("shop"))
+    moving = exporter.sound()
+    clock.mono += 600
+    still = exporter.sound()
+    exporter.stop()
+
+    assert (True, False) == (moving, still)

@@ -5,13 +5,16 @@ import pytest
 from ackscope.clock import Instant
 from ackscope.findings import CannotTell
 from ackscope.records import Batching, BatchingKind, ProbeState, Quantiles
-from ackscope.snapshot import Part, Snapshot
+from ackscope.snapshot import Part, Queue, Snapshot
 from diagnosis.window import Window
+from exporter.broker.queue_reading import Mode
+from exporter.broker.queue_store import Coverage
 from exporter.collectors.contract import Limits
 from exporter.live import confirming, landing, outcomes, polls, process, verdicts
 from exporter.live.landing import LandingCounts
 from exporter.live.process import ProcessStatus
-from exporter.polling.poller import PollStats
+from exporter.polling.line import PollStats
+from exporter.polling.poller import PollerStats
 from exporter.render import render
 from exporter.state import ClusterState, SeenOutcome
 from tests.unit.exporter.made import NOW, Verdicts, finding, outcome, part, promtool, small
@@ -51,15 +54,38 @@ def test_before_the_first_reading_there_is_no_age():
 
 def test_polls_are_counted_by_family_and_gaps_by_field():
     """What the poller counts is passed on; what could not be decoded is told by its field."""
-    stats = {"shop": {"queues": PollStats(attempts=3, failures=1, last_seconds=None, bytes_total=9)}}
+    counts = PollStats(attempts=3, failures=1, bytes_total=9, cost_seconds=1.5, requests=4, interval=20.0)
+    stats = {"shop": PollerStats(families={"queues": counts}, budget=0.05, spent=0.02)}
     gaps = small(queues=part((), gaps={"memory": 2}))
     seen = values(polls.collect({"shop": known(gaps)}, stats, NOW))
 
     assert seen["ackscope_poll_attempts_total", "shop", "queues"] == 3
     assert seen["ackscope_poll_failures_total", "shop", "queues"] == 1
     assert seen["ackscope_poll_received_bytes_total", "shop", "queues"] == 9
+    assert seen["ackscope_poll_cost_seconds_total", "shop", "queues"] == 1.5
+    assert seen["ackscope_poll_requests_total", "shop", "queues"] == 4
+    assert seen["ackscope_poll_interval_seconds", "shop", "queues"] == 20
+    assert (0.05, 0.02) == (seen["ackscope_poll_budget_ratio", "shop"], seen["ackscope_poll_spent_ratio", "shop"])
     assert ("ackscope_poll_duration_seconds", "shop", "queues") not in seen
+    assert ("ackscope_poll_full_reading", "shop") not in seen
     assert seen["ackscope_decode_gaps", "shop", "queues", "memory"] == 2
+
+
+def test_coverage_tells_how_well_statistics_of_queues_are_known():
+    """All of them, as old as the list, where it is read in full; else as many and as old as they are."""
+    snapshot = small(queues=part((Queue(vhost="/", name="a"), Queue(vhost="/", name="b"))))
+    full = PollerStats(families={}, budget=0.05, mode=Mode.FULL)
+    coverage = Coverage(queues=9, detailed=5, oldest=LATER.mono - 30, median=LATER.mono - 20)
+    totals = replace(full, mode=Mode.TOTALS, coverage=coverage)
+    found = [
+        values(polls.collect({"shop": known(snapshot)}, {"shop": stats}, LATER))
+        for stats in (full, totals, replace(totals, coverage=None))
+    ]
+    names = ("full_reading", "detailed_queues", "details_oldest_seconds", "details_median_seconds")
+    told = [[seen.get((f"ackscope_poll_{name}", "shop")) for name in names] for seen in found]
+    age = found[0]["ackscope_poll_age_seconds", "shop", "queues"]
+
+    assert [[1, 2, age, age], [0, 5, 30, 20], [0, None, None, None]] == told
 
 
 def test_findings_are_series():
@@ -75,15 +101,14 @@ def test_findings_are_series():
 
 
 def test_what_the_caps_leave_out_is_counted():
-    """The worst finding is kept; queues and findings beyond the caps are told."""
+    """The worst finding is kept; those beyond the cap are told."""
     other = finding(subject=replace(finding().subject, name="other"))
     verdict = Verdicts(findings=(finding(), other)).of("shop")
-    limits = Limits(queues=1, findings=1)
+    limits = Limits(findings=1)
     seen = values(verdicts.collect({"shop": known(small(), verdict=verdict)}, limits))
 
     assert ["orders"] == [key[-1] for key in seen if key[0] == "ackscope_finding"]
-    assert seen["ackscope_dropped_series", "shop", "findings"] == 1
-    assert seen["ackscope_dropped_series", "shop", "queues"] == 1
+    assert seen["ackscope_dropped_findings", "shop"] == 1
 
 
 def test_an_old_summary_says_nothing_of_now():
@@ -186,9 +211,12 @@ def test_no_two_series_have_the_same_labels():
 def test_process_and_landing_are_shown_where_there_are_any():
     """An exporter without probes or landing shows no zeros for them."""
     status = ProcessStatus(up=False, restarts=2, bad_lines=1, age_seconds=None)
-    counts = LandingCounts(rows={"ack_bursts": 4}, files=1, errors=0, dropped=0, buffered=0)
+    counts = LandingCounts(rows={"ack_bursts": 4}, files=1, dropped={("channel_samples", "cap"): 2}, last_write_age=3.5)
 
     assert values(process.collect(status))[("ackscope_probe_process_restarts_total",)] == 2
     assert ["ackscope_build"] == [metric.name.removesuffix("_info") for metric in process.collect(None)]
     assert values(landing.collect(counts))["ackscope_landing_rows_total", "ack_bursts"] == 4
+    assert values(landing.collect(counts))["ackscope_landing_dropped_rows_total", "channel_samples", "cap"] == 2
+    assert values(landing.collect(counts))[("ackscope_landing_last_write_age_seconds",)] == 3.5
+    assert ("ackscope_landing_kept_bytes",) not in values(landing.collect(counts))
     assert [] == landing.collect(None)

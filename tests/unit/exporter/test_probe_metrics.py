@@ -200,6 +200,25 @@ def test_what_a_probe_does_not_await_has_no_sample():
     assert value(metrics, "ackscope_connection_blocked_seconds_total", **labels) == 0
 
 
+def test_a_cluster_that_is_forgotten_has_no_series_and_no_memory():
+    """Should it come back, its totals are counted from zero; the other cluster's go on."""
+    metrics = ProbeMetrics()
+    for cluster in ("shop", "depot"):
+        metrics.messages(cluster, [message()])
+        metrics.bursts(cluster, [burst()])
+        metrics.steps(cluster, [step()])
+        metrics.outcomes(cluster, [outcome(redeliveries=3)])
+    metrics.forget("shop")
+    text = render(metrics.registry.collect())
+    metrics.outcomes("shop", [outcome(redeliveries=5)])
+    labels = {"probe": "delivery", "stream": "classic", "queue_type": "classic"}
+
+    assert 'cluster="shop"' not in text
+    assert text.count('cluster="depot"') > 10
+    assert value(metrics, "ackscope_redeliveries_total", cluster="shop", **labels) == 5
+    assert value(metrics, "ackscope_redeliveries_total", cluster="depot", **labels) == 3
+
+
 def test_promtool_has_nothing_against_it():
     """Names, types, helps and histograms are in order."""
     metrics = ProbeMetrics()

@@ -1,6 +1,5 @@
 import pytest
 
-from ackscope.errors import ConfigError
 from ackscope.settings import load
 from exporter.settings import ExporterSettings, parse_listen
 
@@ -43,74 +42,6 @@ diagnosis: {data_age: 2m}
     assert ("[::1]:2", 30.0, 10) == (settings.listen, settings.poll.interval, settings.metrics.limits.queues)
     assert 60.0 == settings.landing.rotate
     assert 120.0 == settings.diagnosis.data_age
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "poll: {interval: 5s}\n",
-            (
-                "clusters: no cluster is named; "
-                "write clusters: {shop: {management: {url: http://user:password@host:15672}}}"
-            ),
-        ),
-        (f"{SHOP}lisen: 127.0.0.1:1\n", "lisen: unknown key, did you mean 'listen'?"),
-        (
-            SHOP.replace("}}}", ", pasword_file: /x}}}"),
-            "clusters.shop.management.pasword_file: unknown key, did you mean 'password_file'?",
-        ),
-        (
-            f"{SHOP}poll: {{interval: soon}}\n",
-            "poll.interval: 'soon' is not a duration, write 30s, 5m, 1h or 200ms",
-        ),
-        (f"{SHOP}poll: {{interval: 0.2s}}\n", "poll.interval: input should be greater than or equal to 1"),
-        (
-            f"{SHOP}listen: 9419\n",
-            "listen: input should be a valid string",
-        ),
-        (
-            f"{SHOP}listen: localhost\n",
-            "listen: 'localhost' is not host:port; write 127.0.0.1:9419, or 0.0.0.0:9419 for all addresses",
-        ),
-        (
-            SHOP.replace("shop", '"../shop"'),
-            "clusters: '../shop' is no name for a cluster; use letters, digits, dot, dash and underscore",
-        ),
-        (
-            SHOP.replace("http", "amqp"),
-            (
-                "clusters.shop.management: url: scheme 'amqp', expected http or https, "
-                "as in http://user:password@host:15672"
-            ),
-        ),
-        (
-            SHOP.replace("}}}", ", password_file: /no/such/file}}}"),
-            (
-                "clusters.shop.management: password_file: /no/such/file cannot be read (No such file or directory); "
-                "check its path and owner"
-            ),
-        ),
-        (
-            SHOP.replace("}}}", '}, amqp: {url: "http://u:hush@host"}}}'),
-            "clusters.shop.amqp.url: scheme 'http', expected amqp or amqps, as in amqp://user:password@host:5672",
-        ),
-        (
-            SHOP.replace("}}}", '}, amqp: {url: "amqp://host", password_file: /no/such/file}}}'),
-            (
-                "clusters.shop.amqp: password_file: /no/such/file cannot be read (No such file or directory); "
-                "check its path and owner"
-            ),
-        ),
-    ],
-)
-def test_a_mistake_is_told_in_one_line(tmp_path, text, message):
-    """Which file, which key, what is wrong, and what to write instead; never the password."""
-    with pytest.raises(ConfigError) as raised:
-        loaded(tmp_path, text)
-
-    assert f"{tmp_path}/ackscope.yml: {message}" == str(raised.value)
-    assert "hush" not in str(raised.value)
 
 
 def test_secrets_do_not_print(tmp_path):

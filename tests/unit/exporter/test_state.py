@@ -44,3 +44,29 @@ def test_what_is_read_does_not_change_under_the_reader():
     assert view["shop"].snapshot is None
     assert 0 == view["shop"].diagnosis_errors
     assert 1 == state.clusters()["shop"].diagnosis_errors
+
+
+def test_a_cluster_that_is_watched_no_more_is_forgotten():
+    """And what arrives late of it changes nothing."""
+    state = State(["shop", "depot"])
+    state.put_snapshot(small("depot"))
+    state.put_snapshot(small("shop"))
+    before = state.generation
+    state.watch(["shop", "mill"])
+    state.put_outcomes("depot", [outcome()], NOW)
+    state.put_verdict(Verdicts().of("depot"), 0.1)
+    state.count_diagnosis_error("depot")
+
+    assert state.put_snapshot(small("depot")) is None
+    assert ["shop", "mill"] == list(state.clusters())
+    assert [small("shop")] == state.snapshots()
+    assert before + 1 == state.generation
+
+
+def test_another_broker_under_a_name_begins_with_nothing():
+    """What was known of the first is not true of the second."""
+    state = State(["shop"])
+    state.put_snapshot(small())
+    state.watch(["shop"], ["shop"])
+
+    assert state.clusters()["shop"].snapshot is None

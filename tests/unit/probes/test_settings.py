@@ -41,10 +41,10 @@ def test_the_defaults_are_light():
     [
         ("confirm: {rat: 3}", "confirm.rat: unknown key, did you mean 'rate'?"),
         ("enabled: [confrim]", "enabled: no probe 'confrim', did you mean 'confirm'?; known: handshake, rtt, confirm"),
-        ("confirm: {rate: 9000}", "confirm.rate: input should be less than or equal to 5000"),
-        ("confirm: {payload_bytes: 3}", "confirm.payload_bytes: input should be greater than or equal to 32"),
+        ("confirm: {rate: 9000}", "confirm.rate: must be at most 5000"),
+        ("confirm: {payload_bytes: 3}", "confirm.payload_bytes: must be at least 32"),
         ("confirm: {undecided_after: soon}", "confirm.undecided_after: 'soon' is not a duration"),
-        ("delivery: {queue_types: [lazy]}", "delivery.queue_types.0: input should be 'classic' or 'quorum'"),
+        ("delivery: {queue_types: [lazy]}", "delivery.queue_types.0: must be 'classic' or 'quorum'"),
     ],
 )
 def test_wrong_settings_are_told_in_one_line(tmp_path, text, message):

@@ -29,6 +29,10 @@ def written(folder, listen="127.0.0.1:9419", more=""):
         ("", "good; listens on 127.0.0.1:9419; watches shop, depot; probes shop; lands nothing\n"),
         ("landing: {directory: /data}", "watches shop, depot; probes shop; lands in /data\n"),
         ("probes: {enabled: []}", "watches shop, depot; probes nothing; lands nothing\n"),
+        (
+            "modules: {prod: {targets: [a:1]}}",
+            "watches shop, depot; reads on demand by prod; probes shop; lands nothing\n",
+        ),
     ],
 )
 def test_a_good_file_is_called_good(tmp_path, capsys, more, message):
@@ -51,6 +55,21 @@ def test_a_wrong_file_is_told_in_one_line(tmp_path, capsys, more):
     told = capsys.readouterr()
 
     expected = f"ackscope exporter: {path}: pol: unknown key, did you mean 'poll'?\n"
+
+    assert (3, "", expected) == (code, told.out, told.err)
+
+
+def test_the_web_configuration_may_be_named_on_the_command_line(tmp_path, capsys):
+    """It is checked with the rest, and wins over the key in the file."""
+    code = main(
+        ["exporter", "--config", written(tmp_path), "--check-config", "--web.config.file", f"{tmp_path}/no.yml"]
+    )
+    told = capsys.readouterr()
+
+    expected = (
+        f"ackscope exporter: ACKSCOPE_WEB_CONFIG: web_config: {tmp_path}/no.yml: "
+        "cannot be read (No such file or directory); give an existing file\n"
+    )
 
     assert (3, "", expected) == (code, told.out, told.err)
 

@@ -1,0 +1,66 @@
+"""Tells systemd how the service does: datagrams to `$NOTIFY_SOCKET`, as sd_notify(3) describes them."""
+
+import logging
+import os
+import socket
+import time
+from collections.abc import Mapping
+
+log = logging.getLogger(__name__)
+
+
+class Notify:
+    """Speaks to the service manager, where there is one; silent where there is none.
+
+    Args:
+        address: of its socket; one that begins with `@` is in the abstract namespace. None: there is no manager.
+        watchdog: seconds within which it wants a sign of life; None: it wants none.
+    """
+
+    def __init__(self, address: str | None, watchdog: float | None = None) -> None:
+        self._address, self.watchdog = address, watchdog
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str] = os.environ, pid: int | None = None) -> "Notify":
+        """As `$NOTIFY_SOCKET`, `$WATCHDOG_USEC` and `$WATCHDOG_PID` say; what makes no sense there is not heeded."""
+        address = environ.get("NOTIFY_SOCKET", "")
+        if not address.startswith(("/", "@")):
+            return cls(None)
+        meant = environ.get("WATCHDOG_PID")
+        microseconds = environ.get("WATCHDOG_USEC", "")
+        ours = meant is None or meant == str(os.getpid() if pid is None else pid)
+        watched = ours and microseconds.isdecimal() and int(microseconds) > 0
+        return cls(address, int(microseconds) / 1e6 if watched else None)
+
+    @property
+    def heard(self) -> bool:
+        """Whether anybody listens."""
+        return self._address is not None
+
+    def ready(self, status: str) -> None:
+        """The service works, or works again after a reload."""
+        self._send("READY=1", f"STATUS={status}")
+
+    def reloading(self) -> None:
+        """The configuration is read again; `ready` ends it."""
+        self._send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
+
+    def stopping(self) -> None:
+        """The service ends."""
+        self._send("STOPPING=1")
+
+    def alive(self) -> None:
+        """The sign of life that a watchdog waits for."""
+        if self.watchdog is not None:
+            self._send("WATCHDOG=1")
+
+    def _send(self, *lines: str) -> None:
+        if self._address is None:
+            return
+        path = f"\0{self._address[1:]}" if self._address.startswith("@") else self._address
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as manager:
+                manager.settimeout(1.0)
+                manager.sendto("\n".join(lines).encode(), path)
+        except OSError as error:
+            log.warning("the service manager cannot be told %s (%s)", lines[0], error.strerror or error)
