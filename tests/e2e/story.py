@@ -3,6 +3,7 @@
 The stages build on each other and are slow, so each broker's story is lived once; the tests look at what was seen.
 """
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ class Story:
     """What was seen in each stage; durations in seconds.
 
     Attributes:
+        grown_away: by how much the age of every part grew, at least, while the broker was away.
         fresh_after: from the return of the broker until every family and every probe was fresh again.
         landed, rolled: probe messages in the landing files, and in the rollups made of them.
     """
@@ -41,7 +43,7 @@ class Story:
     sick: list[dict[str, Any]] = field(default_factory=list)
     detected_after: dict[str, float] = field(default_factory=dict)
     page: str = ""
-    ages_away: list[float] = field(default_factory=list)
+    grown_away: float = 0.0
     answered_away: bool = False
     fresh_after: float = -1.0
     landed: int = 0
@@ -100,27 +102,32 @@ def _fall_ill(stack: Stack, story: Story) -> None:
     story.sick = list(watched.findings.values())
 
 
-def _poll_ages(stack: Stack) -> list[float]:
-    """Every `ackscope_poll_age_seconds` of the exporter."""
+def _by_family(stack: Stack, metric: str) -> dict[str, float]:
+    """What the exporter says of each part of the cluster's snapshot."""
     text = requests.get(f"http://{stack.exporter}/metrics", timeout=10).text
-    lines = [line for line in text.splitlines() if line.startswith("ackscope_poll_age_seconds{")]
-    return [float(line.rsplit(" ", 1)[1]) for line in lines]
+    return {
+        found["family"]: float(found["value"])
+        for found in re.finditer(rf'^{metric}{{.*family="(?P<family>\w+)".*}} (?P<value>\S+)$', text, re.MULTILINE)
+    }
 
 
 def _all_fresh(stack: Stack) -> bool:
-    """Every family within two intervals, and every probe stream running and successful."""
+    """Every family within two of its intervals, and every probe stream running and successful."""
     outcomes = stack.get("/api/v1/probes")["clusters"][0]["probes"]
     probing = outcomes and all(outcome["state"] == "running" for outcome in outcomes)
     parts = stack.get("/api/v1/snapshot")["clusters"][0]
     clean = all(parts[family]["error"] is None for family in parts["ages"])
-    return bool(probing and clean and max(_poll_ages(stack)) <= 2 * INTERVAL)
+    intervals = _by_family(stack, "ackscope_poll_interval_seconds")
+    young = all(age <= 2 * intervals[name] for name, age in _by_family(stack, "ackscope_poll_age_seconds").items())
+    return bool(probing and clean and young)
 
 
 def _lose_the_broker(stack: Stack, story: Story) -> None:
     stack.lab.kill(0)
-    before = max(_poll_ages(stack))
+    before = _by_family(stack, "ackscope_poll_age_seconds")
     _until(lambda: False, _AWAY)
-    story.ages_away = [before, min(_poll_ages(stack))]
+    after = _by_family(stack, "ackscope_poll_age_seconds")
+    story.grown_away = min(after.get(name, 0.0) - age for name, age in before.items())
     story.answered_away = answers(f"http://{stack.exporter}/-/healthy")
     stack.lab.restart(0)
     fresh_after = _until(lambda: _all_fresh(stack), _BACK)
