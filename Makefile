@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 PYTEST := .venv/bin/python -m pytest
 DEMO = $(if $(FOR),--for $(FOR)) $(if $(FAULT),--fault $(FAULT)) $(if $(BROKER),--broker $(BROKER)) $(if $(JSON),--json)
-.PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration bench-probes lock
+.PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration bench-probes bench-exporter lock
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ test-integration: setup-test ## real brokers
 
 bench-probes: setup ## the probes against the wire, PerfTest, slow disks, stalls, kills; under 10 minutes, as root
 	@.venv/bin/python -m bench.probes
+
+bench-exporter: setup ## the exporter against its peers and limits, growth, a hung node, churn; under 15 minutes, as root, needs Go
+	@.venv/bin/python -m bench.exporter
 
 lock: ## pin every package anew, with hashes
 	@scripts/lock.sh --upgrade

@@ -6,9 +6,9 @@ from typing import Any
 
 import psutil
 
-from bench.probes.bench import Bench, Document, add_seconds, tell
+from bench.bench import Bench, Document, add_seconds, tell
+from bench.load import Load
 from bench.probes.child import ProbeProcess, confirm_settings
-from bench.probes.load import Load
 from bench.tables import ms, percent, quantile, table, wrap
 from lab.cluster import Lab, start_lab
 from probes.settings import RATE_CAP

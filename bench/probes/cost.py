@@ -4,9 +4,9 @@ import argparse
 import time
 from typing import Any
 
-from bench.probes.bench import Bench, Document, add_seconds, tell
-from bench.probes.exporter import exporting, wait_for
-from bench.probes.load import Load
+from bench.bench import Bench, Document, add_seconds, tell
+from bench.exporting import exporting, wait_for
+from bench.load import Load
 from bench.tables import median, percent, table
 from lab.cluster import Lab, start_lab
 

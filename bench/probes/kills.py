@@ -9,9 +9,9 @@ from typing import Any, Self
 import psutil
 import requests
 
-from bench.probes.bench import Bench, Document, tell
+from bench.bench import Bench, Document, tell
+from bench.exporting import Exporter, exporting, wait_for
 from bench.probes.child import ProbeProcess
-from bench.probes.exporter import Exporter, exporting, wait_for
 from bench.probes.users import Users
 from bench.tables import ms, table
 from lab.cluster import start_lab

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from ackscope.errors import MissingPart
-from bench.probes.bench import tell
+from bench.bench import tell
 from lab.bootstrap import cache_directory
 
 VERSION = "2.22.1"

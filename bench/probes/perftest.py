@@ -6,8 +6,8 @@ import subprocess
 from collections.abc import Iterable, Sequence
 
 from ackscope.errors import BrokerError
+from bench.bench import Bench, Document, add_seconds, tell
 from bench.capture.confirms import PublishingChannel
-from bench.probes.bench import Bench, Document, add_seconds, tell
 from bench.probes.child import ProbeProcess, confirm_settings
 from bench.probes.maven import VERSION, perf_test
 from bench.probes.packets import captured

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from ackscope.records import BatchingKind, ProbeOutcome
-from bench.probes.bench import Bench, Document, add_seconds, tell
+from bench.bench import Bench, Document, add_seconds, tell
 from bench.probes.child import ProbeProcess, confirm_settings
 from bench.tables import ms, percent, table, wrap
 from lab.cluster import Lab, start_lab

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ackscope.records import MessageRecord, Outcome
-from bench.probes.bench import Bench, Document, add_seconds, tell
+from bench.bench import Bench, Document, add_seconds, tell
 from bench.probes.child import ProbeProcess, confirm_settings
 from bench.tables import ms, quantile, table
 from lab.cluster import Lab, start_lab

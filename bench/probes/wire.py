@@ -6,8 +6,8 @@ from typing import Any
 
 from ackscope.errors import BrokerError
 from ackscope.records import MessageRecord
+from bench.bench import Bench, Document, add_seconds, tell
 from bench.capture.confirms import PublishingChannel
-from bench.probes.bench import Bench, Document, add_seconds, tell
 from bench.probes.child import ProbeProcess, confirm_settings
 from bench.probes.packets import captured
 from bench.tables import ms, percent, quantile, table, us, wrap

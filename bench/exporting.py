@@ -59,18 +59,32 @@ class Exporter:
 
 
 @contextmanager
-def exporting(node: Node, *, probes: bool = True, settings: dict[str, Any] | None = None) -> Iterator[Exporter]:
+def exporting(
+    node: Node, *, probes: bool = True, settings: dict[str, Any] | None = None, root: dict[str, Any] | None = None
+) -> Iterator[Exporter]:
     """Run an exporter with its defaults for as long as the block runs.
 
     Args:
         node: the broker.
         probes: whether it probes too.
         settings: the `probes` of its file, where they are not the defaults.
+        root: other parts of its file by name, such as `poll`.
 
     Raises:
         BrokerError: it did not start.
     """
     cluster = {"management": {"url": node.management}, **({"amqp": {"url": node.amqp}} if probes else {})}
+    with exporting_cluster(cluster, {"probes": settings or {}, **(root or {})}) as exporter:
+        yield exporter
+
+
+@contextmanager
+def exporting_cluster(cluster: dict[str, Any], root: dict[str, Any] | None = None) -> Iterator[Exporter]:
+    """The same for a cluster as it stands in the file, whatever serves its API.
+
+    Raises:
+        BrokerError: it did not start.
+    """
     with tempfile.TemporaryDirectory(prefix="ackscope-bench-") as folder:
         config, log = Path(folder) / "ackscope.yml", Path(folder) / "exporter.log"
         document = {
@@ -78,7 +92,7 @@ def exporting(node: Node, *, probes: bool = True, settings: dict[str, Any] | Non
             "clusters": {"bench": cluster},
             "landing": {"directory": f"{folder}/landing"},
         }
-        config.write_text(yaml.safe_dump({**document, "probes": settings or {}}))
+        config.write_text(yaml.safe_dump({**document, **(root or {})}))
         with log.open("wb") as sink:
             process = subprocess.Popen(
                 [sys.executable, "-m", "ackscope", "exporter", "--config", str(config)],

@@ -1,4 +1,4 @@
-"""What every benchmark of the probes is: a name, what it shows, how to measure it, how to print it."""
+"""What every benchmark is: a name, what it shows, how to measure it, how to print it."""
 
 import argparse
 import sys
@@ -29,6 +29,7 @@ class Bench:
         lines: the table of that document, in 80 columns.
         add_arguments: its own options; every one has a default.
         short: options that make it short, for the run of all benchmarks.
+        room: the folder under `bench` that it is in.
     """
 
     name: str
@@ -37,10 +38,11 @@ class Bench:
     lines: Callable[[Document], list[str]]
     add_arguments: Callable[[argparse.ArgumentParser], None] = _no_options
     short: tuple[str, ...] = ()
+    room: str = "probes"
 
     def main(self, words: list[str] | None = None) -> int:
-        """The command `python -m bench.probes.<name>`: 0 once it has measured, whatever it found."""
-        parser = Parser(prog=f"python -m bench.probes.{self.name}", description=self.shows)
+        """The command `python -m bench.<room>.<name>`: 0 once it has measured, whatever it found."""
+        parser = Parser(prog=f"python -m bench.{self.room}.{self.name}", description=self.shows)
         self.add_arguments(parser)
         parser.add_argument("--json", action="store_true", help="print one JSON document")
         args = parser.parse_args(words)

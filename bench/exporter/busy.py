@@ -1,0 +1,62 @@
+"""A broker with many queues, some of them busy."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import requests
+
+from bench.bench import tell
+from bench.exporting import wait_for
+from lab.cluster import Lab, start_lab
+from lab.many import make_queues, names
+from lab.node import Node
+
+_SETTLED = 12.0
+"""Seconds after the queues are made in which the broker still works on them: two intervals of its statistics."""
+
+_RATE = 0.1
+"""Messages a second of one busy queue: each changes from one interval of statistics to the next, at little cost."""
+
+
+@contextmanager
+def busy_broker(version: str, queues: int, busy: int, nodes: int = 1) -> Iterator[Lab]:
+    """A lab with that many classic queues, the first `busy` of them with traffic, settled."""
+    with start_lab(version, nodes) as lab:
+        began = time.monotonic()
+        make_queues(lab.nodes[0].management, names(queues))
+        wait_for(lambda: counted(lab.nodes[0]) >= queues, f"{queues} queues in the overview", 120)
+        tell(f"{lab.broker}: {queues} queues made in {time.monotonic() - began:.0f} s")
+        with _traffic(lab.nodes[0], min(busy, queues)):
+            time.sleep(_SETTLED)
+            yield lab
+
+
+def counted(node: Node) -> int:
+    """Queues that the overview counts."""
+    overview = requests.get(f"{node.management}/api/overview", timeout=30).json()
+    return int(overview.get("object_totals", {}).get("queues", 0))
+
+
+@contextmanager
+def _traffic(node: Node, busy: int) -> Iterator[None]:
+    words = [
+        sys.executable,
+        "-m",
+        "lab.busy",
+        "--amqp",
+        node.amqp,
+        "--queues",
+        str(busy),
+        "--rate",
+        f"{max(1.0, busy * _RATE):g}",
+    ]
+    # It ends with its input, however this process ends.
+    process = subprocess.Popen(words, stdin=subprocess.PIPE)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(10)

@@ -1,0 +1,109 @@
+"""Who is compared: nobody, the ended exporter, the official plugin in two ways, and ackscope."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+
+from ackscope.errors import BrokerError
+from bench.exporter.ended import ended_exporter
+from bench.exporter.scraping import by_label, samples, scrape
+from bench.exporting import exporting, wait_for
+from lab.node import Node
+
+OURS, ENDED, NOBODY = "ackscope", "ended exporter", "nobody"
+_FAMILIES = ("queue_coarse_metrics", "queue_consumer_count", "queue_metrics")
+_TOTALS_WITHIN = 120.0
+_VIEW_WITHIN = 30.0
+"""Seconds that a full view may take before the measured part begins without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """One of them, at work.
+
+    Attributes:
+        url: what to scrape; None where nobody monitors.
+        pid: of the exporter; None where it is the broker itself.
+        full_view: seconds until everything was seen once; None where that took too long.
+        totals_after: seconds until the totals of all queues were seen; None where that is not told apart.
+    """
+
+    url: str | None
+    pid: int | None
+    full_view: float | None
+    totals_after: float | None = None
+
+
+Contender = Callable[[Node, int], AbstractContextManager[Running]]
+"""Starts one of them beside a node with that many queues."""
+
+
+@contextmanager
+def nobody(_node: Node, _queues: int) -> Iterator[Running]:
+    """The broker left alone."""
+    yield Running(None, None, None)
+
+
+@contextmanager
+def ended(node: Node, _queues: int) -> Iterator[Running]:
+    """The ended exporter: a scrape asks the broker for everything."""
+    with ended_exporter(node) as (base, pid):
+        url = f"{base}/metrics"
+        yield Running(url, pid, scrape(url).seconds)
+
+
+@contextmanager
+def per_object(node: Node, _queues: int) -> Iterator[Running]:
+    """The plugin, a sample for every object."""
+    url = f"{node.prometheus}/metrics/per-object"
+    yield Running(url, None, scrape(url).seconds)
+
+
+@contextmanager
+def detailed(node: Node, _queues: int) -> Iterator[Running]:
+    """The plugin, the families of queues only."""
+    url = f"{node.prometheus}/metrics/detailed?{'&'.join(f'family={name}' for name in _FAMILIES)}"
+    yield Running(url, None, scrape(url).seconds)
+
+
+def ackscope(interval: float) -> Contender:
+    """Ours, polling at an interval, with the default budget."""
+
+    @contextmanager
+    def run(node: Node, queues: int) -> Iterator[Running]:
+        began = time.monotonic()
+        # Without landing, as none of the others writes history either.
+        root = {"poll": {"interval": interval}, "landing": {}}
+        with exporting(node, probes=False, root=root) as exporter:
+            url = f"{exporter.url}/metrics"
+            totals = wait_for(lambda: _since(began, url, queues, totals_seen), "all queues in ackscope", _TOTALS_WITHIN)
+            full = None
+            with suppress(BrokerError):
+                full = wait_for(lambda: _since(began, url, queues, details_seen), "all details", _VIEW_WITHIN)
+            yield Running(url, exporter.process.pid, full, totals)
+
+    return run
+
+
+def _since(began: float, url: str, queues: int, seen: Callable[[str], float]) -> float | None:
+    """Seconds since `began` once that many queues are seen; None before. Looked for twice a second."""
+    if seen(scrape(url).text) >= queues:
+        return time.monotonic() - began
+    time.sleep(0.5)
+    return None
+
+
+def totals_seen(text: str) -> float:
+    """Queues whose totals were read."""
+    return sum(value for _, value in samples(text, "rabbitmq_queues")) if _read(text, "queues") else 0
+
+
+def details_seen(text: str) -> float:
+    """Queues whose full statistics were read at some time."""
+    detailed = samples(text, "ackscope_poll_detailed_queues")
+    return sum(value for _, value in detailed) if detailed else totals_seen(text)
+
+
+def _read(text: str, family: str) -> bool:
+    return family in by_label(text, "ackscope_poll_age_seconds", "family")

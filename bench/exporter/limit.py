@@ -1,0 +1,230 @@
+"""Against what cannot be beaten: curl that fetches the same bytes, and a server that holds the page ready."""
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ackscope.clock import SystemClock
+from ackscope.errors import BrokerError, MissingPart
+from bench.bench import Bench, Document, tell
+from bench.exporter.busy import busy_broker
+from bench.exporter.contenders import totals_seen
+from bench.exporter.recording import Recording, recording_proxy
+from bench.exporter.scraping import fetch, scrape
+from bench.exporting import exporting, wait_for
+from bench.tables import median, table
+from bench.usage import MB
+from exporter.broker.families import FAMILIES
+from exporter.broker.reader import Reader
+from exporter.broker.settings import ManagementSettings
+from lab.node import Node
+
+POLLING, SERVING = 1.2, 2.0
+"""Most times as long as the limit."""
+
+TOTALS = "totals"
+READINGS = (*FAMILIES, TOTALS)
+"""What is read: every family in full, and the totals of all queues, which polls of many queues live by."""
+
+_LARGE = ("queues", TOTALS)
+_REST = 3.0
+"""Seconds between two readings: the broker keeps a list for a while, and would answer the second from there."""
+
+_STATIC = Path(__file__).with_name("static.py")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--broker", default="4.3", help="version (default 4.3)")
+    parser.add_argument("--queues", type=int, default=10_000, help="how many (default 10000)")
+    parser.add_argument("--pairs", type=int, default=5, help="readings of each, alternating (default 5)")
+    parser.add_argument("--scrapes", type=int, default=50, help="scrapes of each, alternating (default 50)")
+
+
+def measure(args: argparse.Namespace) -> Document:
+    """Polling first, then serving, on one broker."""
+    if shutil.which("curl") is None:
+        raise MissingPart("curl is missing: apt-get install curl")
+    with busy_broker(args.broker, args.queues, 100) as lab:
+        node = lab.nodes[0]
+        polling = _polling(node, args.pairs)
+        tell("scrapes")
+        serving = _serving(node, args.queues, args.scrapes)
+        return {"broker": lab.broker, "queues": args.queues, "pairs": args.pairs, "polling": polling, **serving}
+
+
+# ------------------------------------------------------------ polling
+
+
+def _polling(node: Node, pairs: int) -> list[dict[str, Any]]:
+    targets = _targets(node)
+    reader = Reader(ManagementSettings(url=node.management), SystemClock())
+    took: dict[str, dict[str, list[float]]] = {name: {"ours": [], "curl": []} for name in READINGS}
+    try:
+        for number in range(pairs):
+            tell(f"readings, {number + 1} of {pairs}")
+            for name in READINGS:
+                took[name]["ours"].append(_read(reader, name))
+                time.sleep(_REST if name in _LARGE else 0)
+                took[name]["curl"].append(curl(node.management, targets[name]))
+                time.sleep(_REST if name in _LARGE else 0)
+    finally:
+        reader.close()
+    return [
+        {"family": name, "requests": len(targets[name]), **{who: median(each[who]) for who in ("ours", "curl")}}
+        for name, each in took.items()
+    ]
+
+
+def _read(reader: Reader, name: str) -> float:
+    """Seconds of one reading, decoding included.
+
+    Raises:
+        BrokerError: it failed.
+    """
+    reading = reader.queues.look(reader.version, 0.0, statistics=False) if name == TOTALS else reader.read(name)
+    if reading is None:
+        raise BrokerError("the broker gives no totals of its queues")
+    return reading.seconds
+
+
+def _targets(node: Node) -> dict[str, list[str]]:
+    """Family -> the targets that one reading of it asks for, in order."""
+    asked: list[str] = []
+    found: dict[str, list[str]] = {}
+    with recording_proxy(node.management, Recording(), asked) as base:
+        reader = Reader(ManagementSettings(url=base.replace("//", "//guest:guest@")), SystemClock())
+        try:
+            for _ in range(2):
+                # Twice: the first reading of some asks for more, to learn what the broker has.
+                for name in READINGS:
+                    asked.clear()
+                    _read(reader, name)
+                    found[name] = list(asked)
+        finally:
+            reader.close()
+    return found
+
+
+def curl(management: str, targets: list[str]) -> float:
+    """Seconds that curl needs for those targets over one connection, without those of starting it.
+
+    Raises:
+        BrokerError: it failed.
+    """
+    address = urlsplit(management)
+    words: list[str] = []
+    for target in targets:
+        words += ["-o", "/dev/null", f"http://{address.hostname}:{address.port}{target}"]
+    user = f"{address.username}:{address.password}"
+    done = subprocess.run(
+        ["curl", "-s", "-u", user, "-w", "%{time_total}\n", *words], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise BrokerError(f"curl failed with {done.returncode}")
+    return sum(float(line) for line in done.stdout.split())
+
+
+# ------------------------------------------------------------ serving
+
+
+def _serving(node: Node, queues: int, scrapes: int) -> dict[str, Any]:
+    with exporting(node, probes=False) as exporter:
+        url = f"{exporter.url}/metrics"
+        wait_for(lambda: totals_seen(scrape(url).text) >= queues, f"{queues} queues in ackscope")
+        # What the page holds once everything was read; it changes little from then on.
+        time.sleep(20)
+        _, plain, _ = fetch(url, compressed=False)
+        packed = fetch(url)[1]
+        with _static(plain, packed) as static:
+            took: dict[str, list[float]] = {name: [] for name in ("ours", "static", "ours gzip", "static gzip")}
+            for _ in range(scrapes):
+                for name, address, compressed in (
+                    ("ours", url, False),
+                    ("static", static, False),
+                    ("ours gzip", url, True),
+                    ("static gzip", static, True),
+                ):
+                    took[name].append(fetch(address, compressed=compressed)[0])
+    return {
+        "scrapes": scrapes,
+        "bytes": len(plain),
+        "sent": len(packed),
+        "serving": {name: median(each) for name, each in took.items()},
+    }
+
+
+@contextmanager
+def _static(plain: bytes, packed: bytes) -> Iterator[str]:
+    """A process that answers every request with those bytes; the value is its URL."""
+    with tempfile.TemporaryDirectory(prefix="ackscope-bench-") as folder:
+        files = [Path(folder) / name for name in ("plain", "packed")]
+        for path, body in zip(files, (plain, packed), strict=True):
+            path.write_bytes(body)
+        words = [sys.executable, str(_STATIC), *(str(path) for path in files)]
+        process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        try:
+            yield process.stdout.readline().strip() if process.stdout else ""
+        finally:
+            process.terminate()
+            process.communicate()
+
+
+# ------------------------------------------------------------ the tables
+
+
+def lines(document: Document) -> list[str]:
+    """Polling by family, then serving."""
+    ours = sum(each["ours"] for each in document["polling"])
+    limit = sum(each["curl"] for each in document["polling"])
+    families = [
+        (each["family"], str(each["requests"]), *_compared(each["ours"], each["curl"]))
+        for each in (*document["polling"], {"family": "all", "requests": "", "ours": ours, "curl": limit})
+    ]
+    serving = document["serving"]
+    pages = [
+        (name, f"{size / MB:.2f}", *_compared(serving[key], serving[f"static{key[4:]}"]))
+        for name, key, size in (
+            ("plain", "ours", document["bytes"]),
+            ("gzip", "ours gzip", document["sent"]),
+        )
+    ]
+    worst = max(serving[key] / serving[f"static{key[4:]}"] for key in ("ours", "ours gzip"))
+    return [
+        f"RabbitMQ {document['broker']}, {document['queues']} queues; the middle of {document['pairs']} pairs",
+        "",
+        *table(("reading", "requests", "ackscope ms", "curl ms", "times"), families),
+        "",
+        f"{'met' if ours <= POLLING * limit else 'NOT met'}: all together at most {POLLING:g} times as long as curl",
+        "",
+        *table(("page", "MB", "ackscope ms", "from memory ms", "times"), pages),
+        "",
+        f"{'met' if worst <= SERVING else 'NOT met'}: at most {SERVING:g} times as long as the same bytes from memory",
+    ]
+
+
+def _compared(ours: float, limit: float) -> tuple[str, str, str]:
+    """Both in milliseconds, and how many times the limit it is."""
+    return f"{ours * 1000:.1f}", f"{limit * 1000:.1f}", f"{ours / limit:.2f}"
+
+
+BENCH = Bench(
+    name="limit",
+    room="exporter",
+    shows="polling beside curl for the same bytes, and scrapes beside the same bytes from memory",
+    measure=measure,
+    lines=lines,
+    add_arguments=add_arguments,
+    short=("--queues", "5000", "--pairs", "2", "--scrapes", "20"),
+)
+
+if __name__ == "__main__":
+    raise SystemExit(BENCH.main())

@@ -1,0 +1,219 @@
+"""Beside its peers on one broker, in alternating stretches: what monitoring costs the broker and the monitor."""
+
+import argparse
+import itertools
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ackscope.errors import BrokerError
+from bench.bench import Bench, Document, add_seconds, tell
+from bench.exporter import contenders
+from bench.exporter.busy import busy_broker
+from bench.exporter.contenders import ENDED, NOBODY, OURS, Contender, details_seen
+from bench.exporter.goals import Goal, peer_goals
+from bench.exporter.scraping import Page, by_label, scrape
+from bench.tables import median, table
+from bench.usage import MB, Stretch, usage
+from lab.cluster import Lab
+
+INTERVAL = 15.0
+"""Seconds from scrape to scrape, as production runs it; ours polls as often."""
+
+_SETTLED = 8.0
+"""Seconds after a start in which nothing is measured."""
+
+_MORE_SCRAPES = {OURS: 20}
+"""Scrapes after the stretch, beyond those in it: cheap ones, so that the middle means something."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """What one contender showed, a value for each stretch."""
+
+    broker: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    scrapes: list[float] = field(default_factory=list)
+    views: list[float] = field(default_factory=list)
+    totals: list[float] = field(default_factory=list)
+    rss: list[int] = field(default_factory=list)
+    peak: list[int] = field(default_factory=list)
+    oldest: list[float] = field(default_factory=list)
+    page: Page | None = None
+    detailed: float | None = None
+    failed: str | None = None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--broker", nargs="+", default=["4.3", "3.10"], help="versions (default 4.3 3.10)")
+    parser.add_argument("--queues", type=int, nargs="+", default=[1000, 10_000], help="sizes (default 1000 10000)")
+    parser.add_argument("--rounds", type=int, default=1, help="stretches of each contender (default 1)")
+    parser.add_argument("--busy", type=int, default=200, help="queues with traffic (default 200)")
+    add_seconds(parser, 60, "each stretch")
+
+
+def measure(args: argparse.Namespace) -> Document:
+    """Every version and size by itself; within each, all contenders on one broker."""
+    results = []
+    for version in args.broker:
+        for queues in args.queues:
+            with busy_broker(version, queues, args.busy) as lab:
+                results.append(_compare(lab, queues, args))
+    return {"seconds": args.seconds, "rounds": args.rounds, "busy": args.busy, "interval": INTERVAL, "results": results}
+
+
+def _compare(lab: Lab, queues: int, args: argparse.Namespace) -> Document:
+    runners: dict[str, Contender] = {
+        NOBODY: contenders.nobody,
+        ENDED: contenders.ended,
+        "per-object": contenders.per_object,
+        "detailed": contenders.detailed,
+        OURS: contenders.ackscope(INTERVAL),
+    }
+    runs = {name: _Run() for name in runners}
+    for number in range(args.rounds):
+        for name, contender in runners.items():
+            tell(f"{lab.broker}, {queues} queues, {name}, {number + 1} of {args.rounds}")
+            try:
+                _stretch(lab, queues, name, contender, args.seconds, runs[name])
+            except BrokerError as error:
+                # One that cannot serve this size is a result too, and no reason to lose the others.
+                runs[name].failed = str(error)
+    shown = {name: _summary(run, runs[NOBODY]) for name, run in runs.items()}
+    document = {"broker": lab.broker, "queues": queues, "contenders": shown}
+    return {**document, "goals": [goal.as_dict() for goal in peer_goals(shown, queues, INTERVAL)]}
+
+
+def _stretch(lab: Lab, queues: int, name: str, contender: Contender, seconds: float, run: _Run) -> None:
+    with contender(lab.nodes[0], queues) as running:
+        time.sleep(_SETTLED)
+        spent = Stretch({"broker": lab.processes[0].pid, "exporter": running.pid})
+        pages = list(_every(running.url, seconds))
+        minute = spent.per_minute()
+        run.broker.append(minute["broker"])
+        if running.url is None:
+            return
+        if running.full_view is not None:
+            run.views.append(running.full_view)
+        if running.totals_after is not None:
+            run.totals.append(running.totals_after)
+        if running.pid is not None:
+            seen = usage(running.pid)
+            run.cpu.append(minute["exporter"])
+            run.rss.append(seen.rss)
+            run.peak.append(seen.peak)
+        run.oldest += oldest(pages)
+        run.scrapes += [page.seconds for _, page in pages]
+        run.scrapes += [scrape(running.url).seconds for _ in range(_MORE_SCRAPES.get(name, 0))]
+        run.page = pages[-1][1]
+        run.detailed = details_seen(run.page.text) / queues if name == OURS else None
+
+
+def _every(url: str | None, seconds: float) -> Iterator[tuple[float, Page]]:
+    """A scrape at once and then every interval, for as long as the stretch takes."""
+    began = time.monotonic()
+    due = began
+    while due < began + seconds:
+        time.sleep(max(0.0, due - time.monotonic()))
+        if url is not None:
+            yield time.monotonic(), scrape(url)
+        due += INTERVAL
+    time.sleep(max(0.0, began + seconds - time.monotonic()))
+
+
+def oldest(pages: list[tuple[float, Page]]) -> list[float]:
+    """Ages that the totals reached, in intervals in force.
+
+    Those at each scrape, and those just before the reading that the next scrape shows: one reading after the other
+    is seen by its moment, which is the scrape's moment less the age it tells.
+    """
+    ages, moments = [], []
+    for at, page in pages:
+        age = by_label(page.text, "ackscope_poll_age_seconds", "family").get("queues")
+        if age is None:
+            continue
+        force = by_label(page.text, "ackscope_poll_interval_seconds", "family").get("queues") or INTERVAL
+        ages.append(age / force)
+        moments.append((at - age, force))
+    between = [(later - earlier) / force for (earlier, _), (later, force) in itertools.pairwise(moments)]
+    return [*ages, *between]
+
+
+def _summary(run: _Run, alone: _Run) -> dict[str, Any]:
+    broker, quiet = median(run.broker), median(alone.broker)
+    page = run.page
+    return {
+        "failed": run.failed,
+        "broker_cpu": broker,
+        "added_cpu": None if broker is None or quiet is None else broker - quiet,
+        "full_view": median(run.views),
+        "totals_after": median(run.totals),
+        "detailed": run.detailed,
+        "scrape": median(run.scrapes),
+        "scrapes": len(run.scrapes),
+        "exporter_cpu": median(run.cpu),
+        "rss": max(run.rss, default=None),
+        "peak": max(run.peak, default=None),
+        "oldest_totals": max(run.oldest, default=None),
+        "series": page.series if page else None,
+        "bytes": len(page.text) if page else None,
+        "sent": page.sent if page else None,
+    }
+
+
+def lines(document: Document) -> list[str]:
+    """A table for each version and size, with its goals below."""
+    stretches = f"{document['rounds']} alternating stretches of {document['seconds']:g} s"
+    every = f"a scrape every {document['interval']:g} s"
+    text = [f"{document['busy']} queues with traffic; {stretches}, {every}", ""]
+    for result in document["results"]:
+        text += [f"RabbitMQ {result['broker']}, {result['queues']} queues", "", *_table(result), ""]
+        text += [Goal(**goal).line() for goal in result["goals"]] + [""]
+    note = (
+        "broker: processor seconds a minute above those with nobody monitoring; view: all objects seen once, from the "
+        "start; scrape: the middle one, gzip as Prometheus asks; CPU: of the exporter, seconds a minute; MB RSS: most."
+    )
+    return [*text, note]
+
+
+def _table(result: Document) -> list[str]:
+    head = ("", "broker", "view s", "scrape ms", "CPU", "MB RSS", "series", "MB page")
+    rows = []
+    for name, each in result["contenders"].items():
+        if name == NOBODY or each["failed"] is not None:
+            continue
+        rows.append(
+            (
+                name,
+                _figure(each["added_cpu"]),
+                _figure(each["full_view"]),
+                _figure(each["scrape"], 1000, 1),
+                _figure(each["exporter_cpu"]),
+                _figure(each["peak"], 1 / MB, 0),
+                _figure(each["series"], 1, 0),
+                _figure(each["bytes"], 1 / MB),
+            )
+        )
+    quiet = result["contenders"][NOBODY]["broker_cpu"]
+    failed = [f"{name}: {each['failed']}" for name, each in result["contenders"].items() if each["failed"] is not None]
+    return [*table(head, rows), *failed, f"the broker with nobody monitoring: {_figure(quiet)} s a minute"]
+
+
+def _figure(value: float | None, factor: float = 1.0, digits: int = 2) -> str:
+    return "-" if value is None else f"{value * factor:.{digits}f}"
+
+
+BENCH = Bench(
+    name="peers",
+    room="exporter",
+    shows="beside the ended exporter and the official plugin, on one broker",
+    measure=measure,
+    lines=lines,
+    add_arguments=add_arguments,
+    short=("--broker", "4.3", "--queues", "10000", "--seconds", "30"),
+)
+
+if __name__ == "__main__":
+    raise SystemExit(BENCH.main())

@@ -1,0 +1,42 @@
+"""A recording made on the spot: a small broker with traffic, seen through the eyes of the exporter itself."""
+
+import time
+from contextlib import suppress
+
+from ackscope.errors import BrokerError
+from bench.bench import tell
+from bench.exporter.busy import busy_broker
+from bench.exporter.recording import Recording, record_queues, recording_proxy
+from bench.exporter.scraping import by_label, scrape
+from bench.exporting import exporting_cluster, wait_for
+
+_QUEUES, _BUSY = 100, 10
+_WITHIN = 90.0
+
+
+def record(version: str) -> tuple[Recording, str]:
+    """Run an exporter against a lab broker until it has asked for everything; what was answered, and the real version.
+
+    Raises:
+        BrokerError: no broker, no exporter.
+    """
+    recording = Recording()
+    with busy_broker(version, _QUEUES, _BUSY) as lab:
+        tell(f"{lab.broker}: recording")
+        management = lab.nodes[0].management
+        with (
+            recording_proxy(management, recording) as base,
+            exporting_cluster({"management": {"url": base.replace("//", "//guest:guest@")}}) as exporter,
+        ):
+            wait_for(lambda: _all_read(f"{exporter.url}/metrics"), "every family read", _WITHIN)
+            time.sleep(1)
+        record_queues(management, recording)
+        return recording, lab.broker
+
+
+def _all_read(url: str) -> bool:
+    """Whether every family was tried at least once."""
+    with suppress(BrokerError):
+        tried = by_label(scrape(url).text, "ackscope_poll_attempts_total", "family")
+        return bool(tried) and all(tried.values())
+    return False

@@ -1,0 +1,97 @@
+"""What a real broker answered to the exporter: asked through a small proxy, kept in a file, served again later."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import requests
+
+_TIMEOUT = 60
+_KEPT = 500
+"""Answers kept at most: queues asked one by one need not all be there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer: its status and its JSON as text."""
+
+    status: int
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """Answers by target, which is path and query as they were asked.
+
+    Attributes:
+        queues: of the full list, one object a queue.
+        totals: of the list of totals, one object a queue; empty where the broker cannot.
+    """
+
+    answers: dict[str, Answer] = field(default_factory=dict)
+    queues: list[dict[str, Any]] = field(default_factory=list)
+    totals: list[dict[str, Any]] = field(default_factory=list)
+
+    def save(self, path: Path) -> None:
+        """Write it as JSON."""
+        path.write_text(json.dumps(asdict(self)))
+
+    @classmethod
+    def load(cls, path: Path) -> "Recording":
+        """Read what `save` wrote."""
+        known = json.loads(path.read_text())
+        answers = {target: Answer(**answer) for target, answer in known["answers"].items()}
+        return cls(answers, known["queues"], known["totals"])
+
+
+def record_queues(management: str, recording: Recording) -> None:
+    """Ask for the shapes of queues: as they are listed in full, and as their totals are."""
+    recording.queues.extend(requests.get(f"{management}/api/queues", timeout=_TIMEOUT).json())
+    totals = requests.get(
+        f"{management}/api/queues", params={"disable_stats": "true", "enable_queue_totals": "true"}, timeout=_TIMEOUT
+    ).json()
+    recording.totals.extend(totals if isinstance(totals, list) else totals.get("items", []))
+
+
+@contextmanager
+def recording_proxy(management: str, recording: Recording, targets: list[str] | None = None) -> Iterator[str]:
+    """A proxy to a broker that keeps every answer; the value is its base URL, without credentials.
+
+    Args:
+        management: base URL of the broker's API, with credentials.
+        recording: gets the answers.
+        targets: gets every target that was asked, in order.
+    """
+    upstream = requests.Session()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            answer = upstream.get(management + self.path, timeout=_TIMEOUT)
+            if targets is not None:
+                targets.append(self.path)
+            if len(recording.answers) < _KEPT:
+                recording.answers[self.path] = Answer(answer.status_code, answer.text)
+            self.send_response(answer.status_code)
+            self.send_header("Content-Type", answer.headers.get("Content-Type", "application/json"))
+            self.send_header("Content-Length", str(len(answer.content)))
+            self.end_headers()
+            self.wfile.write(answer.content)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the library's signature
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()

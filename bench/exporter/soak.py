@@ -1,0 +1,207 @@
+"""An hour at 10,000 queues that come and go: memory, files, sockets and threads of the exporter."""
+
+import argparse
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import requests
+
+from bench.bench import Bench, Document, tell
+from bench.exporter.busy import busy_broker, counted
+from bench.exporter.contenders import details_seen
+from bench.exporter.scraping import scrape
+from bench.exporting import exporting
+from bench.tables import median, table
+from bench.usage import MB, usage
+from lab.many import make_queues, names
+from lab.node import Node
+
+FLAT = 0.05
+"""What the end may lie above the beginning."""
+
+WARM_UP = 0.2
+"""Share of the run that is not judged: first readings, and all details once."""
+
+_LOOK = 10.0
+_SCRAPE_EVERY = 15.0
+_NOTE = (
+    f"after the first {WARM_UP * 100:g} % of the run; growth: the middle of the last third above that of the first; "
+    f"slope: rise of the line of least squares over the run; flat: neither above {FLAT * 100:g} %"
+)
+_KINDS = ("rss", "files", "sockets", "threads")
+_NICE = 5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--broker", default="4.3", help="version (default 4.3)")
+    parser.add_argument("--queues", type=int, default=10_000, help="how many (default 10000)")
+    parser.add_argument("--minutes", type=float, default=60, metavar="N", help="how long (default 60)")
+    parser.add_argument(
+        "--budget",
+        type=float,
+        metavar="B",
+        help="share of a core of the broker that polling may take (default: its own)",
+    )
+    parser.add_argument("--churn", type=int, default=60, metavar="N", help="made and deleted a minute (default 60)")
+
+
+def measure(args: argparse.Namespace) -> Document:
+    """Watch one exporter all the time."""
+    # It runs beside other work for a long time.
+    os.nice(_NICE)
+    samples: list[dict[str, float]] = []
+    with busy_broker(args.broker, args.queues, 100) as lab:
+        node = lab.nodes[0]
+        root = {} if args.budget is None else {"poll": {"budget": args.budget}}
+        with exporting(node, probes=False, root=root) as exporter, _churn(node, args.queues, args.churn) as churned:
+            began = time.monotonic()
+            tell(f"{args.minutes:g} minutes")
+            due_scrape, full_view = began, None
+            while (now := time.monotonic()) < began + args.minutes * 60:
+                if now >= due_scrape:
+                    detailed = details_seen(scrape(f"{exporter.url}/metrics").text)
+                    due_scrape += _SCRAPE_EVERY
+                    if full_view is None and detailed >= args.queues:
+                        full_view = now - began
+                seen = usage(exporter.process.pid)
+                samples.append({"at": now - began, **{kind: getattr(seen, kind) for kind in _KINDS}})
+                time.sleep(_LOOK)
+        left = counted(node)
+    return {
+        "broker": lab.broker,
+        "queues": args.queues,
+        "queues_at_the_end": left,
+        "minutes": args.minutes,
+        "made": churned["made"],
+        "deleted": churned["deleted"],
+        "full_view": full_view,
+        "budget": args.budget,
+        "trends": {kind: trend([(each["at"], each[kind]) for each in samples]) for kind in _KINDS},
+        "samples": samples,
+    }
+
+
+@contextmanager
+def _churn(node: Node, queues: int, per_minute: int) -> Iterator[dict[str, int]]:
+    """Every few seconds some new queues come and the oldest that came go; the value counts them."""
+    counts, ending = {"made": 0, "deleted": 0}, threading.Event()
+    every = 5.0
+    some = max(1, round(per_minute * every / 60))
+
+    def run() -> None:
+        session, first, alive = requests.Session(), queues, []
+        while not ending.wait(every):
+            fresh = names(some, first)
+            first += some
+            make_queues(node.management, fresh)
+            counts["made"] += len(fresh)
+            alive.extend(fresh)
+            while len(alive) > per_minute:
+                gone = session.delete(f"{node.management}/api/queues/%2F/{alive.pop(0)}", timeout=60)
+                counts["deleted"] += gone.ok
+
+    thread = threading.Thread(target=run, name="churn", daemon=True)
+    thread.start()
+    try:
+        yield counts
+    finally:
+        ending.set()
+        thread.join(70)
+
+
+def trend(points: Sequence[tuple[float, float]]) -> dict[str, Any]:
+    """First and last figure of a run after its warm-up, and how much it grew in between.
+
+    Args:
+        points: seconds since the beginning and figure, in order.
+
+    Returns:
+        `first`, `last`: the middle of the first and of the last third; `growth`: what the last is above the first, as a
+        share of it; `slope`: the same by the line of least squares through all. None where there are too few points.
+    """
+    judged = points[int(len(points) * WARM_UP) :]
+    third = len(judged) // 3
+    if third < 1:
+        return {"first": None, "last": None, "growth": None, "slope": None}
+    first, last = (median([value for _, value in part]) for part in (judged[:third], judged[-third:]))
+    return {
+        "first": first,
+        "last": last,
+        "growth": None if not first or last is None else last / first - 1,
+        "slope": _slope(judged),
+    }
+
+
+def _slope(points: Sequence[tuple[float, float]]) -> float | None:
+    """By how much of its value at the beginning the line of least squares rises over all points."""
+    times, values = [at for at, _ in points], [value for _, value in points]
+    mean_time, mean_value = sum(times) / len(times), sum(values) / len(values)
+    spread = sum((at - mean_time) ** 2 for at in times)
+    if not spread:
+        return None
+    rise = sum((at - mean_time) * (value - mean_value) for at, value in points) / spread
+    start = mean_value + rise * (times[0] - mean_time)
+    return rise * (times[-1] - times[0]) / start if start > 0 else None
+
+
+def lines(document: Document) -> list[str]:
+    """The table."""
+    rows = []
+    for kind, each in document["trends"].items():
+        factor = 1 / MB if kind == "rss" else 1.0
+        rows.append(
+            (
+                "MB RSS" if kind == "rss" else kind,
+                _figure(each["first"], factor),
+                _figure(each["last"], factor),
+                _percent(each["growth"]),
+                _percent(each["slope"]),
+                _flat(each["growth"], each["slope"]),
+            )
+        )
+    churn = f"{document['made']} made, {document['deleted']} deleted"
+    return [
+        f"RabbitMQ {document['broker']}, {document['queues']} queues, {document['minutes']:g} minutes; {churn}",
+        "",
+        *table(("of the exporter", "first third", "last third", "growth", "slope", "flat"), rows),
+        "",
+        f"all queues seen with full statistics: {_seen(document['full_view'])}",
+        _NOTE,
+    ]
+
+
+def _seen(seconds: float | None) -> str:
+    return "not in this run: memory still grows by what is new" if seconds is None else f"after {seconds:.0f} s"
+
+
+def _flat(growth: float | None, slope: float | None) -> str:
+    if growth is None or slope is None:
+        return "-"
+    return "yes" if max(growth, slope) <= FLAT else "NO"
+
+
+def _figure(value: float | None, factor: float) -> str:
+    return "-" if value is None else f"{value * factor:.1f}"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share * 100:+.1f} %"
+
+
+BENCH = Bench(
+    name="soak",
+    room="exporter",
+    shows="many queues that come and go: memory, files, sockets and threads of the exporter",
+    measure=measure,
+    lines=lines,
+    add_arguments=add_arguments,
+    short=("--minutes", "2", "--queues", "2000", "--budget", "0.5"),
+)
+
+if __name__ == "__main__":
+    raise SystemExit(BENCH.main())

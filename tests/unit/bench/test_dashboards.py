@@ -1,0 +1,34 @@
+"""What the benchmark of dashboards asks for, and how it judges."""
+
+import pytest
+
+from bench.exporter import dashboards
+from exporter.compat.chosen import collectors_for
+from exporter.compat.names import Names
+
+ASKED = {metric for metrics in dashboards.ASKED.values() for metric in metrics}
+
+
+def test_every_metric_is_made_or_has_a_reason():
+    """None is left to chance, and no reason is kept for one that is made."""
+    declared = {spec.name for it in collectors_for(Names.BOTH, with_detailed=True).values() for spec in it.specs}
+
+    assert ASKED - declared == set(dashboards.WHY_MISSING)
+
+
+@pytest.mark.parametrize(
+    ("answered", "verdict"),
+    [(True, "met: all that the management API can give"), (False, "NOT met: 1 are missing")],
+)
+def test_one_that_should_answer_and_does_not_is_a_defect(answered, verdict):
+    """A reason excuses; nothing else does."""
+    document = {
+        "broker": "4.3.6",
+        "dashboards": {"one": {"a": True, "b": answered, "c": False}},
+        "why": {"c": "nobody knows"},
+    }
+    lines = dashboards.lines(document)
+
+    assert verdict == lines[-1]
+    assert "one lacks c: nobody knows" in lines
+    assert ("one lacks b: it should: a defect here" in lines) == (not answered)

@@ -1,0 +1,126 @@
+"""What the benchmarks of the exporter conclude from what they measured."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bench.exporter.ended import go_version
+from bench.exporter.goals import Goal, peer_goals, ratio
+from bench.exporter.growth import per_doubling
+from bench.exporter.peers import oldest
+from bench.exporter.scraping import Page
+from bench.exporter.soak import trend
+from bench.usage import Stretch, cpu_seconds, usage
+
+OURS = {"added_cpu": 1.0, "scrape": 0.01, "oldest_totals": 1.1, "peak": 100 * 1024 * 1024}
+ENDED = {"added_cpu": 5.0, "scrape": 0.5}
+
+
+def page(age, interval=15):
+    """A page that tells the age of the totals."""
+    lines = [f'ackscope_poll_age_seconds{{family="queues"}} {age}']
+    if interval is not None:
+        lines.append(f'ackscope_poll_interval_seconds{{family="queues"}} {interval}')
+    return Page(0.0, 0, "\n".join(lines))
+
+
+@pytest.mark.parametrize(("seen", "verdict"), [(0.2, "met"), (0.3, "NOT met"), (None, "could not tell")])
+def test_a_goal_is_met_missed_or_unknown(seen, verdict):
+    """What was not seen is not taken for a success."""
+    assert Goal("share", seen, 0.25).line().startswith(f"{verdict}: share")
+
+
+def test_the_goals_of_the_peers():
+    """A quarter of the broker's time, a fifth of the scrape, two intervals, 200 MB."""
+    goals = peer_goals({"ackscope": OURS, "ended exporter": ENDED}, 10_000, 15)
+
+    assert [0.2, 0.02, 1.1, 100.0] == [pytest.approx(goal.seen) for goal in goals]
+    assert all(goal.met for goal in goals)
+
+
+def test_memory_is_judged_up_to_its_size_only():
+    """At 50,000 queues no limit was set."""
+    assert len(peer_goals({"ackscope": OURS, "ended exporter": ENDED}, 50_000, 15)) == 3
+
+
+@pytest.mark.parametrize(("part", "whole"), [(None, 1.0), (1.0, None), (1.0, 0.0), (1.0, -0.1)])
+def test_there_is_no_share_of_nothing(part, whole):
+    """Neither where a figure is missing, nor where noise ate the whole."""
+    assert ratio(part, whole) is None
+
+
+def test_the_oldest_totals_are_those_just_before_the_next_reading():
+    """Read at 0 and at 20: the first was 20 s old when the second came."""
+    assert max(oldest([(10.0, page(10)), (25.0, page(5))])) == pytest.approx(20 / 15)
+
+
+def test_ages_are_counted_in_the_interval_in_force():
+    """One that the budget stretched to 60 s may be older."""
+    assert max(oldest([(50.0, page(45, 60))])) == pytest.approx(0.75)
+
+
+def test_of_pages_without_an_age_there_is_none():
+    """Absent is not zero."""
+    assert [] == oldest([(0.0, Page(0.0, 0, "up 1"))])
+
+
+@pytest.mark.parametrize(
+    ("small", "large", "steps", "factor"), [(1.0, 8.0, 3, 2.0), (2.0, 2.0, 3, 1.0), (1.0, 0.0, 1, 0)]
+)
+def test_growth_is_told_per_doubling(small, large, steps, factor):
+    """2 is linear."""
+    assert per_doubling(small, large, steps) == pytest.approx(factor)
+
+
+def test_of_nothing_there_is_no_growth():
+    """A figure that was missing or zero cannot grow by a factor."""
+    assert (None, None) == (per_doubling(None, 1.0, 1), per_doubling(0.0, 1.0, 1))
+
+
+def test_a_trend_leaves_the_warm_up_out():
+    """What rises in the first fifth and stays is flat."""
+    seen = trend([(at, 50.0 if at < 20 else 100.0) for at in range(100)])
+
+    assert {"first": 100.0, "last": 100.0, "growth": 0.0, "slope": 0.0} == seen
+
+
+def test_a_trend_that_rises_is_seen_both_ways():
+    """From 120 to 199 in the part that is judged: 66 % by the line, less between the middles of its thirds."""
+    seen = trend([(at, 100.0 + at) for at in range(100)])
+
+    assert seen["slope"] == pytest.approx(79 / 120)
+    assert 0.3 < seen["growth"] < seen["slope"]
+
+
+def test_a_trend_of_too_few_is_none():
+    """Absent is not flat."""
+    assert {"first": None, "last": None, "growth": None, "slope": None} == trend([(0.0, 1.0), (1.0, 1.0)])
+
+
+@pytest.mark.parametrize(
+    ("said", "version"), [("go version go1.26.8 linux/amd64", (1, 26)), ("go version devel", None), ("", None)]
+)
+def test_the_version_of_go_is_read(said, version):
+    """Or it is not known."""
+    assert version == go_version(said)
+
+
+def test_a_process_is_seen_as_the_kernel_sees_it():
+    """A file that is opened counts, and memory has been at least what it is."""
+    before = usage(os.getpid())
+    with Path(os.devnull).open():
+        after = usage(os.getpid())
+
+    assert after.files == before.files + 1
+    assert after.peak >= after.rss > 0 < after.threads
+
+
+def test_processor_time_only_grows():
+    """And nobody's is told for a process that is not there."""
+    stretch = Stretch({"self": os.getpid(), "none": None})
+    before = cpu_seconds(os.getpid())
+    sum(range(200_000))
+
+    assert {"self"} == stretch.per_minute().keys()
+    assert cpu_seconds(os.getpid()) >= before > 0
