@@ -47,32 +47,35 @@ class Family(NamedTuple):
     Attributes:
         paths: its endpoints; one, but for SEVERAL.
         every: the shortest time between two readings, in seconds; what changes seldom is not asked often.
+        weight: how much of a scarce budget it gets beside others: what most verdicts rest on comes first.
     """
 
     paths: tuple[str, ...]
     how: How
     decode: Decode
     every: float = 0.0
+    weight: float = 1.0
 
 
 _SOON = 15.0
+_LATER = 30.0
 _SELDOM = 60.0
 
 FAMILIES = {
     "overview": Family(("/api/overview",), How.ONE, decode_overview),
     "nodes": Family(("/api/nodes",), How.ONE, decode_nodes),
     # All fields of our Queue are in the basic list of every version; /api/queues/detailed (3.13+) adds none.
-    "queues": Family(("/api/queues",), How.PAGES, decode_queues),
-    "channels": Family(("/api/channels",), How.ONE, decode_channels),
-    "consumers": Family(("/api/consumers",), How.ONE, decode_consumers),
-    "connections": Family(("/api/connections",), How.ONE, decode_connections),
+    "queues": Family(("/api/queues",), How.PAGES, decode_queues, weight=6.0),
+    "channels": Family(("/api/channels",), How.ONE, decode_channels, weight=2.0),
+    "consumers": Family(("/api/consumers",), How.ONE, decode_consumers, weight=2.0),
+    "connections": Family(("/api/connections",), How.ONE, decode_connections, weight=2.0),
     "health": Family(("/api/health/checks",), How.CHECKS, decode_health),
     "exchanges": Family(("/api/exchanges",), How.ONE, decode_exchanges, _SOON),
     "bindings": Family(("/api/bindings",), How.ONE, decode_bindings, _SELDOM),
     "vhosts": Family(("/api/vhosts",), How.ONE, decode_vhosts, _SOON),
     "policies": Family(("/api/policies", "/api/operator-policies"), How.SEVERAL, decode_policies, _SELDOM),
     "limits": Family(("/api/vhost-limits", "/api/user-limits"), How.SEVERAL, decode_limits, _SELDOM),
-    "links": Family(("/api/shovels", "/api/federation-links"), How.SEVERAL, decode_links, _SOON),
+    "links": Family(("/api/shovels", "/api/federation-links"), How.SEVERAL, decode_links, _LATER),
     "features": Family(
         ("/api/feature-flags", "/api/deprecated-features", "/api/deprecated-features/used"),
         How.SEVERAL,
@@ -80,7 +83,7 @@ FAMILIES = {
         _SELDOM,
     ),
     "auth": Family(("/api/auth/attempts/{node}",), How.NODES, decode_auth, _SELDOM),
-    "memory": Family(("/api/nodes/{node}/memory",), How.NODES, decode_memory, _SOON),
+    "memory": Family(("/api/nodes/{node}/memory",), How.NODES, decode_memory, _LATER),
 }
 """In the order of `ackscope.snapshot.FAMILIES`. Paging costs the broker a full list for every page of channels and
 connections (`rabbit_mgmt_util`), so that only queues are read in pages."""

@@ -24,11 +24,13 @@ class Demand:
         cost: seconds of the broker's time for one reading; 0 before the first.
         shortest: seconds between the beginnings of two readings when nothing is scarce; above 0.
         vital: asked at its shortest interval, and not part of the budget, as long as it is quick.
+        weight: how much it counts for, beside the others, when not all can have what they want; above 0.
     """
 
     cost: float
     shortest: float
     vital: bool = False
+    weight: float = 1.0
 
     @property
     def wanted(self) -> float:
@@ -36,21 +38,26 @@ class Demand:
         return self.cost / self.shortest
 
 
-def fair_shares(wanted: Mapping[str, float], budget: float) -> dict[str, float]:
+def fair_shares(
+    wanted: Mapping[str, float], budget: float, weights: Mapping[str, float] | None = None
+) -> dict[str, float]:
     """Share a budget out, max-min fairly: nobody gets more than it wants, nor less than another that wants as much.
 
     Args:
         wanted: name -> share of a core; 0 or more.
         budget: share of a core for all of them together; 0 or more.
+        weights: name -> how many times as much as one of weight 1 it may get; 1 where nothing is said.
 
     Returns:
         name -> share of a core, in the order of `wanted`.
     """
+    weight = {name: (weights or {}).get(name, 1.0) for name in wanted}
     shares: dict[str, float] = {}
-    left = budget
-    # From the one that wants least on, each may take an equal part of what is left; what it leaves goes to the next.
-    for place, name in enumerate(sorted(wanted, key=lambda name: wanted[name])):
-        shares[name] = min(wanted[name], left / (len(wanted) - place))
+    left, order = budget, sorted(wanted, key=lambda name: wanted[name] / weight[name])
+    # From the one that wants least for its weight on, each may take its part of what is left; what it leaves goes on.
+    for place, name in enumerate(order):
+        part = left * weight[name] / math.fsum(weight[other] for other in order[place:])
+        shares[name] = min(wanted[name], part)
         left = max(0.0, left - shares[name])
     return {name: shares[name] for name in wanted}
 
@@ -62,7 +69,9 @@ def shares(demands: Mapping[str, Demand], budget: float) -> dict[str, float]:
         demands: family -> what it costs and wants.
         budget: share of a core for all that is not vital.
     """
-    fair = fair_shares({name: demand.wanted for name, demand in demands.items() if not demand.vital}, budget)
+    plain = {name: demand for name, demand in demands.items() if not demand.vital}
+    wanted = {name: demand.wanted for name, demand in plain.items()}
+    fair = fair_shares(wanted, budget, {name: demand.weight for name, demand in plain.items()})
     return {name: min(demand.wanted, VITAL_SHARE) if demand.vital else fair[name] for name, demand in demands.items()}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ackscope.clock import Instant
 from ackscope.snapshot import Part
+from exporter.broker.families import FAMILIES
 from exporter.broker.reader import Spent
 from exporter.polling.budget import Demand
 
@@ -87,7 +88,9 @@ class Line:
     @property
     def demand(self) -> Demand:
         """What it wants of the broker's time."""
-        return Demand(cost=self.cost, shortest=self.shortest, vital=self.name in VITAL)
+        return Demand(
+            cost=self.cost, shortest=self.shortest, vital=self.name in VITAL, weight=FAMILIES[self.name].weight
+        )
 
     def measured(self, period: float) -> float:
         """The interval, shorter while its cost is a guess: one hiccup at the start must not silence it for minutes.

@@ -99,7 +99,7 @@ def _exporter_config(folder: Path, lab: Lab, listen: str) -> Path:
             {
                 "listen": listen,
                 "clusters": {CLUSTER: {"management": {"url": node.management}, "amqp": {"url": node.amqp}}},
-                "poll": {"interval": "5s"},
+                "poll": {"interval": "5s", "budget": 0.2},
                 "landing": {"directory": str(folder / "landing"), "rotate": "5s"},
                 # Faster than a production canary, so that two minutes are enough to see figures.
                 "probes": {"confirm": {"rate": 20}, "delivery": {"rate": 5}},

@@ -97,7 +97,7 @@ def exporting(node, folder, interval="1s", environ=None, **more):
     document = {
         "listen": "127.0.0.1:0",
         "clusters": {"shop": shop},
-        "poll": {"interval": interval},
+        "poll": {"interval": interval, "budget": 0.5},
         "landing": {"directory": str(landing), "rotate": "1s"},
         **more,
     }

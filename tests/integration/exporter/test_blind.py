@@ -48,7 +48,7 @@ def test_a_broker_without_statistics_tells_what_it_can(broker, switch, caplog):
             channel.basic_publish("", "orders", b"x")
             channel.basic_publish("", "bills", b"x")
         settings = ManagementSettings(url=lab.nodes[0].management)
-        poller = Poller("shop", settings, PollSettings(interval=1), SystemClock(), snapshots.put)
+        poller = Poller("shop", settings, PollSettings(interval=1, budget=0.5), SystemClock(), snapshots.put)
         poller.start()
         # The totals of quorum queues are some seconds behind.
         eventually(lambda: told(poller.latest) == COUNTS)

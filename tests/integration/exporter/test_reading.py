@@ -171,7 +171,9 @@ def test_an_alarm_is_seen_at_once(lab):
 def test_polling_lives_through_a_killed_broker(lab, queues):
     """Killed: errors are set, last values stay, ages grow. Started again: everything is read anew, by itself."""
     snapshots = SimpleQueue()
-    poller = Poller("lab", settings_of(lab, timeout=5), PollSettings(interval=1), SystemClock(), snapshots.put)
+    poller = Poller(
+        "lab", settings_of(lab, timeout=5), PollSettings(interval=1, budget=0.5), SystemClock(), snapshots.put
+    )
     poller.start()
 
     def next_snapshot():

@@ -51,6 +51,20 @@ def test_nobody_gets_less_than_another_that_wants_as_much(wanted, budget):
         assert share >= min(wanted[name], most) * (1 - 1e-9)
 
 
+def test_who_weighs_more_gets_more_of_what_is_scarce():
+    """And no more than it wants: the rest goes to the others."""
+    wanted = {"queues": 1.0, "memory": 1.0, "bindings": 0.001}
+
+    assert {"queues": 0.042, "memory": 0.007, "bindings": 0.001} == close(fair_shares(wanted, 0.05, {"queues": 6}))
+    assert {"queues": 1.0, "memory": 0.999, "bindings": 0.001} == close(fair_shares(wanted, 2.0, {"queues": 6}))
+
+
+@given(WANTED, BUDGETS, st.floats(0.1, 10))
+def test_equal_weights_are_no_weights(wanted, budget, weight):
+    """Only what weighs more than another counts."""
+    assert close(fair_shares(wanted, budget)) == fair_shares(wanted, budget, dict.fromkeys(wanted, weight))
+
+
 @given(DEMANDS, BUDGETS)
 def test_readings_stay_within_the_budget(demands, budget):
     """At the intervals that it gives."""
