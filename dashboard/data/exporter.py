@@ -1,5 +1,6 @@
 """The exporter, asked over HTTP. A failure is an answer too: nothing here raises for what the other side does."""
 
+from collections.abc import Mapping
 from threading import Lock
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -18,6 +19,8 @@ TIMEOUTS = (1.0, 3.0)
 _FINDINGS = TypeAdapter(Answer[ClusterFindings])
 _PROBES = TypeAdapter(Answer[ClusterProbes])
 _VITALS = TypeAdapter(Answer[ClusterVitals])
+_SHOWN = {"families": "overview,nodes,health"}
+"""The parts of a snapshot that the page shows: a list of 100,000 queues is not fetched to be left out."""
 
 
 class Exporter:
@@ -42,15 +45,18 @@ class Exporter:
                 vitals = self._failed(last.vitals, findings.away.reason)
             else:
                 probes = self._ask("probes", _PROBES, last.probes)
-                vitals = self._ask("snapshot", _VITALS, last.vitals)
+                vitals = self._ask("snapshot", _VITALS, last.vitals, _SHOWN)
             self._live = Live(url=last.url, findings=findings, probes=probes, vitals=vitals)
             return self._live
 
-    def _ask(self, name: str, answer: TypeAdapter[Answer[T]], last: Feed[T]) -> Feed[T]:
+    def _ask(
+        self, name: str, answer: TypeAdapter[Answer[T]], last: Feed[T], query: Mapping[str, str] | None = None
+    ) -> Feed[T]:
         path = f"/api/v1/{name}"
         try:
             response = self._session.get(
                 self._live.url + path,
+                params=query,
                 timeout=self._timeouts,
                 allow_redirects=False,
                 # The exporter is a neighbour: a proxy of the environment is not meant for it.

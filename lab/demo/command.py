@@ -132,7 +132,7 @@ def _watch(stack: Stack, watched: summaries.Watched, duration: float | None) -> 
 def _summary(stack: Stack, watched: summaries.Watched, watched_seconds: float) -> dict[str, Any]:
     """Ask every part once more, end the writers in the order of the flow, and count what they left."""
     watched.see(stack.get("/api/v1/findings"))
-    snapshots = stack.get("/api/v1/snapshot").get("clusters", [])
+    snapshots = stack.get("/api/v1/snapshot?families=overview").get("clusters", [])
     counters = snapshots[0]["overview"]["value"]["stats"] if snapshots and snapshots[0]["overview"]["value"] else {}
     metrics_ok = answers(f"http://{stack.exporter}/metrics")
     dashboard_ok = answers(f"{stack.dashboard}/_stcore/health", "ok")

@@ -317,7 +317,7 @@ def serving(*clusters: Cluster, port: int = 0) -> Iterator[Exporter]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            status, body = told.answer(self.path)
+            status, body = told.answer(self.path.partition("?")[0])
             self.send_response(status)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
