@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from ackscope.clock import Clock
 from ackscope.errors import ConfigError
@@ -16,7 +17,6 @@ from exporter.execute import Source
 from exporter.exposition import Exposition
 from exporter.http import Answer, Request
 from exporter.intake import Intake
-from exporter.landing.writer import LandingWriter
 from exporter.live import confirming, landing, outcomes, polls, process, reloads, verdicts
 from exporter.probe_metrics import ProbeMetrics
 from exporter.probe_page import ProbePage
@@ -31,6 +31,9 @@ from exporter.targets.page import TargetPage
 from exporter.watch import Watch
 from exporter.web.config import WebConfig
 from exporter.web.server import Server
+
+if TYPE_CHECKING:
+    from exporter.landing.lander import Lander
 
 log = logging.getLogger(__name__)
 
@@ -64,8 +67,7 @@ class App:
         self._clock = clock
         self._state = State(settings.clusters)
         self._metrics = ProbeMetrics()
-        directory = settings.landing.directory
-        self._landing = LandingWriter(directory, settings.landing, clock) if directory else None
+        self._landing = _lander(settings, clock)
         self._intake = Intake(settings, self._state, self._metrics, self._landing, clock)
         self._watch = Watch(settings, clock, self._on_snapshot, self._latest)
         hooks = Hooks(on_batch=self._intake.on_batch, on_start=self._metrics.restarted)
@@ -95,7 +97,7 @@ class App:
     def start(self) -> None:
         """Start every part."""
         if self._landing is not None:
-            self._landing.start()
+            self._landing.writer.start()
         for part in (self._refresher, self._watch, self._probing, self._server):
             part.start()
         log.info("serving %s", self.url)
@@ -111,7 +113,7 @@ class App:
         for thread in threads:
             thread.join(max(0.0, until - self._clock.now().mono))
         if self._landing is not None:
-            self._landing.stop(max(1.0, until - self._clock.now().mono))
+            self._landing.writer.stop(max(1.0, until - self._clock.now().mono))
 
     def ready(self) -> bool:
         """Whether every cluster has answered, well or not."""
@@ -180,8 +182,17 @@ class App:
             "probes": self._metrics.registry.collect,
             "process": lambda: process.collect(self._probing.status()),
             "reloads": lambda: reloads.collect(self._reloads.status),
-            "landing": lambda: landing.collect(self._landing.counts() if self._landing else None),
+            "landing": lambda: landing.collect(self._landing.writer.counts() if self._landing else None),
         }
+
+
+def _lander(settings: ExporterSettings, clock: Clock) -> "Lander | None":
+    if settings.landing.directory is None:
+        return None
+    # Loaded only where it is used: it brings Arrow with it.
+    from exporter.landing.lander import Lander  # noqa: PLC0415  see above
+
+    return Lander(settings.landing.directory, settings.landing, settings.thresholds.own_prefixes, clock)
 
 
 def _collectors(settings: ExporterSettings) -> Mapping[str, Collector]:

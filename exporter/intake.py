@@ -1,21 +1,20 @@
 """What happens to each snapshot and to each batch of probe records: state, diagnosis, metrics, landing rows."""
 
 import logging
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ackscope.clock import Clock
 from ackscope.snapshot import Snapshot
-from ackscope.tables import ACK_BURSTS, PROBE_MESSAGES, PROBE_STEPS
 from diagnosis.engine import diagnose
-from exporter.landing.blocks import record_blocks
-from exporter.landing.samples import CHANGES, Samples
-from exporter.landing.writer import LandingWriter
 from exporter.placement import Nodes, place_outcomes, place_records, probe_nodes
 from exporter.probe_metrics import ProbeMetrics
 from exporter.settings import ExporterSettings
 from exporter.state import ClusterState, State
 from probes.settings import NODE_NAMES
 from probes.wire import Batch
+
+if TYPE_CHECKING:
+    from exporter.landing.lander import Lander
 
 log = logging.getLogger(__name__)
 
@@ -36,32 +35,26 @@ class Intake:
         settings: ExporterSettings,
         state: State,
         probe_metrics: ProbeMetrics,
-        landing: LandingWriter | None,
+        landing: "Lander | None",
         clock: Clock,
     ) -> None:
         self._state, self._probe_metrics, self._landing, self._clock = state, probe_metrics, landing, clock
         self._nodes: dict[str, Nodes] = {}
-        self._samples: dict[str, Samples] = {}
-        self._losses: dict[str, int] = {}
         self._capped: set[str] = set()
         self.apply(settings)
 
     def apply(self, settings: ExporterSettings) -> None:
         """Go by these settings from now on; what was learnt of clusters that are watched no more is forgotten."""
         self._prefix, self._limits = settings.probes.prefix, settings.metrics.limits
-        self._thresholds, self._landing_settings = settings.thresholds, settings.landing
+        self._thresholds = settings.thresholds
         self._addressed = {
             name: NODE_NAMES if cluster.amqp is not None and cluster.amqp.nodes else ()
             for name, cluster in settings.clusters.items()
         }
-        memories: tuple[dict[str, Any], ...] = (self._nodes, self._samples, self._losses)
-        for known in memories:
-            for name in known.keys() - settings.clusters.keys():
-                del known[name]
+        for name in self._nodes.keys() - settings.clusters.keys():
+            del self._nodes[name]
         if self._landing is not None:
-            self._landing.apply(settings.landing)
-            for samples in list(self._samples.values()):
-                samples.apply(settings.landing)
+            self._landing.apply(settings.landing, self._thresholds.own_prefixes, settings.clusters)
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
         """Take in one poll's result."""
@@ -76,7 +69,7 @@ class Intake:
         if queues > self._limits.queues and snapshot.cluster not in self._capped:
             self._capped.add(snapshot.cluster)
             log.warning(
-                "cluster %s has %d queues; %d get series of their own, those with most messages "
+                "cluster %s has %d queues; %d get series of their own, those that matter most "
                 "(raise metrics.max_queues for more; ackscope_dropped_series counts the others)",
                 snapshot.cluster,
                 queues,
@@ -98,8 +91,7 @@ class Intake:
         self._probe_metrics.outcomes(batch.cluster, outcomes)
         self._state.put_outcomes(batch.cluster, outcomes, self._clock.now())
         if self._landing is not None:
-            for table, records in ((PROBE_MESSAGES, messages), (ACK_BURSTS, bursts), (PROBE_STEPS, steps)):
-                self._landing.add(record_blocks(table, batch.cluster, records))
+            self._landing.records(batch.cluster, messages, bursts, steps)
 
     def _diagnose(self, cluster: str, known: ClusterState) -> None:
         started = self._clock.now()
@@ -113,29 +105,6 @@ class Intake:
 
     def _land(self, snapshot: Snapshot) -> None:
         """Land what is new in a snapshot, and in the verdict on it."""
-        if self._landing is None:
-            return
-        cluster = snapshot.cluster
-        samples = self._samples.get(cluster)
-        if samples is None:
-            samples = self._samples[cluster] = Samples(cluster, self._landing_settings, self._thresholds.own_prefixes)
-        if self._losses.setdefault(cluster, self._landing.losses) != self._landing.losses:
-            self._losses[cluster] = self._landing.losses
-            samples.begin_again(*CHANGES)
-        known = self._state.clusters().get(cluster)
-        if known is None:
-            return
-        # As the window holds it: what is equal to what was before is the very object of before.
-        shared = known.snapshot or snapshot
-        for table, take in samples.steps(snapshot, shared, known.verdict, self._clock.now()):
-            try:
-                taken = take()
-            except (
-                Exception
-            ):  # The boundary of each table: a defect costs its rows, and neither the others nor the poll.
-                samples.begin_again(table)
-                if self._landing.defect(table) == 1:
-                    log.exception("cluster %s: rows of %s cannot be made; told once, and counted", cluster, table.name)
-            else:
-                self._landing.add(taken.blocks)
-                self._landing.leave_out(table, taken.left_out)
+        known = self._state.clusters().get(snapshot.cluster)
+        if self._landing is not None and known is not None:
+            self._landing.snapshot(snapshot, known.snapshot or snapshot, known.verdict)

@@ -7,8 +7,8 @@ import pytest
 from ackscope.clock import Instant
 from ackscope.snapshot import Alarm, Channel, Consumer, HealthCheck, Queue
 from exporter.intake import Intake
+from exporter.landing.lander import Lander
 from exporter.landing.settings import LandingSettings
-from exporter.landing.writer import LandingWriter
 from exporter.probe_metrics import ProbeMetrics
 from exporter.settings import ExporterSettings
 from exporter.state import State
@@ -25,8 +25,9 @@ class Room:
         self.clock, self.state, self.metrics = SetClock(), State(["shop"]), ProbeMetrics()
         shop = {"shop": {"management": {"url": "http://host"}}}
         checked = ExporterSettings.model_validate({"clusters": shop, **settings})
-        self.folder, self.landing = folder, LandingWriter(folder, checked.landing, self.clock)
-        self.intake = Intake(checked, self.state, self.metrics, self.landing, self.clock)
+        lander = Lander(folder, checked.landing, checked.thresholds.own_prefixes, self.clock)
+        self.folder, self.landing = folder, lander.writer
+        self.intake = Intake(checked, self.state, self.metrics, lander, self.clock)
 
     def landed(self):
         """Table -> rows written since the start; what waits is written first."""
