@@ -106,7 +106,9 @@ def test_every_metric_of_the_exporter_is_seen_and_moves(tmp_path):
     """While its broker works and dies and comes back, its probes are killed, and its file is right and wrong."""
     known, moves = own_metrics(), Moves()
     expected = [spec for spec in known.values() if not why_still(spec)]
-    with start_lab("4.3", extra=PLUGINS) as lab, exporting(lab.nodes[0], tmp_path) as exporter:
+    # A budget so small that intervals stretch.
+    poll = {"interval": "1s", "budget": 0.02}
+    with start_lab("4.3", extra=PLUGINS) as lab, exporting(lab.nodes[0], tmp_path, poll=poll) as exporter:
 
         def watch(readings, pause=1.5):
             for _ in range(readings):
