@@ -3,7 +3,7 @@
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +58,23 @@ class Bench:
             text = [f"{self.name}: {self.shows}", "", *self.lines(document)]
             print("\n".join(part for line in text for part in _fitted(line)), flush=True)
         return 0
+
+
+def run_all(benches: Sequence[Bench], words: Sequence[str]) -> int:
+    """Run them in a row, kept short, each with its table.
+
+    Args:
+        benches: in their order.
+        words: options for all of them, such as `--json`.
+
+    Returns:
+        The worst of their exit codes: one that lacks a part does not keep the others from running.
+    """
+    worst = 0
+    for bench in benches:
+        worst = max(worst, bench.main([*bench.short, *words]))
+        print(flush=True)
+    return worst
 
 
 def _fitted(line: str) -> list[str]:

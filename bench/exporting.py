@@ -103,12 +103,17 @@ def exporting_cluster(cluster: dict[str, Any], root: dict[str, Any] | None = Non
         try:
             yield Exporter(process, wait_for(lambda: _address(process, log), "the exporter's address"))
         finally:
-            process.terminate()
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            end_process(process)
+
+
+def end_process(process: subprocess.Popen[bytes], seconds: float = 20) -> None:
+    """SIGTERM, and SIGKILL where it has not ended in time."""
+    process.terminate()
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def wait_for(read: Callable[[], Any], what: str, seconds: float = _WITHIN) -> Any:

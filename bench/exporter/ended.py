@@ -14,7 +14,7 @@ import requests
 
 from ackscope.errors import MissingPart
 from bench.bench import tell
-from bench.exporting import wait_for
+from bench.exporting import end_process, wait_for
 from lab.bootstrap import cache_directory
 from lab.node import Node
 from lab.ports import free_ports
@@ -54,12 +54,7 @@ def ended_exporter(node: Node) -> Iterator[tuple[str, int]]:
         wait_for(lambda: _answers(base), "the ended exporter")
         yield base, process.pid
     finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end_process(process, 10)
 
 
 def _answers(base: str) -> bool:

@@ -18,6 +18,8 @@ MOST_PAGES = 2000
 """A million queues: more than a broker holds, and a bound for a server that never comes to an end."""
 
 
+QUEUES = "/api/queues"
+
 SILENT_SECONDS = 60.0
 """What hangs while others answer costs a whole time limit: it is asked again after this long."""
 
@@ -82,10 +84,9 @@ def totals(client: ManagementClient) -> list[Any]:
     Raises:
         BrokerError: as the client does; BadAnswer where the answer is no list.
     """
-    path = "/api/queues"
-    body = client.get(path, {"disable_stats": "true", "enable_queue_totals": "true"})
+    body = client.get(QUEUES, {"disable_stats": "true", "enable_queue_totals": "true"})
     if not isinstance(body, list):
-        raise BadAnswer(f"{client.address.where}{client.address.path}{path}: no list of queues")
+        raise BadAnswer(f"{client.address.where}{client.address.path}{QUEUES}: no list of queues")
     return body
 
 
@@ -95,7 +96,7 @@ def queue(client: ManagementClient, vhost: str, name: str) -> dict[str, Any] | N
     Raises:
         BrokerError: as the client does; BadAnswer where the answer is no object.
     """
-    path = f"/api/queues/{quote(vhost, safe='')}/{quote(name, safe='')}"
+    path = f"{QUEUES}/{quote(vhost, safe='')}/{quote(name, safe='')}"
     answer = client.ask(path, understood=(200, 404))
     if answer.status == 404:
         return None

@@ -16,8 +16,6 @@ from exporter.broker.queue_store import Key, QueueStore
 from exporter.broker.queue_suspicion import suspects
 from exporter.broker.queues import decode_queue, decode_queues
 
-PATH = "/api/queues"
-
 MOST_SUSPECTS = 50
 """Single queues that are asked for after one reading of the totals, at most."""
 
@@ -156,7 +154,7 @@ class Details:
                 return
             spent = self._client.seconds
             try:
-                page = fetch.page(self._client, PATH, self._page)
+                page = fetch.page(self._client, fetch.QUEUES, self._page)
             except BrokerError as error:
                 self._failed(error)
                 return

@@ -20,8 +20,6 @@ from exporter.broker.queue_store import Coverage, Key, QueueStore
 from exporter.broker.queues import decode_queues
 from exporter.broker.reading import Reading
 
-PATH = "/api/queues"
-
 LARGE = 2000
 """From this many queues on, a broker that was never read is asked for totals first."""
 
@@ -131,7 +129,7 @@ class QueueReader:
             self._version, self.lacking = version, False
         if self.mode is None and hints.expected is None:
             # The overview hangs, or may not be seen: the first page tells as well.
-            hints = replace(hints, expected=fetch.page(self._client, PATH, 1).pages * fetch.PAGE)
+            hints = replace(hints, expected=fetch.page(self._client, fetch.QUEUES, 1).pages * fetch.PAGE)
         self._choose(allowance, hints)
         if self.mode is Mode.FULL:
             return self._read_full(version, began)
@@ -201,7 +199,7 @@ class QueueReader:
 
     def _read_full(self, version: Version | None, began: Instant) -> Reading:
         spent = self._client.seconds
-        payload = fetch.pages(self._client, PATH)
+        payload = fetch.pages(self._client, fetch.QUEUES)
         self._full_costs = (*self._full_costs, self._client.seconds - spent)[-3:]
         value, gaps = decode_queues(payload, version)
         done = self._clock.now()
