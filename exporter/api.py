@@ -10,6 +10,7 @@ from ackscope.clock import Instant
 from ackscope.findings import Verdict, as_dict
 from ackscope.snapshot import FAMILIES, Part, Snapshot
 from ackscope.topology import Bindings
+from exporter.broker.families import FAST
 from exporter.layers import layers
 from exporter.live.outcomes import fresh
 from exporter.live.process import ProcessStatus
@@ -28,7 +29,9 @@ def findings(states: Mapping[str, ClusterState], now: Instant) -> Document:
 
 def cluster_findings(name: str, snapshot: Snapshot | None, verdict: Verdict | None, now: Instant) -> Document:
     """One cluster's entry; before the first verdict its lists are empty, `checked` too."""
-    ages = [] if snapshot is None else [age for part in snapshot.parts.values() if (age := part.age(now)) is not None]
+    # What is read less often is older by design.
+    parts = {} if snapshot is None else snapshot.parts
+    ages = [age for name in FAST if name in parts and (age := parts[name].age(now)) is not None]
     overview = snapshot.overview.value if snapshot else None
     return {
         "cluster": name,

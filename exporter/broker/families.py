@@ -87,3 +87,6 @@ FAMILIES = {
 }
 """In the order of `ackscope.snapshot.FAMILIES`. Paging costs the broker a full list for every page of channels and
 connections (`rabbit_mgmt_util`), so that only queues are read in pages."""
+
+FAST = tuple(name for name, family in FAMILIES.items() if not family.every)
+"""What is read in every round: verdicts rest on it, and where all of it fails the broker is away."""

@@ -5,16 +5,13 @@ from collections.abc import Collection, Mapping
 
 from ackscope.snapshot import FAMILIES, Snapshot
 from exporter.broker.blind import NO_STATISTICS, unseen
-from exporter.broker.families import FAMILIES as READ
+from exporter.broker.families import FAST
 from exporter.broker.queue_reading import LACKING, Mode, QueueReader
 
 log = logging.getLogger(__name__)
 
 _PATIENCE = 3
 """Rounds for which something must be hidden before it is told: lists are read a moment apart from what counts them."""
-
-_FAST = tuple(name for name in FAMILIES if not READ[name].every)
-"""What is read in every round: where all of it fails the broker is away."""
 
 _REASONS = {
     "queues": "its user has no permission on their virtual hosts (rabbitmqctl set_permissions -p VHOST USER '' '' '')",
@@ -52,7 +49,7 @@ class Teller:
         self._tell_queues(len(snapshot.queues.value or ()), queues)
 
     def _tell_failing(self, failing: dict[str, str], permanent: Collection[str]) -> None:
-        was_away, self._away = self._away, all(name in failing for name in _FAST)
+        was_away, self._away = self._away, all(name in failing for name in FAST)
         if self._away:
             if not was_away:
                 log.warning("cluster %s: away: %s", self._cluster, failing["overview"])

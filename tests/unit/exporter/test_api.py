@@ -113,6 +113,18 @@ def test_without_probes_the_process_is_down():
     assert ({"up": False, "restarts": 0, "age_seconds": None}, []) == (entry["process"], entry["probes"])
 
 
+def test_what_is_read_seldom_does_not_make_findings_old():
+    """Policies are read once a minute: a page that goes by this age would call healthy data stale."""
+    before = Part(value=(), at=Instant(wall=NOW.wall - 55, mono=NOW.mono - 55))
+    seldom, often = small(policies=before), small(channels=before)
+    ages = [
+        parsed(api.findings({"shop": known(snapshot)}, NOW))["clusters"][0]["age_seconds"]
+        for snapshot in (seldom, often)
+    ]
+
+    assert [0.0, 55.0] == ages
+
+
 def test_a_snapshot_is_told_whole_with_its_ages():
     """The fields of the kernel's snapshot, and how old each part is; absent stays null."""
     some = small(health=Part())
