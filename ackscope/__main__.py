@@ -25,6 +25,9 @@ COMMANDS = {
     "probe": Entry("probes.command", "run one probe now and print what a client lives through"),
     "verify": Entry("lab.verify.command", "hold documented acknowledgement and confirm semantics against a broker"),
     "diagnose": Entry("exporter.commands.diagnose", "look once and name what is wrong, why, and what to do"),
+    "bundle": Entry(
+        "exporter.commands.bundle", "save what diagnosis sees, to judge it where the broker is out of reach"
+    ),
     "pipeline": Entry("pipeline.command", "the Spark jobs: landing files to rollups", "pipeline"),
     "dashboard": Entry("dashboard.command", "the web page", "dashboard"),
     "lab": Entry("lab.command", "a private, real RabbitMQ to play with, and faults for it"),

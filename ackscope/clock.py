@@ -25,6 +25,11 @@ class Instant:
         """Seconds from `earlier` to here; never from the wall clock."""
         return self.mono - earlier.mono
 
+    @property
+    def utc(self) -> datetime:
+        """The wall time, in UTC."""
+        return datetime.fromtimestamp(self.wall, UTC)
+
     def iso(self) -> str:
         """The wall time as ISO 8601 in UTC, to the second."""
         return iso(self.wall)
@@ -33,6 +38,11 @@ class Instant:
 def iso(wall: float) -> str:
     """Seconds since 1970 as ISO 8601 in UTC, to the second."""
     return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def stamp(moment: datetime) -> float:
+    """Seconds since 1970 of a moment; one without a zone is UTC, as Spark and Arrow hand it over."""
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 class Clock(Protocol):

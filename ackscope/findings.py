@@ -16,13 +16,18 @@ class Severity(StrEnum):
     INFO = "info"
     """A risk, or a fact that explains another finding."""
 
+    @property
+    def urgency(self) -> int:
+        """0 for the most urgent, and on from there."""
+        return list(Severity).index(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
     """What the finding is about.
 
     Attributes:
-        kind: cluster, node, queue, connection, channel, consumer, exchange, vhost or probe.
+        kind: cluster, node, queue, connection, channel, consumer, exchange, vhost, link (shovel or federation), probe.
     """
 
     kind: str
@@ -62,6 +67,9 @@ class Finding:
         cause: one sentence: why.
         next_steps: commands or acts, the first one first.
         runbook: path of the page in this repository.
+        last_seen: ISO 8601, UTC: when the evidence was there last; a finding stays for a short while after that, so
+            that it does not flap. None until diagnosis as a whole has looked at it.
+        consequences: what follows from this cause, and would be a finding of its own without it; ranked.
     """
 
     rule: str
@@ -73,6 +81,8 @@ class Finding:
     evidence: tuple[Evidence, ...]
     next_steps: tuple[str, ...]
     runbook: str
+    last_seen: str | None = None
+    consequences: tuple["Finding", ...] = ()
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -97,11 +107,26 @@ class CannotTell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """Something that looks like a fault and is none, and why: a queue without consumers that is a dead-letter store.
+
+    Attributes:
+        rule: what it looks like.
+        because: why it is left alone, in plain words.
+    """
+
+    rule: str
+    subject: Subject
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """All that diagnosis has to say of one cluster at one moment.
 
     Attributes:
-        findings: ranked, worst first.
+        findings: ranked, worst first; one a cause, with what follows from it inside.
+        set_aside: what was looked at and left alone, by rule and subject.
         checked: every rule that was asked, also those that found nothing.
     """
 
@@ -109,6 +134,7 @@ class Verdict:
     at: str
     findings: tuple[Finding, ...] = ()
     cannot_tell: tuple[CannotTell, ...] = ()
+    set_aside: tuple[SetAside, ...] = ()
     checked: tuple[str, ...] = ()
 
 
@@ -138,12 +164,7 @@ def as_dict(finding: Finding) -> dict[str, Any]:
     return {
         "rule": finding.rule,
         "severity": finding.severity.value,
-        "subject": {
-            "kind": finding.subject.kind,
-            "vhost": finding.subject.vhost,
-            "name": finding.subject.name,
-            "node": finding.subject.node,
-        },
+        "subject": subject_dict(finding.subject),
         "since": finding.since,
         "summary": finding.summary,
         "cause": finding.cause,
@@ -153,4 +174,16 @@ def as_dict(finding: Finding) -> dict[str, Any]:
         ],
         "next_steps": list(finding.next_steps),
         "runbook": finding.runbook,
+        "last_seen": finding.last_seen,
+        "consequences": [as_dict(other) for other in finding.consequences],
     }
+
+
+def flat(findings: Sequence[Finding]) -> list[Finding]:
+    """Every finding, and every one that hangs under it."""
+    return [each for finding in findings for each in (finding, *flat(finding.consequences))]
+
+
+def subject_dict(subject: Subject) -> dict[str, str | None]:
+    """The subject in the shape of the contract (JSON)."""
+    return {"kind": subject.kind, "vhost": subject.vhost, "name": subject.name, "node": subject.node}

@@ -397,10 +397,14 @@ class Snapshot:
         return {name: getattr(self, name) for name in FAMILIES}
 
     @property
+    def broker(self) -> str | None:
+        """The whole version of RabbitMQ, as it names itself; None while unknown."""
+        return self.overview.value.rabbitmq_version if self.overview.value else None
+
+    @property
     def version(self) -> tuple[int, int] | None:
         """Major and minor version of RabbitMQ; None while unknown."""
-        text = self.overview.value.rabbitmq_version if self.overview.value else None
-        pieces = (text or "").split(".")
+        pieces = (self.broker or "").split(".")
         if len(pieces) < 2 or not (pieces[0].isdigit() and pieces[1].isdigit()):
             return None
         return (int(pieces[0]), int(pieces[1]))
