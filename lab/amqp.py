@@ -1,8 +1,10 @@
-"""AMQP connections of the workload and the faults: each says who it is, errors are one line."""
+"""AMQP connections of the workload and the faults: each says who it is, errors are one line; and publishing."""
+
+from typing import Any
 
 import pika
 import pika.exceptions
-from pika.adapters.blocking_connection import BlockingConnection
+from pika.adapters.blocking_connection import BlockingChannel, BlockingConnection
 
 from ackscope.address import Address, parse_address
 from ackscope.errors import Refused, Unreachable
@@ -14,22 +16,28 @@ PERSISTENT = 2
 _TIMEOUT = 10.0
 
 
-def connect(address: Address, name: str) -> BlockingConnection:
-    """Open a connection that the broker lists under `name` (its `connection_name` client property).
+def connect(address: Address, name: str, **more: Any) -> BlockingConnection:
+    """Open a connection that the broker lists under `name` (its `connection_name` client property; "" for none).
+
+    Args:
+        address: where.
+        name: of the connection.
+        **more: further ones of `pika.ConnectionParameters`, or others instead of the usual.
 
     Raises:
         Refused: wrong credentials or virtual host.
         Unreachable: no connection.
     """
-    parameters = pika.ConnectionParameters(
-        host=address.host,
-        port=address.port,
-        virtual_host=address.vhost,
-        credentials=pika.PlainCredentials(address.username, address.password),
-        client_properties={"connection_name": name},
-        socket_timeout=_TIMEOUT,
-        stack_timeout=_TIMEOUT,
-    )
+    usual = {
+        "host": address.host,
+        "port": address.port,
+        "virtual_host": address.vhost,
+        "credentials": pika.PlainCredentials(address.username, address.password),
+        "client_properties": {"connection_name": name} if name else {},
+        "socket_timeout": _TIMEOUT,
+        "stack_timeout": _TIMEOUT,
+    }
+    parameters = pika.ConnectionParameters(**{**usual, **more})
     refused = (
         pika.exceptions.ProbableAuthenticationError,
         pika.exceptions.AuthenticationError,
@@ -41,6 +49,23 @@ def connect(address: Address, name: str) -> BlockingConnection:
         raise Refused(f"{address}: refused ({type(error).__name__}); check user, password and virtual host") from None
     except LOST as error:
         raise Unreachable(f"{address}: no AMQP connection ({type(error).__name__}); check that it listens") from None
+
+
+def publish(
+    channel: BlockingChannel, key: str, times: int = 1, body: bytes = b"lab", *, exchange: str = "", **more: Any
+) -> None:
+    """Publish persistent messages, and wait until each is confirmed where the channel is in confirm mode.
+
+    Args:
+        channel: to publish on.
+        key: the routing key; of the default exchange, the queue.
+        times: how many.
+        body: of each.
+        exchange: the default one unless said.
+        **more: further ones of `pika.BasicProperties`, or others instead of the usual.
+    """
+    for _ in range(times):
+        channel.basic_publish(exchange, key, body, pika.BasicProperties(**{"delivery_mode": PERSISTENT, **more}))
 
 
 def parse_lab_address(url: str) -> Address:

@@ -10,7 +10,6 @@ import os
 import secrets
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,15 +21,16 @@ import requests
 
 from ackscope.errors import BrokerError, MissingPart, UsageError
 from lab.brokers import NAMES, Broker, find_broker, minor
+from lab.control import Control, Handle
 from lab.node import NOTHING, Extra, Node, NodeRunner, base_environ, running_version
 from lab.ports import free_ports
-from lab.processes import MARK, Process, end, end_marked, marked, start, wait_gone
+from lab.processes import Process, end, end_marked, start, wait_gone
 
 MOST_NODES = 3
 _PREFIX = "ackscope-lab-"
 _STOP_SECONDS = 20.0
-_CTL_SECONDS = 120.0
 _CLUSTER_SECONDS = 60.0
+_SWEEP_SECONDS = 4.0
 
 
 class Lab:
@@ -100,6 +100,7 @@ class Lab:
             self.ctl(index, "start_app")
         if len(self._runners) > 1:
             self._wait_cluster()
+        self.control().save()
 
     def _write_cookie(self) -> None:
         home = self.folder / "home"
@@ -139,6 +140,7 @@ class Lab:
             end([runner.process], _STOP_SECONDS)
         runner.start()
         runner.wait_ready()
+        self.control().save()
 
     def ctl(self, index: int, *arguments: str) -> str:
         """Run rabbitmqctl against a node; the result is what it printed.
@@ -146,26 +148,22 @@ class Lab:
         Raises:
             BrokerError: it failed; the message holds its last line.
         """
-        runner = self._runners[index]
-        command = self._source.command(self.folder, "rabbitmqctl", *arguments)
-        environ = {**runner.environ(), MARK: str(self.folder)}
-        what = f"rabbitmqctl {' '.join(arguments)} on {runner.node.name}"
-        try:
-            done = subprocess.run(
-                command,
-                env=environ,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=_CTL_SECONDS,
-                check=False,
+        return self.control().ctl(index, *arguments)
+
+    def control(self) -> Control:
+        """A hand on it that other processes and threads may use; it knows the nodes as they are now."""
+        handles = [
+            Handle(
+                node=runner.node,
+                process=runner.process,
+                environ=runner.environ(),
+                command=tuple(runner.command()),
+                output=runner.output,
             )
-        except subprocess.TimeoutExpired:
-            raise BrokerError(f"{what}: no answer within {_CTL_SECONDS:.0f} s") from None
-        if done.returncode != 0:
-            said = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
-            raise BrokerError(f"{what}: {said[-1] if said else f'failed with {done.returncode}'}")
-        return done.stdout
+            for runner in self._runners
+            if runner.process is not None
+        ]
+        return Control(self._source, self.folder, handles)
 
     def stop(self) -> None:
         """End every process of the lab and wipe its folder; fine to call twice."""
@@ -229,10 +227,10 @@ def stop_processes(folder: Path, nodes: list[Process], epmd: Process | None) -> 
 
 
 def _sweep() -> None:
-    """Wipe temporary folders of labs that were killed together with whoever started them."""
+    """End and wipe what is left of labs whose starter is gone: a node that a fault restarted is tied to nobody."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
         starter = folder.name.removeprefix(_PREFIX).split("-")[0]
-        if not Path("/proc", starter).exists() and not marked(folder):
+        if not Path("/proc", starter).exists() and not end_marked(folder, _SWEEP_SECONDS):
             shutil.rmtree(folder, ignore_errors=True)
 
 

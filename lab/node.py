@@ -2,7 +2,7 @@
 
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -41,11 +41,13 @@ class Extra:
         plugins: names of plugins to turn on too.
         config: lines for its `rabbitmq.conf`; `{folder}` in them is where the node sees its own folder.
         files: name -> content of files in that folder, `advanced.config` among them.
+        prefix: a program that starts it by exec, with its arguments, such as `prlimit --nofile=300`.
     """
 
     plugins: tuple[str, ...] = ()
     config: str = ""
     files: Mapping[str, bytes] = field(default_factory=dict)
+    prefix: tuple[str, ...] = ()
 
 
 NOTHING = Extra()
@@ -140,14 +142,19 @@ class NodeRunner:
             "ERL_CRASH_DUMP": str(folder / "log" / "erl_crash.dump"),
         }
 
+    def command(self) -> list[str]:
+        """The command line that starts it."""
+        return [*self._extra.prefix, *self._broker.command(self._lab, "rabbitmq-server")]
+
+    @property
+    def output(self) -> Path:
+        """The file that takes what it prints."""
+        return self._lab / self._short / "console.log"
+
     def start(self) -> None:
         """Start the process; it is not ready yet."""
         self.process = start(
-            self._broker.command(self._lab, "rabbitmq-server"),
-            environ=self.environ(),
-            folder=self._lab,
-            output=self._lab / self._short / "console.log",
-            tied=self._tied,
+            self.command(), environ=self.environ(), folder=self._lab, output=self.output, tied=self._tied
         )
 
     def wait_ready(self, seconds: float = READY_WITHIN) -> None:
@@ -156,13 +163,13 @@ class NodeRunner:
         Raises:
             Unreachable: it ended or was not ready in time; the message shows the end of its log.
         """
-        deadline = time.monotonic() + seconds
-        while not (amqp_opens(self.node.amqp) and overview(self.node.management)):
-            if self.process is None or not self.process.alive():
-                raise Unreachable(f"{self.node.name} ended while starting{self._said()}")
-            if time.monotonic() > deadline:
-                raise Unreachable(f"{self.node.name} was not ready within {seconds:.0f} s{self._said()}")
-            time.sleep(_POLL)
+        try:
+            wait_answers(self.node, seconds, lives=self._lives)
+        except Unreachable as error:
+            raise Unreachable(f"{error}{self._said()}") from None
+
+    def _lives(self) -> bool:
+        return self.process is not None and self.process.alive()
 
     def _said(self) -> str:
         """What it logged, to be read after a message."""
@@ -193,6 +200,21 @@ def base_environ(broker: Broker, lab: Path, epmd_port: int) -> dict[str, str]:
     }
 
 
+def wait_answers(node: Node, seconds: float = READY_WITHIN, *, lives: Callable[[], bool]) -> None:
+    """Wait until a node takes AMQP connections and its management API answers.
+
+    Raises:
+        Unreachable: it ended, as `lives` says, or did not in time.
+    """
+    deadline = time.monotonic() + seconds
+    while not (amqp_opens(node.amqp) and overview(node.management) and _names_nodes(node.management)):
+        if not lives():
+            raise Unreachable(f"{node.name} ended while starting")
+        if time.monotonic() > deadline:
+            raise Unreachable(f"{node.name} was not ready within {seconds:.0f} s")
+        time.sleep(_POLL)
+
+
 def amqp_opens(url: str) -> bool:
     """Whether an AMQP connection can be opened right now."""
     address = parse_amqp(url)
@@ -215,6 +237,14 @@ def overview(management: str) -> dict[str, object] | None:
     except (requests.RequestException, ValueError):
         return None
     return document if isinstance(document, dict) else None
+
+
+def _names_nodes(management: str) -> bool:
+    """Whether it tells of its nodes; 4.3 answers with 500 for milliseconds until all of it has started."""
+    try:
+        return requests.get(f"{management}/api/nodes", timeout=5).ok
+    except requests.RequestException:
+        return False
 
 
 def running_version(management: str) -> str:

@@ -9,7 +9,10 @@ from typing import Any
 import orjson
 
 from ackscope.errors import BrokerError, DataError, UsageError
+from lab.brokers import minor
 from lab.cluster import start_lab, stop_processes
+from lab.faults.fault import FaultSpec
+from lab.node import NOTHING
 from lab.processes import Process, end, marked, start
 from lab.state import Place, State, forget, load, save
 
@@ -49,22 +52,25 @@ def up(place: Place, broker: str, nodes: int, *, workload: bool) -> State:
     return state
 
 
-def fault(place: Place, name: str) -> dict[str, Any]:
+def fault(place: Place, spec: FaultSpec) -> dict[str, Any]:
     """Hold a fault against the running lab; the result is its announcement, once it is in effect.
 
     Raises:
-        UsageError: no lab runs, or this fault is held already.
+        UsageError: no lab runs, this fault is held already, or it cannot be put into this lab.
         BrokerError: it did not come into effect.
     """
     state = load(place)
     if state is None or not any(process.alive() for process in state.processes):
         raise UsageError("no lab runs; start one with: ackscope lab up")
+    _must_fit(spec, state)
+    name = spec.name
     if name in state.faults and state.faults[name].alive():
         raise UsageError(f"{name} is in effect already; end it and the lab with: ackscope lab down")
     output = place.folder / f"fault-{name}.log"
     output.unlink(missing_ok=True)
     node = state.nodes[0]
-    words = ["lab.faults", name, "--amqp", node.amqp, "--management", node.management]
+    lab = ["--lab", str(place.folder)]
+    words = ["lab.faults", name, "--amqp", node.amqp, "--management", node.management, *lab]
     process = _start_module(place, words, output)
     state.faults[name] = process
     save(place, state)
@@ -75,6 +81,17 @@ def fault(place: Place, name: str) -> dict[str, Any]:
             raise BrokerError(f"{name} did not come into effect: {_last_line(output)}")
         time.sleep(_POLL)
     return said
+
+
+def _must_fit(spec: FaultSpec, state: State) -> None:
+    """Raise UsageError where the running lab is not what a fault can be put into."""
+    if minor(state.broker) not in spec.brokers:
+        others = " or ".join(spec.brokers)
+        raise UsageError(f"{spec.name} cannot be put into RabbitMQ {state.broker}; start a lab with --broker {others}")
+    if len(state.nodes) < spec.nodes:
+        raise UsageError(f"{spec.name} takes {spec.nodes} nodes; start a lab with --nodes {spec.nodes}")
+    if spec.extra != NOTHING:
+        raise UsageError(f"{spec.name} takes a broker that is started for it: ackscope demo --fault {spec.name}")
 
 
 def down(place: Place) -> bool:

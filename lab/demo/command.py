@@ -1,22 +1,23 @@
 """`ackscope demo`: everything at once on a private broker, to look at or as a self-test that ends with a summary."""
 
 import argparse
-import signal
 import sys
 import time
 from datetime import UTC, datetime
-from types import FrameType
 from typing import Any
 
 from ackscope import tables
-from ackscope.cli import argument, nearest, print_json, seconds
+from ackscope.cli import argument, print_json, seconds
 from ackscope.errors import UsageError
 from ackscope.findings import Severity
-from lab.brokers import NAMES
+from lab.brokers import NAMES, SUITES, find_broker, minor
 from lab.demo import summary as summaries
+from lab.demo.ending import End
 from lab.demo.prometheus import CONFIRM_P99, answers, query
 from lab.demo.stack import Stack, running_stack
-from lab.faults import FAULTS
+from lab.faults.__main__ import find_fault
+from lab.faults.fault import FaultSpec
+from lab.node import NOTHING
 
 _LOOK_EVERY = 2.0
 _CATCH_UP = 30.0
@@ -28,23 +29,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--for", dest="duration", type=argument(seconds), metavar="TIME",
         help="end by itself this long after everything is up, with a summary (90s, 2m; a number is seconds)",
     )  # fmt: skip
-    parser.add_argument("--fault", metavar="NAME", help=f"what to break: {', '.join(FAULTS)}")
-    parser.add_argument("--broker", default="distro", metavar="VERSION", help=f"one of: {', '.join(NAMES)}")
-    parser.add_argument("--nodes", type=int, default=1, metavar="N", help="nodes of the broker, 1 to 3 (1)")
+    parser.add_argument("--fault", metavar="NAME", help="what to break: `ackscope lab fault --list` names the faults")
+    parser.add_argument("--broker", metavar="VERSION", help=f"one of: {', '.join(NAMES)} ({NAMES[0]})")
+    parser.add_argument("--nodes", type=int, metavar="N", help="nodes of the broker, 1 to 3 (1)")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the demo; exit code 0 when every part of the flow gave something, else 1."""
-    if args.fault is not None and args.fault not in FAULTS:
-        raise UsageError(f"no fault {args.fault!r}{nearest(args.fault, list(FAULTS))}; there are {', '.join(FAULTS)}")
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGINT, _interrupt)
+    spec = None if args.fault is None else find_fault(args.fault)
+    broker, nodes = _suited(spec, args)
+    end = End()
+    end.listen()
     _say("starting a private RabbitMQ, a workload, the exporter, Prometheus, Spark and the page")
     began = time.monotonic()
     try:
-        with running_stack(broker=args.broker, nodes=args.nodes) as stack:
-            document = _live(stack, args, time.monotonic() - began)
+        with running_stack(broker=broker, nodes=nodes, extra=spec.extra if spec else NOTHING) as stack:
+            document = _live(stack, args, end, time.monotonic() - began)
     except KeyboardInterrupt:
         # Before everything was up: what had been started is gone by now.
         return 0
@@ -57,7 +58,26 @@ def run(args: argparse.Namespace) -> int:
     return 0 if summaries.complete(document) else 1
 
 
-def _live(stack: Stack, args: argparse.Namespace, took: float) -> dict[str, Any] | None:
+def _suited(spec: FaultSpec | None, args: argparse.Namespace) -> tuple[str, int]:
+    """Version and number of nodes: as asked, or, where nothing was asked, what the fault can be put into.
+
+    Raises:
+        UsageError: the fault cannot be put into what was asked.
+    """
+    if spec is None:
+        return args.broker or NAMES[0], args.nodes or 1
+    broker = args.broker
+    if broker is None:
+        broker = NAMES[0] if len(spec.brokers) == len(SUITES) else spec.brokers[0]
+    asked = minor(find_broker(broker).version) if broker == NAMES[0] else broker
+    if asked not in spec.brokers:
+        raise UsageError(f"{spec.name} cannot be put into RabbitMQ {asked}; take --broker {' or '.join(spec.brokers)}")
+    if args.nodes is not None and args.nodes < spec.nodes:
+        raise UsageError(f"{spec.name} takes {spec.nodes} nodes; leave --nodes out or give --nodes {spec.nodes}")
+    return broker, args.nodes or spec.nodes
+
+
+def _live(stack: Stack, args: argparse.Namespace, end: End, took: float) -> dict[str, Any] | None:
     """Watch until the end; the summary, or None where a person ended a demo that had no end of its own."""
     watched = summaries.Watched()
     _say(_where_to_look(stack, took, args.duration))
@@ -65,24 +85,12 @@ def _live(stack: Stack, args: argparse.Namespace, took: float) -> dict[str, Any]
     try:
         if args.fault:
             _say(_fault_line(stack.inject(args.fault)))
-        _watch(stack, watched, args.duration)
+        _watch(stack, watched, end, args.duration)
     except KeyboardInterrupt:
         if args.duration is None:
             return None
-    _hold_signals()
+    end.hold()
     return _summary(stack, watched, time.monotonic() - up)
-
-
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    _hold_signals()
-    _say("ending everything that was started")
-    raise KeyboardInterrupt
-
-
-def _hold_signals() -> None:
-    """From here on the end is under way: a second Ctrl-C must not leave half of it running."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _say(text: str) -> None:
@@ -118,10 +126,11 @@ def _time() -> str:
     return datetime.fromtimestamp(time.time(), UTC).strftime("%H:%M:%SZ")
 
 
-def _watch(stack: Stack, watched: summaries.Watched, duration: float | None) -> None:
+def _watch(stack: Stack, watched: summaries.Watched, end: End, duration: float | None) -> None:
     """Print each finding as it shows up, until the time is over or the person ends it."""
     deadline = None if duration is None else time.monotonic() + duration
     while deadline is None or time.monotonic() < deadline:
+        end.check()
         stack.services.check()
         for finding in watched.see(stack.get("/api/v1/findings")):
             mark = "!" if finding["severity"] == Severity.CRITICAL else "-"
@@ -159,7 +168,7 @@ def _rollup_rows(stack: Stack) -> int:
     """Rows in the rollups once the stream has taken in the last landing files."""
     deadline, last, same = time.monotonic() + _CATCH_UP, -1, 0
     while time.monotonic() < deadline and same < 4:
-        now = summaries.rows(stack.rollups, tables.ROLLUPS)
+        now = summaries.rolled(stack.rollups, tables.MINUTES)
         same, last = (same + 1, now) if now == last else (0, now)
         time.sleep(2)
     return last

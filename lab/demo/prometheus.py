@@ -10,7 +10,8 @@ import yaml
 from ackscope.errors import MissingPart
 from lab.demo.services import Service, Services
 
-_RULES = Path(__file__).parents[2] / "deploy" / "prometheus" / "ackscope-alerts.yml"
+_FOLDER = Path(__file__).parents[2] / "deploy" / "prometheus"
+_RULES = [str(_FOLDER / name) for name in ("ackscope-alerts.yml", "ackscope-recording.yml")]
 
 _MAIN = '{probe="confirm",stream=~"classic|quorum|stream"}'
 CONFIRM_P99 = (
@@ -34,7 +35,7 @@ def start_prometheus(services: Services, folder: Path, *, listen: str, target: s
         yaml.safe_dump(
             {
                 "global": {"scrape_interval": "5s", "evaluation_interval": "5s"},
-                "rule_files": [str(_RULES)],
+                "rule_files": _RULES,
                 "scrape_configs": [{"job_name": "ackscope", "static_configs": [{"targets": [target]}]}],
             }
         )

@@ -15,9 +15,11 @@ from typing import Any
 import requests
 import yaml
 
+from ackscope import catalog
 from lab.cluster import Lab, start_lab
 from lab.demo.prometheus import answers, start_prometheus
 from lab.demo.services import Service, ServiceFailed, Services
+from lab.node import NOTHING, Extra
 from lab.ports import free_ports
 
 CLUSTER = "demo"
@@ -64,6 +66,8 @@ class Stack:
             node.amqp,
             "--management",
             node.management,
+            "--lab",
+            str(self.lab.folder),
             stdout=subprocess.PIPE,
         )
         line = _first_line(service, _FAULT)
@@ -101,6 +105,7 @@ def _exporter_config(folder: Path, lab: Lab, listen: str) -> Path:
                 "clusters": {CLUSTER: {"management": {"url": node.management}, "amqp": {"url": node.amqp}}},
                 "poll": {"interval": "5s", "budget": 0.2},
                 "landing": {"directory": str(folder / "landing"), "rotate": "5s"},
+                "history": {"rollups": str(folder / "rollups"), "every": "10s"},
                 # Faster than a production canary, so that two minutes are enough to see figures.
                 "probes": {"confirm": {"rate": 20}, "delivery": {"rate": 5}},
             }
@@ -110,7 +115,7 @@ def _exporter_config(folder: Path, lab: Lab, listen: str) -> Path:
 
 
 @contextlib.contextmanager
-def running_stack(*, broker: str, nodes: int = 1) -> Iterator[Stack]:
+def running_stack(*, broker: str, nodes: int = 1, extra: Extra = NOTHING) -> Iterator[Stack]:
     """Start all of it and give it once every part answers; at the end nothing of it is left.
 
     Raises:
@@ -120,7 +125,7 @@ def running_stack(*, broker: str, nodes: int = 1) -> Iterator[Stack]:
     with contextlib.ExitStack() as cleanup:
         folder = Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="ackscope-demo-")))
         services = Services(folder)
-        lab = cleanup.enter_context(start_lab(broker=broker, nodes=nodes, tied=True))
+        lab = cleanup.enter_context(start_lab(broker=broker, nodes=nodes, tied=True, extra=extra))
         cleanup.callback(services.stop)
         exporter, page, prometheus = (f"127.0.0.1:{port}" for port in free_ports(3))
         stack = Stack(lab, services, folder, exporter, f"http://{page}", f"http://{prometheus}")
@@ -138,5 +143,5 @@ def running_stack(*, broker: str, nodes: int = 1) -> Iterator[Stack]:
         watcher.wait_until(lambda: answers(f"http://{exporter}/-/ready"), "an answer of /-/ready", _FIRST_POLL)
         start_prometheus(services, folder / "prometheus", listen=prometheus, target=exporter)
         web.wait_until(lambda: answers(f"http://{page}/_stcore/health", "ok"), "an answer", _PAGE_START)
-        spark.wait_until(lambda: any(stack.rollups.glob("*/*/*/[!._]*.parquet")), "a first rollup", _SPARK_START)
+        spark.wait_until(lambda: bool(catalog.clusters(stack.rollups)), "a first rollup", _SPARK_START)
         yield stack

@@ -1,5 +1,6 @@
 """What the demo has to show in the end: one document, and the same for a person."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from ackscope import tables
+from ackscope import catalog, tables
 
 
 @dataclass(slots=True)
@@ -31,8 +32,14 @@ class Watched:
 
 
 def rows(root: Path, names: dict[str, tables.Table]) -> int:
-    """Number of rows in all tables under `root`."""
+    """Number of rows in all landing tables under `root`."""
     return sum(_dataset(root, table).count_rows() for table in names.values())
+
+
+def rolled(root: Path, names: Iterable[str]) -> int:
+    """Number of rows that the catalogs under `root` name, in these rollup tables."""
+    catalogs = [catalog.read(root, cluster) for cluster in catalog.clusters(root)]
+    return sum(it.rows for known in catalogs for name in names for it in known.shelved(name))
 
 
 def _dataset(root: Path, table: tables.Table) -> ds.Dataset:

@@ -1,7 +1,11 @@
-"""`python -m lab.faults NAME --amqp URL --management URL`: hold one fault until SIGTERM or the end of the input."""
+"""`python -m lab.faults NAME --amqp URL --management URL [--lab FOLDER]`: hold one fault.
+
+Until SIGTERM or the end of the input.
+"""
 
 import argparse
 import sys
+from pathlib import Path
 
 import orjson
 
@@ -9,6 +13,8 @@ from ackscope.address import Address, parse_management
 from ackscope.cli import Parser, nearest
 from ackscope.errors import UsageError
 from lab.amqp import parse_lab_address
+from lab.control import Control
+from lab.decoys import DECOYS
 from lab.faults import FAULTS
 from lab.faults.fault import Fault, FaultSpec, undone
 from lab.program import end_event, main
@@ -20,24 +26,27 @@ def find_fault(name: str) -> FaultSpec:
     Raises:
         UsageError: there is none; the message names the nearest.
     """
-    spec = FAULTS.get(name)
+    known = {**FAULTS, **DECOYS}
+    spec = known.get(name)
     if spec is None:
-        hint = nearest(name, list(FAULTS)) or f"; known: {', '.join(FAULTS)}"
+        hint = nearest(name, list(known)) or "; `ackscope lab fault --list` names all"
         raise UsageError(f"no fault {name!r}{hint}")
     return spec
 
 
 def announcement(spec: FaultSpec, address: Address) -> dict[str, object]:
     """The JSON line of a fault in effect."""
-    subject = {"kind": spec.subject.kind, "vhost": address.vhost, "name": spec.subject.name}
+    vhost = address.vhost if spec.subject.vhost is None else spec.subject.vhost
+    subject = {"kind": spec.subject.kind, "vhost": vhost, "name": spec.subject.name}
     return {"fault": spec.name, "rule": spec.rule, "subject": subject}
 
 
 def _arguments() -> argparse.Namespace:
     parser = Parser(prog="lab.faults", description="Put a fault into a broker and hold it.")
-    parser.add_argument("name", metavar="NAME", help=", ".join(FAULTS))
+    parser.add_argument("name", metavar="NAME", help="a fault of `ackscope lab fault --list`")
     parser.add_argument("--amqp", required=True, metavar="URL", help="as in amqp://user:password@host:5672/vhost")
     parser.add_argument("--management", required=True, metavar="URL", help="as in http://user:password@host:15672")
+    parser.add_argument("--lab", metavar="FOLDER", type=Path, help="folder of the lab, for faults of its nodes")
     return parser.parse_args()
 
 
@@ -51,7 +60,8 @@ def _run() -> int:
         sys.stdout.write(orjson.dumps(announcement(spec, address)).decode() + "\n")
         sys.stdout.flush()
 
-    fault = Fault(address=address, management=args.management, ending=end_event(), announce=announce)
+    control = None if args.lab is None else Control.load(args.lab)
+    fault = Fault(address=address, management=args.management, ending=end_event(), announce=announce, control=control)
     with undone(fault):
         spec.inject(fault)
     return 0

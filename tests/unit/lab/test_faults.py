@@ -1,18 +1,33 @@
 import subprocess
 import sys
 
+import pytest
+
 from ackscope.address import parse_amqp
-from lab.faults import FAULTS
+from diagnosis.rules import RULES
+from lab.brokers import SUITES
+from lab.decoys import DECOYS
+from lab.faults import FAULTS, clients, cluster, consumers, nodes, probing, publishers, queues, topology
 from lab.faults.__main__ import announcement
 from lab.ports import free_ports
 
 
-def test_every_fault_is_named_for_the_rule_that_finds_it():
-    """And keeps to queues of its own."""
-    for name, spec in FAULTS.items():
-        assert name == spec.name == spec.rule
-        assert f"fault.{name}" == spec.subject.name
-        assert not spec.summary.endswith(".")
+@pytest.mark.parametrize("spec", [*FAULTS.values(), *DECOYS.values()], ids=lambda spec: spec.name)
+def test_every_fault_says_what_should_be_found(spec):
+    """A rule that there is, and queues of its own; a decoy is nothing that any rule should name."""
+    assert (spec.rule == "") == spec.name.startswith("decoy.") == (spec in DECOYS.values())
+    assert spec.rule in {"", *(rule.name for rule in RULES)}
+    assert spec.subject.kind != "queue" or spec.subject.name.startswith("fault.")
+    assert not spec.summary.endswith(".")
+    assert set(spec.brokers) <= set(SUITES)
+
+
+def test_every_name_is_known_once():
+    """The tables of the groups do not hide each other's faults."""
+    groups = (publishers, consumers, queues, nodes, cluster, clients, topology, probing)
+
+    assert len(FAULTS) == sum(len(group.FAULTS) for group in groups)
+    assert all(name == spec.name for name, spec in {**FAULTS, **DECOYS}.items())
 
 
 def test_a_fault_announces_what_diagnosis_should_say():

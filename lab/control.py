@@ -1,0 +1,170 @@
+"""A hand on a running lab, from any process: rabbitmqctl, signals, kill and restart of its nodes.
+
+The lab writes who it is into its folder; a fault, a benchmark or a test in another process reads it there.
+"""
+
+import dataclasses
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import orjson
+
+from ackscope.errors import BrokerError, DataError, Unreachable
+from lab.brokers import Broker
+from lab.node import Node, wait_answers
+from lab.processes import MARK, Process, start, wait_gone
+
+TOOL_SECONDS = 120.0
+_GONE_SECONDS = 20.0
+_FILE = "control.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handle:
+    """One node.
+
+    Attributes:
+        environ: what the node and its tools run with.
+        command: how the node is started.
+        output: the file that takes its console.
+    """
+
+    node: Node
+    process: Process
+    environ: Mapping[str, str]
+    command: tuple[str, ...]
+    output: Path
+
+
+class Control:
+    """A running lab, held by its folder.
+
+    Attributes:
+        broker: where its programs come from; `broker.asked` is the name of the version, such as "4.3".
+        folder: of the lab.
+        handles: its nodes, in the order they are numbered from 0.
+    """
+
+    def __init__(self, broker: Broker, folder: Path, handles: Sequence[Handle]) -> None:
+        self.broker, self.folder, self.handles = broker, folder, list(handles)
+
+    @property
+    def nodes(self) -> list[Node]:
+        """How to reach each node."""
+        return [handle.node for handle in self.handles]
+
+    def pid(self, index: int) -> int:
+        """The process of a node."""
+        return self.handles[index].process.pid
+
+    def ctl(self, index: int, *arguments: str) -> str:
+        """Run rabbitmqctl against a node; the result is what it printed.
+
+        Raises:
+            BrokerError: it failed; the message holds its last line.
+        """
+        return self.tool(index, "rabbitmqctl", *arguments)
+
+    def tool(self, index: int, program: str, *arguments: str) -> str:
+        """Run another tool of the broker, such as rabbitmq-queues, rabbitmq-diagnostics or rabbitmq-upgrade.
+
+        Raises:
+            BrokerError: it failed; the message holds its last line.
+        """
+        handle = self.handles[index]
+        command = self.broker.command(self.folder, program, *arguments)
+        what = f"{program} {' '.join(arguments)} on {handle.node.name}"
+        return run_tool(command, {**handle.environ, MARK: str(self.folder)}, what)
+
+    def signal(self, index: int, number: signal.Signals) -> bool:
+        """Send a signal to a node, such as SIGSTOP and SIGCONT; False where it has ended."""
+        return self.handles[index].process.signal(number)
+
+    def kill(self, index: int) -> None:
+        """End a node at once, as a power cut would; its data stays for `restart`."""
+        process = self.handles[index].process
+        if process.signal(signal.SIGKILL):
+            wait_gone([process], _GONE_SECONDS)
+
+    def restart(self, index: int) -> None:
+        """Start a killed node again on the same data and ports, and wait until it is ready.
+
+        It is tied to nobody: it ends with its lab, which finds it by its mark.
+
+        Raises:
+            Unreachable: it did not become ready.
+        """
+        handle = self.handles[index]
+        process = start(handle.command, environ=handle.environ, folder=self.folder, output=handle.output, tied=False)
+        self.handles[index] = dataclasses.replace(handle, process=process)
+        self.save()
+        try:
+            wait_answers(handle.node, lives=process.alive)
+        except Unreachable as error:
+            raise Unreachable(f"{error}; its console is in {handle.output}") from None
+
+    def save(self) -> None:
+        """Write the file in the lab's folder, whole or not at all; it holds credentials of the throwaway broker."""
+        document = {
+            "broker": dataclasses.asdict(self.broker),
+            "handles": [dataclasses.asdict(handle) for handle in self.handles],
+        }
+        partial = self.folder / f"{_FILE}.partial"
+        partial.touch(0o600)
+        partial.write_bytes(orjson.dumps(document, default=str))
+        partial.replace(self.folder / _FILE)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """The lab that runs in a folder.
+
+        Raises:
+            DataError: there is none, or its file cannot be read.
+        """
+        try:
+            document = orjson.loads((folder / _FILE).read_bytes())
+            broker = document["broker"]
+            root = Path(broker["root"]) if broker["root"] else None
+            handles = [
+                Handle(
+                    node=Node(**each["node"]),
+                    process=Process(**each["process"]),
+                    environ=each["environ"],
+                    command=tuple(each["command"]),
+                    output=Path(each["output"]),
+                )
+                for each in document["handles"]
+            ]
+            return cls(Broker(broker["asked"], broker["version"], root), folder, handles)
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise DataError(
+                f"{folder}: no lab runs there ({type(error).__name__}); start one: ackscope lab up"
+            ) from None
+
+
+def run_tool(command: Sequence[str], environ: Mapping[str, str], what: str) -> str:
+    """Run a command line tool of the broker; the result is what it printed.
+
+    Raises:
+        BrokerError: it failed or did not end; the message begins with `what` and holds its last line.
+    """
+    try:
+        done = subprocess.run(
+            list(command),
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TOOL_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise BrokerError(f"{what}: no answer within {TOOL_SECONDS:.0f} s") from None
+    if done.returncode != 0:
+        said = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        raise BrokerError(f"{what}: {said[-1] if said else f'failed with {done.returncode}'}")
+    return done.stdout

@@ -1,0 +1,23 @@
+"""Healthy things that look ill: diagnosis must raise no warning over them. `DECOYS` is the table.
+
+`python -m lab.faults decoy.NAME ...` runs one, as it runs a fault.
+"""
+
+from collections.abc import Mapping
+
+from lab.decoys import (
+    burst,
+    deploy_restart,
+    fanout_alone,
+    idle_quorum,
+    leader_moves,
+    long_jobs,
+    polling,
+    retry_delay,
+)
+from lab.faults.fault import FaultSpec
+
+DECOYS: Mapping[str, FaultSpec] = {
+    module.SPEC.name: module.SPEC
+    for module in (burst, deploy_restart, polling, fanout_alone, long_jobs, retry_delay, idle_quorum, leader_moves)
+}

@@ -1,0 +1,44 @@
+"""A burst that is worked off: a backlog that grows, and a consumer that is a match for it."""
+
+import time
+from typing import Any
+
+from pika.adapters.blocking_connection import BlockingChannel
+
+from ackscope.findings import Subject
+from lab.amqp import publish
+from lab.faults.fault import Fault, FaultSpec
+
+QUEUE = "fault.decoy.burst"
+_BURST, _EVERY = 300, 30.0
+_HANDLING = 0.02
+
+
+def inject(fault: Fault) -> None:
+    """Three hundred messages at once each half minute; the consumer takes 20 ms for each."""
+    fault.make_queue(QUEUE)
+    publisher = fault.connect("decoy-burst-publisher").channel()
+    consumer = fault.connect("decoy-burst-consumer").channel()
+
+    def take(channel: BlockingChannel, method: Any, _properties: Any, _body: bytes) -> None:
+        time.sleep(_HANDLING)
+        channel.basic_ack(method.delivery_tag)
+
+    consumer.basic_qos(prefetch_count=20)
+    consumer.basic_consume(QUEUE, take)
+    due = 0.0
+    for _ in fault.ticks(0.1):
+        if time.monotonic() >= due:
+            publish(publisher, QUEUE, _BURST)
+            if due == 0.0:
+                fault.announce()
+            due = time.monotonic() + _EVERY
+
+
+SPEC = FaultSpec(
+    name="decoy.burst",
+    rule="",
+    summary="300 messages at once, worked off in some seconds, twice a minute",
+    subject=Subject(kind="queue", name=QUEUE),
+    inject=inject,
+)

@@ -1,0 +1,26 @@
+"""Faults of connections and channels (X)."""
+
+from lab.faults.clients import (
+    anonymous_connection,
+    auth_failures,
+    channel_churn,
+    channel_leak,
+    connection_churn,
+    connection_leak,
+    connection_limit_reached,
+    heartbeat_extreme,
+    heartbeat_loss,
+)
+from lab.faults.fault import FaultSpec
+
+FAULTS: tuple[FaultSpec, ...] = (
+    anonymous_connection.SPEC,
+    auth_failures.SPEC,
+    channel_churn.SPEC,
+    channel_leak.SPEC,
+    connection_churn.SPEC,
+    connection_leak.SPEC,
+    connection_limit_reached.SPEC,
+    heartbeat_extreme.SPEC,
+    heartbeat_loss.SPEC,
+)

@@ -1,0 +1,41 @@
+"""connection-limit-reached: a virtual host that takes one connection has it, and a second client is refused."""
+
+from dataclasses import replace
+
+from ackscope.errors import BrokerError, Refused, Unreachable
+from ackscope.findings import Subject
+from lab.amqp import connect
+from lab.faults.clients.again import PROOF
+from lab.faults.fault import Fault, FaultSpec
+
+VHOST = "fault.connection-limit-reached"
+_EVERY = 1.0
+
+
+def inject(fault: Fault) -> None:
+    """Make a virtual host of one connection, open that, and try to open another once a second."""
+    user = fault.address.username
+    fault.ask("PUT", f"/api/vhosts/{VHOST}", {})
+    fault.later(lambda: fault.ask("DELETE", f"/api/vhosts/{VHOST}"))
+    fault.ask("PUT", f"/api/permissions/{VHOST}/{user}", {"configure": ".*", "write": ".*", "read": ".*"})
+    fault.ask("PUT", f"/api/vhost-limits/{VHOST}/max-connections", {"value": 1})
+    inside = replace(fault.address, vhost=VHOST)
+    fault.connect("fault-connection-limit-reached", virtual_host=VHOST).channel()
+    for times, _ in enumerate(fault.ticks(_EVERY), start=1):
+        try:
+            connect(inside, "fault-connection-limit-reached-2")
+        except (Refused, Unreachable):
+            pass
+        else:
+            raise BrokerError("the broker let a second connection in")
+        if times == PROOF:
+            fault.announce()
+
+
+SPEC = FaultSpec(
+    name="connection-limit-reached",
+    rule="connection-limit-reached",
+    summary="a virtual host of one connection has it, and a second client is refused once a second",
+    subject=Subject(kind="vhost", name=VHOST, vhost=VHOST),
+    inject=inject,
+)

@@ -1,0 +1,44 @@
+"""heartbeat-loss: a client that works so long on its messages that it does not serve its connection.
+
+The broker gives the connection up after two heartbeats; the client connects anew and does the same.
+"""
+
+import time
+
+from ackscope.findings import Subject
+from lab.faults.fault import Fault, FaultSpec
+
+NAME = "fault-heartbeat-loss"
+_HEARTBEAT = 15
+_SERVED_SECONDS = 10.0
+_ANEW_SECONDS = 25.0
+
+
+def inject(fault: Fault) -> None:
+    """Serve a connection for ten seconds and then no more; open another one when it is soon given up."""
+    opened = time.monotonic()
+    connection = fault.connect(NAME, served=False, heartbeat=_HEARTBEAT)
+    connection.channel()
+    announced = False
+    for _ in fault.ticks(0.5):
+        age = time.monotonic() - opened
+        if age < _SERVED_SECONDS:
+            connection.process_data_events(time_limit=0)
+        elif not announced:
+            fault.announce()
+            announced = True
+        if age >= _SERVED_SECONDS + _ANEW_SECONDS:
+            opened = time.monotonic()
+            connection = fault.connect(NAME, served=False, heartbeat=_HEARTBEAT)
+            connection.channel()
+
+
+SPEC = FaultSpec(
+    name="heartbeat-loss",
+    rule="heartbeat-loss",
+    summary="a client serves its connection for ten seconds and then no more; the broker gives it up",
+    subject=Subject(kind="connection", name=NAME),
+    inject=inject,
+    apart=True,
+    one_shot=False,
+)

@@ -1,0 +1,35 @@
+"""Faults of nodes together (E)."""
+
+from lab.faults.cluster import (
+    hung_peer,
+    leader_imbalance,
+    link_down,
+    metadata_minority,
+    mirror_unsynchronised,
+    node_down,
+    node_draining,
+    partition,
+    quorum_queue_leaderless,
+    quorum_queue_minority,
+    quorum_queue_under_replicated,
+    stream_replica_missing,
+    version_skew,
+)
+from lab.faults.fault import FaultSpec
+
+FAULTS: tuple[FaultSpec, ...] = (
+    node_down.SPEC,
+    node_draining.SPEC,
+    hung_peer.SPEC,
+    partition.NETWORK_PARTITION,
+    partition.PARTITION_HANDLING_IGNORE,
+    metadata_minority.SPEC,
+    quorum_queue_minority.SPEC,
+    quorum_queue_leaderless.SPEC,
+    quorum_queue_under_replicated.SPEC,
+    stream_replica_missing.SPEC,
+    mirror_unsynchronised.SPEC,
+    link_down.SPEC,
+    leader_imbalance.SPEC,
+    version_skew.SPEC,
+)

@@ -1,0 +1,45 @@
+"""link-down: a shovel whose other end does not answer.
+
+Source: https://www.rabbitmq.com/docs/shovel-dynamic
+"""
+
+from ackscope.findings import Subject
+from lab.faults.cluster.nodes import until
+from lab.faults.fault import Fault, FaultSpec
+from lab.node import Extra
+
+NAME = "fault.link-down"
+_PATH = f"/api/parameters/shovel/%2F/{NAME}"
+_NOBODY = "amqp://127.0.0.1:1"
+"""Nothing listens on this port."""
+
+
+_STARTS = 5.0
+
+
+def inject(fault: Fault) -> None:
+    """Make a shovel from a queue here to nowhere."""
+    fault.make_queue(NAME)
+    value = {"src-uri": "amqp://", "src-queue": NAME, "dest-uri": _NOBODY, "dest-queue": NAME}
+    fault.later(lambda: fault.ask("DELETE", _PATH))
+    fault.ask("PUT", _PATH, {"value": value})
+
+    # One that works runs within two seconds; before 4.3 one that does not says "starting" for ever.
+    fault.ending.wait(_STARTS)
+
+    def fails() -> bool:
+        return any(each.get("state") != "running" for each in fault.ask("GET", "/api/shovels") if each["name"] == NAME)
+
+    until(fault, "a shovel that does not run", fails)
+    fault.announce()
+    fault.hold()
+
+
+SPEC = FaultSpec(
+    name="link-down",
+    rule="link-down",
+    summary="a shovel whose other end does not answer",
+    subject=Subject(kind="link", name=NAME),
+    inject=inject,
+    extra=Extra(plugins=("rabbitmq_shovel_management",)),
+)

@@ -1,0 +1,58 @@
+"""What faults of nodes share: which node goes, how it is seen to be gone, and how to wait for that."""
+
+import time
+from collections.abc import Callable
+
+from ackscope.errors import BrokerError
+from lab.faults.fault import Fault
+
+LAST = 2
+"""The third node: the first is the one that is watched."""
+LAST_NAME = "lab3@localhost"
+
+_WITHIN = 40.0
+_POLL = 0.5
+
+
+def until(fault: Fault, what: str, holds: Callable[[], bool], seconds: float = _WITHIN) -> None:
+    """Wait until something is so, or until the fault should end.
+
+    Raises:
+        BrokerError: it did not become so; the message says what.
+    """
+    deadline = time.monotonic() + seconds
+    while not fault.ending.is_set():
+        if holds():
+            return
+        if time.monotonic() > deadline:
+            raise BrokerError(f"not seen within {seconds:.0f} s: {what}")
+        fault.ending.wait(_POLL)
+
+
+def running(fault: Fault) -> set[str]:
+    """Names of the nodes that the first one sees run."""
+    return {node["name"] for node in fault.ask("GET", "/api/nodes") if node.get("running")}
+
+
+def seen_down(fault: Fault, *indexes: int) -> None:
+    """Wait until the first node does not see these run any more."""
+    names = {fault.lab.nodes[index].name for index in indexes}
+    until(fault, f"{', '.join(sorted(names))} down", lambda: not names & running(fault))
+
+
+def stop_apps(fault: Fault, *indexes: int) -> None:
+    """Stop the broker on these nodes, and start it again when the fault ends, the last stopped first."""
+    for index in indexes:
+        fault.later(lambda index=index: fault.lab.ctl(index, "start_app"))  # type: ignore[misc]  # mypy: lambda default
+        fault.lab.ctl(index, "stop_app")
+    seen_down(fault, *indexes)
+
+
+def has_replicas(fault: Fault, name: str, count: int) -> None:
+    """Wait until that many replicas of a queue are online."""
+
+    def online() -> bool:
+        queues = [queue for queue in fault.ask("GET", "/api/queues") if queue["name"] == name]
+        return any(len(queue.get("online") or ()) >= count for queue in queues)
+
+    until(fault, f"{count} replicas of {name} online", online)

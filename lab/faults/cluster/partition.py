@@ -1,0 +1,84 @@
+"""network-partition and partition-handling-ignore: a node freezes for longer than net_ticktime, and wakes up again.
+
+Only with Mnesia, so before 4.3 (and without the feature flag khepri_db). The net_ticktime is short, or each would
+take more than a minute. Source: https://www.rabbitmq.com/docs/partitions, https://www.rabbitmq.com/docs/nettick
+"""
+
+import signal
+
+from ackscope.errors import BrokerError
+from ackscope.findings import Subject
+from lab.faults.cluster.nodes import LAST, until
+from lab.faults.fault import Fault, FaultSpec
+from lab.node import Extra
+
+SHORT_TICK = Extra(files={"advanced.config": b"[{kernel,[{net_ticktime,5}]}].\n"})
+_FROZEN_MOST = 30.0
+
+
+def inject(fault: Fault) -> None:
+    """Freeze the third node until the others gave it up, wake it, and wait until both sides tell of it."""
+    fault.later(lambda: _heal(fault))
+    fault.lab.signal(LAST, signal.SIGSTOP)
+    try:
+        until(fault, "the frozen node given up", lambda: _given_up(fault), _FROZEN_MOST)
+    finally:
+        fault.lab.signal(LAST, signal.SIGCONT)
+    until(fault, "a partition", lambda: _split(fault))
+    fault.announce()
+    fault.hold()
+
+
+def _nodes(fault: Fault) -> list[dict[str, object]]:
+    try:
+        answer: list[dict[str, object]] = fault.ask("GET", "/api/nodes")
+    except BrokerError:
+        # While a peer is frozen this hangs.
+        return []
+    return answer
+
+
+def _given_up(fault: Fault) -> bool:
+    name = fault.lab.nodes[LAST].name
+    return any(node["name"] == name and node.get("running") is False for node in _nodes(fault))
+
+
+def _split(fault: Fault) -> bool:
+    return any(node.get("partitions") for node in _nodes(fault))
+
+
+def _heal(fault: Fault) -> None:
+    """The smaller side comes back without what it did meanwhile."""
+    fault.lab.signal(LAST, signal.SIGCONT)
+    fault.lab.ctl(LAST, "stop_app")
+    fault.lab.ctl(LAST, "start_app")
+
+
+NETWORK_PARTITION = FaultSpec(
+    name="network-partition",
+    rule="network-partition",
+    summary="a node freezes for longer than net_ticktime and wakes up: the cluster is split",
+    subject=Subject(kind="cluster", name=""),
+    inject=inject,
+    brokers=("3.10", "4.0"),
+    nodes=3,
+    extra=SHORT_TICK,
+    alone=True,
+    wrecks=True,
+    also=("node-down", "hung-peer"),
+)
+
+PARTITION_HANDLING_IGNORE = FaultSpec(
+    name="partition-handling-ignore",
+    rule="partition-handling-ignore",
+    summary="a cluster is split, and its strategy is to do nothing about it",
+    subject=Subject(kind="cluster", name=""),
+    inject=inject,
+    brokers=("3.10", "4.0"),
+    nodes=3,
+    extra=SHORT_TICK,
+    alone=True,
+    wrecks=True,
+    also=("network-partition", "node-down", "hung-peer"),
+    one_shot=False,
+)

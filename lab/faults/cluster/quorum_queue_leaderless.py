@@ -1,0 +1,51 @@
+"""quorum-queue-leaderless: two replicas stand still, the leader ends, and the one that is left cannot be elected.
+
+All three processes exist, so that no replica counts as missing. Before 4.1 the broker goes on to name the old leader
+and has no check for this: there it cannot be seen from outside.
+"""
+
+import logging
+
+from ackscope.errors import BrokerError
+from ackscope.findings import Subject
+from lab.faults.cluster.nodes import has_replicas, until
+from lab.faults.fault import Fault, FaultSpec
+
+_log = logging.getLogger(__name__)
+
+QUEUE = "fault.quorum-queue-leaderless"
+_PROCESS = f'whereis(list_to_atom("%2F_{QUEUE}"))'
+_CHECK = "/api/health/checks/quorum-queues-without-elected-leaders/all-vhosts"
+
+
+def inject(fault: Fault) -> None:
+    """Suspend the two followers, then kill the leader, which is where the queue was declared."""
+    fault.make_queue(QUEUE, {"x-queue-type": "quorum"})
+    has_replicas(fault, QUEUE, 3)
+    for index in (1, 2):
+        fault.later(lambda index=index: fault.lab.ctl(index, "eval", f"sys:resume({_PROCESS})."))  # type: ignore[misc]  # mypy: lambda default
+        fault.lab.ctl(index, "eval", f"sys:suspend({_PROCESS}).")
+    fault.lab.ctl(0, "eval", f"exit({_PROCESS}, kill).")
+    until(fault, "the broker's own check fails", lambda: _fails(fault))
+    fault.announce()
+    fault.hold()
+
+
+def _fails(fault: Fault) -> bool:
+    try:
+        fault.ask("GET", _CHECK)
+    except BrokerError as error:
+        _log.debug("the check says: %s", error)
+        return " 503 " in str(error)
+    return False
+
+
+SPEC = FaultSpec(
+    name="quorum-queue-leaderless",
+    rule="quorum-queue-leaderless",
+    summary="two replicas of a quorum queue are suspended and its leader is killed: no leader can be elected",
+    subject=Subject(kind="cluster", name=""),
+    inject=inject,
+    brokers=("4.3",),
+    nodes=3,
+)

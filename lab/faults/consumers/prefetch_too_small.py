@@ -1,0 +1,52 @@
+"""prefetch-too-small: a fast consumer of prefetch 1, which waits for the round trip after every message.
+
+It acknowledges at once. A message is held for a millisecond or two: the way, and what the client needs between two.
+"""
+
+from typing import Any
+
+from pika.adapters.blocking_connection import BlockingChannel
+
+from ackscope.findings import Subject
+from lab.amqp import publish
+from lab.faults.fault import Fault, FaultSpec
+
+QUEUE = "fault.prefetch-too-small"
+_TICK = 0.05
+_MORE = 1.25
+_START = 20
+_PROOF = 500
+
+
+def inject(fault: Fault) -> None:
+    """Publish a quarter more than the consumer manages with prefetch 1."""
+    fault.make_queue(QUEUE)
+    # Without confirms: waiting for each of them would take the time that the consumer needs.
+    channel = fault.connect("fault-prefetch-too-small-publisher").channel()
+    consumer = fault.connect("fault-prefetch-too-small").channel()
+    acked = 0
+
+    def take(inner: BlockingChannel, method: Any, _properties: Any, _body: bytes) -> None:
+        nonlocal acked
+        inner.basic_ack(method.delivery_tag)
+        acked += 1
+
+    consumer.basic_qos(prefetch_count=1)
+    consumer.basic_consume(QUEUE, take, consumer_tag="fault-prefetch-too-small")
+    before, announced = 0, False
+    for _ in fault.ticks(_TICK):
+        publish(channel, QUEUE, round(_MORE * (acked - before)) + (_START if not announced else 1))
+        before = acked
+        if not announced and acked >= _PROOF:
+            fault.announce()
+            announced = True
+
+
+SPEC = FaultSpec(
+    name="prefetch-too-small",
+    rule="prefetch-too-small",
+    summary="a consumer that acknowledges at once has prefetch 1, and a quarter more comes than can be sent one by one",
+    subject=Subject(kind="queue", name=QUEUE),
+    inject=inject,
+    also=("pub-no-confirms",),
+)

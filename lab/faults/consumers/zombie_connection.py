@@ -1,0 +1,53 @@
+"""zombie-connection: the broker closes a consumer's channel (406), and the application does not notice.
+
+Its connection stays, and answers heartbeats. Source: https://www.rabbitmq.com/docs/channels#error-handling
+"""
+
+from contextlib import suppress
+from typing import Any
+
+from pika.adapters.blocking_connection import BlockingChannel
+from pika.exceptions import ChannelClosedByBroker
+
+from ackscope.findings import Subject
+from lab.amqp import publish
+from lab.faults.consumers.messages import publisher
+from lab.faults.fault import Fault, FaultSpec
+
+QUEUE = "fault.zombie-connection"
+_TICK = 0.5
+_WORKS = 20
+_NO_SUCH_TAG = 999
+
+
+def inject(fault: Fault) -> None:
+    """Consume for ten seconds, so that it is seen; then acknowledge what was never delivered, and pump on."""
+    fault.make_queue(QUEUE)
+    channel = publisher(fault, "fault-zombie-connection-publisher")
+    consumer = fault.connect("fault-zombie-connection").channel()
+
+    def take(inner: BlockingChannel, method: Any, _properties: Any, _body: bytes) -> None:
+        inner.basic_ack(method.delivery_tag)
+
+    consumer.basic_qos(prefetch_count=10)
+    consumer.basic_consume(QUEUE, take, consumer_tag="fault-zombie-connection")
+    announced = False
+    for ticks, _ in enumerate(fault.ticks(_TICK), 1):
+        publish(channel, QUEUE)
+        if ticks == _WORKS:
+            with suppress(ChannelClosedByBroker):
+                consumer.basic_ack(_NO_SUCH_TAG)
+        if ticks > _WORKS and not announced and not consumer.is_open:
+            fault.announce()
+            announced = True
+
+
+SPEC = FaultSpec(
+    name="zombie-connection",
+    rule="zombie-connection",
+    summary="a consumer's channel was closed over an unknown delivery tag; its connection lives on without a channel",
+    subject=Subject(kind="connection", name=""),
+    inject=inject,
+    also=("no-consumer",),
+    one_shot=False,
+)

@@ -1,0 +1,56 @@
+"""What faults of nodes share: waiting for the broker to say so, and processes of ours inside a node."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ackscope.errors import BrokerError
+from ackscope.findings import Subject
+from lab.faults.fault import Fault
+
+NODE = Subject(kind="node", name="lab1@localhost", node="lab1@localhost")
+"""The first node of every lab."""
+
+_WITHIN = 25.0
+_STEP = 0.2
+
+
+def until(fault: Fault, holds: Callable[[], object], what: str) -> None:
+    """Wait until the broker shows it, or the fault should end.
+
+    Raises:
+        BrokerError: it did not come to that in time.
+    """
+    deadline = time.monotonic() + _WITHIN
+    while not fault.ending.is_set() and not holds():
+        if time.monotonic() > deadline:
+            raise BrokerError(f"{what}: not seen within {_WITHIN:.0f} s")
+        fault.ending.wait(_STEP)
+
+
+def node(fault: Fault) -> Mapping[str, Any]:
+    """The first node, as `/api/nodes` has it."""
+    found: Mapping[str, Any] = next(each for each in fault.ask("GET", "/api/nodes") if each["name"] == NODE.name)
+    return found
+
+
+def fails(fault: Fault, check: str) -> bool:
+    """Whether a health check answers that something is wrong."""
+    try:
+        fault.ask("GET", f"/api/health/checks/{check}")
+    except BrokerError as error:
+        return " 503 " in str(error)
+    return False
+
+
+def run_inside(fault: Fault, body: str) -> None:
+    """Have an Erlang process of ours in the node, registered as `ackscope_fault`; it ends with the fault.
+
+    Args:
+        fault: that holds it.
+        body: expressions; what they start should be linked to the process, which lives on after them.
+    """
+    stop = "case whereis(ackscope_fault) of undefined -> ok; P -> exit(P, kill) end."
+    fault.later(lambda: fault.lab.ctl(0, "eval", stop))
+    live = f"spawn(fun() -> {body}, receive stop -> ok end end)"
+    fault.lab.ctl(0, "eval", f"register(ackscope_fault, {live}).")

@@ -1,0 +1,29 @@
+"""memory-alarm: the watermark is set so low that the node is over it.
+
+Source: https://www.rabbitmq.com/docs/memory#threshold
+"""
+
+from lab.faults.fault import Fault, FaultSpec
+from lab.faults.nodes.inside import NODE, fails, node, until
+
+_SET = "set_vm_memory_high_watermark"
+
+
+def inject(fault: Fault) -> None:
+    """Lower it; at the end set it back to what it was."""
+    limit = node(fault)["mem_limit"]
+    fault.later(lambda: fault.lab.ctl(0, _SET, "absolute", str(limit)))
+    fault.lab.ctl(0, _SET, "0.00001")
+    until(fault, lambda: fails(fault, "alarms"), "the memory alarm")
+    fault.announce()
+    fault.hold()
+
+
+SPEC = FaultSpec(
+    name="memory-alarm",
+    rule="memory-alarm",
+    summary="the memory watermark is far below what the node uses: every publisher is blocked",
+    subject=NODE,
+    inject=inject,
+    alone=True,
+)

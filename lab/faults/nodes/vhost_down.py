@@ -1,0 +1,40 @@
+"""vhost-down: the processes of one virtual host are ended, and its supervisor with them.
+
+One that falls over by itself is started again; one whose supervisor gave up is not.
+Source: https://www.rabbitmq.com/docs/vhosts#failure-handling
+"""
+
+from ackscope.findings import Subject
+from lab.faults.fault import Fault, FaultSpec
+from lab.faults.nodes.inside import fails, run_inside, until
+
+VHOST = "fault.vhost-down"
+_END = (
+    'L = fun G() -> catch (begin {ok, P} = rabbit_vhost_sup_sup:get_vhost_sup(<<"fault.vhost-down">>), '
+    "[catch supervisor:terminate_child(rabbit_vhost_sup_sup, W) "
+    "|| {_, W, _, _} <- supervisor:which_children(rabbit_vhost_sup_sup), "
+    "lists:member(P, [element(2, X) || X <- (catch supervisor:which_children(W))])] end), "
+    "timer:sleep(500), G() end, L()"
+)
+"""Again and again: 4.x starts what does not run anew, every half a minute."""
+
+
+def inject(fault: Fault) -> None:
+    """Make a virtual host of its own, with a queue, and end it; at the end it is deleted."""
+    fault.later(lambda: fault.lab.ctl(0, "delete_vhost", VHOST))
+    fault.ask("PUT", f"/api/vhosts/{VHOST}", {})
+    fault.ask("PUT", f"/api/permissions/{VHOST}/guest", {"configure": ".*", "write": ".*", "read": ".*"})
+    fault.ask("PUT", f"/api/queues/{VHOST}/fault.vhost-down", {"durable": True})
+    run_inside(fault, _END)
+    until(fault, lambda: fails(fault, "virtual-hosts"), "the virtual host's end")
+    fault.announce()
+    fault.hold()
+
+
+SPEC = FaultSpec(
+    name="vhost-down",
+    rule="vhost-down",
+    summary="a virtual host was ended on its node and is not started again",
+    subject=Subject(kind="vhost", name=VHOST),
+    inject=inject,
+)

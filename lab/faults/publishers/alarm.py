@@ -1,0 +1,45 @@
+"""A memory alarm, and the watermark of before: what the faults of blocked publishers share."""
+
+import time
+
+from pika import BasicProperties
+from pika.adapters.blocking_connection import BlockingChannel
+
+from lab.amqp import PERSISTENT
+from lab.faults.fault import Fault
+
+_TINY = "0.00001"
+_LOOK = 2.0
+_MESSAGES = 200
+"""Few and small: the client's socket takes them all, and nothing hangs here."""
+
+
+def publish_into_alarm(fault: Fault, channel: BlockingChannel, queue: str, client: str) -> None:
+    """Raise the alarm and publish on until the fault ends; it is in effect once the broker holds the client back."""
+    raise_memory_alarm(fault)
+    announced, sent, looked = False, 0, 0.0
+    for _ in fault.ticks(0.2):
+        if sent < _MESSAGES:
+            channel.basic_publish("", queue, b"during", BasicProperties(delivery_mode=PERSISTENT))
+            sent += 1
+        if not announced and time.monotonic() - looked > _LOOK:
+            looked = time.monotonic()
+            if blocked(fault, client):
+                fault.announce()
+                announced = True
+
+
+def raise_memory_alarm(fault: Fault) -> None:
+    """Put the first node over its memory limit until the fault ends."""
+    usual = "0.6" if not fault.lab.broker.asked.startswith("3") else "0.4"
+    fault.later(lambda: fault.lab.ctl(0, "set_vm_memory_high_watermark", usual))
+    fault.lab.ctl(0, "set_vm_memory_high_watermark", _TINY)
+
+
+def blocked(fault: Fault, name: str) -> bool:
+    """Whether the broker lists the connection of that name as held back."""
+    found = fault.ask("GET", "/api/connections")
+    return any(
+        each.get("state") == "blocked" and each.get("client_properties", {}).get("connection_name") == name
+        for each in found
+    )

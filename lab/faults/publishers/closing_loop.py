@@ -1,0 +1,29 @@
+"""A publisher that opens a channel, publishes, loses it by the broker's word, and begins again."""
+
+from pika import BasicProperties
+from pika.adapters.blocking_connection import BlockingConnection
+from pika.exceptions import ChannelClosedByBroker
+
+from lab.amqp import PERSISTENT
+from lab.faults.fault import Fault
+
+_ANSWER = 5.0
+
+
+def publish_in_vain(fault: Fault, connection: BlockingConnection, exchange: str, body: bytes, rate: float) -> None:
+    """Publish to a new channel each time, as a naive application does that only logs the error.
+
+    Announced once the broker has closed the first one.
+    """
+    announced = False
+    for _ in fault.ticks(1 / rate):
+        channel = connection.channel()
+        try:
+            channel.confirm_delivery()
+            channel.basic_publish(exchange, "key", body, BasicProperties(delivery_mode=PERSISTENT))
+        except ChannelClosedByBroker:
+            if not announced:
+                fault.announce()
+                announced = True
+        if channel.is_open:
+            channel.close()

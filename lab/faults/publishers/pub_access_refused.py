@@ -1,0 +1,37 @@
+"""pub-access-refused: a user without permission to write loses its channel at each publish (403).
+
+Source: https://www.rabbitmq.com/docs/access-control
+"""
+
+from urllib.parse import quote
+
+import pika
+
+from ackscope.findings import Subject
+from lab.faults.fault import Fault, FaultSpec
+from lab.faults.publishers.closing_loop import publish_in_vain
+
+USER = "fault-pub-access-refused"
+EXCHANGE = "amq.topic"
+
+
+def inject(fault: Fault) -> None:
+    """Make a user that may only read, and publish as that user."""
+    vhost = quote(fault.address.vhost, safe="")
+    fault.ask("PUT", f"/api/users/{USER}", {"password": USER, "tags": ""})
+    fault.later(lambda: fault.ask("DELETE", f"/api/users/{USER}"))
+    fault.ask("PUT", f"/api/permissions/{vhost}/{USER}", {"configure": "", "write": "", "read": ".*"})
+    connection = fault.connect("fault-pub-access-refused", credentials=pika.PlainCredentials(USER, USER))
+    publish_in_vain(fault, connection, EXCHANGE, b"access-refused" * 4, rate=4.0)
+
+
+SPEC = FaultSpec(
+    name="pub-access-refused",
+    rule="pub-access-refused",
+    summary="a user that may only read publishes 4 times/s, and loses its channel each time",
+    subject=Subject(kind="connection", name=""),
+    inject=inject,
+    apart=True,
+    # Two looks see too few cycles to read the broker's error off them: there it is channel-churn.
+    one_shot=False,
+)

@@ -1,0 +1,27 @@
+"""pub-missing-exchange: a publisher whose exchange is not there loses its channel at each publish (404).
+
+Source: https://www.rabbitmq.com/docs/channels#error-handling
+"""
+
+from ackscope.findings import Subject
+from lab.faults.fault import Fault, FaultSpec
+from lab.faults.publishers.closing_loop import publish_in_vain
+
+EXCHANGE = "fault.nowhere"
+
+
+def inject(fault: Fault) -> None:
+    """Publish to an exchange that was never declared."""
+    publish_in_vain(fault, fault.connect("fault-pub-missing-exchange"), EXCHANGE, b"missing-exchange" * 4, rate=4.0)
+
+
+SPEC = FaultSpec(
+    name="pub-missing-exchange",
+    rule="pub-missing-exchange",
+    summary="a publisher loses its channel 4 times/s, as its exchange is not there, and opens another one",
+    subject=Subject(kind="connection", name=""),
+    inject=inject,
+    apart=True,
+    # Two looks see too few cycles to read the broker's error off them: there it is channel-churn.
+    one_shot=False,
+)

@@ -1,0 +1,51 @@
+"""pub-tx-channel: a client takes messages and publishes in a transaction, and never commits.
+
+Source: https://www.rabbitmq.com/docs/semantics#tx
+"""
+
+from typing import Any
+
+from pika import BasicProperties
+from pika.adapters.blocking_connection import BlockingChannel
+
+from ackscope.findings import Subject
+from lab.amqp import PERSISTENT
+from lab.faults.fault import Fault, FaultSpec
+
+QUEUE = "fault.pub-tx-channel"
+_TAKEN = 5
+
+
+def inject(fault: Fault) -> None:
+    """Acknowledge five messages and publish seven in one transaction; leave it open."""
+    fault.make_queue(QUEUE)
+    client = fault.connect("fault-pub-tx-channel").channel()
+    client.tx_select()
+    taken: list[int] = []
+
+    def take(channel: BlockingChannel, method: Any, _properties: Any, _body: bytes) -> None:
+        taken.append(method.delivery_tag)
+        channel.basic_ack(method.delivery_tag)
+
+    client.basic_qos(prefetch_count=2 * _TAKEN)
+    client.basic_consume(QUEUE, take, consumer_tag="fault-pub-tx-channel")
+    with fault.briefly("fault-pub-tx-channel.feed") as channel:
+        channel.confirm_delivery()
+        for _ in range(_TAKEN):
+            channel.basic_publish("", QUEUE, b"tx", BasicProperties(delivery_mode=PERSISTENT))
+    for _ in range(7):
+        client.basic_publish("", QUEUE, b"tx", BasicProperties(delivery_mode=PERSISTENT))
+    announced = False
+    for _ in fault.ticks(0.2):
+        if not announced and len(taken) == _TAKEN:
+            fault.announce()
+            announced = True
+
+
+SPEC = FaultSpec(
+    name="pub-tx-channel",
+    rule="pub-tx-channel",
+    summary="a client acknowledges 5 messages and publishes 7 in a transaction, and leaves it open",
+    subject=Subject(kind="connection", name=""),
+    inject=inject,
+)

@@ -1,0 +1,24 @@
+"""pub-unroutable-dropped: an exchange loses its binding; without mandatory its messages are confirmed and dropped.
+
+Source: https://www.rabbitmq.com/docs/publishers#unroutable
+"""
+
+from ackscope.findings import Subject
+from lab.faults.fault import Fault, FaultSpec
+from lab.faults.publishers.unroutable import lose_binding
+
+NAME = "fault.pub-unroutable-dropped"
+
+
+def inject(fault: Fault) -> None:
+    """Route, unbind, and publish on without mandatory."""
+    lose_binding(fault, NAME, mandatory=False, rate=8.0)
+
+
+SPEC = FaultSpec(
+    name="pub-unroutable-dropped",
+    rule="pub-unroutable-dropped",
+    summary="an exchange that routed loses its only binding: 8 messages/s are confirmed and dropped",
+    subject=Subject(kind="exchange", name=NAME),
+    inject=inject,
+)

@@ -1,0 +1,82 @@
+"""A publisher and a consumer that faults of queues share."""
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from pika.adapters.blocking_connection import BlockingChannel
+
+from lab.faults.fault import Fault
+
+
+@dataclass(slots=True)
+class Reader:
+    """A consumer that acknowledges no more than one message in `every` seconds.
+
+    Attributes:
+        channel: it consumes on.
+        taken: messages that it acknowledged.
+    """
+
+    channel: BlockingChannel
+    every: float
+    taken: int = 0
+    _held: deque[int] = field(default_factory=deque)
+    _next: float = 0.0
+
+    def take(self, _channel: BlockingChannel, method: Any, _properties: Any, _body: bytes) -> None:
+        """Have one more message."""
+        self._held.append(method.delivery_tag)
+
+    def work(self) -> None:
+        """Acknowledge what is due; call it often."""
+        now = time.monotonic()
+        while self._held and now >= self._next:
+            self.channel.basic_ack(self._held.popleft())
+            self.taken += 1
+            self._next = max(self._next + self.every, now - 1.0)
+
+
+def reader(fault: Fault, queue: str, *, every: float, prefetch: int) -> Reader:
+    """Consume from a queue, no faster than a message in `every` seconds."""
+    channel = fault.connect(f"{queue.replace('fault.', 'fault-')}-consumer").channel()
+    channel.basic_qos(prefetch_count=prefetch)
+    made = Reader(channel, every)
+    channel.basic_consume(queue, made.take, consumer_tag=f"{queue}.consumer")
+    return made
+
+
+@dataclass(slots=True)
+class Rejecter:
+    """A consumer that acknowledges every other message, and rejects the rest for good.
+
+    Attributes:
+        rejected: messages that it rejected.
+    """
+
+    rejected: int = 0
+
+    def take(self, channel: BlockingChannel, method: Any, _properties: Any, _body: bytes) -> None:
+        """Decide on one message."""
+        if method.delivery_tag % 2:
+            channel.basic_ack(method.delivery_tag)
+        else:
+            self.rejected += 1
+            channel.basic_reject(method.delivery_tag, requeue=False)
+
+
+def rejecter(fault: Fault, queue: str, name: str) -> Rejecter:
+    """Consume from a queue, and reject half of it; `name` is what the broker lists its connection under."""
+    channel = fault.connect(name).channel()
+    made = Rejecter()
+    channel.basic_qos(prefetch_count=10)
+    channel.basic_consume(queue, made.take, consumer_tag=f"{queue}.consumer")
+    return made
+
+
+def writer(fault: Fault, queue: str) -> BlockingChannel:
+    """A channel with confirms, to publish on."""
+    channel = fault.connect(f"{queue.replace('fault.', 'fault-')}-publisher").channel()
+    channel.confirm_delivery()
+    return channel

@@ -1,0 +1,35 @@
+"""dlx-missing: a queue names a dead-letter exchange that does not exist, and its consumer rejects half of all.
+
+Source: https://www.rabbitmq.com/docs/dlx#routing
+"""
+
+from ackscope.findings import Subject
+from lab.amqp import publish
+from lab.faults.fault import Fault, FaultSpec
+from lab.faults.queues.clients import rejecter, writer
+
+QUEUE = "fault.dlx-missing"
+EXCHANGE = "fault.dlx-missing.gone"
+_RATE, _PROOF = 8.0, 5
+
+
+def inject(fault: Fault) -> None:
+    """Publish and consume; what is rejected is dropped by the broker."""
+    fault.make_queue(QUEUE, {"x-dead-letter-exchange": EXCHANGE})
+    channel = writer(fault, QUEUE)
+    consumer = rejecter(fault, QUEUE, "fault-dlx-missing-consumer")
+    announced = False
+    for _ in fault.ticks(1 / _RATE):
+        publish(channel, QUEUE)
+        if not announced and consumer.rejected >= _PROOF:
+            fault.announce()
+            announced = True
+
+
+SPEC = FaultSpec(
+    name="dlx-missing",
+    rule="dlx-missing",
+    summary="dead letters of a queue go to an exchange that does not exist: what its consumer rejects is lost",
+    subject=Subject(kind="exchange", name=EXCHANGE),
+    inject=inject,
+)

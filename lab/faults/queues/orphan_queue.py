@@ -1,0 +1,45 @@
+"""orphan-queue: a forgotten subscription. Of two queues that one exchange fills, nobody ever read the second."""
+
+from ackscope.findings import Subject
+from lab.amqp import publish
+from lab.faults.fault import Fault, FaultSpec
+from lab.faults.queues.clients import reader, writer
+
+QUEUE = "fault.orphan-queue"
+READ = "fault.orphan-queue.read"
+EXCHANGE = "fault.orphan-queue"
+_RATE, _PROOF = 4.0, 10
+
+
+def inject(fault: Fault) -> None:
+    """Publish to an exchange; consume from the first of its two queues only."""
+    fault.make_queue(QUEUE)
+    fault.make_queue(READ)
+    with fault.briefly("fault-orphan-queue-setup") as setup:
+        setup.exchange_declare(EXCHANGE, "fanout", durable=True)
+        for name in (QUEUE, READ):
+            setup.queue_bind(name, EXCHANGE)
+    fault.later(lambda: _delete(fault))
+    channel, taker = writer(fault, QUEUE), reader(fault, READ, every=0.01, prefetch=20)
+    announced = False
+    for _ in fault.ticks(1 / _RATE):
+        publish(channel, "", exchange=EXCHANGE)
+        taker.work()
+        if not announced and taker.taken >= _PROOF:
+            fault.announce()
+            announced = True
+
+
+def _delete(fault: Fault) -> None:
+    with fault.briefly("fault-cleanup") as channel:
+        channel.exchange_delete(EXCHANGE)
+
+
+SPEC = FaultSpec(
+    name="orphan-queue",
+    rule="orphan-queue",
+    summary="an exchange fills two queues, and nobody ever read the second",
+    subject=Subject(kind="queue", name=QUEUE),
+    inject=inject,
+    also=("no-consumer",),
+)

@@ -1,0 +1,41 @@
+"""stale-head: one of two consumers holds the first message, while the other works off all that come later.
+
+Publishers set the property `timestamp`, which is what tells the age.
+"""
+
+import time
+
+from ackscope.findings import Subject
+from lab.amqp import publish
+from lab.faults.fault import Fault, FaultSpec
+from lab.faults.queues.clients import reader, writer
+
+QUEUE = "fault.stale-head"
+_RATE, _PROOF = 10.0, 30
+
+
+def inject(fault: Fault) -> None:
+    """Let the first consumer have one message and never acknowledge it; then publish and work on."""
+    fault.make_queue(QUEUE)
+    channel = writer(fault, QUEUE)
+    reader(fault, QUEUE, every=1.0, prefetch=1)
+    # That one is never told to work: what it gets it keeps.
+    publish(channel, QUEUE, timestamp=int(time.time()))
+    worker = reader(fault, QUEUE, every=0.01, prefetch=20)
+    announced = False
+    for _ in fault.ticks(1 / _RATE):
+        publish(channel, QUEUE, timestamp=int(time.time()))
+        worker.work()
+        if not announced and worker.taken >= _PROOF:
+            fault.announce()
+            announced = True
+
+
+SPEC = FaultSpec(
+    name="stale-head",
+    rule="stale-head",
+    summary="the oldest message of a queue is held by one consumer, while another works off all that come later",
+    subject=Subject(kind="queue", name=QUEUE),
+    inject=inject,
+    one_shot=False,
+)

@@ -1,0 +1,36 @@
+"""ttl-expiry-loss: messages live half a second, and the consumer takes two a second of the eight that come.
+
+Source: https://www.rabbitmq.com/docs/ttl
+"""
+
+from ackscope.findings import Subject
+from lab.amqp import publish
+from lab.faults.fault import Fault, FaultSpec
+from lab.faults.queues.clients import reader, writer
+
+QUEUE = "fault.ttl-expiry-loss"
+TTL_MS = 500
+_RATE, _TAKE_EVERY, _PROOF = 8.0, 0.5, 24
+
+
+def inject(fault: Fault) -> None:
+    """Publish four times as fast as the consumer takes."""
+    fault.make_queue(QUEUE, {"x-message-ttl": TTL_MS})
+    channel, taker = writer(fault, QUEUE), reader(fault, QUEUE, every=_TAKE_EVERY, prefetch=1)
+    announced = False
+    for sent, _ in enumerate(fault.ticks(1 / _RATE)):
+        publish(channel, QUEUE)
+        taker.work()
+        # The queue holds what came within the last half second; what is missing beyond that has expired.
+        if not announced and sent > taker.taken + 1 + _RATE + _PROOF:
+            fault.announce()
+            announced = True
+
+
+SPEC = FaultSpec(
+    name="ttl-expiry-loss",
+    rule="ttl-expiry-loss",
+    summary="messages expire after 500 ms, before the consumer of a queue gets to most of them",
+    subject=Subject(kind="queue", name=QUEUE),
+    inject=inject,
+)

@@ -1,0 +1,28 @@
+"""Faults of how things are declared and configured (G).
+
+Not among them: monitoring-blind-spot (the lab's user may see everything) and ha-policy-without-effect (4.x refuses such
+a policy; it only survives an upgrade).
+"""
+
+from lab.faults.fault import FaultSpec
+from lab.faults.topology import (
+    binding_missing,
+    declare_mismatch,
+    deprecated_features_used,
+    exclusive_name_locked,
+    policy_not_applied,
+    quorum_queue_without_dlx,
+    removed_feature_used,
+    unreplicated_on_cluster,
+)
+
+FAULTS: tuple[FaultSpec, ...] = (
+    binding_missing.SPEC,
+    declare_mismatch.SPEC,
+    deprecated_features_used.SPEC,
+    exclusive_name_locked.SPEC,
+    policy_not_applied.SPEC,
+    quorum_queue_without_dlx.SPEC,
+    removed_feature_used.SPEC,
+    unreplicated_on_cluster.SPEC,
+)

@@ -1,0 +1,23 @@
+"""deprecated-features-used: an application uses a queue that is neither durable nor exclusive."""
+
+from ackscope.findings import Subject
+from lab.faults.fault import Fault, FaultSpec
+
+QUEUE = "fault.deprecated-features-used"
+
+
+def inject(fault: Fault) -> None:
+    """Declare such a queue; a broker of 4.3 still permits it unless it is told otherwise."""
+    fault.make_queue(QUEUE, durable=False)
+    fault.announce()
+    fault.hold()
+
+
+SPEC = FaultSpec(
+    name="deprecated-features-used",
+    rule="deprecated-features-used",
+    summary="a queue that is neither durable nor exclusive, which a version to come will refuse",
+    subject=Subject(kind="cluster", name=""),
+    inject=inject,
+    brokers=("4.0", "4.3"),
+)
