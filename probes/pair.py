@@ -38,6 +38,8 @@ class Pair:
         self._server, self._name, self._patience = server, name, patience
         self._publishing, self._taking = clients
         self.product = clients[0].product
+        self._first = 1
+        """Number of the first message of the latest publish; earlier ones are settled."""
         self.sender: Channel
         self.taker: Channel
 
@@ -82,7 +84,16 @@ class Pair:
 
         Raises:
             Refused: another client consumes from one.
+            Blocked: the broker blocks publishers.
+            Failed: messages of a round that was interrupted were not confirmed.
         """
+        # What was on its way when the broker blocked is read by it later, and would come among those of this round.
+        await self.until(
+            self.sender,
+            self._settled,
+            "messages from before the block were not confirmed",
+            within=self._patience,
+        )
         for queue in queues:
             found = await self.taker.declare(queue.name, durable=True, arguments=queue.arguments)
             if found.consumers:
@@ -99,14 +110,12 @@ class Pair:
         """
         channel = self.sender
         channel.log.clear()
-        first = channel.published + 1
+        self._first = channel.published + 1
         for body in bodies:
             if self.blocked is not None:
                 raise Blocked
             channel.publish(queue, body)
-        await self.until(
-            channel, lambda: self._settled(first), f"{len(bodies)} messages were not confirmed", within=self._patience
-        )
+        await self.until(channel, self._settled, f"{len(bodies)} messages were not confirmed", within=self._patience)
         if any(confirm.nacked for confirm in channel.frames(Confirm)):
             raise Failed("the broker refused a message (basic.nack)")
 
@@ -144,9 +153,9 @@ class Pair:
         """End both in order."""
         await asyncio.gather(self._publishing.close(), self._taking.close())
 
-    def _settled(self, first: int) -> bool:
-        """Whether everything since message `first` of the sender is confirmed; the log holds only that."""
-        confirms = self.sender.frames(Confirm)
+    def _settled(self) -> bool:
+        """Whether everything of the latest publish is confirmed; the log of the sender holds only that."""
+        first, confirms = self._first, self.sender.frames(Confirm)
         last = max((confirm.tag for confirm in confirms if confirm.multiple), default=first - 1)
         done = {*range(first, last + 1), *(confirm.tag for confirm in confirms)}
         return done >= set(range(first, self.sender.published + 1))
