@@ -1,15 +1,32 @@
 """What a rule is: a name, what it needs to see, and one function from a view to answers."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from ackscope.findings import CannotTell, Finding
+from ackscope.findings import CannotTell, Finding, SetAside
 from diagnosis.view import Link, View
 
-__all__ = ["Answer", "Harm", "Link", "Rule", "View"]
+__all__ = ["Answer", "Explains", "Harm", "Link", "Relation", "Rule", "View"]
 
-Answer = Finding | CannotTell
+Answer = Finding | CannotTell | SetAside
+
+Keys = Callable[[View, Finding], Iterable[Hashable]]
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Which findings of one rule account for which of another: those that share a key.
+
+    By keys and not pair by pair, so that thousands of findings are related in one pass.
+
+    Attributes:
+        of_cause: what a finding of the cause covers: its queue, its node, ...
+        of_other: where another finding belongs.
+    """
+
+    of_cause: Keys
+    of_other: Keys
 
 
 class Harm(IntEnum):
@@ -19,6 +36,19 @@ class Harm(IntEnum):
     STOPS = 1
     SLOWS = 2
     RISKS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Explains:
+    """What follows from a cause, so that it hangs under it and is no finding of its own.
+
+    Attributes:
+        rules: names of the rules whose findings follow.
+        where: which of their findings (see `diagnosis.relations`).
+    """
+
+    rules: tuple[str, ...]
+    where: Relation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +61,10 @@ class Rule:
         harm: what it does while it lasts; an info finding counts as a risk, whatever its rule.
         needs: parts of a snapshot without which it has no answer; the engine then says so in its place.
         counts: it compares message counters, so it needs two readings of queues from a broker that keeps counters.
-        evaluate: yields a finding for each subject, in any order, and what it cannot tell. It is asked only when
-            what it needs is there and fresh.
+        evaluate: yields a finding for each subject, in any order, what it cannot tell, and what it sets aside as
+            benign. It is asked only when what it needs is there and fresh.
+        explains: what follows from it. Chains are followed; of two rules that explain each other the one that harms
+            more is the cause.
     """
 
     name: str
@@ -41,3 +73,4 @@ class Rule:
     needs: tuple[str, ...]
     counts: bool
     evaluate: Callable[[View], Iterator[Answer]]
+    explains: tuple[Explains, ...] = ()

@@ -1,18 +1,20 @@
 """Asks every rule, and ranks what they found."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from ackscope.baselines import Baselines
 from ackscope.clock import Instant
-from ackscope.findings import CannotTell, Finding, Severity, Verdict
+from ackscope.findings import CannotTell, Finding, SetAside, Severity, Verdict, flat
 from ackscope.records import ProbeOutcome
+from diagnosis.causes import gathered
 from diagnosis.contract import Harm, Rule, View
 from diagnosis.preconditions import blind_spots, missing
 from diagnosis.rules import RULES
+from diagnosis.steady import steady
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
 
-_URGENCY = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
+_BY_NAME = {rule.name: rule for rule in RULES}
 
 
 def diagnose(
@@ -21,6 +23,8 @@ def diagnose(
     now: Instant,
     thresholds: Thresholds,
     previous: Verdict | None = None,
+    rules: Sequence[Rule] = RULES,
+    baselines: Baselines | None = None,
 ) -> Verdict:
     """Judge one cluster.
 
@@ -31,16 +35,20 @@ def diagnose(
         outcomes: what the probes lived through, of this cluster.
         now: the present moment, against which the age of readings is taken.
         thresholds: the numbers to judge by.
-        previous: the verdict before, of the same cluster; a finding that lasts keeps the earliest `since` told.
+        previous: the verdict before, of the same cluster; a finding that lasts keeps the earliest `since` told, and
+            one that ended stays for `thresholds.hold`.
+        rules: those that are asked.
+        baselines: what is usual of this cluster at this hour of the week; None where that is not known.
 
     Returns:
         Findings, worst first: who loses messages, who is stopped, who is slow, what is a risk; then the larger
         queue first. The order of objects in a snapshot plays no part.
     """
-    view = View(window, outcomes, now, thresholds)
-    ranked: list[tuple[tuple[int, int, int], tuple[str, ...], Finding]] = []
+    view = View(window, outcomes, now, thresholds, baselines)
+    found: list[Finding] = []
     gaps: list[CannotTell] = []
-    for rule in RULES:
+    aside: list[SetAside] = []
+    for rule in rules:
         lacking = list(missing(rule, view))
         if lacking:
             gaps += lacking
@@ -49,32 +57,40 @@ def diagnose(
         for answer in rule.evaluate(view):
             if isinstance(answer, CannotTell):
                 gaps.append(answer)
+            elif isinstance(answer, SetAside):
+                aside.append(answer)
             else:
-                ranked.append((_rank(rule, view, answer), answer.key, answer))
-    earlier = {finding.key: finding.since for finding in previous.findings} if previous else {}
-    return Verdict(
+                found.append(answer)
+    before = previous.findings if previous else ()
+    ranked = sorted(steady(found, before, now.iso(), thresholds.hold), key=lambda each: _rank(view, each))
+    causes = gathered(ranked, _BY_NAME, view)
+    verdict = Verdict(
         cluster=window.cluster,
         at=now.iso(),
-        findings=tuple(_lasting(finding, earlier) for _, _, finding in sorted(ranked, key=lambda item: item[:2])),
+        findings=tuple(sorted(causes, key=lambda each: _rank(view, each))),
         cannot_tell=tuple(gaps),
-        checked=tuple(rule.name for rule in RULES),
+        set_aside=tuple(sorted(aside, key=lambda each: (each.rule, each.subject.vhost or "", each.subject.name))),
+        checked=tuple(rule.name for rule in rules),
     )
+    # What is kept may hold the view, and so all its readings: such a ring would stay until cycles are searched for.
+    view.made.clear()
+    return verdict
 
 
-def _rank(rule: Rule, view: View, finding: Finding) -> tuple[int, int, int]:
-    harm = Harm.RISKS if finding.severity is Severity.INFO else rule.harm
-    return (harm, _URGENCY[finding.severity], -_size(view, finding))
+def _rank(view: View, finding: Finding) -> tuple[int, int, int, tuple[str, ...]]:
+    """Who loses messages first, then who is stopped, who is slow, what is a risk; of a cause, by its worst."""
+    harm = min(_harm(each) for each in flat([finding]))
+    return (harm, finding.severity.urgency, -_size(view, finding), finding.key)
+
+
+def _harm(finding: Finding) -> Harm:
+    rule = _BY_NAME.get(finding.rule)
+    return Harm.RISKS if finding.severity is Severity.INFO or rule is None else rule.harm
 
 
 def _size(view: View, finding: Finding) -> int:
     """Messages that are concerned: those of the queue, or of the cluster."""
     if finding.subject.kind != "queue":
-        return sum(queue.messages or 0 for queue in view.all_queues)
-    place = (finding.subject.vhost, finding.subject.name)
-    return next((queue.messages or 0 for queue in view.all_queues if queue.key == place), 0)
-
-
-def _lasting(finding: Finding, earlier: dict[tuple[str, str, str, str], str | None]) -> Finding:
-    before = earlier.get(finding.key)
-    # Both are ISO 8601 in UTC to the second: text order is time order.
-    return replace(finding, since=before) if before and finding.since and before < finding.since else finding
+        return view.messages
+    queue = view.any_queue(finding.subject.vhost, finding.subject.name)
+    return (queue.messages or 0) if queue else 0

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from ackscope.findings import CannotTell
 from ackscope.snapshot import Queue
 from diagnosis.contract import Rule, View
+from diagnosis.kept import kept
 from diagnosis.series import span
 from diagnosis.words import amount, lasting, some
 
@@ -44,7 +45,7 @@ def blind_spots(rule: Rule, view: View) -> Iterator[CannotTell]:
         yield CannotTell(
             rule=rule.name,
             because=f"{amount(hidden, 'queue')} of the cluster cannot be seen by the user that asks",
-            needs='allow it to look: rabbitmqctl set_permissions -p VHOST USER "" "" ".*"',
+            needs="allow it to look: rabbitmqctl set_permissions -p VHOST USER '' '' ''",
         )
     if view.unread:
         yield CannotTell(
@@ -53,7 +54,7 @@ def blind_spots(rule: Rule, view: View) -> Iterator[CannotTell]:
             f"{lasting(view.thresholds.data_age)}: the suspicious ones are read first",
             needs="wait, or raise poll.budget in the exporter's configuration",
         )
-    silent = sorted(f"{queue.name!r} in vhost {queue.vhost!r}" for queue in view.queues if _silent(view, queue))
+    silent = kept(view, _all_silent)
     if silent:
         yield CannotTell(
             rule=rule.name,
@@ -61,6 +62,11 @@ def blind_spots(rule: Rule, view: View) -> Iterator[CannotTell]:
             f"{some(silent)}",
             needs="see whether the nodes of these queues are running: rabbitmq-diagnostics cluster_status",
         )
+
+
+def _all_silent(view: View) -> list[str]:
+    """Queues that tell nothing, by their names; looked for once a view, for every rule asks."""
+    return sorted(f"{queue.name!r} in vhost {queue.vhost!r}" for queue in view.queues if _silent(view, queue))
 
 
 def _silent(view: View, queue: Queue) -> bool:

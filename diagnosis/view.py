@@ -5,19 +5,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ackscope.baselines import Band, Baselines, NotYet
 from ackscope.clock import Instant
 from ackscope.records import ProbeOutcome
-from ackscope.snapshot import Alarm, Channel, Connection, Consumer, HealthCheck, Node, Queue
+from ackscope.snapshot import Channel, Connection, Consumer, Queue
+from diagnosis.differences import Readings
+from diagnosis.parts import Parts
 from diagnosis.series import life
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Seen, Series, Window
 
+_ROUND = 10.0
+"""Seconds: parts that were read in one round are no farther apart."""
+
 OWN_CLIENTS = ("ackscope-probe", "ackscope-verify")
 """How the names begin that connections of ours give themselves."""
-
-
-_SELDOM = 5
-"""A part that is read seldom may be this many times as old as others, and no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,46 +31,45 @@ class Link:
     connection: Connection | None
 
 
-class View:
+class View(Parts):
     """One look at a window. Its lists are computed when first asked for, and kept for this look only.
 
     Lists hold what the latest fresh reading holds; they are empty where there is none, which `fresh` tells apart
     from a cluster that has none.
     """
 
-    def __init__(self, window: Window, outcomes: Sequence[ProbeOutcome], now: Instant, thresholds: Thresholds) -> None:
-        self.window = window
-        self.outcomes = outcomes
-        self.now = now
-        self.thresholds = thresholds
+    def __init__(
+        self,
+        window: Window,
+        outcomes: Sequence[ProbeOutcome],
+        now: Instant,
+        thresholds: Thresholds,
+        baselines: Baselines | None = None,
+    ) -> None:
+        super().__init__(window, outcomes, now, thresholds)
+        self.baselines = baselines
+        self.made: dict[Any, Any] = {}
         self._histories: dict[tuple[str, str], Series[Queue]] = {}
 
-    def fresh(self, family: str) -> bool:
-        """Whether this part was read, lately enough to judge by.
+    def limits(self, queue: Queue) -> Thresholds:
+        """The numbers that count for one queue, which settings may override by its name."""
+        if not self.thresholds.overrides:
+            return self.thresholds
+        return self.thresholds.for_queue(queue.vhost, queue.name)
 
-        Of a large broker the parts that cost much are read less often, and may be as old as two of their own intervals.
+    def usual(self, kind: str, vhost: str, name: str, measure: str) -> Band | NotYet:
+        """What is usual of a measure of an object at this hour of the week, or why that is not known.
+
+        Measures, and names of objects that are no queues: `ackscope.tables.BASELINES`.
         """
-        age, limit = self.age(family), self.thresholds.data_age
-        if age is None or age <= limit:
-            return age is not None
-        lately = self.window.readings(family)[-2:]
-        interval = lately[-1].at.since(lately[0].at) if lately else 0.0
-        return age <= min(2 * interval, _SELDOM * limit)
-
-    def age(self, family: str) -> float | None:
-        """Seconds since the last good reading of a part; None where there never was one."""
-        latest = self.window.latest
-        return latest.parts[family].age(self.now) if latest else None
-
-    @property
-    def version(self) -> tuple[int, int] | None:
-        """Major and minor version of RabbitMQ; None while unknown."""
-        return self.window.latest.version if self.window.latest else None
+        if self.baselines is None or self._outdated is not None:
+            return self._outdated or NotYet("no history is read")
+        return self.baselines.of(kind, vhost, name, measure)
 
     @cached_property
     def all_queues(self) -> tuple[Queue, ...]:
         """Queues that applications use, by their totals: those of the probes are left out."""
-        return tuple(q for q in self._latest("queues") if not q.name.startswith(self.thresholds.own_prefixes))
+        return tuple(q for q in self.part("queues") if not q.name.startswith(self.thresholds.own_prefixes))
 
     @cached_property
     def queues(self) -> tuple[Queue, ...]:
@@ -81,38 +82,46 @@ class View:
         return tuple(queue for queue in self.all_queues if queue.messages and self._is_unread(queue))
 
     @cached_property
+    def messages(self) -> int:
+        """Messages in all queues that applications use."""
+        return sum(queue.messages or 0 for queue in self.all_queues)
+
+    def any_queue(self, vhost: str | None, name: str) -> Queue | None:
+        """A queue by its name, with its totals at least."""
+        return self._all_by_key.get((vhost, name))
+
+    def queue(self, vhost: str | None, name: str) -> Queue | None:
+        """A queue by its name whose statistics can be judged."""
+        return self._by_key.get((vhost, name))
+
+    @cached_property
     def channels(self) -> tuple[Channel, ...]:
         """Channels that applications use: those of the probes are left out, of which some are nacked by design."""
-        own = {connection.name for connection in self._latest("connections") if _is_own(connection)}
-        return tuple(channel for channel in self._latest("channels") if channel.connection_name not in own)
+        known = self.part("connections")
+        own = {connection.name for connection in known if is_own(connection)}
+        channels = tuple(channel for channel in self.part("channels") if channel.connection_name not in own)
+        if not self._behind:
+            return channels
+        # A probe that connected anew since would look like somebody's.
+        names = {connection.name for connection in known}
+        return tuple(channel for channel in channels if channel.connection_name in names)
+
+    @cached_property
+    def _behind(self) -> bool:
+        """Connections were read so long before channels that whose a new channel is, cannot be told."""
+        ages = self.age("connections"), self.age("channels")
+        return None not in ages and (ages[0] or 0.0) - (ages[1] or 0.0) > _ROUND
 
     @cached_property
     def connections(self) -> tuple[Connection, ...]:
         """Connections of applications: those of the probes are left out."""
-        return tuple(connection for connection in self._latest("connections") if not _is_own(connection))
-
-    @cached_property
-    def nodes(self) -> tuple[Node, ...]:
-        """All nodes, also those that are down."""
-        return tuple(self._latest("nodes"))
-
-    @cached_property
-    def alarm_check(self) -> HealthCheck | None:
-        """The health check that lists resource alarms; None where it was not asked, or had no answer."""
-        checks: tuple[HealthCheck, ...] = self._latest("health")
-        return next((check for check in checks if check.name == "alarms" and check.ok is not None), None)
-
-    @cached_property
-    def alarms(self) -> tuple[Alarm, ...]:
-        """Resource alarms in force, by node."""
-        alarms = self.alarm_check.alarms if self.alarm_check else ()
-        return tuple(sorted(alarms, key=lambda alarm: (alarm.node, alarm.resource)))
+        return tuple(connection for connection in self.part("connections") if not is_own(connection))
 
     def history(self, queue: Queue) -> Series[Queue]:
         """A queue at each distinct reading of its present life, oldest first, the latest last."""
         known = self._histories.get(queue.key)
         if known is None:
-            known = life(_distinct(_unbroken([(at, queues.get(queue.key)) for at, queues in self._queue_readings])))
+            known = life(_distinct(_unbroken(self._queue_readings.of(queue.key))))
             self._histories[queue.key] = known
         return known
 
@@ -121,12 +130,16 @@ class View:
         if queue.details_at is not None:
             lately = self.history(queue)[-2:]
             return len(lately) < 2 or getattr(lately[0].value.stats, counter) != getattr(queue.stats, counter)
-        before = self._an_interval_ago.get(queue.key)
+        before = self._queue_readings.ago(queue.key, self.thresholds.interval)
         return before is None or getattr(before.stats, counter) != getattr(queue.stats, counter)
 
     def channel_history(self, name: str) -> Series[Channel]:
         """A channel at each distinct reading of its present life, oldest first, the latest last."""
         return life(_unbroken([(at, known.get(name)) for at, known in self._channel_readings]))
+
+    def connection_history(self, name: str) -> Series[Connection]:
+        """A connection at each distinct reading in a row that holds it, oldest first; the last half minute."""
+        return _unbroken([(at, known.get(name)) for at, known in self._connection_readings])
 
     @property
     def channels_before(self) -> Instant | None:
@@ -145,6 +158,28 @@ class View:
         """A connection by its name."""
         return self._connections_by_name.get(name or "")
 
+    def connection_of(self, channel_name: str) -> str | None:
+        """The name of the connection that a channel belongs to; None where that is not known."""
+        return self._connection_names.get(channel_name)
+
+    @cached_property
+    def _outdated(self) -> NotYet | None:
+        """Why no band may be used, where none may."""
+        known = self.baselines
+        return None if known is None else known.outdated(self.now.wall, self.thresholds.usual.oldest)
+
+    @cached_property
+    def _all_by_key(self) -> dict[tuple[str | None, str], Queue]:
+        return {queue.key: queue for queue in self.all_queues}
+
+    @cached_property
+    def _by_key(self) -> dict[tuple[str | None, str], Queue]:
+        return {queue.key: queue for queue in self.queues}
+
+    @cached_property
+    def _connection_names(self) -> dict[str, str | None]:
+        return {channel.name: channel.connection_name for channel in self.part("channels")}
+
     @cached_property
     def _connections_by_name(self) -> dict[str, Connection]:
         return {connection.name: connection for connection in self.connections}
@@ -152,7 +187,7 @@ class View:
     @cached_property
     def _served(self) -> dict[str, set[tuple[str, str]]]:
         served: dict[str, set[tuple[str, str]]] = {}
-        for consumer in self._latest("consumers"):
+        for consumer in self.part("consumers"):
             served.setdefault(consumer.channel_name or "", set()).add((consumer.vhost, consumer.queue))
         return served
 
@@ -160,7 +195,7 @@ class View:
     def _links(self) -> dict[tuple[str, str], tuple[Link, ...]]:
         channels = {channel.name: channel for channel in self.channels}
         grouped: dict[tuple[str, str], list[Link]] = {}
-        for consumer in sorted(self._latest("consumers"), key=lambda c: (c.channel_name or "", c.tag)):
+        for consumer in sorted(self.part("consumers"), key=lambda c: (c.channel_name or "", c.tag)):
             channel = channels.get(consumer.channel_name or "")
             name = consumer.connection_name or (channel.connection_name if channel else None)
             link = Link(consumer, channel, self.connection(name))
@@ -168,19 +203,18 @@ class View:
         return {key: tuple(links) for key, links in grouped.items()}
 
     @cached_property
-    def _an_interval_ago(self) -> dict[tuple[str, str], Queue]:
-        readings = self._queue_readings
-        enough = (known for at, known in reversed(readings) if readings[-1][0].since(at) >= self.thresholds.interval)
-        return next(enough, {})
-
-    @cached_property
-    def _queue_readings(self) -> list[tuple[Instant, dict[tuple[str, str], Queue]]]:
-        return [(seen.at, {queue.key: queue for queue in seen.value}) for seen in self.window.readings("queues")]
+    def _queue_readings(self) -> Readings:
+        return Readings(self.window.readings("queues"))
 
     @cached_property
     def _channel_readings(self) -> list[tuple[Instant, dict[str, Channel]]]:
         readings = self.window.readings("channels")
         return [(seen.at, {channel.name: channel for channel in seen.value}) for seen in readings]
+
+    @cached_property
+    def _connection_readings(self) -> list[tuple[Instant, dict[str, Connection]]]:
+        readings = self.window.readings("connections")
+        return [(seen.at, {connection.name: connection for connection in seen.value}) for seen in readings]
 
     def _is_unread(self, queue: Queue) -> bool:
         if queue.details_at is not None:
@@ -188,13 +222,9 @@ class View:
         # Totals alone name no consumers; a queue that its broker knows nothing of has no totals either.
         return queue.consumers is None and queue.messages_ready is not None
 
-    def _latest(self, family: str) -> Any:
-        latest = self.window.latest
-        value = latest.parts[family].value if latest is not None and self.fresh(family) else None
-        return () if value is None else value
 
-
-def _is_own(connection: Connection) -> bool:
+def is_own(connection: Connection) -> bool:
+    """Whether it belongs to a probe of ours, by the name that it gave itself."""
     return (connection.client_name or "").startswith(OWN_CLIENTS)
 
 

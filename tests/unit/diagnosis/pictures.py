@@ -1,9 +1,10 @@
 """Pictures of a cluster, and films of them: what the broker would say, second by second."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ackscope.baselines import Baselines
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.findings import Finding, Verdict
@@ -20,7 +21,10 @@ from ackscope.snapshot import (
     Queue,
     Snapshot,
 )
+from ackscope.topology import Bindings
+from diagnosis.contract import Rule
 from diagnosis.engine import diagnose
+from diagnosis.rules import RULES
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
 
@@ -135,7 +139,7 @@ def snapshot(seconds: float, *, version: str = "4.3.6", **parts: Any) -> Snapsho
     )
     node = Node(name=NODE, running=True, mem_used=200, mem_limit=1000, mem_alarm=False)
     values: dict[str, Any] = dict.fromkeys(FAMILIES, ())
-    values |= {"overview": overview, "nodes": (node,), "health": (OK,)}
+    values |= {"overview": overview, "nodes": (node,), "health": (OK,), "bindings": Bindings(listed=())}
     hidden = parts.pop("hidden_queues", 0)
     values |= parts
     read = {
@@ -154,11 +158,19 @@ def film(frame: Callable[[float], dict[str, Any]], until: float, every: float = 
     return window
 
 
-def look(window: Window, *, later: float = 0.0, thresholds: Thresholds | None = None, outcomes: Any = ()) -> Verdict:
+def look(
+    window: Window,
+    *,
+    later: float = 0.0,
+    thresholds: Thresholds | None = None,
+    outcomes: Any = (),
+    rules: Sequence[Rule] = RULES,
+    baselines: Baselines | None = None,
+) -> Verdict:
     """The verdict on a window, so many seconds after its last snapshot."""
     taken = window.latest.taken if window.latest else moment(0)
     now = replace(taken, wall=taken.wall + later, mono=taken.mono + later)
-    return diagnose(window, outcomes, now, thresholds or Thresholds())
+    return diagnose(window, outcomes, now, thresholds or Thresholds(), rules=rules, baselines=baselines)
 
 
 def found(verdict: Verdict) -> list[tuple[str, str, str]]:

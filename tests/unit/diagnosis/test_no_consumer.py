@@ -1,7 +1,8 @@
 import pytest
 
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.pictures import connection, film, found, look, only, queue, stats, told
+from tests.unit.diagnosis.consumers.own import aside, found, only, urgent
+from tests.unit.diagnosis.pictures import connection, film, look, queue, stats, told
 
 
 def lonely(growth=5, name="orders", **fields):
@@ -25,9 +26,15 @@ def test_a_queue_that_grows_without_consumers_is_found_after_three_minutes():
     assert "rabbitmqctl list_consumers -p / | grep -F -- orders" in told(finding)
 
 
-def test_a_deployment_is_not_reported():
-    """Two minutes without a consumer is what a rolling restart takes."""
-    assert [] == found(look(film(lonely(), until=120)))
+def test_a_deployment_is_information_only():
+    """Two minutes without a consumer is what a rolling restart takes; the finding says so."""
+    assert [] == found(look(film(lonely(), until=10)))
+    assert [("no-consumer", "info", "orders")] == found(look(film(lonely(), until=15)))
+
+    finding = only(look(film(lonely(), until=120)))
+
+    assert "info" == finding.severity
+    assert "a deployment looks the same, a warning comes after 3 min" in finding.summary
 
 
 def test_one_look_tells_of_it_at_once():
@@ -67,8 +74,12 @@ def test_a_polling_consumer_is_a_consumer(counter):
     ids=["delay by arguments", "delay by policy", "retry", "dead letters", "stream", "private", "probe"],
 )
 def test_queues_without_consumers_on_purpose_are_left_alone(fields):
-    """Delays, dead-letter stores, streams, private queues and the probes' own."""
-    assert [] == found(look(film(lonely(**fields), until=400)))
+    """Delays, dead-letter stores, streams, private queues and the probes' own; for all but the last it is said why."""
+    verdict = look(film(lonely(**fields), until=400))
+    probe = fields.get("name", "").startswith("ackscope.probe")
+
+    assert [] == found(verdict)
+    assert (0 if probe else 1) == len([each for each in aside(verdict) if each[0] == "no-consumer"])
 
 
 def test_a_name_that_only_resembles_a_dead_letter_store_is_judged():
@@ -117,5 +128,14 @@ def test_a_restart_of_the_broker_begins_anew():
         published = int(5000 + 5 * t) if t < 100 else int(5 * (t - 100))
         return {"queues": (queue(consumers=0, messages_ready=100 + int(t), stats=stats(publish=published)),)}
 
-    assert [] == found(look(film(frame, until=250)))
+    assert [] == urgent(look(film(frame, until=250)))
     assert [("no-consumer", "warning", "orders")] == found(look(film(frame, until=300)))
+
+
+def test_another_delay_for_one_queue_is_taken_from_its_override():
+    """A queue that matters may warn sooner."""
+    override = {"queues": "^orders$", "values": {"consumers": {"no_consumer_growing": "30s"}}}
+    thresholds = Thresholds.model_validate({"overrides": [override]})
+
+    assert [("no-consumer", "warning", "orders")] == found(look(film(lonely(), until=40), thresholds=thresholds))
+    assert [] == urgent(look(film(lonely(name="others"), until=40), thresholds=thresholds))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ackscope.records import ProbeOutcome, ProbeState
-from diagnosis.rules.memory_alarm import RULE as MEMORY_ALARM
+from diagnosis.rules.nodes.memory_alarm import RULE as MEMORY_ALARM
 from diagnosis.view import OWN_CLIENTS
 from tests.unit.diagnosis.pictures import (
     ALARM,

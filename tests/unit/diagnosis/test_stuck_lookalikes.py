@@ -1,20 +1,8 @@
 import pytest
 
 from ackscope.snapshot import Overview, Part
-from tests.unit.diagnosis.pictures import (
-    ALARM,
-    WALL,
-    WORKED,
-    channel,
-    consumer,
-    film,
-    found,
-    look,
-    only,
-    queue,
-    stats,
-    stuck,
-)
+from tests.unit.diagnosis.consumers.own import ever, found, only, urgent
+from tests.unit.diagnosis.pictures import ALARM, WALL, WORKED, channel, consumer, film, look, queue, stats, stuck
 
 
 def test_a_slow_consumer_is_not_stuck():
@@ -29,9 +17,9 @@ def test_a_slow_consumer_is_not_stuck():
             "channels": (channel(messages_unacked=10, idle_since=WALL + 12 * int(t / 12), stats=counters),),
         }
 
-    verdicts = [found(look(film(frame, until=until))) for until in range(60, 200, 5)]
+    verdicts = [look(film(frame, until=until)) for until in range(60, 200, 5)]
 
-    assert [] == [verdict for verdict in verdicts if verdict]
+    assert {"slow-consumer"} == ever(verdicts)
 
 
 def test_a_very_slow_consumer_is_given_three_of_its_pauses():
@@ -46,9 +34,9 @@ def test_a_very_slow_consumer_is_given_three_of_its_pauses():
             "channels": (channel(messages_unacked=10, idle_since=WALL + 40 * int(t / 40), stats=counters),),
         }
 
-    verdicts = [found(look(film(frame, until=until))) for until in range(125, 500, 5)]
+    verdicts = [look(film(frame, until=until)) for until in range(125, 500, 25)]
 
-    assert [] == [verdict for verdict in verdicts if verdict]
+    assert ever(verdicts) <= {"slow-consumer"}
 
 
 def test_a_long_job_with_prefetch_one_is_given_more_time_and_never_critical():
@@ -102,7 +90,10 @@ def test_an_alarm_is_told_and_not_the_consumers_it_silences():
     def frame(t):
         return {**stuck(t, through={"state": "blocked"}), "health": (ALARM,)}
 
-    assert ["memory-alarm"] == [finding.rule for finding in look(film(frame, until=120)).findings]
+    verdict = look(film(frame, until=120))
+
+    assert "memory-alarm" in [finding.rule for finding in verdict.findings]
+    assert [] == found(verdict)
 
 
 def test_during_an_alarm_an_unknown_connection_is_not_judged():
@@ -111,7 +102,10 @@ def test_during_an_alarm_an_unknown_connection_is_not_judged():
     def frame(t):
         return {**stuck(t), "connections": Part(error="timed out"), "health": (ALARM,)}
 
-    assert ["memory-alarm"] == [finding.rule for finding in look(film(frame, until=120)).findings]
+    verdict = look(film(frame, until=120))
+
+    assert "memory-alarm" in [finding.rule for finding in verdict.findings]
+    assert [] == found(verdict)
 
 
 def test_acknowledgements_in_an_open_transaction_are_no_standstill():
@@ -144,7 +138,7 @@ def test_a_consumer_without_limit_that_rejects_everything_is_not_stuck():
             "channels": (channel(messages_unacked=3, stats=counters),),
         }
 
-    assert [] == found(look(film(frame, until=120)))
+    assert [] == urgent(look(film(frame, until=120)))
 
 
 def test_a_broker_that_stopped_counting_is_not_a_stuck_consumer():
@@ -172,7 +166,7 @@ def test_a_restart_of_the_broker_begins_anew():
             picture["queues"] = (queue(messages_ready=300, messages_unacked=10, stats=stats(publish=int(t))),)
         return picture
 
-    assert [] == found(look(film(frame, until=65)))
+    assert [] == urgent(look(film(frame, until=65)))
     assert [("stuck-consumer", "critical", "orders")] == found(look(film(frame, until=75)))
 
 

@@ -8,16 +8,17 @@ from diagnosis.thresholds import Thresholds
 
 def test_durations_may_be_text():
     """As everywhere in the configuration."""
-    assert 90.0 == Thresholds.model_validate({"stuck_for": "1.5m"}).stuck_for
+    assert 90.0 == Thresholds.model_validate({"consumers": {"stuck_for": "1.5m"}}).consumers.stuck_for
 
 
 def test_one_look_judges_by_shorter_times_only():
     """What is seen in two readings is told; where the broker itself says since when, nothing changes."""
-    usual, once = Thresholds(), Thresholds.one_shot()
+    usual, once = Thresholds().consumers, Thresholds.one_shot().consumers
 
     assert once.stuck_for < usual.stuck_for
     assert once.no_consumer_growing < usual.no_consumer_growing
-    assert (usual.stuck_long, usual.data_age) == (once.stuck_long, once.data_age)
+    assert usual.stuck_long == once.stuck_long
+    assert Thresholds().data_age == Thresholds.one_shot().data_age
 
 
 def test_a_pattern_that_is_none_is_refused_in_one_line(tmp_path):
@@ -32,8 +33,44 @@ def test_a_pattern_that_is_none_is_refused_in_one_line(tmp_path):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("setting", ["requeue_share", "requeue_acked", "overflow_relief", "stuck_patience"])
+@pytest.mark.parametrize(
+    "setting",
+    ["consumers.requeue_share", "consumers.requeue_acked", "publishers.overflow_relief", "consumers.stuck_patience"],
+)
 def test_shares_and_factors_have_bounds(setting):
     """A share of nothing would find everything."""
+    group, name = setting.split(".")
+
     with pytest.raises(ValidationError):
-        Thresholds.model_validate({setting: 0.0})
+        Thresholds.model_validate({group: {name: 0.0}})
+
+
+def test_some_queues_are_judged_by_other_numbers():
+    """By the pattern of their names; the last override that covers a queue counts, all others keep their numbers."""
+    slow = {"queues": "^batch\\.", "values": {"consumers": {"stuck_for": "10m"}}}
+    slower = {"queues": "nightly", "vhosts": "^shop$", "values": {"consumers": {"stuck_for": "1h"}}}
+    thresholds = Thresholds.model_validate({"overrides": [slow, slower], "consumers": {"stuck_long": "90s"}})
+
+    def stuck_for(vhost, name):
+        return thresholds.for_queue(vhost, name).consumers.stuck_for
+
+    assert 600.0 == stuck_for("/", "batch.nightly")
+    assert 3600.0 == stuck_for("shop", "batch.nightly")
+    assert Thresholds().consumers.stuck_for == stuck_for("shop", "orders")
+    assert 90.0 == thresholds.for_queue("/", "batch.1").consumers.stuck_long
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"consumer": {"stuck_for": 1}}, "no group 'consumer' of thresholds"),
+        ({"consumers": {"stuk_for": 1}}, "stuk_for"),
+        ({"consumers": {"requeue_share": 2}}, "requeue_share"),
+    ],
+)
+def test_an_override_that_fits_nothing_is_refused_when_the_settings_are_read(values, said):
+    """Not when the first queue comes along."""
+    with pytest.raises(ValidationError) as caught:
+        Thresholds.model_validate({"overrides": [{"queues": "x", "values": values}]})
+
+    assert said in str(caught.value)

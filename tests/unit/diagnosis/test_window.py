@@ -3,6 +3,7 @@ from itertools import pairwise
 import pytest
 
 from ackscope.snapshot import Part
+from diagnosis.series import span
 from diagnosis.window import HORIZON, LIMIT, RECENT, Window
 from tests.unit.diagnosis.pictures import channel, film, moment, queue, snapshot, stats
 
@@ -89,9 +90,33 @@ def test_sharing_keeps_the_order_of_the_latest_reading(order):
     assert queues[::order] == window.latest.queues.value
 
 
-def test_older_snapshots_keep_queues_and_totals_only():
+def test_older_snapshots_keep_queues_nodes_and_totals_only():
     """Who was connected minutes ago is asked by no rule, and would cost the most."""
     window = film(lambda _: {"queues": (queue(),), "channels": (channel(),)}, until=600)
     kept = {family: len(window.readings(family)) for family in ("overview", "queues", "health", "channels", "nodes")}
 
-    assert {"overview": LIMIT, "queues": LIMIT, "health": LIMIT, "channels": RECENT, "nodes": RECENT} == kept
+    assert {"overview": LIMIT, "queues": LIMIT, "health": LIMIT, "channels": RECENT, "nodes": LIMIT} == kept
+
+
+def test_two_hours_of_nodes_are_held_a_minute_apart():
+    """For trends: bounded, the latest reading last, and nothing of queues."""
+    window = film(lambda _: {"queues": (queue(),)}, until=3 * 3600, every=30)
+    trend = window.trend("nodes")
+
+    assert 121 <= len(trend) <= 123
+    assert moment(3 * 3600) == trend[-1].at
+    assert 7200 <= span(trend) <= 7260
+    assert {60.0} == {newer.at.since(older.at) for older, newer in pairwise(trend[:-1])}
+    assert () == window.trail[0].parts["queues"].value or window.trail[0].parts["queues"].value is None
+
+
+def test_of_clients_that_are_read_seldom_some_readings_are_held():
+    """A busy broker is asked for them once a minute: two readings are needed to see who comes and goes."""
+    window = Window.empty("shop")
+    for second in range(0, 400, 5):
+        read = moment(second - second % 60)
+        window = window.add(snapshot(second, connections=Part(value=(), at=read), channels=Part(value=(), at=read)))
+    moments = [seen.at.mono - 1000.0 for seen in window.readings("connections")]
+
+    assert [240.0, 300.0, 360.0] == moments
+    assert moments == [seen.at.mono - 1000.0 for seen in window.readings("channels")]

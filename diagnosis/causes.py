@@ -1,0 +1,84 @@
+"""One cause is one finding: what follows from it hangs under it."""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ackscope.findings import Finding
+from diagnosis.contract import Relation, Rule
+from diagnosis.view import View
+
+
+def gathered(findings: Sequence[Finding], rules: Mapping[str, Rule], view: View) -> list[Finding]:
+    """The causes among the findings, each with all that follows from it; a cause is as urgent as the worst of that.
+
+    Args:
+        findings: flat, the most harmful first: of two that explain each other the first is the cause.
+        rules: by name.
+        view: what relations may ask.
+    """
+    covered = _covered(findings, rules, view)
+    parents: dict[int, int] = {}
+    # From the least on: of two that explain each other the lesser finds its cause first, and the circle is closed.
+    for place, finding in reversed(list(enumerate(findings))):
+        for cause in sorted(set(_causes(finding, covered, view))):
+            if cause != place and not _descends(cause, place, parents):
+                parents[place] = cause
+                break
+    children: dict[int, list[int]] = {}
+    for place in parents:
+        children.setdefault(_root(place, parents), []).append(place)
+    return [
+        _with(finding, [findings[child] for child in sorted(children.get(place, ()))])
+        for place, finding in enumerate(findings)
+        if place not in parents
+    ]
+
+
+_Covered = dict[str, dict[Relation, dict[Hashable, list[int]]]]
+"""Rule that is explained -> relation -> key -> places of the causes, most harmful first."""
+
+_MOST = 2
+"""Causes held for a key: the first, and one more for when the first is the finding itself."""
+
+
+def _covered(findings: Sequence[Finding], rules: Mapping[str, Rule], view: View) -> _Covered:
+    covered: _Covered = {}
+    for place, finding in enumerate(findings):
+        rule = rules.get(finding.rule)
+        for each in rule.explains if rule else ():
+            keys = tuple(each.where.of_cause(view, finding))
+            for name in each.rules:
+                by_key = covered.setdefault(name, {}).setdefault(each.where, {})
+                for key in keys:
+                    places = by_key.setdefault(key, [])
+                    if len(places) < _MOST:
+                        places.append(place)
+    return covered
+
+
+def _causes(finding: Finding, covered: _Covered, view: View) -> Iterator[int]:
+    for relation, by_key in covered.get(finding.rule, {}).items():
+        for key in relation.of_other(view, finding):
+            yield from by_key.get(key, ())
+
+
+def _root(place: int, parents: Mapping[int, int]) -> int:
+    while place in parents:
+        place = parents[place]
+    return place
+
+
+def _descends(place: int, ancestor: int, parents: Mapping[int, int]) -> bool:
+    """Whether taking `place` as the cause of `ancestor` would close a circle."""
+    while place in parents:
+        place = parents[place]
+        if place == ancestor:
+            return True
+    return False
+
+
+def _with(cause: Finding, consequences: Sequence[Finding]) -> Finding:
+    if not consequences:
+        return cause
+    worst = min((cause, *consequences), key=lambda finding: finding.severity.urgency).severity
+    return replace(cause, severity=worst, consequences=tuple(consequences))

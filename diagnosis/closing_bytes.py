@@ -1,0 +1,123 @@
+"""What the bytes and packets of a connection say of the channels that it opens and closes (see `diagnosis.closing`)."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ackscope.snapshot import Connection
+from diagnosis.window import Seen, Series
+
+OPEN_OK, CLOSE_OK, CLOSE, SIMPLE_OK = 16, 12, 19, 12
+"""Bytes of frames that the broker sends (AMQP 0-9-1): channel.open-ok, channel.close-ok, channel.close without its
+text, and answers without arguments such as confirm.select-ok."""
+SHORTEST_TEXT = 30
+"""Bytes; "NOT_FOUND - no queue '' in vhost '/'" has 36."""
+_LONGEST_TEXT = 255
+_CLEAN = OPEN_OK + CLOSE_OK
+_HEARTBEAT = 8
+_MOST_PACKETS = 4
+_AMISS = 0.8
+"""Packets a cycle that the cluster's count, which is read at other moments, may be amiss."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """One turn of a loop, as the bytes tell it.
+
+    Attributes:
+        error: length of the text with which the broker closes the channel; None where that is not told.
+        by_broker: whether the broker closes it; None where that is not told.
+        packets, sent, received: a cycle; None where the cycles are not known.
+    """
+
+    error: int | None = None
+    by_broker: bool | None = None
+    packets: float | None = None
+    sent: float | None = None
+    received: float | None = None
+
+
+def gained(older: Connection, newer: Connection) -> tuple[int, int, int]:
+    """Packets sent, bytes sent and bytes received between two readings."""
+    return (
+        (newer.send_cnt or 0) - (older.send_cnt or 0),
+        (newer.send_oct or 0) - (older.send_oct or 0),
+        (newer.recv_oct or 0) - (older.recv_oct or 0),
+    )
+
+
+def active(history: Series[Connection]) -> Series[Connection]:
+    """Its readings without the quiet time before the first packets; a heartbeat is quiet, too."""
+    while len(history) > 2 and gained(history[0].value, history[1].value)[0] <= 1:
+        history = history[1:]
+    return history
+
+
+def cycle(history: Series[Connection], cycles: float, *, alone: bool) -> Cycle:
+    """One turn of the loop of a connection on which nothing else goes on.
+
+    Args:
+        history: its readings.
+        cycles: in that time, by the cluster's count.
+        alone: nobody else loops; where others do, `cycles` is a share by packets, and tells who closes no more.
+    """
+    packets, sent, received = gained(history[0].value, history[-1].value)
+    if packets <= 0:
+        return Cycle()
+    # A loop has two packets a cycle at least.
+    likely = min(_MOST_PACKETS * 4.0, max(2.0, packets / max(cycles, 1.0)))
+    each, error = _text(history, likely if alone else 2.0, likely)
+    if error is not None:
+        return _of(each, packets, sent, received, error=error, by_broker=True)
+    if likely * sent / packets < OPEN_OK + CLOSE + SHORTEST_TEXT and (alone or abs(2 * sent / packets - _CLEAN) < 1.0):
+        return _of(likely, packets, sent, received, error=None, by_broker=False)
+    if alone:
+        return _of(likely, packets, sent, received, error=None, by_broker=None)
+    return Cycle()
+
+
+def _of(each: float, packets: int, sent: int, received: int, *, error: int | None, by_broker: bool | None) -> Cycle:
+    cycles = packets / each
+    return Cycle(error=error, by_broker=by_broker, packets=each, sent=sent / cycles, received=received / cycles)
+
+
+def _text(history: Series[Connection], least: float, most: float) -> tuple[int, int | None]:
+    """Packets a cycle and length of the error's text: the commonest one that comes out whole.
+
+    Errors of one loop are alike. A reading may fall into the middle of a cycle, or a heartbeat into the time. Lengths
+    come out whole by chance, too: most readings must agree. Two cycles may look like one of twice as many packets.
+    """
+    found: Counter[tuple[int, int]] = Counter()
+    steps = _steps(history)
+    for packets, sent in steps:
+        for each in range(2, _MOST_PACKETS + 1):
+            found.update({(each, length) for length in _lengths(packets, sent, each)})
+    fitting = [known for known in found if least - _AMISS < known[0] < most + _AMISS]
+    if not fitting:
+        return 2, None
+    best = min(fitting, key=lambda known: (-found[known], abs(known[0] - least), known))
+    return best if 2 * found[best] > len(steps) else (2, None)
+
+
+def _lengths(packets: int, sent: int, each: int) -> Iterator[int]:
+    """Lengths that fit some packets of cycles of `each`, wherever in a cycle they begin, with a heartbeat or without.
+
+    A cycle is channel.open-ok, answers without arguments, and channel.close with the text.
+    """
+    for beats in (0, 1):
+        whole, rest = divmod(packets - beats, each)
+        for begin in range(each):
+            extra = {(begin + place) % each for place in range(rest)}
+            opens, closes = whole + (0 in extra), whole + (each - 1 in extra)
+            simple = packets - beats - opens - closes
+            texts = sent - beats * _HEARTBEAT - opens * OPEN_OK - simple * SIMPLE_OK - closes * CLOSE
+            if closes > 0 and texts % closes == 0 and SHORTEST_TEXT <= texts // closes <= _LONGEST_TEXT:
+                yield texts // closes
+
+
+def _steps(history: Series[Connection]) -> list[tuple[int, int]]:
+    """Packets and bytes sent, between each reading and the next and over the whole, where anything was."""
+    pairs: list[tuple[Seen[Connection], Seen[Connection]]] = [*pairwise(history), (history[0], history[-1])]
+    gains = (gained(older.value, newer.value) for older, newer in pairs)
+    return [(packets, sent) for packets, sent, _ in gains if packets > 1]

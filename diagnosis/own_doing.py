@@ -1,0 +1,43 @@
+"""What our own probes add to the counters of the whole cluster, from what they tell of themselves.
+
+Their connections, channels and queues are known by name and left out; these three things leave nothing behind but a
+count: a passive declare of the rtt probe, a channel that the redelivery probe closes, a message that no queue takes.
+"""
+
+from dataclasses import dataclass
+
+from ackscope.records import ProbeOutcome, ProbeState
+from diagnosis.contract import View
+
+_RECENT_SECONDS = 60.0
+"""Over which a stream sums up its steps; in its first minute it counts too few."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnDoing:
+    """A second, all streams together.
+
+    Attributes:
+        declares: queues declared, passively.
+        closes: channels closed on connections that stay.
+        unroutable: messages published that no queue takes.
+    """
+
+    declares: float = 0.0
+    closes: float = 0.0
+    unroutable: float = 0.0
+
+
+def own_doing(view: View) -> OwnDoing:
+    """What the probes did lately; nothing where none told of itself."""
+    told = [each for each in view.outcomes if view.now.wall - each.at <= view.thresholds.data_age]
+    return OwnDoing(
+        declares=sum(_steps(each, "declare") for each in told),
+        closes=sum(_steps(each, "channel-close") for each in told),
+        unroutable=sum(each.rate for each in told if each.queue_type == "none" and each.state is ProbeState.RUNNING),
+    )
+
+
+def _steps(outcome: ProbeOutcome, name: str) -> float:
+    step = outcome.steps.get(name)
+    return step.seconds.count / _RECENT_SECONDS if step is not None else 0.0

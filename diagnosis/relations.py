@@ -1,0 +1,50 @@
+"""When a finding of one rule accounts for a finding of another: what `Explains.where` may be."""
+
+from collections.abc import Hashable, Iterable
+
+from ackscope.findings import Finding
+from diagnosis.contract import Keys, Relation
+from diagnosis.view import View
+
+
+def _anywhere(_view: View, _finding: Finding) -> Iterable[Hashable]:
+    return ((),)
+
+
+def _node(_view: View, finding: Finding) -> Iterable[Hashable]:
+    return () if finding.subject.node is None else (finding.subject.node,)
+
+
+def _vhost(_view: View, finding: Finding) -> Iterable[Hashable]:
+    name = finding.subject.name if finding.subject.kind == "vhost" else finding.subject.vhost
+    return () if name is None else (name,)
+
+
+def _subject(_view: View, finding: Finding) -> Iterable[Hashable]:
+    return ((finding.subject.kind, finding.subject.vhost, finding.subject.name),)
+
+
+def _connection(view: View, finding: Finding) -> Iterable[Hashable]:
+    if finding.subject.kind == "connection":
+        return (finding.subject.name,)
+    if finding.subject.kind != "channel":
+        return ()
+    name = view.connection_of(finding.subject.name)
+    return () if name is None else (name,)
+
+
+def both(keys: Keys) -> Relation:
+    """The cause and what follows from it are found by the same keys."""
+    return Relation(keys, keys)
+
+
+ANYWHERE = both(_anywhere)
+"""The cause concerns the whole cluster."""
+SAME_NODE = both(_node)
+"""Both are about the same node, or about something that lives there."""
+SAME_VHOST = both(_vhost)
+"""Both are in the same virtual host, which may be the subject itself."""
+SAME_SUBJECT = both(_subject)
+"""Both are about the very same thing."""
+SAME_CONNECTION = both(_connection)
+"""Both are about one connection: itself, or a channel of it."""

@@ -1,0 +1,107 @@
+"""Who is refused at the door, as the broker counts it.
+
+Seen on 3.10.8 and 4.3.6, five of each: a wrong password raises `auth_attempts_failed`. A missing virtual host, no
+permission on it, a limit of connections that is reached, or (4.1 on) a `frame_max` below 8192 raise
+`auth_attempts_succeeded`, and `connection_closed` but not `connection_created`. What ends before it logs in (a bare TCP
+check, TLS on a port without) raises `connection_closed` alone.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ackscope.clock import Instant
+from ackscope.snapshot import Overview
+from ackscope.topology import AuthAttempts
+from diagnosis.contract import View
+from diagnosis.series import last
+from diagnosis.window import Seen, Series
+
+AMQP = ("amqp091", "amqp10", "amqp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logins:
+    """Logins over one protocol at one node, within some time.
+
+    Attributes:
+        total, failed: within `seconds`.
+        lately: refused ones between the last two readings.
+        since: the reading after which the first of them was refused.
+    """
+
+    node: str
+    protocol: str
+    total: int
+    failed: int
+    lately: int
+    seconds: float
+    since: Instant
+
+
+def logins(view: View, seconds: float) -> tuple[Logins, ...]:
+    """Where logins were refused within so many seconds."""
+    readings = last(view.window.readings("auth"), seconds)
+    if len(readings) < 2:
+        return ()
+    known = [(seen.at, {(each.node, each.protocol): each for each in seen.value}) for seen in readings]
+    found = []
+    for key, newest in sorted(known[-1][1].items()):
+        series = [(at, counts[key]) for at, counts in known if key in counts]
+        gains = [_gain(older, newer) for (_, older), (_, newer) in pairwise(series)]
+        failed = sum(gain[1] for gain in gains)
+        if failed > 0:
+            first = next(place for place, gain in enumerate(gains) if gain[1])
+            found.append(
+                Logins(
+                    node=newest.node,
+                    protocol=newest.protocol,
+                    total=sum(gain[0] for gain in gains),
+                    failed=failed,
+                    lately=gains[-1][1],
+                    seconds=series[-1][0].since(series[first][0]),
+                    since=series[first][0],
+                )
+            )
+    return tuple(found)
+
+
+def _gain(older: AuthAttempts, newer: AuthAttempts) -> tuple[int, int]:
+    """Logins, and refused ones, between two readings; none where the node began anew."""
+    if None in (older.total, older.failed, newer.total, newer.failed):
+        return 0, 0
+    total = (newer.total or 0) - (older.total or 0)
+    failed = (newer.failed or 0) - (older.failed or 0)
+    return (total, failed) if total >= 0 and failed >= 0 else (0, 0)
+
+
+def turned_away(view: View) -> tuple[int, float, Instant] | None:
+    """Connections over AMQP that logged in and were refused then: how many, within how many seconds, since when.
+
+    None where that is not told. The counts of logins and of connections are read at different moments: a few are
+    within the error.
+    """
+    auth: Series[tuple[AuthAttempts, ...]] = view.window.readings("auth")
+    overviews: Series[Overview] = view.window.readings("overview")
+    if len(auth) < 2 or len(overviews) < 2:
+        return None
+    first, latest = auth[-2], auth[-1]
+    before, after = _nearest(overviews, first.at), _nearest(overviews, latest.at)
+    succeeded = _succeeded(latest.value) - _succeeded(first.value)
+    created = _churn(after.value, "connection_created") - _churn(before.value, "connection_created")
+    closed = _churn(after.value, "connection_closed") - _churn(before.value, "connection_closed")
+    there = (after.value.connections or 0) - (before.value.connections or 0)
+    # Each that was let in is there now, or was closed; the rest of the closed ones never came in.
+    never = min(succeeded - created, closed - created + there)
+    return max(0, never), latest.at.since(first.at), first.at
+
+
+def _succeeded(attempts: tuple[AuthAttempts, ...]) -> int:
+    return sum(each.succeeded or 0 for each in attempts if each.protocol in AMQP)
+
+
+def _churn(overview: Overview, name: str) -> int:
+    return overview.churn.get(name, 0)
+
+
+def _nearest(overviews: Series[Overview], at: Instant) -> Seen[Overview]:
+    return min(overviews, key=lambda seen: (abs(seen.at.since(at)), seen.at.mono))

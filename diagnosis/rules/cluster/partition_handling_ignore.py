@@ -1,0 +1,68 @@
+"""partition-handling-ignore (E14): the cluster does nothing about a partition.
+
+The setting is not in the management API. What it does can be seen, once there is a partition: with `autoheal` or
+`pause_minority` it is over, or one side is down, within seconds; one that both sides sit out is `ignore`.
+Source: https://www.rabbitmq.com/docs/partitions#automatic-handling
+"""
+
+from collections.abc import Iterator
+
+from ackscope.findings import CannotTell, Evidence, Finding, Severity, Subject, runbook
+from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.rules.cluster.metadata_minority import with_khepri
+from diagnosis.rules.cluster.network_partition import split
+from diagnosis.series import span
+from diagnosis.words import lasting
+
+
+def evaluate(view: View) -> Iterator[Answer]:
+    """Yield a finding while a partition stays, and what cannot be told before there is one."""
+    if len(view.nodes) < 2 or with_khepri(view) is not False:
+        return
+    seen = split(view)
+    if seen and span(seen) >= view.thresholds.cluster.partition_kept:
+        yield Finding(
+            rule=RULE.name,
+            severity=Severity.INFO,
+            subject=Subject(kind="cluster", name=view.window.cluster),
+            since=seen[0].at.iso(),
+            summary=f"Nobody heals the partition: it lasts for {lasting(span(seen))} or more",
+            cause=(
+                "cluster_partition_handling is `ignore`, its default: both sides go on until somebody restarts one "
+                "(unless it is `autoheal`, and the node that it restarts is slow to stop)."
+            ),
+            evidence=(
+                Evidence(
+                    what="partition",
+                    value=f"still there after {lasting(span(seen))}",
+                    expected="healed within seconds by autoheal or pause_minority",
+                    source="/api/nodes partitions",
+                ),
+            ),
+            next_steps=(
+                "see the setting: rabbitmqctl environment | grep cluster_partition_handling",
+                "heal this one by hand first (network-partition says how)",
+                (
+                    "then set cluster_partition_handling = pause_minority (three nodes or more) or autoheal in "
+                    "rabbitmq.conf of every node, and restart them one by one"
+                ),
+            ),
+            runbook=runbook(RULE.name),
+        )
+    elif not seen:
+        yield CannotTell(
+            rule=RULE.name,
+            because="the management API does not tell cluster_partition_handling; its default is ignore",
+            needs="look by hand: rabbitmqctl environment | grep cluster_partition_handling",
+            permanent=True,
+        )
+
+
+RULE = Rule(
+    name="partition-handling-ignore",
+    title="the cluster does nothing about a partition",
+    harm=Harm.RISKS,
+    needs=("nodes", "overview"),
+    counts=False,
+    evaluate=evaluate,
+)

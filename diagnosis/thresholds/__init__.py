@@ -1,0 +1,137 @@
+"""Every number that diagnosis judges by, in one place, by what the rules are about.
+
+Where a number comes from is told beside it; "catalogue" means the failure-mode study behind the runbooks, which
+was made on live brokers of versions 3.10, 4.0 and 4.3.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Self
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from ackscope.settings import Seconds, Settings
+from diagnosis.thresholds.clients import ClientThresholds
+from diagnosis.thresholds.cluster import ClusterThresholds
+from diagnosis.thresholds.consumers import ConsumerThresholds
+from diagnosis.thresholds.nodes import NodeThresholds
+from diagnosis.thresholds.probing import ProbeThresholds
+from diagnosis.thresholds.publishers import PublisherThresholds
+from diagnosis.thresholds.queues import QueueThresholds
+from diagnosis.thresholds.topology import TopologyThresholds
+from diagnosis.thresholds.usual import UsualThresholds
+
+GROUPS = ("publishers", "consumers", "queues", "nodes", "cluster", "clients", "topology", "probing", "usual")
+
+
+def expression(pattern: str) -> str:
+    """The pattern itself.
+
+    Raises:
+        ValueError: it is not a regular expression.
+    """
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"{pattern!r} is not a regular expression ({error}); mend it") from None
+    return pattern
+
+
+class Override(Settings):
+    """Other numbers for some queues.
+
+    Attributes:
+        queues: regular expression that finds their names.
+        vhosts: one that finds their virtual hosts.
+        values: group and name of a number -> the other number, as in `consumers: {stuck_for: 10m}`.
+    """
+
+    queues: str
+    vhosts: str = ""
+    values: dict[str, dict[str, Any]]
+
+    _are_patterns = field_validator("queues", "vhosts")(expression)
+
+    def covers(self, vhost: str, name: str) -> bool:
+        """Whether it is about this queue."""
+        return bool(re.search(self.queues, name) and re.search(self.vhosts, vhost))
+
+
+class Thresholds(Settings):
+    """Settings of diagnosis (`diagnosis:` in the configuration).
+
+    Attributes:
+        data_age: readings older than this are no ground for a verdict; several polls must have failed by then.
+        interval: least distance of two readings whose difference is taken as a rate. The broker refreshes its
+            figures every 5 s, so nearer readings may show nothing, or two refreshes at once.
+        early: how long a fault must last before it is told as information; what makes it a warning is each rule's.
+        hold: how long a finding stays after its evidence was last seen, so that it does not flap.
+        own_prefixes: queues of the probes, which are never the subject of a finding.
+        benign_queue_patterns: names of queues that have no consumer on purpose.
+        overrides: other numbers for some queues: `queues` and `vhosts` are regular expressions that find their names,
+            `values` the other numbers by group, as in `consumers: {stuck_for: 10m}`. Of several that cover a queue,
+            the last one counts.
+    """
+
+    data_age: Seconds = 60.0
+    interval: Seconds = 8.0
+    early: Seconds = 12.0
+    hold: Seconds = 20.0
+    own_prefixes: tuple[str, ...] = ("ackscope.probe.",)
+    benign_queue_patterns: tuple[str, ...] = (r"(?i)(dlq|dlx|dead(?!line)|parking|delay|retry)",)
+    publishers: PublisherThresholds = PublisherThresholds()
+    consumers: ConsumerThresholds = ConsumerThresholds()
+    queues: QueueThresholds = QueueThresholds()
+    nodes: NodeThresholds = NodeThresholds()
+    cluster: ClusterThresholds = ClusterThresholds()
+    clients: ClientThresholds = ClientThresholds()
+    topology: TopologyThresholds = TopologyThresholds()
+    probing: ProbeThresholds = ProbeThresholds()
+    usual: UsualThresholds = UsualThresholds()
+    overrides: tuple[Override, ...] = Field(default=())
+
+    @field_validator("benign_queue_patterns")
+    @classmethod
+    def _patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(expression(pattern) for pattern in patterns)
+
+    @model_validator(mode="after")
+    def _overrides_fit(self) -> Self:
+        for override in self.overrides:
+            try:
+                self.changed(override.values)
+            except ValidationError as error:
+                first = error.errors()[0]
+                where = ".".join(str(step) for step in first["loc"])
+                raise ValueError(f"the override for queues {override.queues!r}: {where}: {first['msg']}") from None
+        return self
+
+    def changed(self, values: Mapping[str, Mapping[str, Any]]) -> Self:
+        """These, with some numbers of some groups replaced.
+
+        Raises:
+            ValueError: there is no such group or number, or the number makes no sense.
+        """
+        unknown = sorted(set(values) - set(GROUPS))
+        if unknown:
+            raise ValueError(f"no group {unknown[0]!r} of thresholds; there are {', '.join(GROUPS)}")
+        own: dict[str, Any] = {name: getattr(self, name) for name in type(self).model_fields if name not in values}
+        groups = {name: {**getattr(self, name).model_dump(), **values[name]} for name in values}
+        return type(self).model_validate({**own, "overrides": (), **groups})
+
+    def for_queue(self, vhost: str, name: str) -> Self:
+        """What counts for one queue."""
+        found = self
+        for override in self.overrides:
+            if override.covers(vhost, name):
+                found = found.changed(override.values)
+        return found
+
+    @classmethod
+    def one_shot(cls) -> Self:
+        """For two looks 6 to 10 s apart: what is seen in both is told, with how long it was seen.
+
+        Where the broker itself says since when a channel is idle, the longer times still count.
+        """
+        groups = {name: cls.model_fields[name].default.one_shot() for name in GROUPS}
+        return cls(interval=4.0, early=4.0, **groups)

@@ -1,0 +1,42 @@
+"""Numbers by which what is usual at this hour of the week tells what is not."""
+
+from typing import Self
+
+from pydantic import Field
+
+from ackscope.settings import Seconds, Settings
+
+
+class UsualThresholds(Settings):
+    """Of all rules that know what is usual, where `history.rollups` is set and the pipeline has made bands.
+
+    Attributes:
+        oldest: bands whose history ended longer ago than this are not used.
+        least: hours that a band must be made of for a finding to be left alone because of it: of the same hour of the
+            day in the past days; weeks of the same hour of the week are always enough.
+        times: more than so many times the most that is usual is worth telling.
+        slower: less than this share of the least that is usual is worth telling.
+        confirm_least: a confirm that takes less than this is told in no case, however quick it usually is.
+        path_least: and so is a TCP connect that takes less than this.
+        silent_busy: nobody publishing is told of queues that usually get messages in at least this share of the
+            minutes of the hour; what comes in batches is silent between them.
+        silent_messages: and where so many messages at least would have come meanwhile.
+        silent_soon: how long nothing may have come to such a queue to be told as information.
+        silent_together: so many such queues of one virtual host are one finding about it.
+    """
+
+    oldest: Seconds = 14 * 86400.0
+    least: int = Field(default=7, ge=1)
+    times: float = Field(default=3.0, gt=1.0)
+    slower: float = Field(default=0.5, gt=0.0, lt=1.0)
+    confirm_least: Seconds = 0.02
+    path_least: Seconds = 0.005
+    silent_busy: float = Field(default=0.9, gt=0.0, le=1.0)
+    silent_messages: int = Field(default=20, ge=1)
+    silent_soon: Seconds = 120.0
+    silent_together: int = Field(default=4, ge=2)
+
+    @classmethod
+    def one_shot(cls) -> Self:
+        """For two looks 6 to 10 s apart: nothing is silent for long enough in them."""
+        return cls()

@@ -1,0 +1,80 @@
+"""How fast a cluster opens and closes connections and channels, by its churn counters (`churn_rates`)."""
+
+from dataclasses import dataclass
+
+from ackscope.clock import Instant
+from ackscope.snapshot import Overview
+from diagnosis.contract import View
+from diagnosis.series import steps
+from diagnosis.view import is_own
+from diagnosis.window import Seen, Series
+
+_OWN, _NONE = (2, 1), (0, 0)
+"""Channels that probes of ours close at once, a stream each, and connections: some of each in half a minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turnover:
+    """How many of something the whole cluster opens and closes a second, since when."""
+
+    rate: float
+    lasts: float
+    since: Instant
+
+
+def turnover(view: View, what: str) -> Turnover | None:
+    """The turnover of `connection` or `channel`; None where the counters are not told, or stand still."""
+    overviews: Series[Overview] = view.window.readings("overview")
+    ends = recent(view, overviews)
+    if ends is None:
+        return None
+    first, latest = ends
+    both = (rose(first.value, latest.value, f"{what}_{name}") for name in ("created", "closed"))
+    rate = min(both) / latest.at.since(first.at)
+    if rate <= 0:
+        return None
+    spell = unbroken(view, overviews, f"{what}_closed", rate)
+    return Turnover(rate, spell[-1].at.since(spell[0].at), spell[0].at)
+
+
+def recent(view: View, overviews: Series[Overview]) -> tuple[Seen[Overview], Seen[Overview]] | None:
+    """The overview at the ends of the time of which connections are held."""
+    readings = view.window.readings("connections")
+    if len(readings) < 2 or len(overviews) < 2:
+        return None
+    begin = readings[0].at.mono - 1.0
+    held = [seen for seen in overviews if seen.at.mono >= begin]
+    # What began only now is not spread over the quiet time before it.
+    slack = _OWN if any(is_own(connection) for connection in view.part("connections")) else _NONE
+    while len(held) > 2 and _quiet(held[0].value, held[1].value, *slack):
+        del held[0]
+    if len(held) < 2 or held[-1].at.since(held[0].at) < view.thresholds.interval:
+        return None
+    return held[0], held[-1]
+
+
+def _quiet(older: Overview, newer: Overview, channels: int, connections: int) -> bool:
+    ended = rose(older, newer, "connection_closed")
+    return ended <= connections and rose(older, newer, "channel_closed") - ended <= channels
+
+
+def rose(older: Overview, newer: Overview, name: str) -> int:
+    """What a churn counter gained; nothing where it is absent or began anew."""
+    before, after = older.churn.get(name), newer.churn.get(name)
+    return max(0, after - before) if before is not None and after is not None else 0
+
+
+def unbroken(view: View, overviews: Series[Overview], name: str, rate: float) -> Series[Overview]:
+    """The latest stretch in which a churn counter rose at half of this rate at least, from pair to pair of readings.
+
+    The pairs are so far apart that the broker renewed the counter in between, and that a slow loop turned twice.
+    """
+    pairs = steps(overviews, max(view.thresholds.interval, 2 / rate))
+    begin = len(overviews) - 1
+    for older, newer in reversed(pairs):
+        begin = next(place for place, seen in enumerate(overviews) if seen.at == older.at)
+        if rose(older.value, newer.value, name) < rate * newer.at.since(older.at) / 2:
+            break
+    while begin < len(overviews) - 1 and rose(overviews[begin].value, overviews[begin + 1].value, name) == 0:
+        begin += 1
+    return overviews[begin:]

@@ -1,0 +1,50 @@
+import pytest
+
+from diagnosis.thresholds import Thresholds
+from tests.unit.diagnosis.pictures import PEER, connection, film, found, look, only
+
+
+def leaking(t, rate=1.0, start=5, **fields):
+    """So many channels more each second."""
+    return {"connections": (connection(channels=int(start + rate * t), **{"channel_max": 2047, **fields}),)}
+
+
+def test_a_connection_that_gains_channels_is_told_early():
+    """With when its limit will be reached."""
+    finding = only(look(film(leaking, until=30)))
+
+    assert ("channel-leak", "info", PEER) == (finding.rule, finding.severity, finding.subject.name)
+    assert "limit is reached in 34 min" in finding.summary
+
+
+@pytest.mark.parametrize(
+    ("start", "limit", "severity"), [(101, 2047, "warning"), (60, 100, "warning"), (95, 100, "critical"), (60, 0, None)]
+)
+def test_many_channels_are_a_warning_and_nearly_all_are_critical(start, limit, severity):
+    """More than 100, half of what was negotiated, nine tenths of it; 0 is no limit."""
+    verdict = look(film(lambda t: leaking(t, rate=0, start=start, channel_max=limit), until=30))
+
+    assert ([severity] if severity else []) == [finding.severity for finding in verdict.findings]
+
+
+def test_a_pool_that_fills_and_stands_is_quiet():
+    """It was full before we looked, or is below the growth that is told."""
+    assert [] == found(look(film(lambda t: leaking(t, rate=0, start=60), until=60)))
+    assert [] == found(look(film(lambda t: leaking(t, rate=0.2), until=60)))
+
+
+def test_channels_that_also_close_are_no_leak():
+    """The number goes up and down."""
+    assert [] == found(look(film(lambda t: leaking(0, start=30 + 20 * (int(t / 5) % 2)), until=60)))
+
+
+def test_a_broker_that_tells_no_channels_tells_nothing():
+    """Absent is not zero, and not many."""
+    assert [] == found(look(film(lambda t: {"connections": (connection(channels=None),)}, until=60)))
+
+
+def test_two_looks_are_enough():
+    """Fifteen more in six seconds."""
+    window = film(lambda t: leaking(t, rate=5), until=6, every=6)
+
+    assert [("channel-leak", "info", PEER)] == found(look(window, thresholds=Thresholds.one_shot()))

@@ -1,0 +1,366 @@
+from dataclasses import replace
+
+import pytest
+
+from ackscope.snapshot import Part
+from diagnosis.closing import closings, text_bytes
+from diagnosis.thresholds import Thresholds
+from diagnosis.view import View
+from tests.unit.diagnosis.clients.loops import churning, loop, looping, reconnecting, steady, turns
+from tests.unit.diagnosis.pictures import PEER, WALL, channel, connection, film, moment, queue, stats
+from tests.unit.diagnosis.probing.heard import outcome, step
+
+LATE = "10.0.0.8:50008 -> 10.0.0.1:5672"
+NOT_FOUND = "NOT_FOUND - no exchange 'nope' in vhost '/'"
+
+
+def loops_in(window, thresholds=None):
+    """What is told of the loops at the end of a film."""
+    return closings(View(window, (), window.latest.taken, thresholds or Thresholds()))
+
+
+def only_loop(window):
+    """The one loop that there must be."""
+    (closing,) = loops_in(window)
+    return closing
+
+
+def test_a_loop_is_told_with_its_connection_and_the_length_of_the_brokers_error():
+    """Two packets and 78 bytes a cycle: channel.open-ok, and channel.close with a text of 43 bytes."""
+    closing = only_loop(film(looping, until=60))
+
+    assert (PEER, "billing", "10.0.0.7:50001") == (closing.connection.name, closing.client, closing.peer)
+    assert (43, True, 2) == (closing.error, closing.by_broker, closing.packets)
+    assert (True, False) == (closing.alone, closing.whole)
+    assert closing.said("something else", NOT_FOUND)
+    assert not closing.said("something else")
+    assert pytest.approx(5.0) == closing.rate
+    assert pytest.approx(203) == closing.received
+
+
+@pytest.mark.parametrize(
+    ("packets", "sent", "error", "by_broker"),
+    [
+        (2, 28, None, False),
+        (3, 41, None, False),
+        (4, 61, None, False),
+        (2, 188, 153, True),
+        (3, 134, 87, True),
+        (8, 1000, None, None),
+    ],
+    ids=["clean", "polls", "confirms", "declares", "confirms and is refused", "consumes"],
+)
+def test_who_closes_is_read_off_packets_and_bytes(packets, sent, error, by_broker):
+    """Seen on 3.10.8 and 4.3.6: a clean close is 28 bytes, an error 35 and its text, an answer between 12 and more."""
+    closing = only_loop(film(lambda t: looping(t, packets=packets, sent=sent), until=40))
+
+    assert (error, by_broker) == (closing.error, closing.by_broker)
+
+
+def test_a_heartbeat_among_the_packets_does_not_hide_the_length():
+    """It spoils the sum of one interval; the others agree."""
+
+    def frame(t):
+        known = looping(t)
+        there, bad = known["connections"]
+        beats = int(t >= 33)
+        return {
+            **known,
+            "connections": (there, loop(t, send_cnt=bad.send_cnt + beats, send_oct=bad.send_oct + 8 * beats)),
+        }
+
+    assert only_loop(film(frame, until=40)).error == 43
+
+
+def test_a_loop_that_began_just_now_has_its_true_rate_and_age():
+    """The quiet time before it is not counted in."""
+    closing = only_loop(film(lambda t: looping(t, began=40), until=55))
+
+    assert pytest.approx(5.0) == closing.rate
+    assert pytest.approx(15.0) == closing.lasts
+
+
+def test_declares_and_publishes_are_told_by_the_cycle():
+    """Refused declares count in the cluster's churn; refused publishes count nowhere."""
+    declaring = only_loop(film(lambda t: looping(t, declares=1, packets=2, sent=188, received=70), until=40))
+    counters = {"stats": stats()}
+    publishing = only_loop(
+        film(
+            lambda t: {**looping(t), "overview": churning(t, channels=turns(t, 5, 0), stats=stats(publish=int(5 * t)))},
+            until=40,
+        )
+    )
+
+    assert (1.0, 0.0) == (declaring.declares, only_loop(film(lambda t: looping(t, **counters), until=40)).published)
+    assert pytest.approx(1.0) == publishing.published
+
+
+def test_what_lasting_channels_do_is_not_the_loops_doing():
+    """The other application's deliveries and acknowledgements."""
+    closing = only_loop(film(looping, until=40))
+
+    assert (0.0, 0.0) == (closing.delivered, closing.acked)
+
+
+def test_of_two_loops_neither_has_what_the_cluster_counts():
+    """They share the rate by their packets."""
+
+    def frame(t):
+        known = looping(t)
+        other = loop(t, rate=15, name="10.0.0.8:1 -> 10.0.0.1:5672", client_name="stock")
+        return {**known, "overview": churning(t, channels=int(20 * t)), "connections": (*known["connections"], other)}
+
+    first, second = loops_in(film(frame, until=40))
+
+    assert ("stock", "billing", False, False) == (first.client, second.client, first.alone, second.alone)
+    assert pytest.approx((15.0, 5.0), rel=0.02) == (first.rate, second.rate)
+    assert (43, 43) == (first.error, second.error)
+
+
+def test_a_loop_beside_a_lasting_channel_of_the_same_connection_is_found():
+    """Its bytes are mixed with those of that channel, so they tell nothing."""
+
+    def frame(t):
+        there = loop(t, channels=1)
+        return {
+            "overview": churning(t, channels=int(5 * t)),
+            "connections": (there,),
+            "channels": (channel(f"{PEER} (1)", stats=stats(), reductions=1000 + int(t)),),
+        }
+
+    closing = only_loop(film(frame, until=40))
+
+    assert (PEER, None, None) == (closing.connection.name, closing.error, closing.received)
+
+
+def test_connections_that_come_and_go_are_one_application():
+    """Known by the name that it gives itself, its user, virtual host and host."""
+    closing = only_loop(film(reconnecting, until=40))
+
+    assert ("billing", True, "10.0.0.7") == (closing.client, closing.whole, closing.peer)
+    assert pytest.approx(1.0, rel=0.1) == closing.rate
+    assert closing.error is None
+
+
+def test_a_steady_cluster_has_no_loop():
+    """However busy its connections are."""
+
+    def frame(t):
+        there, consuming = steady(t)
+        return {"overview": churning(t), "connections": (there,), "channels": (consuming,)}
+
+    assert () == loops_in(film(frame, until=60))
+
+
+def test_one_reconnect_of_everybody_is_no_loop():
+    """A deployment: each channel and connection closed once."""
+
+    def frame(t):
+        there, consuming = steady(t)
+        moved = 2 if t >= 40 else 0
+        return {
+            "overview": churning(t, channels=moved, connections=moved),
+            "connections": (there,),
+            "channels": (consuming,),
+        }
+
+    assert () == loops_in(film(frame, until=60))
+
+
+def test_without_churn_counters_nothing_is_told():
+    """Absent is not zero: before 3.8 the overview has none."""
+    assert () == loops_in(film(lambda t: {**looping(t), "overview": churning(t, churn={})}, until=40))
+
+
+def test_the_text_is_cut_where_the_protocol_cuts_it():
+    """A short string has 255 bytes at most; bytes, not letters."""
+    assert (255, 3) == (text_bytes("x" * 300), text_bytes("aü"))
+
+
+def test_a_cluster_that_connects_anew_after_a_failure_has_no_loop():
+    """Ten connections with a new channel each: none of them opened three."""
+
+    def frame(t):
+        later = max(0.0, t - 30)
+        pairs = [steady(later, f"10.0.0.9:{50000 + number} -> 10.0.0.1:5672") for number in range(10)]
+        return {
+            "overview": churning(t, channels=10 if t >= 30 else 0),
+            "connections": tuple(there for there, _ in pairs) if t >= 30 else (),
+            "channels": tuple(consuming for _, consuming in pairs) if t >= 35 else (),
+        }
+
+    for until in (30, 35, 40, 45, 50):
+        assert () == loops_in(film(frame, until=until))
+
+
+def test_connections_that_came_to_stay_are_no_loop():
+    """While others come and go too shortly to be listed."""
+
+    def frame(t):
+        pairs = [steady(t, f"10.0.0.9:{50000 + number} -> 10.0.0.1:5672") for number in range(4)]
+        there = pairs if t >= 30 else pairs[:1]
+        return {
+            "overview": churning(t, channels=int(t), connections=int(t)),
+            "connections": tuple(each for each, _ in there),
+            "channels": tuple(each for _, each in there),
+        }
+
+    assert () == loops_in(film(frame, until=45))
+
+
+@pytest.mark.parametrize(("every", "told"), [(5.0, True), (0.4, False)], ids=["fast", "slow"])
+def test_what_our_own_probes_close_is_nobody_elses_loop(every, told):
+    """The redelivery probe closes channels a few times in ten seconds; the cluster's counters do not say whose."""
+
+    def frame(t):
+        known = looping(t, rate=every)
+        probe = connection("10.0.0.9:1 -> 10.0.0.1:5672", client_name="ackscope-probe-redelivery")
+        return {**known, "connections": (*known["connections"], probe)}
+
+    assert told == bool(loops_in(film(frame, until=60)))
+    assert loops_in(film(lambda t: looping(t, rate=every), until=60))
+
+
+def test_what_our_own_probes_get_again_is_not_the_loops_doing():
+    """The redelivery probe has messages redelivered all the time, on channels that come and go as well."""
+
+    def frame(t):
+        moved = stats(deliver_get=int(20 * t), redeliver=int(10 * t), publish=int(10 * t), ack=int(10 * t))
+        probe = queue("ackscope.probe.redelivery.classic", stats=moved)
+        there = stats(deliver_get=int(30 * t), redeliver=int(10 * t), publish=int(10 * t), ack=int(20 * t))
+        return {**looping(t, stats=there), "queues": (probe,)}
+
+    closing = only_loop(film(frame, until=60))
+
+    assert (0.0, 0.0, 0.0) == (closing.delivered, closing.redelivered, closing.published)
+
+
+def probed(known, **more):
+    """The same beside a probe of ours."""
+    probe = connection("10.0.0.9:1 -> 10.0.0.1:5672", client_name="ackscope-probe-redelivery")
+    return {**known, "connections": (*known["connections"], probe), **more}
+
+
+@pytest.mark.parametrize(("sent", "told"), [(134, [87]), (61, [])], ids=["closed by the broker", "closed by itself"])
+def test_a_slow_loop_beside_our_probes_is_told_by_the_brokers_error(sent, told):
+    """As many channels as the probes may close; the text in its own bytes says that it is none of them."""
+    window = film(lambda t: probed(looping(t, rate=0.8, packets=3, sent=sent)), until=60)
+
+    assert told == [closing.error for closing in loops_in(window)]
+
+
+def test_the_rate_of_a_loop_is_its_own_and_not_that_of_our_probes():
+    """Two channels each ten seconds are the redelivery probe's."""
+
+    def frame(t):
+        closed = turns(t, 0.8, 0) + 2 * int(t / 10)
+        return probed(looping(t, rate=0.8, packets=3, sent=134), overview=churning(t, channels=closed))
+
+    window = film(frame, until=60)
+    rounds = outcome("redelivery", steps={"channel-close": step(count=12)}, at=WALL + 60)
+    (closing,) = closings(View(window, (rounds,), window.latest.taken, Thresholds()))
+
+    assert pytest.approx(0.8, rel=0.05) == closing.rate
+    assert (87, 3) == (closing.error, closing.packets)
+
+
+def test_what_our_probes_declare_and_publish_to_no_queue_is_not_the_loops_doing():
+    """A passive declare and an unroutable message a second leave a count in the overview, and nothing else."""
+
+    def frame(t):
+        known = looping(t, rate=1.6, stats=stats(publish=int(t), deliver_get=int(10 * t), ack=int(10 * t)))
+        return probed(known, overview=replace(known["overview"], churn=counted(known, queue_declared=int(t))))
+
+    def counted(known, **counters):
+        return {**known["overview"].churn, **counters}
+
+    window = film(frame, until=60)
+    asked = outcome("rtt", steps={"declare": step(count=60)}, at=WALL + 60)
+    lost = outcome("confirm", "unroutable", queue_type="none", rate=1.0, at=WALL + 60)
+
+    def doing(*outcomes):
+        (closing,) = closings(View(window, outcomes, window.latest.taken, Thresholds()))
+        return closing.declares, closing.published
+
+    assert pytest.approx((0.0, 0.0), abs=0.05) == doing(asked, lost)
+    assert pytest.approx((0.6, 0.6), abs=0.1) == doing()
+
+
+@pytest.mark.parametrize(("deleted", "declares"), [(False, 0.0), (True, 0.4)], ids=["stay", "deleted again"])
+def test_a_queue_that_stays_was_not_declared_by_the_loop(deleted, declares):
+    """Two a second are made by somebody else, who has a channel that stays."""
+
+    def frame(t):
+        known = looping(t)
+        churn = {**known["overview"].churn, "queue_declared": 2 * t, "queue_created": 2 * t, "queue_deleted": 0}
+        if deleted:
+            churn["queue_deleted"] = 2 * t
+        return {**known, "overview": replace(known["overview"], churn=churn)}
+
+    assert pytest.approx(declares, abs=0.05) == only_loop(film(frame, until=60)).declares
+
+
+def test_a_reading_that_is_missing_is_not_the_loops_doing():
+    """What lasting channels did is counted over the time of their own readings, and so is the whole cluster."""
+
+    def frame(t):
+        known = looping(t, stats=stats(deliver_get=int(10 * t), ack=int(10 * t)))
+        gone = Part(value=None, at=None, seconds=0.1, error="no answer")
+        return {**known, "channels": gone} if t in {30, 50} else known
+
+    closing = only_loop(film(frame, until=60))
+
+    assert (0.0, 0.0) == (closing.delivered, closing.acked)
+
+
+@pytest.mark.parametrize("read", [1, 3])
+def test_connections_whose_channels_were_hardly_read_are_no_loops(read):
+    """A broker under load is read less often; without its channels a busy connection looks like a loop."""
+
+    def frame(t):
+        known = looping(t)
+        late = {} if t >= 60 - 5 * (read - 1) else {"channels": Part(value=None, at=None, seconds=0.1, error="late")}
+        return {**known, **late}
+
+    assert (["billing"] if read == 3 else []) == [closing.client for closing in loops_in(film(frame, until=60))]
+
+
+def test_a_loop_that_began_just_now_beside_our_probes_has_its_true_rate():
+    """They close two channels and a connection in the quiet time before it, which is left out all the same."""
+
+    def frame(t):
+        closed = turns(t, 5.0, 40.0) + 2 * int(t / 10) + int(t / 30)
+        known = looping(t, began=40, packets=3, sent=134)
+        return probed(known, overview=churning(t, channels=closed, connections=int(t / 30)))
+
+    closing = only_loop(film(frame, until=55))
+
+    assert pytest.approx(5.0, rel=0.05) == closing.rate
+    assert (87, 3) == (closing.error, closing.packets)
+
+
+def test_lengths_that_only_some_readings_agree_on_are_no_error():
+    """A client whose answers vary: lengths come out whole by chance now and then."""
+
+    def frame(t):
+        known = looping(t)
+        there, bad = known["connections"]
+        varied = loop(t, send_oct=bad.send_oct + 7 * int(t / 5) ** 2)
+        return {**known, "connections": (there, varied)}
+
+    assert only_loop(film(frame, until=60)).error is None
+
+
+@pytest.mark.parametrize("until", range(40, 100, 5))
+def test_a_client_that_came_lately_is_no_loop_where_channels_are_read_seldom(until):
+    """Its channel stays; three readings of channels tell that, and they come 20 s apart."""
+
+    def frame(t):
+        read = t - t % 20
+        came = steady(t, LATE)[:1] if t >= 30 else ()
+        channels = (*looping(read)["channels"], *(steady(read, LATE)[1:] if read >= 30 else ()))
+        known = looping(t)
+        late = Part(value=channels, at=moment(read), seconds=0.1)
+        return {**known, "connections": (*known["connections"], *came), "channels": late}
+
+    assert {"billing"} >= {closing.client for closing in loops_in(film(frame, until=until))}

@@ -1,0 +1,46 @@
+"""Films of a cluster of three nodes."""
+
+from ackscope.findings import flat
+from ackscope.snapshot import Node
+from tests.unit.diagnosis.pictures import queue
+
+ONE, TWO, THREE = "rabbit@one", "rabbit@two", "rabbit@three"
+ALL = (ONE, TWO, THREE)
+
+
+def node(name, **fields):
+    """A node that runs."""
+    return Node(name=name, **{"running": True, "being_drained": False, "partitions": (), "links": (), **fields})
+
+
+def nodes(*stopped, **fields):
+    """Three nodes, of which some do not run."""
+    return tuple(
+        Node(name=name, running=False, being_drained=False) if name in stopped else node(name, **fields) for name in ALL
+    )
+
+
+def replicated(name="orders", *, online=ALL, members=ALL, **fields):
+    """A quorum queue."""
+    return queue(name, **{"type": "quorum", "leader": ONE, "members": members, "online": online, **fields})
+
+
+def told_of(verdict, rule):
+    """Severity, kind and name of each finding of a rule, also of those that hang under others."""
+    return [
+        (finding.severity.value, finding.subject.kind, finding.subject.name)
+        for finding in flat(verdict.findings)
+        if finding.rule == rule
+    ]
+
+
+def finding_of(verdict, rule):
+    """The one finding of a rule that there must be."""
+    (finding,) = (each for each in flat(verdict.findings) if each.rule == rule)
+    return finding
+
+
+def cause_of(verdict, rule):
+    """The finding that the one of this rule hangs under."""
+    (cause,) = (each.rule for each in verdict.findings for below in each.consequences if below.rule == rule)
+    return cause

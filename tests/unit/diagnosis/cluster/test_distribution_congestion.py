@@ -1,0 +1,41 @@
+import pytest
+
+from ackscope.snapshot import NodeLink
+from tests.unit.diagnosis.cluster.scenes import ONE, TWO, node, told_of
+from tests.unit.diagnosis.pictures import film, look
+
+RULE = "distribution-congestion"
+
+
+def busy(rate, *, fell_at=None):
+    """A link that carries so many bytes a second in one direction."""
+
+    def frame(t):
+        sent = rate * t if fell_at is None or t < fell_at else rate * (t - fell_at)
+        link = NodeLink(peer=TWO, send_bytes=int(sent), recv_bytes=int(t))
+        return {"nodes": (node(ONE, links=(link,)), node(TWO, links=(NodeLink(peer=ONE, send_bytes=int(t)),)))}
+
+    return frame
+
+
+@pytest.mark.parametrize(
+    ("until", "expected"),
+    [(10, []), (20, [("info", "node", ONE)]), (70, [("warning", "node", ONE)])],
+    ids=["too soon", "a burst perhaps", "a minute"],
+)
+def test_a_full_link_is_told_and_a_warning_after_a_minute(until, expected):
+    """Replicas that catch up fill it for a while."""
+    assert expected == told_of(look(film(busy(110e6), until=until)), RULE)
+
+
+@pytest.mark.parametrize("frame", [busy(20e6), busy(110e6, fell_at=60.0)], ids=["busy", "made anew"])
+def test_a_link_with_room_or_just_remade_is_left_alone(frame):
+    """Counters that fell belong to another connection."""
+    assert [] == told_of(look(film(frame, until=65)), RULE)
+
+
+def test_links_that_are_not_counted_tell_nothing():
+    """Absent is not zero."""
+    frame = {"nodes": (node(ONE, links=(NodeLink(peer=TWO),)), node(TWO))}
+
+    assert [] == told_of(look(film(lambda _: frame, until=30)), RULE)

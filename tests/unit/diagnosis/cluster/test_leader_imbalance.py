@@ -1,0 +1,52 @@
+import pytest
+
+from tests.unit.diagnosis.cluster.scenes import ALL, ONE, TWO, finding_of, nodes, replicated, told_of
+from tests.unit.diagnosis.pictures import film, look, queue, stats, told
+
+RULE = "leader-imbalance"
+
+
+def led(t, count=12, elsewhere=2, rate=5, **fields):
+    """Quorum queues in use, most of them led by the first node."""
+    numbers = stats(publish=int(rate * t), deliver_get=int(rate * t), ack=int(rate * t), deliver=int(rate * t))
+    queues = [
+        replicated(f"q{number:02}", leader=TWO if number < elsewhere else ONE, stats=numbers, **fields)
+        for number in range(count)
+    ]
+    return {"nodes": nodes(), "queues": tuple(queues)}
+
+
+def test_a_node_that_leads_most_and_carries_most_is_told():
+    """As information: nothing is broken."""
+    finding = finding_of(look(film(led, until=30)), RULE)
+
+    assert ("info", "node", ONE) == (finding.severity, finding.subject.kind, finding.subject.name)
+    assert "leads 10 of 12 quorum queues and streams, with 83% of their traffic" in finding.summary
+    assert "rabbitmq-queues rebalance all" in told(finding)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"elsewhere": 6}, {"count": 9}, {"rate": 0}],
+    ids=["balanced", "few queues", "no traffic"],
+)
+def test_what_is_harmless_is_not_told(change):
+    """Half and half, a handful, or queues that nobody uses."""
+    assert [] == told_of(look(film(lambda t: led(t, **change), until=30)), RULE)
+
+
+def test_classic_queues_do_not_count():
+    """Their leader cannot move."""
+
+    def frame(t):
+        numbers = stats(publish=int(5 * t), ack=int(5 * t))
+        return {"nodes": nodes(), "queues": tuple(queue(f"c{n}", node=ONE, stats=numbers) for n in range(20))}
+
+    assert [] == told_of(look(film(frame, until=30)), RULE)
+
+
+def test_two_nodes_have_little_to_balance():
+    """Of two, one leads more in any case."""
+    window = film(lambda t: {**led(t, members=ALL[:2], online=ALL[:2]), "nodes": nodes()[:2]}, until=30)
+
+    assert [] == told_of(look(window), RULE)

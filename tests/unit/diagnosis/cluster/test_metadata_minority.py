@@ -1,0 +1,59 @@
+import pytest
+
+from ackscope.records import ProbeOutcome, ProbeState, Step
+from ackscope.topology import Feature
+from tests.unit.diagnosis.cluster.scenes import ONE, THREE, TWO, finding_of, nodes, told_of
+from tests.unit.diagnosis.pictures import WALL, film, look, told
+
+RULE = "metadata-minority"
+
+
+def flag(state):
+    """The feature flag of Khepri."""
+    return (Feature(name="khepri_db", state=state, stage="stable"),)
+
+
+@pytest.mark.parametrize(
+    ("version", "features", "stopped", "expected"),
+    [
+        ("4.3.6", (), (TWO, THREE), [("critical", "cluster", "shop")]),
+        ("4.3.6", (), (THREE,), []),
+        ("4.2.1", flag("enabled"), (TWO, THREE), [("critical", "cluster", "shop")]),
+        ("4.0.5", flag("disabled"), (TWO, THREE), []),
+        ("3.10.8", (), (TWO, THREE), []),
+    ],
+    ids=["4.3", "a majority is left", "4.2 with Khepri", "4.0 with Mnesia", "3.10"],
+)
+def test_khepri_needs_a_majority_and_mnesia_does_not(version, features, stopped, expected):
+    """At once: the health checks say nothing of it."""
+    frame = {"nodes": nodes(*stopped), "version": version, "features": features}
+
+    assert expected == told_of(look(film(lambda _: frame, until=0)), RULE)
+
+
+def test_one_of_two_is_no_majority():
+    """Two nodes have no spare."""
+    window = film(lambda _: {"nodes": nodes(TWO)[:2]}, until=0)
+
+    assert [("critical", "cluster", "shop")] == told_of(look(window), RULE)
+
+
+def test_where_the_store_is_not_told_it_says_what_it_lacks():
+    """4.0 to 4.2 may have either."""
+    window = film(lambda _: {"nodes": nodes(TWO, THREE), "version": "4.1.0"}, until=0)
+    verdict = look(window)
+
+    assert [] == told_of(verdict, RULE)
+    assert [False] == [gap.permanent for gap in verdict.cannot_tell if gap.rule == RULE]
+
+
+def test_a_probe_that_cannot_declare_is_evidence():
+    """With the broker's own words."""
+    step = Step(attempts=3, failures=3, reason="the metadata store operation timed out")
+    outcome = ProbeOutcome(
+        probe="rtt", stream="rtt", queue_type="none", vhost="/", queue="", node=ONE, at=WALL,
+        state=ProbeState.RUNNING, steps={"declare": step},
+    )  # fmt: skip
+    window = film(lambda _: {"nodes": nodes(TWO, THREE)}, until=0)
+
+    assert "metadata store operation timed out" in told(finding_of(look(window, outcomes=(outcome,)), RULE))

@@ -1,0 +1,82 @@
+import pytest
+
+from ackscope.topology import Feature
+from tests.unit.diagnosis.cluster.scenes import ONE, THREE, TWO, cause_of, finding_of, node, nodes, told_of
+from tests.unit.diagnosis.pictures import film, look, told
+
+RULE, IGNORED = "network-partition", "partition-handling-ignore"
+KHEPRI = Feature(name="khepri_db", state="enabled", stage="stable")
+MNESIA = Feature(name="khepri_db", state="disabled", stage="experimental")
+
+
+def parted(t, at=20.0, **more):
+    """The third node froze, was given up and woke up, as 4.0 tells it."""
+    if t < at:
+        return {"nodes": nodes(), "version": "4.0.5", "features": (MNESIA,), **more}
+    split = (
+        node(ONE, partitions=(THREE,)),
+        node(TWO, partitions=()),
+        node(THREE, running=False, partitions=(ONE, TWO)),
+    )
+    return {"nodes": split, "version": "4.0.5", "features": (MNESIA,), **more}
+
+
+def test_a_partition_is_critical_at_once():
+    """Each side says whom it lost; which is the smaller is told."""
+    finding = finding_of(look(film(parted, until=20)), RULE)
+
+    assert ("critical", "cluster", "shop") == (finding.severity, finding.subject.kind, finding.subject.name)
+    assert "2027-01-15T08:00:20Z" == finding.since
+    assert f"the smaller seems to be {THREE}" in told(finding)
+
+
+def test_one_side_is_enough():
+    """The other may not be seen from here."""
+
+    def frame(_):
+        return {"nodes": (node(ONE, partitions=(THREE,)), node(TWO), node(THREE, running=False, partitions=None))}
+
+    assert [("critical", "cluster", "shop")] == told_of(look(film(frame, until=0)), RULE)
+
+
+def test_what_each_side_sees_of_the_other_hangs_under_it():
+    """The node that was given up runs: it is parted, and not down."""
+    assert RULE == cause_of(look(film(parted, until=40)), "node-down")
+
+
+@pytest.mark.parametrize(
+    ("version", "features", "expected"),
+    [("4.3.6", (), [True]), ("4.2.1", (KHEPRI,), [True]), ("4.0.5", (MNESIA,), []), ("3.10.8", (), [])],
+)
+def test_where_there_are_no_partitions_it_says_so(version, features, expected):
+    """Khepri: the smaller side stops instead."""
+    window = film(lambda _: {"nodes": nodes(), "version": version, "features": features}, until=10)
+    gaps = [gap.permanent for gap in look(window).cannot_tell if gap.rule == RULE]
+
+    assert expected == gaps
+
+
+def test_a_partition_that_stays_is_ignored_by_the_cluster():
+    """Autoheal and pause_minority act within seconds."""
+    assert [] == told_of(look(film(parted, until=50)), IGNORED)
+
+    verdict = look(film(parted, until=70))
+
+    assert [("info", "cluster", "shop")] == told_of(verdict, IGNORED)
+    assert RULE == cause_of(verdict, IGNORED)
+
+
+@pytest.mark.parametrize(
+    ("frame", "expected"),
+    [
+        ({"nodes": nodes(), "version": "3.10.8"}, [True]),
+        ({"nodes": nodes()[:1], "version": "3.10.8"}, []),
+        ({"nodes": nodes(), "version": "4.3.6"}, []),
+    ],
+    ids=["a cluster", "a single node", "khepri"],
+)
+def test_before_there_is_one_the_setting_cannot_be_told(frame, expected):
+    """It is in no answer of the management API."""
+    gaps = [gap.permanent for gap in look(film(lambda _: frame, until=10)).cannot_tell if gap.rule == IGNORED]
+
+    assert expected == gaps

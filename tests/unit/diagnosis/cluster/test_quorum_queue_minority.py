@@ -1,0 +1,138 @@
+from dataclasses import replace
+
+import pytest
+
+from ackscope.findings import Subject
+from ackscope.records import ProbeOutcome, ProbeState
+from diagnosis.rules.cluster.standing import ITS_QUEUES
+from diagnosis.thresholds import Thresholds
+from diagnosis.view import View
+from tests.unit.diagnosis.cluster.scenes import ALL, ONE, THREE, TWO, cause_of, finding_of, nodes, replicated, told_of
+from tests.unit.diagnosis.pictures import WALL, channel, film, look, moment, told
+
+RULE = "quorum-queue-minority"
+
+
+def loses(at=20.0, *, state="minority", online=(ONE,), **fields):
+    """A queue whose replicas go, while all nodes run."""
+
+    def frame(t):
+        if t < at:
+            return {"nodes": nodes(), "queues": (replicated(),)}
+        return {"nodes": nodes(), "queues": (replicated(state=state, online=online, **fields),)}
+
+    return frame
+
+
+def test_the_brokers_own_word_counts_at_once():
+    """`minority` on 4.x."""
+    assert [("critical", "queue", "orders")] == told_of(look(film(loses(), until=20)), RULE)
+
+
+def test_a_version_without_that_word_is_told_by_its_replicas():
+    """3.10 goes on to say running, and names a leader: after two readings."""
+    frame = loses(state="running")
+
+    assert [] == told_of(look(film(frame, until=20)), RULE)
+    assert [("critical", "queue", "orders")] == told_of(look(film(frame, until=25)), RULE)
+
+
+@pytest.mark.parametrize(
+    ("members", "online", "expected"),
+    [
+        (ALL, (ONE, TWO), 0),
+        ((ONE,), (ONE,), 0),
+        ((ONE, TWO), (ONE,), 1),
+        (ALL, (), 1),
+        (ALL, None, 0),
+        (None, None, 0),
+    ],
+    ids=["one away of three", "single", "one away of two", "all away", "not told", "no members told"],
+)
+def test_a_majority_is_counted(members, online, expected):
+    """Absent is not away."""
+    frame = loses(0, state="running", members=members, online=online)
+
+    assert expected == len(told_of(look(film(frame, until=30)), RULE))
+
+
+def test_replicas_on_stopped_nodes_are_away_though_still_called_online():
+    """`online` is seconds behind."""
+
+    def frame(t):
+        return {"nodes": nodes(TWO, THREE) if t >= 20 else nodes(), "queues": (replicated(state="running"),)}
+
+    assert [("critical", "queue", "orders")] == told_of(look(film(frame, until=25)), RULE)
+    assert "node-down" == cause_of(look(film(frame, until=40)), RULE)
+
+
+def test_many_queues_are_one_finding():
+    """About what all of them are in."""
+
+    def frame(_):
+        queues = [replicated(f"q{number}", state="minority", online=(ONE,)) for number in range(40)]
+        return {"nodes": nodes(), "queues": tuple(queues)}
+
+    verdict = look(film(frame, until=0))
+
+    assert [("critical", "vhost", "/")] == told_of(verdict, RULE)
+    assert "40 quorum queues" in finding_of(verdict, RULE).summary
+
+
+def test_nodes_that_are_down_are_its_cause():
+    """With the loss of the metadata beside it."""
+
+    def frame(t):
+        return {
+            "nodes": nodes(TWO, THREE) if t >= 20 else nodes(),
+            "queues": (replicated(state="minority" if t >= 20 else "running", online=(ONE,) if t >= 30 else ALL),),
+        }
+
+    verdict = look(film(frame, until=60))
+
+    assert "node-down" == cause_of(verdict, RULE)
+    assert "node-down" == cause_of(verdict, "metadata-minority")
+    assert [] == told_of(verdict, "quorum-queue-leaderless")
+
+
+def test_it_says_what_clients_feel():
+    """Our own probe and channels that wait."""
+    outcome = ProbeOutcome(
+        probe="confirm", stream="quorum", queue_type="quorum", vhost="/", queue="ackscope.probe.confirm.quorum",
+        node=ONE, at=WALL, state=ProbeState.RUNNING, outstanding=17,
+    )  # fmt: skip
+
+    def frame(t):
+        return {**loses(0)(t), "channels": (channel(messages_unconfirmed=60, pending_raft_commands=60),)}
+
+    text = told(finding_of(look(film(frame, until=0), outcomes=(outcome,)), RULE))
+
+    assert "17 published and not confirmed" in text
+    assert "60 messages unconfirmed" in text
+    assert "quorum_status --vhost / orders" in text
+
+
+def test_few_queues_are_told_one_by_one():
+    """So that each is named."""
+
+    def frame(_):
+        queues = [replicated(name, state="minority", online=(ONE,)) for name in ("b", "a")]
+        return {"nodes": nodes(), "queues": tuple(queues)}
+
+    assert [("critical", "queue", "a"), ("critical", "queue", "b")] == told_of(look(film(frame, until=0)), RULE)
+
+
+def test_what_it_covers_are_its_queues_and_their_virtual_host():
+    """Clients that wait are told about either."""
+    view = View(film(loses(0), until=0), (), moment(0), Thresholds())
+    minority = finding_of(look(film(loses(0), until=0)), RULE)
+    covered = set(ITS_QUEUES.of_cause(view, minority))
+
+    def about(**subject):
+        return set(ITS_QUEUES.of_other(view, replace(minority, subject=Subject(**subject))))
+
+    assert about(kind="queue", name="orders", vhost="/") <= covered
+    assert about(kind="vhost", name="/") <= covered
+    assert about(kind="channel", name="c", vhost="/") <= covered
+    assert not about(kind="queue", name="bills", vhost="/") & covered
+    assert not about(kind="vhost", name="elsewhere") & covered

@@ -1,0 +1,127 @@
+import pytest
+
+from diagnosis.window import Window
+from tests.unit.diagnosis.consumers.own import ever, found, only
+from tests.unit.diagnosis.pictures import (
+    PEER,
+    WALL,
+    channel,
+    connection,
+    consumer,
+    film,
+    look,
+    queue,
+    snapshot,
+    stats,
+    told,
+)
+
+
+def holding(*, timeout_ms=100_000, acts=1e9, kind="quorum", comes_back=False, client_goes=False, held=5, idle=True):
+    """A consumer of prefetch 100 that holds five messages from second 0 on, until the broker acts."""
+
+    def frame(t):
+        over = t >= acts
+        here = not over or comes_back
+        again = held if over else 0
+        counters = stats(publish=100, deliver=held + again, redeliver=again)
+        since = WALL + (acts if over else 0.0)
+        return {
+            "queues": (queue(type=kind, consumers=int(here), messages_unacked=held if here else 0, stats=counters),),
+            "consumers": (consumer(prefetch_count=100, consumer_timeout_ms=timeout_ms),) if here else (),
+            "channels": (
+                channel(
+                    messages_unacked=held if here else 0,
+                    consumer_count=int(here),
+                    idle_since=since if idle else None,
+                    stats=stats(deliver=held),
+                ),
+            ),
+            "connections": () if over and client_goes else (connection(),),
+        }
+
+    return frame
+
+
+def at(version, frame, until):
+    """The verdict on a broker of some version."""
+    window = Window.empty("shop")
+    for seconds in range(0, until + 1, 5):
+        window = window.add(snapshot(float(seconds), version=version, **frame(float(seconds))))
+    return look(window)
+
+
+def test_half_of_the_time_is_told():
+    """So that somebody looks before the broker acts."""
+    assert "consumer-ack-timeout" not in ever([look(film(holding(), until=45))])
+
+    finding = only(look(film(holding(), until=60)))
+
+    assert ("consumer-ack-timeout", "warning", "orders") == (finding.rule, finding.severity, finding.subject.name)
+    assert "the broker ends a consumer after 100 s: in 40 s or less" in finding.summary
+    assert "'billing' holds 5 messages" in finding.summary
+
+
+@pytest.mark.parametrize(
+    ("version", "act"), [("4.0.5", "closed the channel (406)"), ("4.3.6", "cancelled the consumer")]
+)
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_what_the_broker_did_is_told(version, act, comes_back):
+    """Also where the application comes back at once, under the same names."""
+    finding = only(at(version, holding(acts=110.0, comes_back=comes_back), 120))
+
+    assert f"The broker {act} of 'billing' on queue 'orders'" in finding.summary
+    assert "5 messages held for 100 s or more without acknowledgement are delivered again" in finding.summary
+
+
+def test_a_client_that_goes_is_no_timeout():
+    """Its connection goes along."""
+    assert [] == found(at("4.3.6", holding(acts=110.0, client_goes=True), 120))
+
+
+@pytest.mark.parametrize(
+    ("version", "frame"),
+    [
+        ("4.3.6", holding(kind="classic")),
+        ("4.0.5", holding(timeout_ms=None)),
+        ("4.3.6", holding(timeout_ms=0)),
+        ("4.3.6", holding(held=0)),
+        ("4.3.6", holding(idle=False)),
+        ("3.10.8", holding(timeout_ms=None)),
+    ],
+    ids=["4.3 classic", "not told", "off", "holds nothing", "busy", "far from the default"],
+)
+def test_what_is_not_near_its_timeout(version, frame):
+    """No limit, no message, or no standstill."""
+    assert "consumer-ack-timeout" not in ever([at(version, frame, 90)])
+
+
+def test_before_4_0_the_default_is_taken_and_that_is_said():
+    """Those brokers do not tell it; half of half an hour."""
+
+    def frame(t):
+        picture = holding(timeout_ms=None)(t)
+        return {**picture, "channels": (channel(messages_unacked=5, idle_since=WALL - 1000),)}
+
+    finding = next(each for each in at("3.10.8", frame, 30).findings if each.rule == "consumer-ack-timeout")
+
+    assert "RabbitMQ's default; this version does not tell it" in told(finding)
+
+
+def test_a_stuck_consumer_is_the_cause():
+    """It leads there."""
+
+    def frame(t):
+        picture = holding()(t)
+        full = stats(publish=int(200 + 5 * t), deliver=5)
+        return {
+            **picture,
+            "queues": (queue(type="quorum", messages_ready=int(5 * t) + 1, messages_unacked=5, stats=full),),
+            "consumers": (consumer(prefetch_count=5, consumer_timeout_ms=100_000),),
+        }
+
+    finding = only(look(film(frame, until=60)))
+
+    assert "stuck-consumer" == finding.rule
+    assert ["consumer-ack-timeout"] == [each.rule for each in finding.consequences if each.rule.startswith("consumer")]
+    assert PEER in finding.next_steps[-2]

@@ -1,0 +1,88 @@
+import pytest
+
+from tests.unit.diagnosis.consumers.own import ever, found, only, urgent
+from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, told
+
+OTHER = "10.0.0.8:50002 -> 10.0.0.1:5672"
+
+
+def hoard(*, held=1500, prefetch=0, rate=0.0, other=0, waiting=0, kind="classic"):
+    """One consumer holds so many and acknowledges so many a second; another one holds some."""
+
+    def frame(t):
+        done = int(rate * t)
+        mine = stats(deliver=held + done, ack=done) if done else stats(deliver=held)
+        return {
+            "queues": (
+                queue(
+                    type=kind,
+                    consumers=2,
+                    messages_ready=waiting,
+                    messages_unacked=held + other,
+                    stats=stats(publish=held + other + waiting + done, deliver=held + other + done, ack=done),
+                ),
+            ),
+            "consumers": (
+                consumer(prefetch_count=prefetch),
+                consumer(tag="ctag2", channel_name=f"{OTHER} (1)", connection_name=OTHER),
+            ),
+            "channels": (channel(messages_unacked=held, stats=mine), channel(f"{OTHER} (1)", messages_unacked=other)),
+            "connections": (connection(), connection(OTHER, client_name="starved")),
+        }
+
+    return frame
+
+
+def test_a_consumer_that_holds_everything_is_found():
+    """As information at first, as a warning after a minute; who gets nothing is named."""
+    assert [("prefetch-hoarder", "info", "orders")] == found(look(film(hoard(), until=15)))
+
+    finding = only(look(film(hoard(), until=70)))
+
+    assert ("prefetch-hoarder", "warning", "orders") == (finding.rule, finding.severity, finding.subject.name)
+    assert "'billing' holds 1500 messages of queue 'orders' ('/'), and 1 other consumer nothing" in finding.summary
+    assert "'starved'" in told(finding)
+    assert "X-Reason: holds the whole queue" in told(finding)
+
+
+def test_it_is_no_stuck_consumer():
+    """That one has a limit, and has reached it."""
+    verdicts = [look(film(hoard(waiting=5), until=until)) for until in (30, 90, 300)]
+
+    assert {"prefetch-hoarder"} == ever(verdicts)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [hoard(held=900), hoard(prefetch=10), hoard(other=1000), hoard(rate=100.0)],
+    ids=["not many", "limited", "shared", "worked off in 15 s"],
+)
+def test_what_is_no_hoarder(frame):
+    """Each of them holds no more than it may, or not alone, or not for long."""
+    assert [] == [each for each in urgent(look(film(frame, until=90))) if each[0] == "prefetch-hoarder"]
+
+
+def test_a_slow_hoarder_is_one_too():
+    """It works off ten a second: two and a half minutes of work."""
+    assert [("prefetch-hoarder", "warning", "orders")] == urgent(look(film(hoard(rate=10.0), until=90)))
+
+
+def test_consumers_without_a_limit_are_listed_once_a_virtual_host():
+    """As information: nothing has happened yet."""
+
+    def frame(t):
+        counters = stats(deliver=int(10 * t), ack=int(10 * t))
+        return {
+            "queues": tuple(queue(f"q{n}", stats=counters, vhost=vhost) for n in range(4) for vhost in ("/", "two")),
+            "consumers": tuple(
+                consumer(f"q{n}", tag=f"t{n}", vhost=vhost, prefetch_count=0)
+                for n in range(4)
+                for vhost in ("/", "two")
+            ),
+            "channels": (channel(),),
+            "connections": (connection(),),
+        }
+
+    told_of = found(look(film(frame, until=30)))
+
+    assert [("prefetch-hoarder", "info", "/"), ("prefetch-hoarder", "info", "two")] == sorted(told_of)

@@ -1,0 +1,60 @@
+import pytest
+
+from tests.unit.diagnosis.nodes.machines import GB, frame
+from tests.unit.diagnosis.pictures import NODE, film, found, look, only
+
+RULE = "disk-trending-full"
+
+
+def falling(start, a_minute, until, every=5.0, **fields):
+    """A disk that is read every ten seconds by the broker, and falls by so much a minute."""
+    free = lambda t: int(start - a_minute * (t // 10 * 10) / 60)  # noqa: E731
+    return film(frame(disk_free=free, mem_used=0, mem_limit=1, **fields), until=until, every=every)
+
+
+def test_a_fast_fall_is_told_early_and_becomes_a_warning():
+    """Ten minutes to go: information after half a minute, a warning after five minutes."""
+    early = only(look(falling(10 * GB, GB, until=45)))
+
+    assert (RULE, "info") == (early.rule, early.severity.value)
+    assert "a burst looks the same, a warning after 5 min" in early.summary
+    assert "in about 9 min" in early.summary
+    assert [(RULE, "warning", NODE)] == found(look(falling(10 * GB, GB, until=330)))
+
+
+def test_a_slow_fall_is_told_when_it_was_watched_for_half_an_hour():
+    """Ten hours to go: a minute of it tells nothing."""
+    assert [] == found(look(falling(60 * GB, GB // 10, until=600)))
+    assert [(RULE, "warning", NODE)] == found(look(falling(60 * GB, GB // 10, until=2400, every=10.0)))
+
+
+def test_a_fall_that_takes_days_is_not_told():
+    """At that pace the limit is three days away."""
+    assert [] == found(look(falling(400 * GB, GB // 10, until=2400, every=10.0)))
+
+
+@pytest.mark.parametrize("until", [60, 400, 2400])
+def test_one_large_file_is_no_trend(until):
+    """It falls once and stays."""
+    once = film(frame(disk_free=lambda t: (30 if t < until / 2 else 9) * GB, mem_used=0, mem_limit=1), until=until)
+
+    assert [] == found(look(once))
+
+
+def test_a_disk_that_is_written_and_freed_is_no_trend():
+    """Down and up again, every four minutes."""
+    saw = film(
+        frame(disk_free=lambda t: int(20 * GB - (t % 240) / 240 * 2 * GB), mem_used=0, mem_limit=1),
+        until=2400,
+        every=10.0,
+    )
+
+    assert "warning" not in [severity for _, severity, _ in found(look(saw))]
+
+
+@pytest.mark.parametrize("fields", [{"disk_free_limit": None}, {"running": False}])
+def test_absent_figures_tell_nothing(fields):
+    """Absent is not zero."""
+    verdict = look(falling(10 * GB, GB, until=330, **fields))
+
+    assert RULE not in [finding.rule for finding in verdict.findings]

@@ -1,0 +1,117 @@
+from dataclasses import replace
+
+from ackscope.records import ProbeState
+from ackscope.snapshot import Node
+from tests.unit.diagnosis.nodes.machines import REFUSED, asked, node, outcome, shaken, silent
+from tests.unit.diagnosis.pictures import NODE, film, look, only, told
+
+RULE = "hung-node"
+MUTE = "broker:5672: no answer in time; check host, port and firewall"
+LOST = "no answer within 10 s"
+
+
+def rules(verdict):
+    """Names of what was found."""
+    return [finding.rule for finding in verdict.findings]
+
+
+def test_connections_that_are_taken_and_not_answered_are_a_hung_node():
+    """Neither over HTTP nor over AMQP; TCP connects."""
+    finding = only(look(film(silent(), until=40), outcomes=(shaken(opening=MUTE), asked(reason=LOST))))
+
+    assert (RULE, "critical", NODE) == (finding.rule, finding.severity.value, finding.subject.name)
+    assert "takes connections and answers none" in finding.summary
+    assert "reading health" in told(finding)
+    assert "2027-01-15T08:00:20Z" == finding.since
+
+
+def test_a_question_without_an_answer_is_enough():
+    """The handshake probe comes once in half a minute only."""
+    finding = only(look(film(silent(), until=40), outcomes=(shaken(), asked(reason=LOST))))
+
+    assert RULE == finding.rule
+    assert "answers nothing" in finding.summary
+
+
+def test_after_minutes_it_is_still_told():
+    """When all that was read is too old for other rules."""
+    verdict = look(film(silent(), until=300), outcomes=(shaken(opening=MUTE),))
+
+    assert RULE in rules(verdict)
+
+
+def test_a_probe_that_is_served_proves_that_it_lives():
+    """Then it is the management API that hangs."""
+    verdict = look(film(silent(), until=40), outcomes=(shaken(), asked()))
+
+    assert ["management-overload"] == rules(verdict)
+
+
+def test_health_checks_that_answer_are_another_cause():
+    """A hung peer, or an overloaded API."""
+    frame = silent()
+    verdict = look(
+        film(lambda t: {**frame(t), "health": ()}, until=40), outcomes=(shaken(opening=MUTE), asked(reason=LOST))
+    )
+
+    assert RULE not in rules(verdict)
+
+
+def test_health_checks_that_are_merely_old_do_not_hide_it():
+    """It hung in the midst of them, and the last ones have not failed yet."""
+    frame = silent()
+
+    def midst(t):
+        parts = frame(t)
+        return {**parts, "health": replace(parts["health"], error=None)}
+
+    outcomes = (shaken(opening=MUTE), asked(reason=LOST))
+
+    assert [RULE] == rules(look(film(midst, until=40), outcomes=outcomes))
+    assert RULE not in rules(look(film(midst, until=30), outcomes=outcomes))
+
+
+def test_refused_connections_are_another_cause():
+    """The host answers that nobody listens: the node is down."""
+    gone = outcome("rtt", state=ProbeState.FAILED, reason="connection refused", success=False)
+
+    assert RULE not in rules(look(film(silent(REFUSED), until=40), outcomes=(gone,)))
+
+
+def test_a_host_that_cannot_be_reached_is_not_said_to_take_connections():
+    """Not even TCP connects: that may be the network."""
+    away = shaken(tcp="broker:5672: no answer in time; check host, port and firewall")
+    verdict = look(film(silent(), until=40), outcomes=(away,))
+
+    assert RULE not in rules(verdict)
+
+
+def test_without_probes_nothing_is_guessed():
+    """It may be the management API alone; the rules that need its parts say that they cannot tell."""
+    verdict = look(film(silent(), until=90))
+
+    assert RULE not in rules(verdict)
+    assert verdict.cannot_tell
+
+
+def test_of_several_nodes_the_one_that_was_asked_is_named():
+    """By the overview; probes of the others do not count."""
+    nodes = (node(), node("rabbit@two"))
+    other = outcome("rtt", state=ProbeState.FAILED, reason=LOST, node="rabbit@two", success=False)
+    window = film(silent(nodes=nodes), until=40)
+
+    assert NODE == only(look(window, outcomes=(shaken(opening=MUTE),))).subject.name
+    assert RULE not in rules(look(window, outcomes=(other,)))
+
+
+def test_a_node_that_is_not_known_yet_is_named_as_the_cluster():
+    """Nothing was ever read of its name."""
+    frame = silent(nodes=(Node(name="a"), Node(name="b")))
+
+    def nameless(t):
+        parts = frame(t)
+        return {**parts, "overview": type(parts["overview"])(error=parts["nodes"].error)}
+
+    finding = only(look(film(nameless, until=40), outcomes=(shaken(opening=MUTE),)))
+
+    assert ("cluster", "shop") == (finding.subject.kind, finding.subject.name)

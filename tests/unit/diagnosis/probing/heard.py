@@ -1,0 +1,41 @@
+"""What probes tell of themselves."""
+
+from ackscope.findings import flat
+from ackscope.records import ProbeOutcome, ProbeState, Quantiles, Step
+from tests.unit.diagnosis.pictures import WALL, film, look
+
+
+def took(median, count=60, p99=None, p90=None):
+    """A duration that was measured so often."""
+    p90 = median if p90 is None else p90
+    p99 = p90 if p99 is None else p99
+    return Quantiles(count=count, p50=median, p90=p90, p99=p99, max=max(p90, median))
+
+
+def step(median=0.001, *, failures=0, reason=None, count=60):
+    """A step that went well ten times, and failed so often; so many of the last minute were timed."""
+    return Step(attempts=10 + failures, failures=failures, seconds=took(median, count), reason=reason)
+
+
+def outcome(probe, stream="", **fields):
+    """A stream that is well."""
+    usual = {"queue_type": "classic", "vhost": "/", "node": "", "at": WALL, "state": ProbeState.RUNNING}
+    stream = stream or probe
+    queue = f"ackscope.probe.{probe}.{stream}"
+    return ProbeOutcome(probe=probe, stream=stream, **{"queue": queue, "success": True, **usual, **fields})
+
+
+def heard(*outcomes, parts=None):
+    """The verdict on a broker that is well but for what the probes tell."""
+    return look(film(lambda _: parts or {}, until=0), outcomes=outcomes)
+
+
+def of(rule, verdict):
+    """Severity and subject of the findings of one rule, wherever they hang."""
+    return [(each.severity.value, each.subject.name) for each in flat(verdict.findings) if each.rule == rule]
+
+
+def one(rule, verdict):
+    """The only finding of a rule."""
+    (finding,) = [each for each in flat(verdict.findings) if each.rule == rule]
+    return finding

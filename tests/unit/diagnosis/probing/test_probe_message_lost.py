@@ -1,0 +1,51 @@
+import pytest
+
+from tests.unit.diagnosis.pictures import queue
+from tests.unit.diagnosis.probing.heard import heard, of, one, outcome
+
+RULE = "probe-message-lost"
+
+
+def lossy(**fields):
+    """A delivery stream that misses three messages."""
+    return outcome("delivery", "quorum", **{"missing": 3, "success": False, "outcomes": {"acked": 100}, **fields})
+
+
+def own(**fields):
+    """The queue of that stream."""
+    return {"queues": (queue("ackscope.probe.delivery.quorum", type="quorum", **fields),)}
+
+
+def test_a_loss_that_nothing_explains_is_critical():
+    """The broker confirmed these messages."""
+    finding = one(RULE, heard(lossy(), parts=own()))
+
+    assert ("critical", "delivery.quorum") == (finding.severity, finding.subject.name)
+    assert "3 messages of the probe delivery.quorum were confirmed and not delivered" in finding.summary
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"consumers": 2}, "1 other consumers take messages"),
+        ({"policy": "all", "effective_policy": {"max-length": 1}}, "bounds it: 'all' (max-length 1)"),
+    ],
+    ids=["another consumer", "a policy"],
+)
+def test_what_disturbs_the_probe_is_told_apart(fields, words):
+    """Then it proves nothing about the queues of applications."""
+    finding = one(RULE, heard(lossy(), parts=own(**fields)))
+
+    assert "warning" == finding.severity
+    assert words in finding.cause
+
+
+def test_a_policy_that_takes_nothing_away_explains_nothing():
+    """Such as one that only names a dead-letter exchange."""
+    assert [("critical", "delivery.quorum")] == of(RULE, heard(lossy(), parts=own(effective_policy={"ha-mode": "all"})))
+
+
+@pytest.mark.parametrize("fields", [{"missing": 0}, {"missing": None}, {"success": True}, {"at": 0.0}])
+def test_streams_that_miss_nothing_now_are_left_alone(fields):
+    """It is counted since the probe began: the last minute must have had something to it."""
+    assert [] == of(RULE, heard(lossy(**fields), parts=own()))

@@ -1,0 +1,42 @@
+from tests.unit.diagnosis.probing.heard import heard, of, one, outcome, step
+
+RULE = "probe-name-unresolved"
+UNKNOWN = "shop:5672: host name 'shop' is not known"
+
+
+def shaken(node="", **steps):
+    """A handshake with these steps."""
+    return outcome("handshake", queue="", node=node, steps={"dns": step(), "tcp": step(), **steps}, success=not steps)
+
+
+def test_a_name_that_is_not_found_is_a_warning_when_it_stays():
+    """Once is a fact."""
+    assert [("info", "handshake")] == of(RULE, heard(shaken(dns=step(failures=1, reason=UNKNOWN))))
+    assert [("warning", "handshake")] == of(RULE, heard(shaken(dns=step(failures=2, reason=UNKNOWN))))
+
+
+def test_nodes_that_answer_by_their_own_address_are_named():
+    """Then it is the name, and not the broker."""
+    verdict = heard(shaken(dns=step(failures=2, reason=UNKNOWN)), shaken("rabbit@one"))
+
+    assert "nodes 'rabbit@one' answer by their own addresses" in one(RULE, verdict).summary
+
+
+def test_a_load_balancer_that_does_not_answer_is_told_by_the_nodes_that_do():
+    """Without them it may be the broker."""
+    refused = shaken(tcp=step(failures=3, reason="connection refused"))
+
+    assert [] == of(RULE, heard(refused))
+    assert "load balancer" in one(RULE, heard(refused, shaken("rabbit@one"))).cause
+
+
+def test_a_node_that_does_not_answer_is_another_matter():
+    """Its own address is not that of the clients."""
+    refused = shaken("rabbit@two", tcp=step(failures=3, reason="connection refused"))
+
+    assert [] == of(RULE, heard(shaken(), refused, shaken("rabbit@one")))
+
+
+def test_a_name_that_is_found_again_is_left_alone():
+    """Failures of the past stay counted; what counts is the latest attempt."""
+    assert [] == of(RULE, heard(shaken(dns=step(failures=5))))

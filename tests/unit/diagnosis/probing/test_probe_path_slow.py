@@ -1,0 +1,48 @@
+import pytest
+
+from tests.unit.diagnosis.pictures import told
+from tests.unit.diagnosis.probing.heard import heard, of, one, outcome, step, took
+
+RULE = "probe-path-slow"
+
+
+def shaken(tcp, **fields):
+    """A handshake whose connect takes so long, and a round trip that takes the same and a little."""
+    return (
+        outcome("handshake", queue="", steps={"tcp": step(tcp)}, **fields),
+        outcome("rtt", steps={"declare": step(tcp + 0.001)}),
+    )
+
+
+@pytest.mark.parametrize(("tcp", "severity"), [(0.03, "info"), (0.25, "warning")])
+def test_a_connect_that_takes_long_is_the_way_there(tcp, severity):
+    """RabbitMQ plays no part in it."""
+    assert [(severity, "handshake")] == of(RULE, heard(*shaken(tcp)))
+
+
+def test_the_cause_gives_the_broker_its_share():
+    """Of a question and its answer, the rest."""
+    finding = one(RULE, heard(*shaken(0.25)))
+
+    assert "250 ms" in finding.summary
+    assert "1.0 ms are the broker's" in finding.cause
+
+
+def test_a_busy_broker_answers_connects_at_once():
+    """Its kernel does."""
+    slow = outcome("rtt", steps={"declare": step(0.4)})
+
+    assert [] == of(RULE, heard(outcome("handshake", steps={"tcp": step(0.0002), "open": step(0.3)}), slow))
+
+
+def test_figures_of_a_probe_that_was_late_itself_are_no_ground():
+    """Nor are those of a probe process that ended."""
+    assert [] == of(RULE, heard(*shaken(0.25, loop_lag=took(0.2))))
+    assert [("warning", "handshake")] == of(RULE, heard(*shaken(0.25, loop_lag=took(0.02))))
+    assert [] == of(RULE, heard(*shaken(0.25, at=0.0)))
+    assert [] == of(RULE, heard())
+
+
+def test_a_node_is_named():
+    """Where the probe was told to measure one."""
+    assert "node 'rabbit@two'" in told(one(RULE, heard(*shaken(0.25, node="rabbit@two"))))

@@ -1,0 +1,38 @@
+import pytest
+
+from tests.unit.diagnosis.probing.heard import heard, of, one, outcome
+
+RULE = "probe-redelivered"
+
+
+def again(**fields):
+    """A delivery stream that had messages again after its connection broke off."""
+    usual = {"redeliveries": 4, "duplicates": 1, "connects": 3, "success": False, "outcomes": {"lost": 2}}
+    return outcome("delivery", "classic", **{**usual, **fields})
+
+
+def test_messages_that_came_again_are_a_fact():
+    """At least once means that."""
+    finding = one(RULE, heard(again()))
+
+    assert ("info", "delivery.classic") == (finding.severity, finding.subject.name)
+    assert "4 messages of the probe delivery.classic came with redelivered set, 1 of them twice" in finding.summary
+    assert "made 3 times" in finding.cause
+
+
+def test_a_connection_that_stood_points_to_the_queue():
+    """Its leader moved."""
+    assert "its leader moved" in one(RULE, heard(again(connects=1))).cause
+
+
+@pytest.mark.parametrize(
+    "fields", [{"redeliveries": 0, "duplicates": 0}, {"redeliveries": None, "duplicates": None}, {"success": True}]
+)
+def test_a_clean_minute_is_left_alone(fields):
+    """It is counted since the probe began."""
+    assert [] == of(RULE, heard(again(**fields)))
+
+
+def test_the_redelivery_probe_has_messages_again_on_purpose():
+    """That is what it measures."""
+    assert [] == of(RULE, heard(outcome("redelivery", "classic", redeliveries=50, success=False)))

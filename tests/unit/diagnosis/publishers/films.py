@@ -1,0 +1,51 @@
+"""Films of publishers: what the broker says of one that publishes, second by second."""
+
+from ackscope.findings import flat
+from ackscope.topology import Exchange
+from tests.unit.diagnosis.pictures import channel, connection, queue, stats
+
+PEER = "10.0.0.9:50002 -> 10.0.0.1:5672"
+CHANNEL = f"{PEER} (1)"
+
+
+def publisher(t, *, rate=10.0, before=1000, peer=PEER, counters=None, **fields):
+    """A channel that published before and goes on at this rate, all of it confirmed where it is in confirm mode."""
+    published = int(before + rate * t)
+    confirmed = {"confirm": published} if fields.get("confirm", True) else {}
+    return channel(
+        f"{peer} (1)",
+        **{"confirm": True, "consumer_count": 0, **fields},
+        stats=stats(publish=published, **confirmed, **(counters or {})),
+    )
+
+
+def shop(peer=PEER, **fields):
+    """The connection of the application `shop`."""
+    return connection(peer, **{"client_name": "shop", "protocol": "AMQP 0-9-1", "user": "shopper", **fields})
+
+
+def exchange(name="orders.in", *, came=0, went=0, **fields):
+    """A direct exchange with these counters; one at zero is absent, as the broker has it."""
+    counters = {key: value for key, value in (("publish_in", came), ("publish_out", went)) if value}
+    return Exchange(name=name, stats=stats(**counters), **{"vhost": "/", "type": "direct", "durable": True, **fields})
+
+
+def busy_queue(t, rate=10.0, **fields):
+    """A queue that is published to and consumed from."""
+    number = int(1000 + rate * t)
+    return queue(stats=stats(publish=number, deliver=number, ack=number), **fields)
+
+
+def of(verdict, rule):
+    """Severity and subject of each finding of a rule, causes and consequences."""
+    return [(each.severity.value, each.subject.kind, each.subject.name) for each in whole(verdict, rule)]
+
+
+def whole(verdict, rule):
+    """The findings of a rule."""
+    return [each for each in flat(verdict.findings) if each.rule == rule]
+
+
+def aside(verdict, rule):
+    """What a rule left alone, and why."""
+    return [(each.subject.name, each.because) for each in verdict.set_aside if each.rule == rule]

@@ -1,0 +1,59 @@
+import pytest
+
+from diagnosis.thresholds import Thresholds
+from tests.unit.diagnosis.pictures import film, look, queue, told
+from tests.unit.diagnosis.publishers.films import of, whole
+
+RULE = "pub-transient-in-durable"
+
+
+def waiting(_t, *, ready=50, persistent=10, **fields):
+    """A durable queue in which most messages are not persistent."""
+    return {"queues": (queue(messages_ready=ready, messages=ready, messages_persistent=persistent, **fields),)}
+
+
+def test_messages_that_a_restart_would_lose_are_told_once_a_vhost():
+    """As a risk, with their number."""
+
+    def frame(t):
+        many = tuple(waiting(t, name=f"orders-{number}")["queues"][0] for number in range(5))
+        return {"queues": many}
+
+    verdict = look(film(frame, until=30))
+
+    assert [("info", "vhost", "/")] == of(verdict, RULE)
+    text = told(whole(verdict, RULE)[0])
+    assert "200 messages in durable queues 'orders-0', 'orders-1', 'orders-2' and 2 more" in text
+    assert "40 of 50 messages" in text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"persistent": 50},
+        {"persistent": 46},
+        {"ready": 8, "persistent": 0},
+        {"persistent": None},
+        {"type": "quorum", "persistent": 0},
+        {"type": "stream", "persistent": 0},
+        {"durable": False},
+        {"exclusive": True},
+        {"durable": None},
+    ],
+    ids=["all kept", "a few", "a handful", "not told", "quorum", "stream", "transient", "exclusive", "unknown"],
+)
+def test_other_queues_are_left_alone(change):
+    """What is kept, what nobody wants kept, and what is not known."""
+    assert [] == of(look(film(lambda t: waiting(t, **change), until=60)), RULE)
+
+
+def test_a_burst_that_is_consumed_is_not_told():
+    """Seen in one reading only."""
+    assert [] == of(look(film(lambda t: waiting(t) if t >= 30 else waiting(t, ready=0, persistent=0), until=30)), RULE)
+
+
+def test_two_looks_are_enough():
+    """Six seconds apart."""
+    verdict = look(film(waiting, until=6, every=6), thresholds=Thresholds.one_shot())
+
+    assert [("info", "vhost", "/")] == of(verdict, RULE)

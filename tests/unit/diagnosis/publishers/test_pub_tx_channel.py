@@ -1,0 +1,74 @@
+import pytest
+
+from tests.unit.diagnosis.pictures import WALL, channel, connection, film, look, queue, stats, told
+from tests.unit.diagnosis.publishers.films import busy_queue, of, publisher, shop, whole
+
+RULE = "pub-tx-channel"
+BEGAN = 20.0
+
+
+def left_open(t, *, acks=5, publishes=7, commits=None, idle=True, **fields):
+    """A client opens a transaction in second 20; `commits` is the number of seconds after which it begins anew."""
+    late = t >= BEGAN
+    age = t - BEGAN if commits is None else (t - BEGAN) % commits
+    waits = channel(
+        **{
+            "transactional": True,
+            "acks_uncommitted": acks if late and age >= 0 else 0,
+            "messages_uncommitted": publishes if late else 0,
+            "idle_since": WALL + BEGAN if late and idle and commits is None else None,
+            "stats": stats(publish=100 if commits is None else int(100 + t)),
+            **fields,
+        }
+    )
+    return {
+        "queues": (queue(messages_ready=0, messages_unacked=acks if late else 0),),
+        "channels": (waits,),
+        "connections": (connection(client_name="ledger"),),
+    }
+
+
+@pytest.mark.parametrize(("seconds", "severity"), [(5, None), (20, "info"), (65, "warning"), (300, "warning")])
+def test_an_open_transaction_is_a_warning_after_a_minute(seconds, severity):
+    """The broker says since when the channel is idle."""
+    verdict = look(film(left_open, until=BEGAN + seconds))
+    found = [each for each in of(verdict, RULE) if each[1] == "connection"]
+
+    assert [severity] * bool(severity) == [each for each, _, _ in found]
+
+
+def test_it_says_what_is_held_back_and_by_whom():
+    """Acknowledgements and messages that nobody sees."""
+    text = told(whole(look(film(left_open, until=BEGAN + 70)), RULE)[0])
+
+    assert "'ledger' holds back 5 acknowledgements and 7 messages that nobody sees yet" in text
+    assert "close_connection" in text
+
+
+def test_one_that_commits_is_only_slow():
+    """Publishing in transactions: information, once a virtual host."""
+
+    def frame(t):
+        sends = publisher(t, confirm=False, transactional=True, messages_uncommitted=int(t) % 2)
+        return {"queues": (busy_queue(t),), "channels": (sends,), "connections": (shop(),)}
+
+    verdict = look(film(frame, until=120))
+
+    assert [("info", "vhost", "/")] == of(verdict, RULE)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"acks": 0, "publishes": 0}, {"transactional": False}, {"transactional": None}],
+    ids=["nothing open", "no transactions", "not told"],
+)
+def test_other_channels_are_left_alone(change):
+    """Nothing is held back."""
+    assert [] == of(look(film(lambda t: left_open(t, **change), until=BEGAN + 120)), RULE)
+
+
+def test_absent_figures_are_not_an_open_transaction():
+    """A channel that does not tell what it holds."""
+    change = {"acks_uncommitted": None, "messages_uncommitted": None}
+
+    assert [] == of(look(film(lambda t: left_open(t, **change), until=BEGAN + 120)), RULE)

@@ -1,0 +1,237 @@
+from dataclasses import replace
+
+import pytest
+
+from ackscope.snapshot import Part
+from ackscope.topology import Binding, Bindings
+from diagnosis.thresholds import Thresholds
+from tests.unit.diagnosis.pictures import film, look, snapshot, told
+from tests.unit.diagnosis.publishers.films import aside, busy_queue, exchange, of, publisher, shop, whole
+
+DROPPED, RETURNED = "pub-unroutable-dropped", "pub-unroutable-returned"
+COUNTERS = {DROPPED: "drop_unroutable", RETURNED: "return_unroutable"}
+BEGAN = 60.0
+
+
+def unbound(rule=DROPPED, *, rate=10.0, routed=None, other=None, **fields):
+    """An exchange that routed 1000 messages, loses its binding in second 60, and is published to all the time.
+
+    `routed` is the share that finds a queue from then on, 0 unless said; exchanges are read every 15 s.
+    """
+
+    def frame(t):
+        lost = int(rate * max(0.0, t - BEGAN) * (1.0 - (routed or 0.0)))
+        read = t - t % 15
+        read_lost = int(rate * max(0.0, read - BEGAN) * (1.0 - (routed or 0.0)))
+        came = int(1000 + rate * read)
+        what = {"came": came, "went": came - read_lost, **fields}
+        counters = {COUNTERS[rule]: lost} if lost else {}
+        rest = other(read) if other else ()
+        return {
+            "queues": (busy_queue(t),),
+            "channels": (publisher(t, rate=rate, counters=counters),),
+            "connections": (shop(),),
+            "exchanges": Part(value=(exchange(**what), *rest), at=snapshot(read).taken, seconds=0.1),
+        }
+
+    return frame
+
+
+def never_bound(kind, rate=10.0):
+    """An exchange that has never routed a message, published to since before we look."""
+
+    def frame(t):
+        lost = int(5000 + rate * t)
+        return {
+            "queues": (busy_queue(t),),
+            "channels": (publisher(t, rate=rate, before=5000, counters={"drop_unroutable": lost}),),
+            "connections": (shop(),),
+            "exchanges": (exchange(came=lost, type=kind),),
+        }
+
+    return frame
+
+
+@pytest.mark.parametrize("rule", [DROPPED, RETURNED])
+def test_an_exchange_that_lost_its_binding_is_named_within_half_a_minute(rule):
+    """As information first: a deployment looks the same."""
+    verdict = look(film(unbound(rule), until=BEGAN + 30))
+
+    assert [("info", "exchange", "orders.in")] == of(verdict, rule)
+    text = told(whole(verdict, rule)[0])
+    assert "All messages to exchange 'orders.in'" in text
+    assert "a deployment that binds its queue anew looks the same" in text
+
+
+@pytest.mark.parametrize(("rule", "severity"), [(DROPPED, "critical"), (RETURNED, "warning")])
+def test_after_a_minute_it_is_urgent(rule, severity):
+    """Dropped is lost without a word; returned is lost only where the application ignores it."""
+    verdict = look(film(unbound(rule), until=BEGAN + 90))
+
+    assert [(severity, "exchange", "orders.in")] == of(verdict, rule)
+    assert "'shop'" in whole(verdict, rule)[0].summary
+
+
+def test_dropped_and_returned_are_told_apart():
+    """One counter of the channel moves, and only that rule speaks."""
+    assert [] == of(look(film(unbound(RETURNED), until=BEGAN + 90)), DROPPED)
+    assert [] == of(look(film(unbound(DROPPED), until=BEGAN + 90)), RETURNED)
+
+
+def test_a_fanout_that_lost_its_subscribers_is_a_warning_only():
+    """Nobody need subscribe to it."""
+    verdict = look(film(unbound(type="fanout"), until=BEGAN + 90))
+
+    assert [("warning", "exchange", "orders.in")] == of(verdict, DROPPED)
+
+
+def test_a_part_that_is_lost_is_a_warning_after_five_minutes():
+    """Some keys of a direct exchange have no queue any more."""
+    early, late = (look(film(unbound(routed=0.5), until=BEGAN + more)) for more in (90, 330))
+
+    assert [("info", "exchange", "orders.in")] == of(early, DROPPED)
+    assert [("warning", "exchange", "orders.in")] == of(late, DROPPED)
+
+
+def test_a_few_replies_to_requesters_that_are_gone_stay_information():
+    """The default exchange routes all but one in a hundred."""
+    frame = unbound(routed=0.98, rate=50.0, name="")
+
+    assert {"info"} >= {severity for severity, _, _ in of(look(film(frame, until=BEGAN + 330)), DROPPED)}
+
+
+@pytest.mark.parametrize(("kind", "severity"), [("direct", "warning"), ("topic", "info"), ("fanout", "info")])
+def test_an_exchange_that_never_routed_is_urgent_only_where_keys_are_meant_for_somebody(kind, severity):
+    """Events without subscribers vanish by design."""
+    verdict = look(film(never_bound(kind), until=400))
+
+    assert [(severity, "exchange", "orders.in")] == of(verdict, DROPPED)
+
+
+def test_settings_name_exchanges_to_which_nobody_need_subscribe():
+    """They are set aside, with the reason."""
+    thresholds = Thresholds.model_validate({"publishers": {"unroutable_by_design": ["^orders\\."]}})
+    verdict = look(film(unbound(), until=BEGAN + 90), thresholds=thresholds)
+
+    assert [] == of(verdict, DROPPED)
+    assert [("orders.in", "diagnosis.publishers.unroutable_by_design says that nobody need subscribe to it")] == aside(
+        verdict, DROPPED
+    )
+
+
+def test_delayed_messages_are_set_aside():
+    """They count as dropped, and are routed later."""
+    verdict = look(film(unbound(type="x-delayed-message"), until=BEGAN + 90))
+
+    assert [] == of(verdict, DROPPED)
+    assert ["orders.in"] == [name for name, _ in aside(verdict, DROPPED)]
+
+
+def test_exchanges_that_route_all_are_not_named():
+    """Only the one that loses."""
+
+    def other(t):
+        return (exchange("events", came=int(500 + 30 * t), went=int(500 + 60 * t)),)
+
+    assert [("critical", "exchange", "orders.in")] == of(look(film(unbound(other=other), until=BEGAN + 90)), DROPPED)
+
+
+def test_an_exchange_with_an_alternate_is_not_named():
+    """What it cannot route goes elsewhere; where the loss is cannot be told then."""
+    verdict = look(film(unbound(arguments={"alternate-exchange": "rest"}), until=BEGAN + 90))
+
+    assert [("info", "vhost", "/")] == of(verdict, DROPPED)
+
+
+def test_two_lossy_exchanges_are_told_apart_by_their_pace():
+    """One loses 10/s by drops, the other 3/s by returns."""
+    dropping, peer = unbound(), "10.0.0.8:50001 -> 10.0.0.1:5672"
+
+    def frame(t):
+        picture = dropping(t)
+        read = t - t % 15
+        lost, seen = int(3 * max(0.0, t - BEGAN)), int(3 * max(0.0, read - BEGAN))
+        back = publisher(t, rate=3.0, peer=peer, counters={"return_unroutable": lost} if lost else {})
+        came = int(1000 + 3 * read)
+        second = exchange("invoices", came=came, went=came - seen)
+        part = picture["exchanges"]
+        return {
+            **picture,
+            "channels": (*picture["channels"], back),
+            "connections": (shop(), shop(peer, client_name="invoicing")),
+            "exchanges": Part(value=(*part.value, second), at=part.at, seconds=0.1),
+        }
+
+    verdict = look(film(frame, until=BEGAN + 90))
+
+    assert [("critical", "exchange", "orders.in")] == of(verdict, DROPPED)
+    assert [("warning", "exchange", "invoices")] == of(verdict, RETURNED)
+
+
+def test_without_exchanges_the_publisher_is_told():
+    """Who loses messages is known, where to is not."""
+
+    def frame(t):
+        return {**unbound()(t), "exchanges": Part(error="timed out")}
+
+    verdict = look(film(frame, until=BEGAN + 60))
+
+    assert [("info", "vhost", "/")] == of(verdict, DROPPED)
+    assert "the exchanges were not read" in told(whole(verdict, DROPPED)[0])
+
+
+def test_one_message_is_no_finding():
+    """A single drop at a restart is over."""
+
+    def frame(t):
+        picture = unbound()(t)
+        lost = {"drop_unroutable": 1} if t >= BEGAN else {}
+        return {**picture, "channels": (publisher(t, counters=lost),)}
+
+    assert [] == of(look(film(frame, until=BEGAN + 20)), DROPPED)
+
+
+def test_the_probes_own_losses_are_not_told():
+    """They publish to nowhere by design."""
+
+    def frame(t):
+        return {**unbound()(t), "connections": (shop(client_name="ackscope-probe confirm"),)}
+
+    assert [] == of(look(film(frame, until=BEGAN + 90)), DROPPED)
+
+
+def test_bindings_say_whether_any_is_left():
+    """The cause: none at all, or none that matches."""
+
+    def told_with(listed):
+        def frame(t):
+            return {**unbound()(t), "bindings": Bindings(listed=listed)}
+
+        return whole(look(film(frame, until=BEGAN + 90)), DROPPED)[0].cause
+
+    kept = Binding(vhost="/", source="orders.in", destination="orders", destination_type="queue", routing_key="old")
+
+    assert "has no binding, although it routed messages before" in told_with(())
+    assert "Its 1 binding does not match these routing keys" in told_with((kept,))
+
+
+def test_two_looks_are_enough():
+    """`ackscope diagnose`: an exchange that used to route and routes nothing."""
+    window = film(unbound(), start=BEGAN + 15, until=BEGAN + 30, every=15)
+
+    verdict = look(window, thresholds=Thresholds.one_shot())
+
+    assert [("critical", "exchange", "orders.in")] == of(verdict, DROPPED)
+
+
+def test_polls_that_are_far_apart_tell_it_as_soon():
+    """Of a busy exporter, one interval is long enough."""
+
+    def frame(t):
+        picture = unbound()(t)
+        lost = int(10 * max(0.0, t - BEGAN))
+        part = picture["exchanges"].value[0]
+        counters = replace(part.stats, publish_in=int(1000 + 10 * t), publish_out=int(1000 + 10 * t) - lost)
+        return {**picture, "exchanges": (replace(part, stats=counters),)}
+
+    assert [("info", "exchange", "orders.in")] == of(look(film(frame, until=BEGAN + 20, every=20)), DROPPED)

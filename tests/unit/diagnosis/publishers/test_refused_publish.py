@@ -1,0 +1,212 @@
+from dataclasses import replace
+
+import pytest
+
+from diagnosis.thresholds import Thresholds
+from tests.unit.diagnosis.clients.loops import churning, loop, looping, reconnecting, turns
+from tests.unit.diagnosis.pictures import PEER, connection, film, look, told
+from tests.unit.diagnosis.publishers.films import exchange, of, whole
+
+MISSING, REFUSED, LARGE = "pub-missing-exchange", "pub-access-refused", "pub-oversized-message"
+THREE = (MISSING, REFUSED, LARGE)
+HERE = (exchange(""), exchange("amq.topic", type="topic"), exchange("orders.in"))
+MIB17 = 17 << 20
+
+
+def cycle(text):
+    """Bytes that the broker sends for a channel that it opens and closes with this text."""
+    return 16 + 19 + len(text)
+
+
+def loops(text, *, exchanges=HERE, vanish=None, **fields):
+    """An application that loses its channel five times a second with this text."""
+
+    def frame(t):
+        there = exchanges if vanish is None or t < 30 else tuple(e for e in exchanges if e.name != vanish)
+        return {**looping(t, **{"sent": cycle(text), **fields}), "exchanges": there}
+
+    return frame
+
+
+def no_exchange(name):
+    """What a version says."""
+    return f"NOT_FOUND - no exchange '{name}' in vhost '/'"
+
+
+def refusal(name, word="write "):
+    """4.x says which access; 3.10 does not."""
+    return f"ACCESS_REFUSED - {word}access to exchange '{name}' in vhost '/' refused for user 'guest'"
+
+
+TOO_LARGE = "PRECONDITION_FAILED - message size 17825792 is larger than configured max size 16777216"
+
+
+def rules_of(verdict):
+    """Those of the three that speak."""
+    return {rule: of(verdict, rule) for rule in THREE if of(verdict, rule)}
+
+
+@pytest.mark.parametrize(("until", "severity"), [(30, "info"), (90, "warning")])
+def test_an_exchange_that_is_not_there(until, severity):
+    """Information first, as an application that starts in the wrong order looks the same."""
+    verdict = look(film(loops(no_exchange("nope")), until=until))
+
+    assert {MISSING: [(severity, "connection", PEER)]} == rules_of(verdict)
+    text = told(whole(verdict, MISSING)[0])
+    assert "with a name of 4 bytes" in text
+    assert "this is the likeliest and not the only one" in text
+    assert "caused a channel exception not_found" in text
+
+
+def test_an_exchange_that_vanished_is_named():
+    """Its name has the right length."""
+    verdict = look(film(loops(no_exchange("orders.in"), vanish="orders.in"), until=90))
+
+    assert "'orders.in' was, some minutes ago" in whole(verdict, MISSING)[0].summary
+
+
+def test_one_that_vanished_with_a_name_of_another_length_is_not_named():
+    """It is not the one that is missed."""
+    verdict = look(film(loops(no_exchange("nope"), vanish="orders.in"), until=90))
+
+    assert "orders.in" not in whole(verdict, MISSING)[0].summary
+
+
+@pytest.mark.parametrize(
+    ("word", "version"), [("write ", "4.3.6"), ("write ", "4.0.5"), ("", "3.10.8"), ("", "3.13.7")]
+)
+def test_a_user_that_may_not_write(word, version):
+    """The text has exactly the length of a refusal for an exchange that exists; its words differ by version."""
+    frame = loops(refusal("orders.in", word), version=version)
+    verdict = look(film(frame, until=90))
+
+    assert {REFUSED: [("warning", "connection", PEER)]} == rules_of(verdict)
+    text = told(whole(verdict, REFUSED)[0])
+    assert "may not write to exchange 'amq.topic' or 'orders.in'" in text
+    assert "set_permissions -p / guest" in text
+
+
+def test_the_default_exchange_has_another_name_there():
+    """The broker calls it amq.default."""
+    verdict = look(film(loops(refusal("amq.default")), until=90))
+
+    assert {REFUSED: [("warning", "connection", PEER)]} == rules_of(verdict)
+    assert "'amq.default'" in whole(verdict, REFUSED)[0].summary
+
+
+def test_messages_that_are_too_large():
+    """The text fits, and the client sends MiB before each end."""
+    verdict = look(film(loops(TOO_LARGE, received=MIB17, rate=1.0), until=90))
+
+    assert {LARGE: [("warning", "connection", PEER)]} == rules_of(verdict)
+    text = told(whole(verdict, LARGE)[0])
+    assert "17 MiB before each end" in text
+    assert "default of this version: 16 MiB" in text
+
+
+def test_large_messages_to_an_exchange_that_is_not_there():
+    """They are refused for their exchange, not for their size."""
+    verdict = look(film(loops(no_exchange("nope"), received=MIB17, rate=1.0), until=90))
+
+    assert {MISSING: [("warning", "connection", PEER)]} == rules_of(verdict)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"text": no_exchange("nope"), "declares": 1},
+        {"text": "PRECONDITION_FAILED - unknown delivery tag 99", "received": 72},
+        {"text": "", "sent": 28},
+        {"text": no_exchange("nope"), "rate": 0.05},
+    ],
+    ids=["declares", "acknowledges", "closes itself", "seldom"],
+)
+def test_other_loops_are_not_told(fields):
+    """Declarations, acknowledgements and channels for each publish are others' findings."""
+    text, sent = fields.pop("text"), fields.pop("sent", None)
+
+    def frame(t):
+        return {**looping(t, sent=cycle(text) if sent is None else sent, **fields), "exchanges": HERE}
+
+    assert {} == rules_of(look(film(frame, until=90)))
+
+
+def test_connections_that_come_and_go_tell_too_little():
+    """Nothing is known of the bytes of one that is gone."""
+    assert {} == rules_of(look(film(lambda t: {**reconnecting(t), "exchanges": HERE}, until=90)))
+
+
+def test_the_churn_of_channels_hangs_under_its_cause():
+    """One cause is one finding."""
+    verdict = look(film(loops(no_exchange("nope")), until=90))
+
+    assert "channel-churn" not in [finding.rule for finding in verdict.findings]
+
+
+def test_two_looks_are_enough():
+    """Seen in both."""
+    verdict = look(film(loops(no_exchange("nope")), until=8, every=8), thresholds=Thresholds.one_shot())
+
+    assert {MISSING: [("warning", "connection", PEER)]} == rules_of(verdict)
+
+
+def test_a_connection_that_was_busy_once_is_no_loop():
+    """Beside one that loops, its packets of a moment have a mean that would fit; then it is still."""
+    other = "10.0.0.9:50077 -> 10.0.0.1:5672"
+
+    def frame(t):
+        known = loops(no_exchange("nope"))(t)
+        once = 3 + 12 * (t >= 45)
+        burst = connection(other, send_cnt=once, send_oct=549 + 12 * 37 * (t >= 45), recv_cnt=once, recv_oct=5000)
+        return {**known, "connections": (*known["connections"], burst)}
+
+    for until in range(45, 75, 5):
+        assert other not in [name for _, _, name in of(look(film(frame, until=until)), MISSING)]
+
+
+def test_confirm_mode_is_a_packet_more_and_no_other_error():
+    """Three packets a cycle, 47 bytes and the text: 33 a packet would be an error of 31 bytes in two."""
+    text = no_exchange("fault.nowhere")
+    verdict = look(film(loops(text, packets=3, sent=cycle(text) + 12, received=166), until=60))
+
+    assert {MISSING: [("warning", "connection", PEER)]} == rules_of(verdict)
+    assert "with a name of 13 bytes" in whole(verdict, MISSING)[0].cause
+
+
+def test_two_loops_are_told_apart():
+    """Each by the length of its own error."""
+    other = "10.0.0.8:50088 -> 10.0.0.1:5672"
+    text, refused = no_exchange("nope"), refusal("orders.in")
+
+    def frame(t):
+        known = loops(text)(t)
+        second = loop(t, name=other, sent=cycle(refused), client_name="second")
+        overview = churning(t, channels=2 * turns(t, 5.0, 0.0))
+        return {**known, "overview": overview, "connections": (*known["connections"], second)}
+
+    verdict = look(film(frame, until=90))
+
+    assert {MISSING: [("warning", "connection", PEER)], REFUSED: [("warning", "connection", other)]} == rules_of(
+        verdict
+    )
+
+
+def test_what_the_broker_does_not_tell_is_no_length():
+    """A connection without figures of packets."""
+
+    def frame(t):
+        known = loops(no_exchange("nope"))(t)
+        bare = [replace(each, send_cnt=None, send_oct=None) for each in known["connections"]]
+        return {**known, "connections": tuple(bare)}
+
+    assert {} == rules_of(look(film(frame, until=90)))
+
+
+def test_too_large_a_message_is_told_whatever_else_the_cluster_counts():
+    """Nothing but a publish sends so much before so short an answer."""
+
+    def frame(t):
+        known = loops(TOO_LARGE, received=MIB17, rate=0.8, packets=3, sent=cycle(TOO_LARGE) + 12)(t)
+        return {**known, "overview": churning(t, channels=turns(t, 0.8, 0.0), declares=turns(t, 0.8, 0.0))}
+
+    assert {LARGE: [("info", "connection", PEER)]} == rules_of(look(film(frame, until=40)))

@@ -1,0 +1,104 @@
+import pytest
+
+from ackscope.findings import Finding, Severity, Subject
+from diagnosis.causes import gathered
+from diagnosis.contract import Explains, Harm, Rule
+from diagnosis.relations import ANYWHERE, SAME_NODE, SAME_SUBJECT, SAME_VHOST
+from diagnosis.thresholds import Thresholds
+from diagnosis.view import View
+from diagnosis.window import Window
+from tests.unit.diagnosis.pictures import moment
+
+VIEW = View(Window.empty("shop"), (), moment(0), Thresholds())
+
+
+def rule(name, **explains):
+    """A rule that explains others, by the names of relations."""
+    relations = {"anywhere": ANYWHERE, "node": SAME_NODE, "subject": SAME_SUBJECT, "vhost": SAME_VHOST}
+    told = tuple(Explains(tuple(names), relations[where]) for where, names in explains.items())
+    return Rule(
+        name=name, title="", harm=Harm.STOPS, needs=(), counts=False, evaluate=lambda _: iter(()), explains=told
+    )
+
+
+def finding(rule_name, severity=Severity.WARNING, **subject):
+    """A finding about a queue of the first node, unless said."""
+    place = {"kind": "queue", "name": "orders", "vhost": "/", "node": "one", **subject}
+    return Finding(
+        rule=rule_name,
+        severity=severity,
+        subject=Subject(**place),
+        since=None,
+        summary="",
+        cause="",
+        evidence=(),
+        next_steps=(),
+        runbook="",
+    )
+
+
+def told(findings, *rules):
+    """Rule of each cause -> rules that hang under it."""
+    causes = gathered(findings, {each.name: each for each in rules}, VIEW)
+    return {cause.rule: [other.rule for other in cause.consequences] for cause in causes}
+
+
+def test_a_consequence_hangs_under_its_cause():
+    """Whatever the order, and however many there are."""
+    findings = [finding("stall"), finding("alarm", kind="node", name="one"), finding("blocked", name="stock")]
+
+    assert {"alarm": ["stall", "blocked"]} == told(findings, rule("alarm", anywhere=["stall", "blocked"]))
+
+
+def test_chains_are_followed():
+    """What follows from a consequence follows from its cause."""
+    rules = (rule("down", node=["alarm"]), rule("alarm", anywhere=["stall"]))
+    findings = [finding("stall", node=None), finding("alarm"), finding("down")]
+
+    assert {"down": ["stall", "alarm"]} == told(findings, *rules)
+
+
+def test_two_that_explain_each_other_have_the_more_harmful_as_cause():
+    """A circle has a beginning all the same."""
+    rules = (rule("a", subject=["b"]), rule("b", subject=["a"]))
+
+    assert {"a": ["b"]} == told([finding("a"), finding("b")], *rules)
+    assert {"b": ["a"]} == told([finding("b"), finding("a")], *rules)
+
+
+@pytest.mark.parametrize(
+    ("where", "other", "hangs"),
+    [
+        ("node", {"node": "one", "name": "stock"}, True),
+        ("node", {"node": "two"}, False),
+        ("node", {"node": None}, False),
+        ("subject", {}, True),
+        ("subject", {"name": "stock"}, False),
+        ("vhost", {"name": "stock"}, True),
+        ("vhost", {"kind": "vhost", "name": "/", "vhost": None}, True),
+        ("vhost", {"vhost": "shop"}, False),
+    ],
+)
+def test_a_cause_explains_only_what_is_related(where, other, hangs):
+    """A node that is down explains nothing of another node."""
+    causes = told([finding("cause"), finding("other", **other)], rule("cause", **{where: ["other"]}))
+
+    assert hangs == (causes == {"cause": ["other"]})
+
+
+def test_a_cause_is_as_urgent_as_the_worst_of_what_follows():
+    """Information that stops messages is no information."""
+    findings = [finding("other", Severity.CRITICAL), finding("cause", Severity.INFO)]
+    (cause,) = gathered(findings, {"cause": rule("cause", anywhere=["other"])}, VIEW)
+
+    assert Severity.CRITICAL is cause.severity
+
+
+def test_thousands_are_gathered_in_one_pass():
+    """A broker with ten thousand sick queues is when nobody wants to wait; pairs would be 100 million."""
+    findings = [finding("cause", name=f"q{n}") for n in range(5000)]
+    findings += [finding("other", name=f"q{n}") for n in range(5000)]
+    causes = gathered(findings, {"cause": rule("cause", subject=["other"], anywhere=["nothing"])}, VIEW)
+
+    assert 5000 == len(causes)
+    assert all([cause.subject.name] == [each.subject.name for each in cause.consequences] for cause in causes)

@@ -1,0 +1,58 @@
+import gc
+import weakref
+
+from ackscope.findings import CannotTell
+from diagnosis.contract import Harm, Rule
+from diagnosis.engine import diagnose
+from diagnosis.kept import kept
+from diagnosis.thresholds import Thresholds
+from diagnosis.view import View
+from tests.unit.diagnosis.pictures import film
+
+
+def test_a_thing_is_made_once_a_view():
+    """And anew for the next one."""
+    window = film(lambda _: {}, until=0)
+    views = [View(window, (), window.latest.taken, Thresholds()) for _ in range(2)]
+    made = []
+
+    def make(view):
+        made.append(view)
+        return len(made)
+
+    assert [1, 1, 2, 1] == [kept(views[0], make), kept(views[0], make), kept(views[1], make), kept(views[0], make)]
+
+
+def test_each_maker_has_its_own():
+    """They do not share by name."""
+    window = film(lambda _: {}, until=0)
+    view = View(window, (), window.latest.taken, Thresholds())
+
+    assert (0, 1) == (kept(view, lambda _: 0), kept(view, lambda _: 1))
+
+
+class Holding:
+    """Something made of a view that goes on asking it."""
+
+    def __init__(self, view):
+        self.view = view
+
+
+def test_a_look_leaves_nothing_behind():
+    """A view is freed with its verdict: it holds all readings, and would stay until cycles are searched for."""
+    views = []
+
+    def evaluate(view):
+        views.append(weakref.ref(kept(view, Holding).view))
+        yield CannotTell(rule="holds", because="nothing", needs="nothing")
+
+    rule = Rule(name="holds", title="holds", harm=Harm.RISKS, needs=(), counts=False, evaluate=evaluate)
+    window = film(lambda _: {}, until=0)
+    gc.disable()
+    try:
+        diagnose(window, (), window.latest.taken, Thresholds(), rules=(rule,))
+        left = [view() for view in views]
+    finally:
+        gc.enable()
+
+    assert [None] == left

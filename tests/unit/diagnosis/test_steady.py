@@ -1,0 +1,88 @@
+from dataclasses import replace
+
+import pytest
+
+from ackscope.findings import Finding, Severity, Subject
+from diagnosis.steady import steady
+
+NOON = "2026-01-01T12:00:00Z"
+
+
+def finding(name="orders", since=NOON, **fields):
+    """A finding about a queue."""
+    return Finding(
+        rule="no-consumer",
+        severity=Severity.WARNING,
+        subject=Subject(kind="queue", name=name, vhost="/"),
+        since=since,
+        summary="",
+        cause="",
+        evidence=(),
+        next_steps=(),
+        runbook="",
+        **fields,
+    )
+
+
+def at(seconds):
+    """That many seconds after noon."""
+    return f"2026-01-01T12:{seconds // 60:02}:{seconds % 60:02}Z"
+
+
+def test_a_finding_keeps_the_earliest_moment_it_was_told_since():
+    """The window forgets; a finding does not."""
+    (now,) = steady([finding(since=at(60))], [finding(since=at(5), last_seen=at(55))], at(60), hold=20)
+
+    assert (at(5), at(60)) == (now.since, now.last_seen)
+
+
+@pytest.mark.parametrize(("later", "stays"), [(5, True), (20, True), (21, False), (300, False)])
+def test_it_stays_for_a_short_while_after_its_evidence(later, stays):
+    """One reading without it is no end of it, and a minute without it is."""
+    held = steady([], [finding(last_seen=at(0))], at(later), hold=20)
+
+    assert stays == bool(held)
+    assert all(each.last_seen == at(0) for each in held)
+
+
+def test_what_is_held_is_not_held_for_ever():
+    """Held once, it is still as old as its evidence."""
+    once = steady([], [finding(last_seen=at(0))], at(15), hold=20)
+
+    assert [] == steady([], once, at(25), hold=20)
+
+
+def test_a_consequence_is_held_as_a_finding_of_its_own():
+    """Its cause may have ended first."""
+    child = finding("stock", last_seen=at(0))
+    cause = replace(finding(last_seen=at(0)), consequences=(child,))
+
+    assert ["orders", "stock"] == sorted(each.subject.name for each in steady([], [cause], at(10), hold=20))
+    assert all(not each.consequences for each in steady([], [cause], at(10), hold=20))
+
+
+def test_it_is_no_less_urgent_at_once():
+    """One reading that shows less: it is told as before, from the same moment on."""
+    worse = finding(last_seen=at(0))
+    less = replace(finding(), severity=Severity.INFO)
+
+    assert [worse] == steady([less], [worse], at(20), hold=20)
+    assert [Severity.INFO] == [each.severity for each in steady([less], [worse], at(21), hold=20)]
+
+
+def test_it_is_more_urgent_at_once():
+    """Nobody waits to be told that it got worse."""
+    less = replace(finding(last_seen=at(0)), severity=Severity.INFO)
+
+    assert [Severity.WARNING] == [each.severity for each in steady([finding()], [less], at(5), hold=20)]
+
+
+def test_the_urgency_of_a_consequence_is_not_kept_in_its_cause():
+    """A cause is told as urgent as the worst that follows from it; without that, it is what it is."""
+    child = finding("stock", last_seen=at(0))
+    cause = replace(finding(last_seen=at(0)), consequences=(child,))
+    alone = replace(finding(), severity=Severity.INFO)
+
+    (now,) = [each for each in steady([alone], [cause], at(5), hold=20) if each.subject.name == "orders"]
+
+    assert (Severity.INFO, at(5)) == (now.severity, now.last_seen)

@@ -1,0 +1,42 @@
+from diagnosis.closing import text_bytes
+from diagnosis.rules.topology.exclusive_name_locked import texts
+from tests.unit.diagnosis.clients.loops import looping
+from tests.unit.diagnosis.pictures import film, found, look, only, queue, told
+
+NAME = "fault.exclusive-name-locked"
+
+
+def locked(t, *, held=NAME, exclusive=True, vhost="/"):
+    """A queue that another connection holds: 278 bytes a cycle, as seen on 3.10.8 and 4.3.6."""
+    mine = queue(held, exclusive=exclusive, durable=False, vhost=vhost)
+    return {**looping(t, sent=278, received=72, declares=1), "queues": (mine,)}
+
+
+def test_the_text_is_as_long_as_the_brokers():
+    """243 bytes for this name, seen on 3.10.8 and 4.3.6."""
+    assert 243 == text_bytes(texts(NAME, "/")[1])
+
+
+def test_the_queue_is_named_and_who_wants_it():
+    """With how to find its holder."""
+    finding = only(look(film(locked, until=30)))
+
+    assert ("exclusive-name-locked", "info", NAME) == (finding.rule, finding.severity, finding.subject.name)
+    assert "'billing' at 10.0.0.7:50001 (user 'guest') wants queue" in finding.summary
+    assert ["channel-churn"] == [each.rule for each in finding.consequences]
+    assert "owner_pid | grep -F -- fault.exclusive-name-locked" in told(finding)
+
+
+def test_it_is_a_warning_after_three_minutes():
+    """By then the heartbeats of a dead holder were missed."""
+    assert [("exclusive-name-locked", "warning", NAME)] == found(look(film(locked, until=200)))
+
+
+def test_a_queue_that_it_cannot_be_is_not_named():
+    """Another length, another virtual host, or not exclusive: then the declaration differs otherwise."""
+    for frame in (
+        lambda t: locked(t, held="other"),
+        lambda t: locked(t, vhost="shop"),
+        lambda t: locked(t, exclusive=False),
+    ):
+        assert "exclusive-name-locked" not in {rule for rule, _, _ in found(look(film(frame, until=40)))}

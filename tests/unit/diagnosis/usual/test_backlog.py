@@ -1,0 +1,144 @@
+"""Queues that grow at an hour at which they always do, and others that look the same."""
+
+import pytest
+
+from tests.unit.diagnosis.consumers.films import busy, trip
+from tests.unit.diagnosis.pictures import ALARM, film, look, told
+from tests.unit.diagnosis.queues.films import flowing, frame
+from tests.unit.diagnosis.queues.test_queue_overload import busy as surging
+from tests.unit.diagnosis.usual.bands import NotYet, aside, band, known, one_of, told_of, usual_line
+
+NIGHTLY = {"ready": band(0, 40_000), "acked": band(4, 6), "published": band(8, 12)}
+
+
+def slow(bands, *, until=200, parts=None, **fields):
+    """The verdict on a queue that grows behind full consumers."""
+    shown = busy(**fields)
+    window = film(lambda t: {**shown(t), **(parts or {})}, until=until)
+    return look(window, baselines=None if bands is None else known(bands), outcomes=(trip(0.0005),))
+
+
+def test_a_backlog_that_is_there_every_night_is_left_alone():
+    """With the reason, and what it was made of."""
+    verdict = slow(NIGHTLY)
+
+    assert [("warning", "queue", "orders")] == told_of("slow-consumer", slow(None))
+    assert [] == told_of("slow-consumer", verdict)
+    assert [
+        (
+            "it grows, as it does every time at this hour, and loses nothing: 1100 messages ready; "
+            "usual at this hour of the week: 0 to 40,000 messages, from 6 weeks"
+        )
+    ] == aside("slow-consumer", verdict)
+
+
+@pytest.mark.parametrize(
+    "bands",
+    [
+        {**NIGHTLY, "ready": band(0, 500)},
+        {**NIGHTLY, "ready": band(0, 40_000, days=3)},
+        {**NIGHTLY, "ready": NotYet("2 of 3 days")},
+        {**NIGHTLY, "acked": band(40, 60)},
+        {},
+    ],
+    ids=["more than usual", "three days", "not yet", "slower than usual", "nothing known"],
+)
+def test_what_is_not_usual_is_told(bands):
+    """Larger than ever, known for too short, or its consumers are slower than at other times."""
+    assert [("warning", "queue", "orders")] == told_of("slow-consumer", slow(bands))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"x-max-length": 5000}, {"x-message-ttl": 60_000}, {"x-expires": 60_000}, {"x-max-length-bytes": 5000}],
+    ids=lambda value: next(iter(value)),
+)
+def test_a_queue_that_may_lose_messages_is_never_left_alone(arguments):
+    """However usual that is."""
+    assert told_of("slow-consumer", slow(NIGHTLY, of={"arguments": arguments}))
+
+
+def test_while_an_alarm_is_in_force_nothing_is_left_alone():
+    """The node runs out of what the backlog takes."""
+    verdict = slow(NIGHTLY, parts={"health": (ALARM,)})
+
+    assert [] == aside("slow-consumer", verdict)
+    assert told_of("slow-consumer", verdict)
+
+
+def test_a_small_prefetch_is_left_alone_by_the_same_reason():
+    """It is the other verdict on the same sight."""
+    fast = {"comes": 1200.0, "goes": 1000.0, "prefetch": 1}
+    verdict = slow({"ready": band(0, 90_000)}, **fast)
+
+    assert told_of("prefetch-too-small", slow(None, **fast))
+    assert [] == told_of("prefetch-too-small", verdict)
+    assert ["loses nothing" in reason for reason in aside("prefetch-too-small", verdict)] == [True]
+
+
+def test_the_cause_says_whether_consumers_or_load_changed():
+    """By what is usual at this hour."""
+    slower = one_of("slow-consumer", slow({"acked": band(40, 60), "published": band(8, 12)}))
+    more = one_of("slow-consumer", slow({"acked": band(4, 6), "published": band(1, 2)}))
+
+    assert "They acknowledge less than usual: 40 to 60/s at this hour of the week, from 6 weeks." in slower.cause
+    assert "More comes than usual: 1 to 2/s at this hour of the week, from 6 weeks." in more.cause
+    assert [
+        "usual ack rate: 4 to 6/s at this hour of the week, from 6 weeks",
+        "usual publish rate: 1 to 2/s at this hour of the week, from 6 weeks",
+        "usual messages ready: not known yet: no history of it",
+    ] == usual_line(more)
+
+
+def overload(bands, *, until=120, **fields):
+    """The verdict on a queue to which more comes than is taken."""
+    window = film(lambda t: surging(t, **fields), until=until, start=40.0)
+    return look(window, baselines=known(bands) if bands is not None else None)
+
+
+def test_a_surge_that_began_before_we_looked_is_told_by_what_is_usual():
+    """Full consumers as fast as ever, and five times as much as ever comes."""
+    bands = {"published": band(5, 6), "acked": band(5, 12)}
+
+    assert [] == told_of("queue-overload", overload(None))
+    assert [("info", "queue", "orders")] == told_of("queue-overload", overload(bands))
+    assert "far more than is usual at this hour; its consumers take 10.0, no less than usual" in told(
+        one_of("queue-overload", overload(bands))
+    )
+
+
+@pytest.mark.parametrize(
+    "bands",
+    [
+        {"published": band(5, 6), "acked": band(25, 30)},
+        {"published": band(5, 15), "acked": band(5, 12)},
+        {"published": NotYet("2 of 3 days")},
+    ],
+    ids=["consumers are slower, too", "not that much more", "not yet"],
+)
+def test_other_growth_is_no_surge(bands):
+    """It is left to the rules about consumers."""
+    assert [] == told_of("queue-overload", overload(bands))
+
+
+def test_a_surge_that_comes_every_night_is_left_alone():
+    """As the backlog of slow consumers is."""
+    window = film(surging, until=260)
+    verdict = look(window, baselines=known({"ready": band(0, 40_000)}))
+
+    assert [] == told_of("queue-overload", verdict)
+    assert 1 == len(aside("queue-overload", verdict))
+
+
+def waits(bands, **fields):
+    """The verdict on a long queue whose oldest message waits for minutes."""
+    made = {"published": 2.0, "taken": 2.0, "ready": 5000, "unacked": 10, "type": "quorum", **fields}
+    window = film(lambda t: frame(flowing(t, **made)), until=400)
+    return look(window, baselines=known(bands))
+
+
+def test_the_head_of_a_usual_backlog_is_old_as_usual():
+    """It waits in line; where the backlog is larger than ever, it is told."""
+    assert [] == told_of("stale-head", waits({"ready": band(0, 9000)}))
+    assert ["it waits in line" in reason for reason in aside("stale-head", waits({"ready": band(0, 9000)}))] == [True]
+    assert [("warning", "queue", "orders")] == told_of("stale-head", waits({"ready": band(0, 900)}))

@@ -1,0 +1,111 @@
+import pytest
+
+from ackscope.baselines import Baselines, NotYet
+from ackscope.findings import Evidence
+from diagnosis.thresholds import Thresholds
+from diagnosis.usual import is_less, is_more, is_sure, line, made_of, of_queue, span_of, spelt
+from diagnosis.view import View
+from tests.unit.diagnosis.pictures import film, moment, queue
+from tests.unit.diagnosis.usual.bands import band, known
+
+HOUR = 3600.0
+
+
+def view(baselines, *, later=0.0, thresholds=None):
+    """A look at one queue, so many seconds into the film."""
+    window = film(lambda _: {"queues": (queue(),)}, until=0)
+    return View(window, (), moment(later), thresholds or Thresholds(), baselines)
+
+
+def test_what_is_usual_is_found_by_object_and_measure():
+    """What has no history says so."""
+    looked = view(known({"ready": band(1, 9)}))
+
+    assert band(1, 9) == of_queue(looked, queue(), "ready")
+    assert NotYet("no history of it") == of_queue(looked, queue(), "acked")
+    assert NotYet("no history of it") == of_queue(looked, queue("other"), "ready")
+
+
+def test_without_history_nothing_is_usual():
+    """Nor is anything said of it."""
+    looked = view(None)
+
+    assert NotYet("no history is read") == of_queue(looked, queue(), "ready")
+    assert [] == list(line(looked, of_queue(looked, queue(), "ready"), "ready"))
+
+
+def test_a_pipeline_that_made_no_bands_yet_is_silent():
+    """A line that can say nothing is noise."""
+    looked = view(Baselines())
+
+    assert [] == list(line(looked, of_queue(looked, queue(), "ready"), "ready"))
+
+
+@pytest.mark.parametrize(("hours", "used"), [(0, True), (1, True), (2, False), (24 * 7, True)])
+def test_the_bands_of_another_hour_do_not_count(hours, used):
+    """That of just before does: the next one is read within a minute."""
+    looked = view(known({"ready": band(1, 9)}), later=hours * HOUR)
+
+    assert used is (band(1, 9) == of_queue(looked, queue(), "ready"))
+
+
+def test_bands_of_a_pipeline_that_ended_long_ago_do_not_count():
+    """After two weeks, and the reason is told."""
+    looked = view(known({"ready": band(1, 9)}, age=15 * 86400.0))
+
+    assert NotYet("the history ends 15 days ago") == of_queue(looked, queue(), "ready")
+
+
+def test_a_band_is_told_with_what_it_was_made_of():
+    """Unit once, weeks or days."""
+    looked = view(known({"ready": band(1, 9)}))
+    (told,) = line(looked, band(0.002, 0.009), "confirm_p50")
+
+    assert told == Evidence(
+        what="usual median confirm latency",
+        value="2 to 9 ms at this hour of the week, from 6 weeks",
+        source="rollups of the pipeline (history.rollups), table baselines",
+    )
+    assert "usual at this hour of the day: 1 to 9 messages, from 1 day" == spelt(band(1, 9, days=1), "ready")
+    assert "at this hour of the week, from 1 week" == made_of(band(1, 9, weeks=1))
+
+
+def test_a_band_that_is_not_known_yet_is_told_in_evidence_alone():
+    """With how far it is."""
+    (told,) = line(view(known({"acked": NotYet("2 of 3 days")})), NotYet("2 of 3 days"), "acked")
+
+    assert "not known yet: 2 of 3 days" == told.value
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "measure", "words"),
+    [
+        (2, 9, "published", "2 to 9/s"),
+        (5, 5, "ready", "5 messages"),
+        (0.0005, 1.5, "confirm_p99", "0.5 ms to 1.5 s"),
+        (0, 40_000, "ready", "0 to 40,000 messages"),
+        (1, 2, "ready", "1 to 2 messages"),
+        (-0.5, 2, "published", "0 to 2/s"),
+        (0.92, 1.08, "busy", "92 to 100 %"),
+        (1e9, 3e9, "mem_used", "954 MiB to 2.79 GiB"),
+    ],
+)
+def test_edges_have_their_unit(low, high, measure, words):
+    """Once where both have the same."""
+    assert words == span_of(band(low, high), measure)
+
+
+@pytest.mark.parametrize(("made", "sure"), [({"weeks": 3}, True), ({"days": 3}, False), ({"days": 7}, True)])
+def test_three_days_of_trouble_are_not_usual(made, sure):
+    """To leave something alone it takes a week of days, or weeks."""
+    assert sure is is_sure(view(None), band(1, 9, **made))
+
+
+def test_more_and_less_than_usual_have_a_margin():
+    """A minute is noisier than the hours that a band is made of."""
+    looked = view(None)
+
+    assert [False, False, True] == [is_more(looked, value, band(10, 20)) for value in (21, 60, 61)]
+    assert [False, False, True] == [is_less(looked, value, band(10, 20)) for value in (9, 5, 4.9)]
+    assert not is_more(looked, 1e9, NotYet("2 of 3 days"))
+    assert not is_less(looked, 0, NotYet("2 of 3 days"))
