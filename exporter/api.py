@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from ackscope.clock import Instant
-from ackscope.findings import Verdict, as_dict
+from ackscope.findings import Verdict, as_dict, subject_dict
 from ackscope.snapshot import FAMILIES, Part, Snapshot
 from ackscope.topology import Bindings
 from exporter.broker.families import FAST
@@ -32,15 +32,18 @@ def cluster_findings(name: str, snapshot: Snapshot | None, verdict: Verdict | No
     # What is read less often is older by design.
     parts = {} if snapshot is None else snapshot.parts
     ages = [age for name in FAST if name in parts and (age := parts[name].age(now)) is not None]
-    overview = snapshot.overview.value if snapshot else None
     return {
         "cluster": name,
-        "broker": overview.rabbitmq_version if overview else None,
+        "broker": snapshot.broker if snapshot else None,
         "age_seconds": max(ages, default=None),
         "findings": [as_dict(finding) for finding in verdict.findings] if verdict else [],
         "cannot_tell": [
             {"rule": gap.rule, "because": gap.because, "needs": gap.needs, "permanent": gap.permanent}
             for gap in (verdict.cannot_tell if verdict else ())
+        ],
+        "set_aside": [
+            {"rule": each.rule, "subject": subject_dict(each.subject), "because": each.because}
+            for each in (verdict.set_aside if verdict else ())
         ],
         "checked": list(verdict.checked) if verdict else [],
     }

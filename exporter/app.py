@@ -7,6 +7,8 @@ from http import HTTPStatus
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from prometheus_client.core import Metric
+
 from ackscope.clock import Clock
 from ackscope.errors import ConfigError
 from ackscope.snapshot import Snapshot
@@ -15,9 +17,11 @@ from exporter.collectors.contract import Collector
 from exporter.compat.chosen import collectors_for
 from exporter.execute import Source
 from exporter.exposition import Exposition
+from exporter.history.past import Past
 from exporter.http import Answer, Request
 from exporter.intake import Intake
-from exporter.live import confirming, landing, outcomes, polls, process, reloads, verdicts
+from exporter.live import confirming, history, landing, outcomes, polls, process, reloads, verdicts
+from exporter.polling.poller import PollerStats
 from exporter.probe_metrics import ProbeMetrics
 from exporter.probe_page import ProbePage
 from exporter.probe_process import Hooks
@@ -26,7 +30,7 @@ from exporter.refresher import Refresher
 from exporter.reload import Reloaded, Reloads
 from exporter.routes import Parts, is_ready, make_routes
 from exporter.settings import ExporterSettings, parse_listen
-from exporter.state import State
+from exporter.state import ClusterState, State
 from exporter.targets.page import TargetPage
 from exporter.watch import Watch
 from exporter.web.config import WebConfig
@@ -68,14 +72,15 @@ class App:
         self._state = State(settings.clusters)
         self._metrics = ProbeMetrics()
         self._landing = _lander(settings, clock)
-        self._intake = Intake(settings, self._state, self._metrics, self._landing, clock)
+        self._past = Past(settings.history, settings.clusters, clock)
+        self._intake = Intake(settings, self._state, self._metrics, self._landing, clock, self._past.of)
         self._watch = Watch(settings, clock, self._on_snapshot, self._latest)
         hooks = Hooks(on_batch=self._intake.on_batch, on_start=self._metrics.restarted)
         self._probing = Probing(settings, hooks, clock)
         self._reloads = Reloads(reread or _nothing_to_read, self._change, clock)
         chooser, collectors = Chooser(settings.metrics), _collectors(settings)
-        self._exposition = Exposition(self._state, chooser, self._live(), clock, collectors)
-        self._refresher = Refresher(self._exposition.refresh, clock)
+        self._exposition = Exposition(self._state, chooser, self._live(), clock, collectors, **self._steady())
+        self._refresher = Refresher(self._exposition.refresh, clock, self._exposition.tick)
         self._targets = TargetPage(settings.modules, settings.metrics, clock)
         parts = Parts(
             state=self._state,
@@ -84,6 +89,8 @@ class App:
             probe_page=self._probe_page,
             reload=self.reload,
             clock=clock,
+            thresholds=lambda: self._settings.thresholds,
+            usual=self._past.of,
         )
         web = WebConfig.load(settings.web_config) if settings.web_config else None
         self.routes = make_routes(parts)
@@ -98,7 +105,7 @@ class App:
         """Start every part."""
         if self._landing is not None:
             self._landing.writer.start()
-        for part in (self._refresher, self._watch, self._probing, self._server):
+        for part in (self._past, self._refresher, self._watch, self._probing, self._server):
             part.start()
         log.info("serving %s", self.url)
 
@@ -106,7 +113,7 @@ class App:
         """Stop what brings data, side by side; then write what waits to be written: 5 s at most, a second as a rule."""
         until = self._clock.now().mono + _STOP_SECONDS
         self._reloads.close(_STOP_SECONDS / 4)
-        parts = (self._watch, self._probing, self._server, self._refresher)
+        parts = (self._watch, self._probing, self._server, self._refresher, self._past)
         threads = [threading.Thread(target=part.stop, daemon=True) for part in parts]
         for thread in threads:
             thread.start()
@@ -127,7 +134,10 @@ class App:
 
     def reload(self) -> Reloaded:
         """Read the configuration again and go by it; where it is wrong, the settings before it stay."""
-        return self._reloads.reload()
+        try:
+            return self._reloads.reload()
+        finally:
+            self._exposition.forget()
 
     def _change(self, settings: ExporterSettings) -> str:
         """Go by other settings; what they leave as it was goes on undisturbed. Returns what was done.
@@ -141,6 +151,7 @@ class App:
         self._watch.end(change)
         self._state.watch(settings.clusters, change.anew)
         self._intake.apply(settings)
+        self._past.apply(settings.history, settings.clusters)
         self._watch.begin(change)
         probes_anew = self._probing.change(settings, document)
         for name in amqp_of(before).keys() - amqp_of(settings).keys():
@@ -170,12 +181,26 @@ class App:
         known = self._state.clusters().get(cluster)
         return known.snapshot if known else None
 
+    def _steady(self) -> dict[str, dict[str, Source]]:
+        """What polling is like: its counts change with the page, its ages with every moment; both of what it shows."""
+        shown: list[dict[str, ClusterState]] = [{}]  # swapped whole: scrapes read it meanwhile
+
+        def counts() -> list[Metric]:
+            states = self._state.clusters()
+            shown[0] = {name: state.without_past() for name, state in states.items()}
+            return polls.counts(states, self._polled())
+
+        return {
+            "rounds": {"polls": counts},
+            "moments": {"ages": lambda: polls.ages(shown[0], self._polled(), self._clock.now())},
+        }
+
+    def _polled(self) -> dict[str, PollerStats]:
+        return {name: poller.stats for name, poller in self._watch.pollers.items()}
+
     def _live(self) -> dict[str, Source]:
         state, clock = self._state, self._clock
         return {
-            "polls": lambda: polls.collect(
-                state.clusters(), {name: poller.stats for name, poller in self._watch.pollers.items()}, clock.now()
-            ),
             "verdicts": lambda: verdicts.collect(state.clusters(), self._settings.metrics.limits),
             "outcomes": lambda: outcomes.collect(state.clusters(), clock.now()),
             "confirming": lambda: confirming.collect(state.clusters(), clock.now()),
@@ -183,6 +208,7 @@ class App:
             "process": lambda: process.collect(self._probing.status()),
             "reloads": lambda: reloads.collect(self._reloads.status),
             "landing": lambda: landing.collect(self._landing.writer.counts() if self._landing else None),
+            "history": lambda: history.collect(self._past.counts(), clock.now()),
         }
 
 

@@ -1,7 +1,8 @@
-"""The text of `/metrics`, from memory: what comes from snapshots is made once a snapshot, the rest at every scrape.
+"""The text of `/metrics`, from memory: what comes with snapshots is made once a snapshot, the rest at every scrape.
 
 The large part is written, and compressed for the formats that are scraped, when a snapshot arrives, and only the
-families of its cluster; a scrape makes the small part that changes between snapshots, and sends the pieces as they are.
+families of its cluster; a scrape makes the small part that changes between snapshots (ages, probes, findings), and
+sends the pieces as they are.
 """
 
 import threading
@@ -19,6 +20,7 @@ from exporter.execute import Execution, Source, execute, report_metrics, togethe
 from exporter.http import Answer, Request
 from exporter.negotiate import accepts_gzip, format_for
 from exporter.packing import Packed, finish, pack
+from exporter.present import Present
 from exporter.render import END, Format, Written, buffers, write
 from exporter.state import State
 
@@ -34,11 +36,13 @@ class _Made:
 
     Attributes:
         generation: of the state that it was made from.
+        reports: how its collectors did, written.
         packed: format -> compressed; for the formats that were asked for.
     """
 
     generation: int
     execution: Execution
+    reports: list[Written]
     packed: dict[Format, Packed] = field(default_factory=dict)
 
 
@@ -53,6 +57,8 @@ class Exposition:
         live: name -> what makes the metrics that change between snapshots.
         clock: times the collectors.
         collectors: name -> what makes metrics of snapshots.
+        rounds: name -> what makes metrics that change when a snapshot arrives, of something else than snapshots.
+        moments: name -> what makes metrics of the moment of the scrape, ages: never made ahead.
     """
 
     def __init__(
@@ -62,18 +68,18 @@ class Exposition:
         live: Mapping[str, Source],
         clock: Clock,
         collectors: Mapping[str, Collector] = COLLECTORS,
+        rounds: Mapping[str, Source] | None = None,
+        moments: Mapping[str, Source] | None = None,
     ) -> None:
-        self._state, self._chooser, self._live, self._clock = state, chooser, live, clock
-        self._collectors = collectors
+        self._state, self._chooser, self._clock = state, chooser, clock
+        self._collectors, self._rounds = collectors, rounds or {}
         self._lock = threading.Lock()
         self._made: _Made | None = None
         self._clusters: dict[str, tuple[Snapshot, Execution]] = {}
         self._asked = clock.now()
         self._outdated: tuple[int, Instant] = (-1, clock.now())
         self._packing: dict[Format, Instant | None] = dict.fromkeys(Format)
-        self._live_lock = threading.Lock()
-        self._begun = 0
-        self._latest: tuple[int, Execution] = (0, Execution((), {}))
+        self._present = Present(live, moments or {}, clock)
 
     def answer(self, request: Request) -> Answer:
         """All metrics of this moment, in the format and coding that the request wants."""
@@ -112,11 +118,23 @@ class Exposition:
                     made.packed[form] = pack(buffers(made.execution.families, form))
             self._made = made
 
+    def tick(self) -> None:
+        """Make what the scrapes of the next second need; to be called once a second."""
+        made, now = self._made, self._clock.now()
+        if made is not None and now.since(self._asked) <= UNASKED_SECONDS:
+            forms = [form for form, asked in self._packing.items() if asked is not None]
+            self._present.make_ahead(made.reports, forms)
+
+    def forget(self) -> None:
+        """Something has changed that the next scrape must tell; it makes all that tick makes anew."""
+        self._present.forget()
+
     def apply(self, settings: MetricsSettings, collectors: Mapping[str, Collector] = COLLECTORS) -> None:
         """Go on with other settings; the next page is made with them."""
         with self._lock:
             self._chooser.apply(settings)
             self._collectors, self._made, self._clusters = collectors, None, {}
+        self.forget()
 
     def _from_snapshots(self) -> _Made:
         made = self._made
@@ -147,8 +165,9 @@ class Exposition:
             if known is None or known[0] is not snapshot:
                 known = (snapshot, self._execute([snapshot], selection))
             self._clusters[snapshot.cluster] = known
-        made = [execution for _, execution in self._clusters.values()]
-        return _Made(generation, together(made or [self._execute([], selection)]))
+        made = [execution for _, execution in self._clusters.values()] or [self._execute([], selection)]
+        execution = together([*made, execute(self._rounds, self._clock)])
+        return _Made(generation, execution, write(report_metrics(execution.reports)))
 
     def _execute(self, snapshots: Sequence[Snapshot], selection: Selection) -> Execution:
         return execute(collector_sources(snapshots, selection, self._collectors), self._clock)
@@ -165,19 +184,7 @@ class Exposition:
 
     def _of_now(self, made: _Made, form: Format) -> list[bytes]:
         """The end of a page: what changes between snapshots, and how every collector did."""
-        live = self._live_execution()
-        reports = report_metrics({**made.execution.reports, **live.reports})
-        families: Sequence[Written] = (*live.families, *write(reports))
-        return [*buffers(families, form), *([END] if form is Format.OPENMETRICS else [])]
-
-    def _live_execution(self) -> Execution:
-        # One that began before we came may hold less than what is known now; one that began since will do for all.
-        wanted = self._begun + 1
-        with self._live_lock:
-            if self._latest[0] < wanted:
-                self._begun += 1
-                self._latest = (self._begun, execute(self._live, self._clock))
-            return self._latest[1]
+        return [*self._present.pieces(made.reports, form), *([END] if form is Format.OPENMETRICS else [])]
 
 
 def collector_sources(

@@ -1,8 +1,10 @@
 """What happens to each snapshot and to each batch of probe records: state, diagnosis, metrics, landing rows."""
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ackscope.baselines import Baselines
 from ackscope.clock import Clock
 from ackscope.snapshot import Snapshot
 from diagnosis.engine import diagnose
@@ -28,6 +30,7 @@ class Intake:
         probe_metrics: histograms and counters of the probes.
         landing: files for the pipeline; None where nothing is landed.
         clock: says when, and times diagnosis.
+        usual: a cluster's name -> what is usual in it now; None where that is not known.
     """
 
     def __init__(
@@ -37,7 +40,9 @@ class Intake:
         probe_metrics: ProbeMetrics,
         landing: "Lander | None",
         clock: Clock,
+        usual: Callable[[str], Baselines | None] = lambda _: None,
     ) -> None:
+        self._usual = usual
         self._state, self._probe_metrics, self._landing, self._clock = state, probe_metrics, landing, clock
         self._nodes: dict[str, Nodes] = {}
         self._capped: set[str] = set()
@@ -96,7 +101,14 @@ class Intake:
     def _diagnose(self, cluster: str, known: ClusterState) -> None:
         started = self._clock.now()
         try:
-            verdict = diagnose(known.window, known.latest_outcomes(), started, self._thresholds, known.verdict)
+            verdict = diagnose(
+                known.window,
+                known.latest_outcomes(),
+                started,
+                self._thresholds,
+                known.verdict,
+                baselines=self._usual(cluster),
+            )
         except Exception:  # The boundary: a defect of a rule must not end the polling.
             log.exception("diagnosis of cluster %s failed; the verdict before stays", cluster)
             self._state.count_diagnosis_error(cluster)

@@ -48,8 +48,8 @@ class Spec:
     labels: tuple[str, ...]
     source: str
     buckets: tuple[float, ...] = ()
-    since: tuple[int, int] | None = None
-    until: tuple[int, int] | None = None
+    since: tuple[int, ...] | None = None
+    until: tuple[int, ...] | None = None
     still: str = ""
 
     @property
@@ -91,7 +91,7 @@ def untyped(name: str, text: str, source: str, *labels: str) -> Spec:
     return Spec(name=name, kind=Kind.UNTYPED, help=text, labels=labels, source=source)
 
 
-def versions(spec: Spec, since: tuple[int, int] | None = None, until: tuple[int, int] | None = None) -> Spec:
+def versions(spec: Spec, since: tuple[int, ...] | None = None, until: tuple[int, ...] | None = None) -> Spec:
     """The same metric, told by some versions of RabbitMQ only: from `since` on, before `until`."""
     return replace(spec, since=since, until=until)
 
@@ -144,18 +144,21 @@ class Families:
     """Gathers samples by metric, in the order of the declarations."""
 
     def __init__(self, specs: Iterable[Spec]) -> None:
-        self._metrics = {spec.name: spec.family() for spec in specs}
+        # Made with their first sample: of most declarations a small part has any.
+        self._metrics: dict[str, Family | None] = dict.fromkeys(spec.name for spec in specs)
 
     def add(self, spec: Spec, labels: dict[str, str], value: Value) -> None:
         """Add one sample; None adds nothing. One `labels` dict may serve many samples: it is not copied."""
         if value is not None:
             family = self._metrics[spec.name]
+            if family is None:
+                family = self._metrics[spec.name] = spec.family()
             family.labels.append(labels)
             family.values.append(value)
 
     def result(self) -> list[Metric]:
         """The families that have samples."""
-        return [family for family in self._metrics.values() if family.values]
+        return [family for family in self._metrics.values() if family is not None]
 
 
 def whole_sum(values: Iterable[Value]) -> float | None:

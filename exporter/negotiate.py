@@ -1,6 +1,7 @@
 """What a client takes: the format of a metrics page from its Accept header, gzip from its Accept-Encoding."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from exporter.render import Format
@@ -20,6 +21,7 @@ class _Item(NamedTuple):
     weight: float
 
 
+@lru_cache(maxsize=64)
 def format_for(accept: str) -> Format:
     """The format that an Accept header wants most.
 
@@ -36,6 +38,7 @@ def format_for(accept: str) -> Format:
     return best
 
 
+@lru_cache(maxsize=64)
 def accepts_gzip(header: str) -> bool:
     """Whether an Accept-Encoding header takes gzip, and would not rather have it plain."""
     weights = {item.value: item.weight for item in _items(header)}

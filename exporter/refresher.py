@@ -1,17 +1,21 @@
-"""A thread that makes pages when snapshots have arrived: neither a poll nor a scrape waits for it."""
+"""A thread that makes pages when snapshots have arrived, and once a second what changes between them.
+
+Neither a poll nor a scrape waits for it.
+"""
 
 import logging
 import threading
 from collections.abc import Callable
 
 from ackscope.clock import Clock
-from exporter.tuning import give_back, tidy
+from ackscope.tuning import give_back, tidy
 
 log = logging.getLogger(__name__)
 
 _PAUSE = 2.0
 """A pause is so many times as long as the work before it: pages cost a third of a core, however often polls end."""
 _TIDY_SECONDS = 300.0
+_TICK_SECONDS = 1.0
 
 
 class Refresher:
@@ -20,10 +24,11 @@ class Refresher:
     Args:
         refresh: makes the newest page.
         clock: times it.
+        tick: makes what changes between snapshots; called once a second, and after each page.
     """
 
-    def __init__(self, refresh: Callable[[], None], clock: Clock) -> None:
-        self._refresh, self._clock = refresh, clock
+    def __init__(self, refresh: Callable[[], None], clock: Clock, tick: Callable[[], None] | None = None) -> None:
+        self._refresh, self._clock, self._tick = refresh, clock, tick
         self._wanted, self._ending = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="refresher", daemon=True)
 
@@ -45,17 +50,25 @@ class Refresher:
     def _run(self) -> None:
         tidied = self._clock.now()
         while True:
-            self._wanted.wait()
+            woken = self._wanted.wait(None if self._tick is None else _TICK_SECONDS)
             if self._ending.is_set():
                 return
+            if not woken:
+                self._guarded(self._tick)
+                continue
             self._wanted.clear()
             began = self._clock.now()
-            try:
-                self._refresh()
-            except Exception:  # The boundary: the page before stays, and a scrape that finds it old makes one itself.
-                log.exception("making the page of the newest snapshots failed")
+            self._guarded(self._refresh)
+            self._guarded(self._tick)
             if self._clock.now().since(tidied) > _TIDY_SECONDS:
                 tidied = self._clock.now()
                 tidy()
             give_back()  # what this page and the decoding of its snapshots took for a moment
             self._ending.wait(_PAUSE * self._clock.now().since(began))
+
+    def _guarded(self, work: Callable[[], None] | None) -> None:
+        try:
+            if work is not None:
+                work()
+        except Exception:  # The boundary: the page before stays, and a scrape that finds it old makes one itself.
+            log.exception("making the page of the newest snapshots failed")

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 
 from prometheus_client.core import Metric
 
@@ -128,14 +129,21 @@ def _family(metric: Metric, sets: _LabelSets) -> Written | None:
     lines = _column(metric, sets) if isinstance(metric, Family) else _rows(metric, sets)
     if not lines:
         return None
-    shown = f"{metric.name}_total" if metric.type == "counter" else metric.name
-    help_text = metric.documentation.replace("\\", r"\\").replace("\n", r"\n")
-    text = f"# HELP {shown} {help_text}\n# TYPE {shown} {_TEXT_TYPES.get(metric.type, metric.type)}\n"
+    text, openmetrics = _heads(metric.name, metric.type, metric.documentation)
+    return Written(metric.name, text, openmetrics, ("".join(lines).encode(),))
+
+
+@lru_cache(maxsize=2048)  # more than there are metrics: they are the same at every scrape
+def _heads(name: str, kind: str, documentation: str) -> tuple[bytes, bytes]:
+    """What stands above the samples, in the text format and in OpenMetrics."""
+    shown = f"{name}_total" if kind == "counter" else name
+    help_text = documentation.replace("\\", r"\\").replace("\n", r"\n")
+    text = f"# HELP {shown} {help_text}\n# TYPE {shown} {_TEXT_TYPES.get(kind, kind)}\n"
     quoted = help_text.replace('"', r"\"")
-    unit = metric.name.rsplit("_", 1)[-1]
-    more = f"# UNIT {metric.name} {unit}\n" if unit in UNITS else ""
-    openmetrics = f"# HELP {metric.name} {quoted}\n# TYPE {metric.name} {metric.type}\n{more}"
-    return Written(metric.name, text.encode(), openmetrics.encode(), ("".join(lines).encode(),))
+    unit = name.rsplit("_", 1)[-1]
+    more = f"# UNIT {name} {unit}\n" if unit in UNITS else ""
+    openmetrics = f"# HELP {name} {quoted}\n# TYPE {name} {kind}\n{more}"
+    return text.encode(), openmetrics.encode()
 
 
 def _column(family: Family, sets: _LabelSets) -> list[str]:

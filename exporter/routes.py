@@ -1,19 +1,27 @@
 """The paths that the exporter serves."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 
+from ackscope.baselines import Baselines
 from ackscope.clock import Clock
 from ackscope.errors import UsageError
 from ackscope.snapshot import FAMILIES, Snapshot
+from diagnosis.thresholds import Thresholds
 from exporter import api
 from exporter.asked import chosen
+from exporter.bundle import BUNDLE_TYPE, Bundle, pack
+from exporter.columns import LISTS, columns
 from exporter.exposition import Exposition
 from exporter.http import JSON, Answer, Request, Route
 from exporter.live.process import ProcessStatus
 from exporter.reload import Reloaded
+from exporter.runbooks import runbook_page, runbooks
 from exporter.state import ClusterState, State
+from exporter.vitals import vitals
 
 _States = dict[str, ClusterState]
 
@@ -29,6 +37,8 @@ class Parts:
         probe_page: runs a probe, or reads a broker, when it is asked.
         reload: reads the configuration again.
         clock: for ages.
+        thresholds: what diagnosis judges by at this moment.
+        usual: a cluster's name -> what is usual in it now.
     """
 
     state: State
@@ -37,11 +47,15 @@ class Parts:
     probe_page: Callable[[Request], Answer]
     reload: Callable[[], Reloaded]
     clock: Clock
+    thresholds: Callable[[], Thresholds] = Thresholds
+    usual: Callable[[str], Baselines | None] = lambda _: None
 
 
 def make_routes(parts: Parts) -> dict[str, Route]:
     """The table of paths, all but `/probe` answered from memory."""
     clock = parts.clock
+    # Of a large broker one takes a second or more of this process: not several side by side.
+    packing = threading.Lock()
 
     def document(make: Callable[[_States, Request], api.Document]) -> Callable[[Request], Answer]:
         def answer(request: Request) -> Answer:
@@ -64,9 +78,27 @@ def make_routes(parts: Parts) -> dict[str, Route]:
             "what the probes live through (JSON); cluster=NAME",
             document(lambda states, _: api.probes(states, parts.status(), clock.now())),
         ),
+        "/api/v1/vitals": Route(
+            "what goes through each cluster, against what is usual, and lines of what findings are about (JSON); "
+            "cluster=NAME",
+            document(lambda states, _: vitals(states, clock.now(), parts.usual, parts.thresholds())),
+        ),
         "/api/v1/snapshot": Route(
             "what the brokers say of themselves (JSON); cluster=NAME, families=queues,nodes for a part of it",
             document(lambda states, request: api.snapshots(states, clock.now(), _families(request))),
+        ),
+        "/api/v1/columns": Route(
+            "one list of one cluster as columns (JSON): cluster=NAME&list=queues&columns=vhost,name,messages",
+            lambda request: _columns(parts, request),
+        ),
+        "/api/v1/bundle": Route(
+            "all that diagnosis knows of one cluster, to keep or hand on: cluster=NAME; "
+            "judge it with ackscope diagnose --bundle FILE",
+            lambda request: _bundle(parts, request, packing),
+        ),
+        "/runbook": Route(
+            "what a finding means, and what to do: rule=NAME; the list of all without one",
+            partial(runbook_page, runbooks()),
         ),
         "/probe": Route(
             "one probe now: probe=NAME&target=CLUSTER, debug=true for its report and log; "
@@ -99,6 +131,60 @@ def _reload(parts: Parts) -> Answer:
     done = parts.reload()
     status = HTTPStatus.OK if done.ok else HTTPStatus.INTERNAL_SERVER_ERROR
     return Answer(f"{done.line}\n".encode(), status=status)
+
+
+def _one(states: _States, request: Request) -> str:
+    """The cluster that is asked for, where exactly one must be.
+
+    Raises:
+        UsageError: it is not known, or several are meant.
+    """
+    names = chosen("cluster", request.query.get("cluster"), states)
+    if len(names) != 1:
+        raise UsageError(f"cluster: name one of {', '.join(states)}")
+    return names[0]
+
+
+def _columns(parts: Parts, request: Request) -> Answer:
+    states = parts.state.clusters()
+    try:
+        name = _one(states, request)
+        (listed, *more) = chosen("list", request.query.get("list"), LISTS)
+        if more:
+            raise UsageError(f"list: name one of {', '.join(LISTS)}")  # noqa: TRY301  one place answers for all
+        asked = request.query.get("columns")
+        return Answer(api.as_json(columns(states[name].window, listed, asked, parts.clock.now())), JSON)
+    except UsageError as error:
+        return _text(HTTPStatus.BAD_REQUEST, str(error))
+
+
+def _bundle(parts: Parts, request: Request, packing: threading.Lock) -> Answer:
+    """The window of one cluster as a file; answered from memory, packed when it is asked for."""
+    states = parts.state.clusters()
+    try:
+        name = _one(states, request)
+    except UsageError as error:
+        return _text(HTTPStatus.BAD_REQUEST, str(error))
+    known = states[name]
+    if known.snapshot is None:
+        return _text(HTTPStatus.SERVICE_UNAVAILABLE, "nothing was read of this cluster yet; ask again in some seconds")
+    outcomes, now = tuple(known.latest_outcomes()), parts.clock.now()
+    bundle = Bundle(
+        window=known.window,
+        outcomes=outcomes,
+        now=now,
+        thresholds=parts.thresholds(),
+        baselines=parts.usual(name),
+    )
+    file = f"{name}-{now.iso().replace(':', '')}.ackscope"
+    quoted = "".join(letter if letter.isalnum() or letter in "-._" else "_" for letter in file)
+    with packing:
+        content = pack(bundle)
+    return Answer(content, BUNDLE_TYPE, headers=(("Content-Disposition", f'attachment; filename="{quoted}"'),))
+
+
+def _text(status: HTTPStatus, line: str) -> Answer:
+    return Answer(f"{line}\n".encode(), status=status)
 
 
 def _waiting(state: State) -> list[str]:

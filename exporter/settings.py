@@ -13,6 +13,7 @@ from diagnosis.thresholds import Thresholds
 from exporter.broker.client import ManagementClient
 from exporter.broker.settings import AccessSettings, ManagementSettings
 from exporter.collectors.settings import MetricsSettings
+from exporter.history.settings import HistorySettings
 from exporter.landing.settings import LandingSettings
 from exporter.polling.settings import PollSettings
 from exporter.targets.settings import ModuleSettings
@@ -61,6 +62,7 @@ class ExporterSettings(Settings):
         poll: how the management APIs are polled.
         metrics: what `/metrics` shows.
         landing: files for the pipeline; nothing is written without a directory.
+        history: what the pipeline made of them, so that diagnosis knows what is usual.
         probes: what the probes send.
         diagnosis: the numbers that diagnosis judges by.
     """
@@ -72,6 +74,7 @@ class ExporterSettings(Settings):
     poll: PollSettings = PollSettings()
     metrics: MetricsSettings = MetricsSettings()
     landing: LandingSettings = LandingSettings()
+    history: HistorySettings = HistorySettings()
     probes: ProbesSettings = ProbesSettings()
     diagnosis: Thresholds = Thresholds()
 

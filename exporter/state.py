@@ -13,6 +13,7 @@ from ackscope.findings import Verdict
 from ackscope.records import ProbeOutcome
 from ackscope.snapshot import Snapshot
 from diagnosis.window import Window
+from exporter.past import bounded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,7 @@ class ClusterState:
         verdict: the latest answer of diagnosis; None before the first.
         diagnosis_seconds: how long that took.
         diagnosis_errors: times that diagnosis raised; a defect of ours.
+        readings_dropped: older readings of single queues that were let go (`exporter.past`).
         outcomes: probe, stream, and its queue (or node, without one) -> latest summary.
     """
 
@@ -39,12 +41,17 @@ class ClusterState:
     verdict: Verdict | None = None
     diagnosis_seconds: float | None = None
     diagnosis_errors: int = 0
+    readings_dropped: int = 0
     outcomes: dict[tuple[str, str, str], SeenOutcome] = field(default_factory=dict)
 
     @property
     def snapshot(self) -> Snapshot | None:
         """The latest snapshot; None before the first poll ended."""
         return self.window.latest
+
+    def without_past(self) -> "ClusterState":
+        """The same with nothing but the latest snapshot, for who holds on to it."""
+        return replace(self, window=replace(self.window, snapshots=self.window.snapshots[-1:], trail=()))
 
     def latest_outcomes(self) -> list[ProbeOutcome]:
         """Every stream's latest summary, in a fixed order."""
@@ -99,12 +106,12 @@ class State:
         if before is None:
             return None
         # Outside the lock, for it compares thousands of queues; a cluster has one poller, so no addition is lost.
-        window = before.window.add(snapshot)
+        window, dropped = bounded(before.window.add(snapshot))
         with self._lock:
             now = self._clusters.get(snapshot.cluster)
             if now is None or now.window is not before.window:
                 return None
-            after = self._change(snapshot.cluster, window=window)
+            after = self._change(snapshot.cluster, window=window, readings_dropped=now.readings_dropped + dropped)
             self._generation += 1
             return after
 

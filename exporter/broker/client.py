@@ -1,7 +1,7 @@
 """One conversation with one management API: GET, JSON, and errors in one line."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,10 @@ import urllib3
 from ackscope.errors import BadAnswer
 from exporter.broker.credentials import Credentials, credentials_of
 from exporter.broker.failures import explain_status, explain_transport, not_json
+from exporter.broker.pieces import is_list, items
 from exporter.broker.session import limit, open_session
 from exporter.broker.settings import ManagementSettings
+from exporter.broker.way import Way
 
 MAX_BYTES = 256 * 1024 * 1024
 """More than any answer should be (10,000 queues are 11 MB): a bound for what one answer may cost us."""
@@ -34,6 +36,7 @@ class ManagementClient:
         settings: where, and as whom.
         what: how to call them in a message, such as `clusters.shop.management`.
         credentials: to share with other clients of the same settings; its own without.
+        way: the same, of how far away the broker is.
 
     Raises:
         UsageError: the address is not one.
@@ -42,17 +45,22 @@ class ManagementClient:
     Attributes:
         received: bytes of all answers so far.
         requests: asked so far, whatever came of them.
-        seconds: spent in them, from the first byte sent to the last received.
+        seconds: spent in them, from the first byte sent to the last received, less the way.
     """
 
     def __init__(
-        self, settings: ManagementSettings, what: str = "management", credentials: Credentials | None = None
+        self,
+        settings: ManagementSettings,
+        what: str = "management",
+        credentials: Credentials | None = None,
+        way: Way | None = None,
     ) -> None:
         self.address = settings.address(what)
         self.received = 0
         self.requests = 0
         self.seconds = 0.0
         self._timeout = settings.timeout
+        self._way = Way() if way is None else way
         self._credentials = credentials_of(settings, what) if credentials is None else credentials
         self._user = None if settings.bearer else self.address.username
         self._session = open_session(settings, what)
@@ -71,17 +79,24 @@ class ManagementClient:
         return self.ask(path, params).body
 
     def ask(
-        self, path: str, params: Mapping[str, str | int] | None = None, understood: tuple[int, ...] = (200,)
+        self,
+        path: str,
+        params: Mapping[str, str | int] | None = None,
+        understood: tuple[int, ...] = (200,),
+        within: float | None = None,
     ) -> Answer:
         """The same, where other statuses than 200 are answers too.
+
+        Args:
+            path: from `/api/` on.
+            params: of the query.
+            understood: statuses that are answers.
+            within: seconds that this request may take, where that is less than the time limit of the settings.
 
         Raises:
             BrokerError: as `get` does; every status that is not in `understood` is an error.
         """
-        authorization = self._credentials.header()
-        status, headers, body = self._exchange(path, params, authorization)
-        if status == 401 and self._credentials.renew(authorization):
-            status, headers, body = self._exchange(path, params, self._credentials.header())
+        status, headers, body = self._authorized(path, params, within)
         if status not in understood:
             raise explain_status(self.address, path, status, headers, body, self._user)
         try:
@@ -91,33 +106,69 @@ class ManagementClient:
                 raise explain_status(self.address, path, status, headers, body, self._user) from None
             raise not_json(self.address, path, headers.get("content-type", ""), body) from None
 
+    def each(self, path: str, params: Mapping[str, str | int] | None = None) -> Iterator[Any] | None:
+        """The items of a long list, decoded little by little; None where the answer is no list.
+
+        Raises:
+            BrokerError: as `get` does, that it is not JSON perhaps only after some items.
+        """
+        status, headers, body = self._authorized(path, params)
+        if status != 200:
+            raise explain_status(self.address, path, status, headers, body, self._user)
+        if is_list(body):
+            return self._items(path, headers, body)
+        try:
+            orjson.loads(body)
+        except orjson.JSONDecodeError:
+            raise not_json(self.address, path, headers.get("content-type", ""), body) from None
+        return None
+
+    def _items(self, path: str, headers: Mapping[str, str], body: bytearray) -> Iterator[Any]:
+        try:
+            yield from items(body)
+        except ValueError:
+            raise not_json(self.address, path, headers.get("content-type", ""), body) from None
+
     def close(self) -> None:
         """Close the kept connection."""
         self._session.close()
 
+    def _authorized(
+        self, path: str, params: Mapping[str, str | int] | None, within: float | None = None
+    ) -> tuple[int, Mapping[str, str], bytearray]:
+        seconds = self._timeout if within is None else min(within, self._timeout)
+        authorization = self._credentials.header()
+        status, headers, body = self._exchange(path, params, authorization, seconds)
+        if status == 401 and self._credentials.renew(authorization):
+            status, headers, body = self._exchange(path, params, self._credentials.header(), seconds)
+        return status, headers, body
+
     def _exchange(
-        self, path: str, params: Mapping[str, str | int] | None, authorization: str
-    ) -> tuple[int, Mapping[str, str], bytes]:
+        self, path: str, params: Mapping[str, str | int] | None, authorization: str, seconds: float
+    ) -> tuple[int, Mapping[str, str], bytearray]:
         """Status, headers and body, within the time of one request."""
-        began = time.monotonic()
-        until = began + self._timeout
+        way, began = self._way.seconds, time.monotonic()
+        until = began + seconds
         self.requests += 1
         try:
             try:
-                return self._once(path, params, authorization, self._timeout)
+                answer = self._once(path, params, authorization, seconds)
             except requests.ConnectionError as error:
                 # The server may close a kept connection at the moment that we reuse it: a fresh one tells.
                 if not _was_closed(error):
                     raise
-                return self._once(path, params, authorization, max(0.001, until - time.monotonic()))
+                answer = self._once(path, params, authorization, max(0.001, until - time.monotonic()))
+            ended = time.monotonic()
+            self._way.note(ended - began, ended)
         except requests.RequestException as error:
-            raise explain_transport(self.address, path, error, self._timeout) from None
+            raise explain_transport(self.address, path, error, seconds) from None
         finally:
-            self.seconds += time.monotonic() - began
+            self.seconds += max(0.0, time.monotonic() - began - way)
+        return answer
 
     def _once(
         self, path: str, params: Mapping[str, str | int] | None, authorization: str, seconds: float
-    ) -> tuple[int, Mapping[str, str], bytes]:
+    ) -> tuple[int, Mapping[str, str], bytearray]:
         with self._session.get(
             self._base + path,
             params=params,
@@ -126,18 +177,17 @@ class ManagementClient:
             allow_redirects=False,
             stream=True,
         ) as response:
-            pieces = []
-            size = 0
+            # It grows in place: pieces that are joined at the end take twice the memory for a moment.
+            body = bytearray()
             for piece in response.iter_content(65536):
-                pieces.append(piece)
-                size += len(piece)
-                if size > MAX_BYTES:
+                body += piece
+                if len(body) > MAX_BYTES:
                     raise BadAnswer(
                         f"{self.address.where}{self.address.path}{path}: the answer is larger than "
                         f"{MAX_BYTES // 2**20} MiB; not read on"
                     )
-            self.received += size
-            return response.status_code, response.headers, b"".join(pieces)
+            self.received += len(body)
+            return response.status_code, response.headers, body
 
 
 def _was_closed(error: requests.ConnectionError) -> bool:

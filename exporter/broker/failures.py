@@ -28,7 +28,7 @@ class NoStatistics(BadAnswer):
 
 
 def explain_status(
-    address: Address, path: str, status: int, headers: Mapping[str, str], body: bytes, user: str | None
+    address: Address, path: str, status: int, headers: Mapping[str, str], body: bytes | bytearray, user: str | None
 ) -> BrokerError:
     """The error that a status other than 200 stands for; `user` is None where a token was sent."""
     who = "of this token" if user is None else repr(user)
@@ -38,6 +38,11 @@ def explain_status(
         return ForAdministrators(
             f"{place}: 401 this version shows it to administrators only; give user {who} "
             "the tag `administrator` to see it, or go on without"
+        )
+    if status == 401 and "not monitor" in reason.lower():
+        return Refused(
+            f"{place}: 401 user {who} lacks the tag `monitoring`, and sees its own only; "
+            f"rabbitmqctl set_user_tags {user or 'USER'} monitoring"
         )
     if status == 401:
         return Refused(f"{place}: 401 {_unauthorised(user, reason)}")
@@ -66,7 +71,7 @@ def explain_status(
     return BadAnswer(f"{place}: {status}{_said(reason)}; expected 200")
 
 
-def not_json(address: Address, path: str, content_type: str, body: bytes) -> BadAnswer:
+def not_json(address: Address, path: str, content_type: str, body: bytes | bytearray) -> BadAnswer:
     """The error for an answer that should have been JSON."""
     place = f"{address.where}{address.path}{path}"
     if "html" in content_type.lower() or body.lstrip()[:1] == b"<":
@@ -141,7 +146,7 @@ def _unauthorised(username: str | None, reason: str) -> str:
     return f"wrong user or password (user {username!r}); check username and password"
 
 
-def _reason(body: bytes) -> str:
+def _reason(body: bytes | bytearray) -> str:
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -1,15 +1,12 @@
-"""How a family's payload is got: one answer, page by page, several endpoints, or one check after the other."""
+"""How a family's payload is got: one answer, page by page, several endpoints, or node by node."""
 
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from ackscope.errors import BadAnswer, BrokerError, Unreachable
 from exporter.broker.client import ManagementClient
 from exporter.broker.failures import ForAdministrators
-from exporter.broker.fields import Version
-from exporter.broker.health import CERTIFICATES, checks_of
 
 PAGE = 500
 """The most objects that the API puts on a page (`rabbit_mgmt_util`)."""
@@ -22,9 +19,6 @@ QUEUES = "/api/queues"
 
 SILENT_SECONDS = 60.0
 """What hangs while others answer costs a whole time limit: it is asked again after this long."""
-
-_AT_ONCE_SECONDS = 0.5
-"""An error that came sooner is no hanging."""
 
 
 class Page(NamedTuple):
@@ -78,14 +72,17 @@ def page(client: ManagementClient, path: str, number: int) -> Page:
     return Page(items, last if isinstance(last, int) else 0)
 
 
-def totals(client: ManagementClient) -> list[Any]:
+def totals(client: ManagementClient) -> Iterator[Any]:
     """All queues with their totals only: about a tenth of what all their statistics cost the broker.
 
+    They are decoded as they are taken, so that those of 100,000 queues are not all in memory at once.
+
     Raises:
-        BrokerError: as the client does; BadAnswer where the answer is no list.
+        BrokerError: as the client does, that it is not JSON perhaps only after some items; BadAnswer where the answer
+            is no list.
     """
-    body = client.get(QUEUES, {"disable_stats": "true", "enable_queue_totals": "true"})
-    if not isinstance(body, list):
+    body = client.each(QUEUES, {"disable_stats": "true", "enable_queue_totals": "true"})
+    if body is None:
         raise BadAnswer(f"{client.address.where}{client.address.path}{QUEUES}: no list of queues")
     return body
 
@@ -157,68 +154,3 @@ def by_node(client: ManagementClient, path: str, nodes: Sequence[str]) -> dict[s
     if failure is not None and all(isinstance(answer, dict) and "error" in answer for answer in answers.values()):
         raise failure
     return answers
-
-
-CERTIFICATES_SECONDS = 600.0
-"""How long a list of all certificates is good: the broker reads their files for it."""
-
-
-class HealthFetcher:
-    """Asks the checks that the version at hand has, and remembers those that it turned out not to have."""
-
-    def __init__(self) -> None:
-        self._lacking: set[str] = set()
-        self._silent: dict[str, float] = {}
-        self._certificates: tuple[float, Any] | None = None
-        self._version: Version | None = None
-
-    def fetch(self, client: ManagementClient, path: str, version: Version | None) -> dict[str, Any]:
-        """Check name -> {"status", "body"} or {"error"}.
-
-        Raises:
-            BrokerError: the node cannot be reached, or no check at all could be asked.
-        """
-        if version != self._version:
-            self._version, self._lacking, self._silent = version, set(), {}
-            self._certificates = None
-        lacking = set(self._lacking)
-        answers: dict[str, Any] = {}
-        failure: BrokerError | None = None
-        for check in (*checks_of(version), CERTIFICATES):
-            if check.name in lacking:
-                continue
-            began = time.monotonic()
-            if check is CERTIFICATES and self._certificates is not None and began < self._certificates[0]:
-                answers[check.name] = self._certificates[1]
-                continue
-            if began < self._silent.get(check.name, began):
-                answers[check.name] = {"error": f"no answer lately; it is asked every {SILENT_SECONDS:g} s"}
-                continue
-            try:
-                answer = client.ask(f"{path}/{check.path}", understood=(200, 404, 503))
-            except Unreachable as error:
-                ended = time.monotonic()
-                if ended - began < _AT_ONCE_SECONDS or not any("status" in answer for answer in answers.values()):
-                    raise
-                # With a node of a cluster hung some checks hang and most do not: those must be seen.
-                self._silent[check.name] = ended + SILENT_SECONDS
-                answers[check.name] = {"error": str(error)}
-                failure = error
-                continue
-            except BrokerError as error:
-                answers[check.name] = {"error": str(error)}
-                failure = error
-                continue
-            if answer.status == 404:
-                lacking.add(check.name)
-            else:
-                answers[check.name] = {"status": answer.status, "body": answer.body}
-                if check is CERTIFICATES:
-                    self._certificates = (began + CERTIFICATES_SECONDS, answers[check.name])
-        if not any("status" in answer for answer in answers.values()):
-            raise failure or BadAnswer(
-                f"{client.address.where}{client.address.path}{path}: 404 to every health check; "
-                "is this the management API of RabbitMQ 3.8 or later, and the path prefix of the address right?"
-            )
-        self._lacking = lacking
-        return answers

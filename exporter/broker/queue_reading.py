@@ -6,13 +6,14 @@ rest, as fast as the share allows.
 """
 
 import statistics
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from ackscope.clock import Clock, Instant
 from exporter.broker import fetch
+from exporter.broker.calm import Calm
 from exporter.broker.client import ManagementClient
 from exporter.broker.fields import Gaps, Version
 from exporter.broker.queue_details import Details
@@ -28,6 +29,9 @@ _SLACK = 1.25
 
 _SWEEPS_PER_TOTALS = 4
 """What reading in full costs, in readings of the totals, before it was measured (4.0: 5 to 7 times)."""
+
+_LONGEST_STEP = 15.0
+"""Seconds that statistics are asked for after the totals at most: totals are shown when these are done."""
 
 _SAMPLE = 20
 
@@ -95,6 +99,7 @@ class QueueReader:
         self._statistics: bool | None = None
         self._full: Reading | None = None
         self._full_costs: tuple[float, ...] = ()
+        self._calm = Calm()
         self._totals_costs: tuple[float, ...] = ()
         self._totals_began = float("-inf")
 
@@ -102,13 +107,15 @@ class QueueReader:
     def full_cost(self) -> float:
         """Seconds of the broker's time for reading all in full, as measured or reckoned; 0 while nothing was read."""
         if self.mode is not Mode.TOTALS:
-            return _usual(self._full_costs)
+            # The least: other work makes a reading longer, never shorter, and a small broker must not pay for it.
+            return min(*self._full_costs, self._calm.most()) if self._full_costs else 0.0
         return (self.details.sweep_cost or _SWEEPS_PER_TOTALS * self.totals_cost) * _SLACK
 
     @property
     def totals_cost(self) -> float:
         """Seconds of the broker's time for the totals of all queues; 0 while they were not read."""
-        return _usual(self._totals_costs)
+        # The middle, not the least: what they cost beyond plan is taken from the statistics, which must not starve.
+        return statistics.median_low(self._totals_costs) if self._totals_costs else 0.0
 
     def coverage(self) -> Coverage | None:
         """How well statistics are known; None where all are read every time, or where there are none."""
@@ -143,7 +150,9 @@ class QueueReader:
             return self._read_full(version, began)
         if reading is not None and planned:
             self.details.settle(self._client.seconds - spent - planned, planned)
-        until = self._clock.now().mono + allowance.shortest / 2
+        now = self._clock.now()
+        # As long as the totals took here: of 100,000 queues on a busy machine they are due again before they are done.
+        until = now.mono + max(allowance.shortest / 2, min(now.since(began), _LONGEST_STEP))
         if reading is not None and hints.statistics is not False:
             self.details.ask_suspects(hints.named, version, until)
         self.details.sweep(version, until)
@@ -198,9 +207,12 @@ class QueueReader:
             self._full = None
 
     def _read_full(self, version: Version | None, began: Instant) -> Reading:
-        spent = self._client.seconds
-        payload = fetch.pages(self._client, fetch.QUEUES)
-        self._full_costs = (*self._full_costs, self._client.seconds - spent)[-3:]
+        client = self._client
+        spent, asked, received = client.seconds, client.requests, client.received
+        payload = fetch.pages(client, fetch.QUEUES)
+        cost = client.seconds - spent
+        self._full_costs = (*self._full_costs, cost)[-3:]
+        self._calm.note(cost, client.requests - asked, client.received - received, began.mono)
         value, gaps = decode_queues(payload, version)
         done = self._clock.now()
         self._full = Reading(value=value, gaps=dict(gaps), at=done, seconds=done.since(began))
@@ -218,9 +230,10 @@ class QueueReader:
         spent = self._client.seconds
         payload = fetch.totals(self._client)
         self._totals_costs = (*self._totals_costs, self._client.seconds - spent)[-3:]
-        if not are_totals(payload):
+        try:
+            gaps = self._store.put_totals(checked(payload), version)
+        except NoTotals:
             return None
-        gaps = self._store.put_totals(payload, version)
         due = self._totals_began + every
         # What began early or late for the sake of a step has its next turn as if it had not.
         self._totals_began = due if due > began.mono - shortest else began.mono
@@ -228,16 +241,24 @@ class QueueReader:
         return Reading(value=None, gaps=gaps, at=done, seconds=done.since(began))
 
 
-def are_totals(payload: list[Any]) -> bool:
-    """Whether an answer holds what was asked for: not full statistics (the parameters are ignored), nor nothing."""
-    sample = [item for item in payload[:_SAMPLE] if isinstance(item, dict)]
-    if any("message_stats" in item or "memory" in item for item in sample):
-        return False
-    # Streams have none in any version from 3.10 to 4.3.
-    counted = [item for item in payload if isinstance(item, dict) and item.get("type") != "stream"]
-    return not counted or any("messages" in item for item in counted)
+class NoTotals(Exception):
+    """An answer holds something else than the totals that were asked for."""
 
 
-def _usual(costs: tuple[float, ...]) -> float:
-    """The cost to go by: the median of the latest, so that one hiccup of the broker stretches nothing."""
-    return statistics.median_low(costs) if costs else 0.0
+def checked(payload: Iterable[Any]) -> Iterator[Any]:
+    """The same items, as long as they are totals of queues.
+
+    Raises:
+        NoTotals: the first ones hold full statistics (the parameters are ignored), or in the end none held totals.
+    """
+    expected = told = False
+    for number, item in enumerate(payload):
+        if isinstance(item, dict):
+            if number < _SAMPLE and ("message_stats" in item or "memory" in item):
+                raise NoTotals
+            # Streams have none in any version from 3.10 to 4.3.
+            if not told and item.get("type") != "stream":
+                expected, told = True, "messages" in item
+        yield item
+    if expected and not told:
+        raise NoTotals

@@ -11,8 +11,9 @@ from typing import Any
 
 from ackscope.clock import Instant
 from ackscope.snapshot import Queue
-from exporter.broker.fields import Gaps, Version, objects
+from exporter.broker.fields import Gaps, Version
 from exporter.broker.queues import decode_totals
+from exporter.broker.sharing import Common, dated
 
 Key = tuple[str, str]
 """Virtual host and name."""
@@ -34,6 +35,9 @@ class Coverage:
     median: float | None = None
 
 
+_AT_ONCE = 1000
+"""Queues that are decoded together."""
+
 REFRESH_SECONDS = 300.0
 """Statistics of an empty queue, read again unchanged, stay the same object, `details_at` and all, for so long."""
 
@@ -50,6 +54,7 @@ class QueueStore:
         self._listed: tuple[Queue, ...] | None = None
         self._odd: set[Key] = set()
         self._read_at: dict[Key, float] = {}
+        self._common = Common()
         self.changed: set[Key] = set()
 
     @property
@@ -66,48 +71,68 @@ class QueueStore:
 
     def seed(self, queues: Iterable[Queue], at: Instant) -> None:
         """Begin with a full reading of a moment: all statistics are of then."""
-        self._queues = {queue.key: replace(queue, details_at=at) for queue in queues}
+        fresh = (self._common.settle(replace(queue, details_at=at)) for queue in queues)
+        self._queues = {queue.key: queue for queue in fresh}
         self._read_at = dict.fromkeys(self._queues, at.mono)
         self._listed = None
 
-    def put_totals(self, payload: Any, version: Version | None) -> Gaps:
+    def put_totals(self, payload: Iterable[Any], version: Version | None) -> Gaps:
         """Take in the totals of all queues: who is not among them is gone.
 
         Args:
-            payload: the list as the broker sent it. Decoded are only those that are new or changed: of most queues of
-                a large broker nothing changes from one reading to the next.
+            payload: the items of the list as the broker sent it; where taking one raises, nothing is taken in. Decoded
+                are only those that are new or changed: of most queues of a large broker nothing changes from one
+                reading to the next.
             version: of the broker.
         """
         gaps = Gaps()
         known = self._queues
         fresh: dict[Key, Queue | None] = {}
+        odd: set[Key] = set()
+        changed: set[Key] = set()
         undecoded: list[Any] = []
-        for item in objects(payload, "queues", gaps):
-            key = _key_of(item)
-            if key is None:
-                undecoded.append(item)
+
+        def decode() -> None:
+            decoded, found = decode_totals(undecoded, version)
+            if found:
+                gaps.update(found)
+                odd.update(_odd_ones(undecoded, version))
+            for queue in decoded:
+                before = known.get(queue.key)
+                after = self._join_totals(queue, before)
+                fresh[queue.key] = after
+                if before is not None and after is not before:
+                    changed.add(queue.key)
+            undecoded.clear()
+
+        differs = False
+        for item in payload:
+            if not isinstance(item, dict):
+                gaps["queues"] += 1
                 continue
-            before = known.get(key)
+            key = _key_of(item)
+            before = None if key is None else known.get(key)
             if before is not None and key not in self._odd and _is_unchanged(item, before):
-                fresh[key] = before
-            else:
+                # With the texts that are held already.
+                fresh[before.key] = before
+                continue
+            if key is not None:
                 # Its place is kept, so that the order is that of the broker.
                 fresh[key] = None
-                undecoded.append(item)
-        self.changed = set()
-        if undecoded:
-            decoded, found = decode_totals(undecoded, version, {})
-            gaps += found
-            self._odd = _odd_ones(undecoded, version) if found else set()
-            for queue in decoded:
-                fresh[queue.key] = self._join_totals(queue)
-        if undecoded or len(fresh) != len(known):
-            self._queues = {key: queue for key, queue in fresh.items() if queue is not None}
+            undecoded.append(item)
+            differs = True
+            if len(undecoded) >= _AT_ONCE:
+                decode()
+        decode()
+        self.changed, self._odd = changed, odd
+        if differs or len(fresh) != len(known):
+            self._queues = {queue.key: queue for queue in fresh.values() if queue is not None}
             self._listed = None
+            read_at = self._read_at
             self._read_at = {
-                key: moment
-                for key, moment in self._read_at.items()
-                if (held := self._queues.get(key)) is not None and held.details_at is not None
+                key: read_at[key]
+                for key, queue in self._queues.items()
+                if queue.details_at is not None and key in read_at
             }
         return gaps
 
@@ -124,12 +149,13 @@ class QueueStore:
             self._read_at[key] = at.mono
             # That a queue with messages stands still is a sign by itself: diagnosis must see that it was read again.
             if not known.messages and known.details_at is not None and at.since(known.details_at) < REFRESH_SECONDS:
-                same = _joined(queue, known, known.details_at) == known
+                joined = _joined(queue, known, known.details_at)
+                if joined == known:
+                    continue
             else:
-                same = False
-            if not same:
-                self._queues[key] = _joined(queue, known, at)
-                self._listed = None
+                joined = _joined(queue, known, at)
+            self._queues[key] = dated(self._common.settle(joined, known), at)
+            self._listed = None
 
     def drop(self, key: Key) -> None:
         """A queue that is no longer there."""
@@ -147,19 +173,15 @@ class QueueStore:
             median=statistics.median(read) if read else None,
         )
 
-    def _join_totals(self, queue: Queue) -> Queue:
-        """What is known of a queue after its totals were read."""
-        before = self._queues.get(queue.key)
+    def _join_totals(self, queue: Queue, before: Queue | None) -> Queue:
+        """What is known of a queue after its totals were read; the very same object where nothing is new."""
         if before is None:
-            return queue
+            return self._common.settle(queue)
         if before.details_at is not None and _is_same(queue, before):
             after = _joined(before, queue, before.details_at)
         else:
             after = queue
-        if after == before:
-            return before
-        self.changed.add(queue.key)
-        return after
+        return before if after == before else self._common.settle(after, before)
 
 
 def _joined(details: Queue, totals: Queue, at: Instant) -> Queue:
@@ -238,4 +260,4 @@ def _is_unchanged(item: dict[str, Any], queue: Queue) -> bool:
 
 def _odd_ones(items: list[Any], version: Version | None) -> set[Key]:
     """Those with something unusable: they are decoded every time, so that it is told every time."""
-    return {key for item in items if (key := _key_of(item)) is not None and decode_totals([item], version, {})[1]}
+    return {key for item in items if (key := _key_of(item)) is not None and decode_totals([item], version)[1]}

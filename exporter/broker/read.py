@@ -11,6 +11,7 @@ from ackscope.clock import Clock, Instant
 from ackscope.errors import BrokerError
 from ackscope.snapshot import Part, Snapshot
 from exporter.broker.blind import hidden_queues, without_false_emptiness
+from exporter.broker.credentials import Credentials
 from exporter.broker.families import FAMILIES, FAST
 from exporter.broker.reader import Reader
 from exporter.broker.reading import Reading
@@ -26,6 +27,7 @@ def read_once(
     clock: Clock,
     deadline_seconds: float,
     families: Iterable[str] = FAMILIES,
+    credentials: Credentials | None = None,
 ) -> Snapshot:
     """Read families once, side by side; what failed or took too long is a part with its error.
 
@@ -38,13 +40,14 @@ def read_once(
         clock: dates readings and the snapshot.
         deadline_seconds: the longest this takes.
         families: those to read; the parts of others stay empty.
+        credentials: that outlive this reading; its own without.
 
     Raises:
         UsageError: the address is not one.
         ConfigError: a file of the settings cannot be read.
     """
     limited = settings.model_copy(update={"timeout": min(settings.timeout, deadline_seconds)})
-    reader = Reader(limited, clock)
+    reader = Reader(limited, clock, credentials=credentials)
     chosen = set(families)
     wanted = [family for family in FAMILIES if family in chosen]
     done: SimpleQueue[tuple[str, Part[Any]]] = SimpleQueue()

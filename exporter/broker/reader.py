@@ -8,14 +8,16 @@ from typing import Any, NamedTuple
 from ackscope.clock import Clock
 from ackscope.snapshot import Overview
 from exporter.broker import fetch
+from exporter.broker.checking import HealthFetcher
 from exporter.broker.client import ManagementClient
-from exporter.broker.credentials import credentials_of
+from exporter.broker.credentials import Credentials, credentials_of
 from exporter.broker.families import FAMILIES, How
 from exporter.broker.fields import Version, version_of
 from exporter.broker.queue_reading import LARGE, Allowance, Hints, QueueReader
 from exporter.broker.queue_store import Key
 from exporter.broker.reading import Reading
 from exporter.broker.settings import ManagementSettings
+from exporter.broker.way import Way
 
 _VERSION_WAIT_SECONDS = 1.0
 
@@ -24,7 +26,7 @@ class Spent(NamedTuple):
     """What asking for one family has cost so far.
 
     Attributes:
-        seconds: of the broker's time: from each request to the end of its answer, failures too.
+        seconds: of the broker's time: from each request to the end of its answer, less the way; failures too.
         requests: how many there were.
         received: bytes of all answers.
     """
@@ -39,17 +41,30 @@ class Reader:
 
     Every family has its own connection, so that one that hangs holds up no other.
 
+    Args:
+        settings: how to reach it.
+        clock: dates readings.
+        what: how to call the settings in a message, such as `clusters.shop.management`.
+        credentials: to share with other readers of the same settings; its own without.
+
     Attributes:
         queues: reads the queues at what a budget allows; `read` always reads them in full.
     """
 
-    def __init__(self, settings: ManagementSettings, clock: Clock, what: str = "management") -> None:
+    def __init__(
+        self,
+        settings: ManagementSettings,
+        clock: Clock,
+        what: str = "management",
+        credentials: Credentials | None = None,
+    ) -> None:
         self._clock = clock
         # One for all, so that many connections ask for one token.
-        shared = credentials_of(settings, what)
-        self._clients = {name: ManagementClient(settings, what, credentials=shared) for name in FAMILIES}
+        shared = credentials_of(settings, what) if credentials is None else credentials
+        way = Way()
+        self._clients = {name: ManagementClient(settings, what, shared, way) for name in FAMILIES}
         self.queues = QueueReader(self._clients["queues"], clock)
-        self._health = fetch.HealthFetcher()
+        self._health = HealthFetcher()
         self._version: Version | None = None
         self._overview: Overview | None = None
         self._nodes: tuple[str, ...] = ()

@@ -11,7 +11,19 @@ from typing import Generic, TypeVar
 
 from ackscope.snapshot import Queue, Snapshot
 from exporter.collectors.choosing_counts import Counts, Rise
-from exporter.collectors.choosing_kinds import CHANNELS, CONNECTIONS, CONSUMERS, EXCHANGES, QUEUES, Kind
+from exporter.collectors.choosing_kinds import (
+    CHANNELS,
+    CONNECTIONS,
+    CONSUMERS,
+    EXCHANGES,
+    FEATURES,
+    LIMITS,
+    LINKS,
+    POLICIES,
+    QUEUES,
+    VHOSTS,
+    Kind,
+)
 from exporter.collectors.choosing_ledger import Changes, Ledger
 from exporter.collectors.choosing_ranks import STAY, Candidates, places, ranking
 from exporter.collectors.choosing_sums import Sums
@@ -69,6 +81,8 @@ class _Cluster:
     def __init__(self) -> None:
         self._queues, self._channels, self._consumers = _One(QUEUES), _One(CHANNELS), _One(CONSUMERS)
         self._connections, self._exchanges = _One(CONNECTIONS), _One(EXCHANGES)
+        self._links, self._policies, self._limits = _One(LINKS), _One(POLICIES), _One(LIMITS)
+        self._features, self._vhosts = _One(FEATURES), _One(VHOSTS)
         self._totals: tuple[Chosen[Queue], int, Totals] | None = None
 
     def choose(self, snapshot: Snapshot, limits: Limits, patterns: _Patterns) -> ClusterSelection:
@@ -81,6 +95,11 @@ class _Cluster:
                 snapshot.connections.value or (), snapshot, limits.connections, patterns
             ),
             exchanges=self._exchanges.choose(snapshot.exchanges.value or (), snapshot, limits.exchanges, patterns),
+            links=self._links.choose(snapshot.links.value or (), snapshot, limits.links, patterns),
+            policies=self._policies.choose(snapshot.policies.value or (), snapshot, limits.policies, patterns),
+            limits=self._limits.choose(snapshot.limits.value or (), snapshot, limits.limits, patterns),
+            features=self._features.choose(snapshot.features.value or (), snapshot, limits.features, patterns),
+            vhosts=self._vhosts.choose(snapshot.vhosts.value or (), snapshot, limits.vhosts, patterns),
             totals=self._add_up(queues, limits.vhosts),
         )
 

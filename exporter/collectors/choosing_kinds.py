@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ackscope.snapshot import Channel, Connection, Consumer, Queue, Snapshot
-from ackscope.topology import Exchange
+from ackscope.topology import Exchange, Feature, Limit, Link, Policy, VHost
 
 T = TypeVar("T")
 Group = tuple[str, ...]
@@ -144,4 +144,25 @@ EXCHANGES: Kind[Exchange] = Kind(
     counters=stats("publish_in", "publish_out"),
     weights=lambda _: (lambda it: it.stats.publish_in,),
     moving=(stats("publish_in", "publish_out"),),
+)
+LINKS: Kind[Link] = Kind(
+    key=lambda it: (it.kind, it.vhost, it.name, it.upstream, it.local, it.node),
+    weights=lambda _: (lambda it: it.state != "running",),
+)
+POLICIES: Kind[Policy] = Kind(
+    key=lambda it: (it.vhost, it.name, it.operator),
+    weights=lambda _: (lambda it: it.priority,),
+)
+LIMITS: Kind[Limit] = Kind(
+    key=lambda it: (it.scope, it.subject, it.name),
+    # Smaller is nearer to being reached; negative is no limit.
+    weights=lambda _: (lambda it: 0 if it.value < 0 else 1 / (1 + it.value),),
+)
+FEATURES: Kind[Feature] = Kind(
+    key=lambda it: (it.deprecated, it.name),
+    weights=lambda _: (lambda it: it.in_use, lambda it: it.state == "disabled"),
+)
+VHOSTS: Kind[VHost] = Kind(
+    key=lambda it: it.name,
+    weights=lambda _: (lambda it: it.messages,),
 )

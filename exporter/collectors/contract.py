@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 from prometheus_client.core import Metric
 
 from ackscope.snapshot import Channel, Connection, Consumer, Queue, Snapshot
-from ackscope.topology import Exchange
+from ackscope.topology import Exchange, Feature, Limit, Link, Policy, VHost
 from exporter.metrics import Spec, Value
 
 T = TypeVar("T")
@@ -32,6 +32,10 @@ class Limits(NamedTuple):
     exchanges: int = 1000
     findings: int = 500
     vhosts: int = 1000
+    links: int = 1000
+    policies: int = 1000
+    limits: int = 1000
+    features: int = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,13 +101,21 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSelection:
-    """What is shown of one cluster. A kind that was never read is empty here, as in the snapshot."""
+    """What is shown of one cluster. A kind that was never read is empty here, as in the snapshot.
+
+    What the caps leave out of links, policies, limits, features and virtual hosts is in no remainder.
+    """
 
     queues: Chosen[Queue] = field(default_factory=Chosen)
     channels: Chosen[Channel] = field(default_factory=Chosen)
     consumers: Chosen[Consumer] = field(default_factory=Chosen)
     connections: Chosen[Connection] = field(default_factory=Chosen)
     exchanges: Chosen[Exchange] = field(default_factory=Chosen)
+    links: Chosen[Link] = field(default_factory=Chosen)
+    policies: Chosen[Policy] = field(default_factory=Chosen)
+    limits: Chosen[Limit] = field(default_factory=Chosen)
+    features: Chosen[Feature] = field(default_factory=Chosen)
+    vhosts: Chosen[VHost] = field(default_factory=Chosen)
     totals: Totals = field(default_factory=Totals)
 
 

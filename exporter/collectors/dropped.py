@@ -10,12 +10,24 @@ from exporter.metrics import Families, gauge
 
 DROPPED = gauge(
     "ackscope_dropped_series",
-    "Objects without series of their own, for a cap or a pattern; they are in the series of the remainder, (other).",
+    "Objects without series of their own, for a cap or a pattern. Queues, channels, consumers, connections and "
+    "exchanges are then in the series of the remainder, (other).",
     "metrics.max_*, metrics.exclude_queues",
     "cluster",
     "kind",
 )
-KINDS = ("queues", "channels", "consumers", "connections", "exchanges")
+KINDS = (
+    "queues",
+    "channels",
+    "consumers",
+    "connections",
+    "exchanges",
+    "links",
+    "policies",
+    "limits",
+    "features",
+    "vhosts",
+)
 SPECS = (DROPPED,)
 
 

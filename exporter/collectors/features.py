@@ -44,10 +44,9 @@ SPECS = (FLAG, IN_USE, PERMITTED)
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
-    del selection
     families = Families(SPECS)
     for snapshot in snapshots:
-        for feature in snapshot.features.value or ():
+        for feature in selection.of(snapshot.cluster).features.shown:
             if feature.deprecated:
                 labels = {"cluster": snapshot.cluster, "feature": feature.name, "phase": feature.stage or ""}
                 families.add(IN_USE, labels, None if feature.in_use is None else int(feature.in_use))

@@ -30,10 +30,9 @@ SPECS = (LIMIT, USED)
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
-    del selection
     families = Families(SPECS)
     for snapshot in snapshots:
-        limits = [limit for limit in snapshot.limits.value or () if limit.value >= 0]
+        limits = [limit for limit in selection.of(snapshot.cluster).limits.shown if limit.value >= 0]
         used = _used(snapshot) if limits else {}
         for limit in limits:
             labels = {

@@ -74,12 +74,11 @@ _STATES: Mapping[str, tuple[str, ...]] = {
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters; a cluster without links of a kind has no sample of it."""
-    del selection
     families = Families(SPECS)
     for snapshot in snapshots:
-        links = snapshot.links.value or ()
-        for link in links:
+        for link in selection.of(snapshot.cluster).links.shown:
             _one(families, snapshot.cluster, link)
+        links = snapshot.links.value or ()
         shovels = [link for link in links if link.kind == "shovel"]
         _count(families, DYNAMIC, snapshot.cluster, [link for link in shovels if link.type == "dynamic"])
         _count(families, STATIC, snapshot.cluster, [link for link in shovels if link.type == "static"])

@@ -46,10 +46,9 @@ SPECS = (INFO, PRIORITY, QUEUES, EXCHANGES)
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
-    del selection
     families = Families(SPECS)
     for snapshot in snapshots:
-        policies = snapshot.policies.value
+        policies = selection.of(snapshot.cluster).policies.shown
         if not policies:
             continue
         queues, exchanges = _queues(snapshot), _exchanges(snapshot)

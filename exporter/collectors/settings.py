@@ -12,8 +12,9 @@ from exporter.compat.names import Names
 class MetricsSettings(Settings):
     """What `/metrics` shows.
 
-    What a cap or a pattern leaves out is in the series of the remainder, `queue="(other)"` and so on, and
-    `ackscope_dropped_series` says how many objects that is; nothing is left out of the totals.
+    What a cap or a pattern leaves out is in the series of the remainder, `queue="(other)"` and so on, where a metric of
+    such objects can be added up, and `ackscope_dropped_series` says how many objects that is; nothing is left out of
+    the totals.
 
     Attributes:
         names: names of the broker's metrics: official, rabbitmq_exporter (those of kbudde/rabbitmq_exporter
@@ -26,7 +27,12 @@ class MetricsSettings(Settings):
         max_consumers: consumers of a cluster that get series of their own, those that hold most messages.
         max_connections: connections of a cluster that get series of their own, those with most to send and most change.
         max_exchanges: exchanges of a cluster that get series of their own, those with most traffic.
-        max_vhosts: virtual hosts of a cluster that get totals of their own, those with most messages first.
+        max_vhosts: virtual hosts of a cluster that get series and totals of their own, those with most messages first.
+        max_links: shovels and federation links of a cluster that get series of their own, those that do not run first.
+        max_policies: policies of a cluster that get series of their own, those of the highest priority first.
+        max_limits: limits of virtual hosts and users of a cluster that get series of their own, the smallest first.
+        max_features: feature flags and deprecated features of a cluster that get series of their own, deprecated ones
+            in use and flags that are disabled first.
         max_findings: findings of a cluster that get series of their own, the worst first.
         include_queues: regular expression that is searched for in `vhost/name` (`//orders` in the virtual host `/`);
             queues that match, and their consumers, get series of their own before all others; empty: none does.
@@ -41,6 +47,10 @@ class MetricsSettings(Settings):
     max_connections: int = Field(default=1000, ge=0)
     max_exchanges: int = Field(default=1000, ge=0)
     max_vhosts: int = Field(default=1000, ge=0)
+    max_links: int = Field(default=1000, ge=0)
+    max_policies: int = Field(default=1000, ge=0)
+    max_limits: int = Field(default=1000, ge=0)
+    max_features: int = Field(default=500, ge=0)
     max_findings: int = Field(default=500, ge=0)
     include_queues: str = ""
     exclude_queues: str = ""

@@ -43,7 +43,8 @@ PROTECTED = versions(
         f"{_API} protected_from_deletion",
         *_LABELS,
     ),
-    since=(4, 1),
+    # rabbitmq-server#13017, release notes of 4.0.6; seen to be absent in 4.0.5 and there in 4.3.6.
+    since=(4, 0, 6),
 )
 QUEUES = gauge(
     "ackscope_vhost_queues",
@@ -115,11 +116,10 @@ SPECS = (
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
-    del selection
     families = Families(SPECS)
     for snapshot in snapshots:
-        vhosts = snapshot.vhosts.value
-        if vhosts is None:
+        vhosts = selection.of(snapshot.cluster).vhosts.shown
+        if not vhosts:
             continue
         queues, connections = snapshot.queues.value, snapshot.connections.value
         queued = None if queues is None else count(queue.vhost for queue in queues)

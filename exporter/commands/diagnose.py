@@ -1,31 +1,22 @@
-"""`ackscope diagnose`: two looks at a broker, and a ranked answer."""
+"""`ackscope diagnose`: two looks at a broker, and a ranked answer; or a look every few seconds; or at a bundle."""
 
 import argparse
 import shutil
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+from pathlib import Path
 
-from pydantic import SecretStr
-
-from ackscope.address import parse_amqp, parse_management
 from ackscope.cli import argument, print_json, seconds
-from ackscope.clock import Clock, SystemClock
-from ackscope.errors import UsageError
-from ackscope.findings import exit_code
-from ackscope.records import ProbeOutcome
+from ackscope.errors import DataError, UsageError
+from ackscope.findings import Verdict, exit_code
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
-from diagnosis.window import Window
 from exporter.api import cluster_findings
-from exporter.broker.read import raise_if_unreadable, read_once
-from exporter.broker.settings import ManagementSettings
-from exporter.carry import carried
+from exporter.broker.read import raise_if_unreadable
+from exporter.bundle import Bundle, unpack
+from exporter.commands import rollups
+from exporter.commands.looking import Looking, looking
 from exporter.commands.report import report
-from exporter.placement import place_outcomes, probe_nodes
-from exporter.probe_process import Hooks, ProbeProcess
-from probes.settings import AmqpSettings, ConfirmSettings, ProbesSettings
-from probes.wire import Batch, Target, encode_targets
+from exporter.commands.watch import watch
 
 APART = 6.0
 """Seconds between the two looks: the broker refreshes its figures every 5 s, so nearer ones show no difference."""
@@ -35,11 +26,15 @@ _SHORTEST, _LONGEST = 8.0, 120.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--management", metavar="URL", required=True, help="http://user:password@host:15672")
+    seen = parser.add_mutually_exclusive_group(required=True)
+    seen.add_argument("--management", metavar="URL", help="http://user:password@host:15672")
+    seen.add_argument(
+        "--bundle", metavar="FILE", type=Path, help="judge what `ackscope bundle` saved; no broker needed"
+    )
     parser.add_argument(
         "--amqp",
         metavar="URL",
-        help="also look as a client: a confirm probe runs meanwhile; its two small queues expire after 30 minutes",
+        help="also look as a client: small probes run meanwhile; their queues expire after 30 minutes",
     )
     parser.add_argument(
         "--within",
@@ -48,7 +43,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=15.0,
         help=f"longest time to take, {_SHORTEST:.0f}s to {_LONGEST:.0f}s (15s)",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of text")
+    parser.add_argument("--watch", action="store_true", help="go on looking every 5 s, and tell what changes")
+    parser.add_argument(
+        "--all", action="store_true", help="also tell in full what is information only, and what is left alone"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON document instead of text; a line each with --watch"
+    )
+    rollups.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -56,49 +58,68 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         UsageError: an address or a duration makes no sense.
+        DataError: the bundle, or the rollups, cannot be read.
         BrokerError: the broker cannot be read at all.
     """
+    if args.bundle is not None:
+        return _replay(args)
     if not _SHORTEST <= args.within <= _LONGEST:
         raise UsageError(f"--within: must be {_SHORTEST:.0f}s to {_LONGEST:.0f}s: two looks {APART:.0f} s apart")
-    cluster = parse_management(args.management).where
-    if args.amqp is not None:
-        parse_amqp(args.amqp)
-    settings, clock = ManagementSettings(url=args.management), SystemClock()
-    until = clock.now().mono + args.within
-    with _probing(cluster, args.amqp, clock) as outcomes:
-        first = read_once(cluster, settings, clock, (args.within - APART) / 2)
-        raise_if_unreadable(first)
-        time.sleep(max(0.0, APART - clock.now().since(first.taken)))
-        again = read_once(cluster, settings, clock, max(1.0, until - clock.now().mono - 0.5))
-    second = carried(first, again)
-    nodes = probe_nodes(second, ProbesSettings().prefix)
-    seen = place_outcomes(outcomes.values(), nodes)
-    now = clock.now()
-    verdict = diagnose(Window.empty(cluster).add(first).add(second), seen, now, Thresholds.one_shot())
-    if args.json:
-        print_json({"now": now.iso(), "clusters": [cluster_findings(cluster, second, verdict, now)]})
-    else:
-        broker = second.overview.value.rabbitmq_version if second.overview.value else None
-        print(report(verdict, broker, seen, shutil.get_terminal_size().columns), end="")
-    return exit_code([verdict])
+    usual = rollups.usual(args)
+    if args.watch:
+        with looking(args.management, args.amqp) as look:
+            return watch(look, usual, as_json=args.json, everything=args.all)
+    with looking(args.management, args.amqp) as look:
+        two_looks(look, args.within)
+        now = look.clock.now()
+        seen = Bundle(
+            window=look.window,
+            outcomes=look.outcomes,
+            now=now,
+            thresholds=Thresholds.one_shot(),
+            baselines=usual.at(now.wall) if usual else None,
+        )
+    verdict = _judged(seen)
+    latest = seen.window.latest
+    if not verdict.findings and latest is not None:
+        raise_if_unreadable(latest)
+    return _tell(seen, verdict, args)
 
 
-@contextmanager
-def _probing(cluster: str, url: str | None, clock: Clock) -> Iterator[dict[str, ProbeOutcome]]:
-    """Run a confirm probe meanwhile; yields its latest summary by stream, which fills as it goes."""
-    outcomes: dict[str, ProbeOutcome] = {}
-    if url is None:
-        yield outcomes
-        return
+def two_looks(look: Looking, within: float) -> None:
+    """Read everything twice, far enough apart to compare.
 
-    def take(batch: Batch) -> None:
-        outcomes.update({outcome.stream: outcome for outcome in batch.outcomes})
+    Raises:
+        BrokerError: nothing can be read, and no probe runs.
+    """
+    began = look.clock.now()
+    first = look.look((within - APART) / 2)
+    look.wait(first.taken, APART)
+    look.look(max(1.0, within - 0.5 - look.clock.now().since(began)))
 
-    probes = ProbesSettings(enabled=("confirm",), confirm=ConfirmSettings(streams=("classic", "quorum"), rate=10.0))
-    document = encode_targets([Target(cluster, AmqpSettings(url=SecretStr(url)), probes)])
-    process = ProbeProcess(document, Hooks(on_batch=take, on_start=lambda: None), clock)
-    process.start()
+
+def _replay(args: argparse.Namespace) -> int:
+    if args.amqp is not None or args.watch or args.rollups is not None or args.cluster is not None:
+        raise UsageError("--bundle: tells of what was; leave --amqp, --watch, --rollups and --cluster out")
     try:
-        yield outcomes
-    finally:
-        process.stop()
+        seen = unpack(args.bundle.read_bytes())
+    except OSError as error:
+        raise DataError(f"{args.bundle}: {error.strerror}; name a file that `ackscope bundle` made") from None
+    except DataError as error:
+        raise DataError(f"{args.bundle}: {error}") from None
+    return _tell(seen, _judged(seen), args)
+
+
+def _judged(seen: Bundle) -> Verdict:
+    return diagnose(seen.window, seen.outcomes, seen.now, seen.thresholds, baselines=seen.baselines)
+
+
+def _tell(seen: Bundle, verdict: Verdict, args: argparse.Namespace) -> int:
+    latest = seen.window.latest
+    if args.json:
+        print_json({"now": seen.now.iso(), "clusters": [cluster_findings(verdict.cluster, latest, verdict, seen.now)]})
+    else:
+        broker = latest.broker if latest else None
+        columns = shutil.get_terminal_size().columns
+        sys.stdout.write(report(verdict, broker, seen.outcomes, columns, everything=args.all))
+    return exit_code([verdict])

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
 
-from ackscope.findings import CannotTell, Evidence, Finding, Verdict
+from ackscope.findings import CannotTell, Evidence, Finding, SetAside, Severity, Verdict
 from ackscope.records import ProbeOutcome
 
 NARROWEST, WIDEST = 40, 100
@@ -12,7 +12,9 @@ NARROWEST, WIDEST = 40, 100
 _COMMAND = re.compile(r"^(?P<why>.*?:) (?P<command>(?:rabbitmq|curl |ackscope |sudo |systemctl |df ).*)$")
 
 
-def report(verdict: Verdict, broker: str | None, outcomes: Sequence[ProbeOutcome], width: int) -> str:
+def report(
+    verdict: Verdict, broker: str | None, outcomes: Sequence[ProbeOutcome], width: int, *, everything: bool = False
+) -> str:
     """The whole text.
 
     Args:
@@ -20,16 +22,23 @@ def report(verdict: Verdict, broker: str | None, outcomes: Sequence[ProbeOutcome
         broker: version of RabbitMQ, where it is known.
         outcomes: what probes lived through, where any ran.
         width: columns of the terminal; lines are wrapped to it within reason, commands never.
+        everything: tell in full what is information only, what is left alone, and what this version never tells.
     """
     columns = max(NARROWEST, min(width, WIDEST))
     name = f"RabbitMQ {broker}" if broker else "RabbitMQ of unknown version"
     blocks = [_lines(f"{verdict.cluster}: {name}, {verdict.at}", columns)]
-    blocks += [_finding(finding, columns) for finding in verdict.findings]
-    if not verdict.findings:
-        checked = ", ".join(verdict.checked) or "nothing"
-        blocks.append(_lines(f"nothing wrong found; checked: {checked}", columns))
-    blocks += [_gap(gap, columns) for gap in verdict.cannot_tell]
-    blocks += [_lines(f"probe: {_outcome(outcome)}", columns) for outcome in outcomes]
+    pressing = [each for each in verdict.findings if everything or each.severity is not Severity.INFO]
+    blocks += [_finding(finding, columns) for finding in pressing]
+    if not any(finding.severity is not Severity.INFO for finding in verdict.findings):
+        so_far = "nothing to act on" if verdict.findings else "nothing wrong found"
+        blocks.append(_lines(f"{so_far}; {len(verdict.checked)} rules were asked", columns))
+    facts = [finding for finding in verdict.findings if finding not in pressing]
+    if facts:
+        blocks.append("\n".join(_fact(finding, columns) for finding in facts))
+    blocks += _gaps(verdict.cannot_tell, columns, everything=everything)
+    blocks += _set_aside(verdict.set_aside, columns, everything=everything)
+    if outcomes:
+        blocks.append("\n".join(_lines(f"probe: {_outcome(outcome)}", columns) for outcome in outcomes))
     return "\n\n".join(blocks) + "\n"
 
 
@@ -42,10 +51,27 @@ def _finding(finding: Finding, columns: int) -> str:
             _lines(finding.summary, columns, "  "),
             _lines(finding.cause, columns, "  why  ", " " * 7),
             _labelled("seen", map(_evidence, finding.evidence), columns),
+            *_consequences(finding.consequences, columns),
             _labelled("do", finding.next_steps, columns),
             f"  more {finding.runbook}",
         ]
     )
+
+
+_MOST_CONSEQUENCES = 5
+
+
+def _consequences(consequences: Sequence[Finding], columns: int) -> list[str]:
+    if not consequences:
+        return []
+    told = [f"{each.subject}: {each.rule}" for each in consequences[:_MOST_CONSEQUENCES]]
+    if len(consequences) > _MOST_CONSEQUENCES:
+        told.append(f"{len(consequences) - _MOST_CONSEQUENCES} more; --json names them")
+    return [_labelled("so", told, columns)]
+
+
+def _fact(finding: Finding, columns: int) -> str:
+    return _lines(f"info  {finding.rule}: {finding.summary} [{finding.runbook}]", columns, rest=" " * 6)
 
 
 def _evidence(evidence: Evidence) -> str:
@@ -53,9 +79,30 @@ def _evidence(evidence: Evidence) -> str:
     return f"{evidence.what}: {evidence.value}{expected} [{evidence.source}]"
 
 
-def _gap(gap: CannotTell, columns: int) -> str:
-    head = f"CANNOT TELL  {gap.rule}: {gap.because}"
-    return f"{_lines(head, columns)}\n{_lines(gap.needs, columns, '  do   ', ' ' * 7)}"
+_MOST_RULES = 4
+
+
+def _gaps(gaps: Sequence[CannotTell], columns: int, *, everything: bool) -> list[str]:
+    """What could not be told, by reason: one that is lacking makes many rules blind."""
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for gap in gaps:
+        if everything or not gap.permanent:
+            by_reason.setdefault((gap.because, gap.needs), []).append(gap.rule)
+    blocks = []
+    for (because, needs), rules in by_reason.items():
+        names = sorted(set(rules))
+        more = f" and {len(names) - _MOST_RULES} more" if len(names) > _MOST_RULES else ""
+        head = f"CANNOT TELL  {', '.join(names[:_MOST_RULES])}{more}: {because}"
+        blocks.append(f"{_lines(head, columns)}\n{_lines(needs, columns, '  do   ', ' ' * 7)}")
+    return blocks
+
+
+def _set_aside(items: Sequence[SetAside], columns: int, *, everything: bool) -> list[str]:
+    if not items:
+        return []
+    if not everything:
+        return [_lines(f"{len(items)} that look ill and are left alone as harmless; --all says why", columns)]
+    return ["\n".join(_lines(f"left alone  {it.subject}  ({it.rule}): {it.because}", columns) for it in items)]
 
 
 def _outcome(outcome: ProbeOutcome) -> str:
@@ -67,7 +114,18 @@ def _outcome(outcome: ProbeOutcome) -> str:
     reason = f" ({outcome.reason})" if outcome.reason else ""
     doubt = f"; doubtful: {outcome.doubtful}" if outcome.doubtful else ""
     name = f"{outcome.probe} {outcome.stream} {outcome.state.value}{reason}"
-    return f"{name}: {counts or 'no message settled'}{times}{doubt}"
+    return f"{name}: {counts or _steps(outcome) or 'nothing measured yet'}{times}{doubt}"
+
+
+def _steps(outcome: ProbeOutcome) -> str:
+    """What its steps took in the middle, and how many failed."""
+    told = []
+    for name, step in outcome.steps.items():
+        middle = f" {1000 * step.seconds.p50:.1f} ms" if step.seconds.p50 is not None else ""
+        failed = f" {step.failures} of {step.attempts} failed ({step.reason})" if step.failures else ""
+        if middle or failed:
+            told.append(f"{name}{middle}{failed}")
+    return ", ".join(told)
 
 
 def _labelled(label: str, items: Iterable[str], columns: int) -> str:

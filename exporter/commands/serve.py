@@ -7,10 +7,10 @@ from pathlib import Path
 
 from ackscope.clock import SystemClock
 from ackscope.settings import PREFIX, load
+from ackscope.tuning import tune
 from exporter.lifetime import listen, live
 from exporter.notify import Notify
 from exporter.settings import ExporterSettings
-from exporter.tuning import tune
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

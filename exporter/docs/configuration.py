@@ -36,6 +36,8 @@ clusters:
         rabbit@shop-1: amqp://shop-1:5672
 landing:
   directory: /var/lib/ackscope/landing
+history:
+  rollups: /var/lib/ackscope/rollups
 ```
 
 - `ackscope exporter --config FILE --check-config` says whether a file is good, and all that it names with it.
@@ -91,7 +93,7 @@ def keys(model: type[BaseModel] = ExporterSettings, path: tuple[str, ...] = ()) 
     documented = attribute_docs(model)
     for name, field in model.model_fields.items():
         inner = _inner(field.annotation)
-        if inner is not None:
+        if inner is not None and get_origin(field.annotation) is not tuple:
             named = (*path, name, "NAME") if get_origin(field.annotation) is dict else (*path, name)
             yield from keys(inner, named)
             continue
@@ -107,8 +109,8 @@ def attribute_docs(model: type[BaseModel]) -> dict[str, str]:
         _, _, block = (base.__dict__.get("__doc__") or "").partition("Attributes:\n")
         lines = block.splitlines()
         for item in re.split(r"^ {8}(?=\w)", "\n".join(lines), flags=re.MULTILINE)[1:]:
-            name, _, text = item.partition(":")
-            found[name.strip()] = " ".join(text.split())
+            names, _, text = item.partition(":")
+            found.update(dict.fromkeys((name.strip() for name in names.split(",")), " ".join(text.split())))
     return found
 
 
@@ -152,6 +154,8 @@ def _words(annotation: Any) -> str:
         return _KINDS[annotation]
     if get_origin(annotation) is dict:
         return "mapping of name to " + _words(get_args(annotation)[1])
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return "mappings of " + ", ".join(annotation.model_fields)
     if isinstance(annotation, type) and issubclass(annotation, StrEnum):
         return " or ".join(annotation)
     if get_origin(annotation) is Literal:
@@ -174,7 +178,7 @@ def _default(field: FieldInfo) -> str:
     if value is None or value == "":
         return ""
     if any(isinstance(item, BeforeValidator) for item in field.metadata):
-        return f"`{value:g}s`"
+        return f"`{value:.10g}s`"
     return f"`{orjson.dumps(value).decode()}`" if isinstance(value, bool | tuple) else f"`{value}`"
 
 

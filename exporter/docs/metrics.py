@@ -9,7 +9,7 @@ from exporter.compat import detailed
 from exporter.compat.chosen import collectors_for
 from exporter.compat.names import Names
 from exporter.docs.still import why_still
-from exporter.live import confirming, landing, outcomes, polls, process, reloads, verdicts
+from exporter.live import confirming, history, landing, outcomes, polls, process, reloads, verdicts
 from exporter.metrics import Kind, Spec
 
 HEADER = """\
@@ -67,6 +67,7 @@ def sections() -> dict[str, tuple[Spec, ...]]:
         "Exporter: collectors": execute.SPECS,
         "Exporter: configuration": reloads.SPECS,
         "Exporter: landing files": landing.SPECS,
+        "Exporter: what is known of the past": history.SPECS,
         "Exporter: itself and its probe process": process.SPECS,
         ONE_SHOT: one_shot_metrics.SPECS,
     }
@@ -97,8 +98,8 @@ def _table(specs: Sequence[Spec]) -> str:
 
 def _versions(spec: Spec) -> str:
     """Which versions of RabbitMQ tell it; "" where all do."""
-    since = "" if spec.since is None else f"from {spec.since[0]}.{spec.since[1]} on"
-    until = "" if spec.until is None else f"before {spec.until[0]}.{spec.until[1]}"
+    since = "" if spec.since is None else f"from {'.'.join(map(str, spec.since))} on"
+    until = "" if spec.until is None else f"before {'.'.join(map(str, spec.until))}"
     words = ", ".join(part for part in (since, until) if part)
     return f" ({words})" if words else ""
 

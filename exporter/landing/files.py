@@ -1,7 +1,8 @@
 """Files on disk: written whole and durable, and removed again when they are too old or too many.
 
 A reader never sees half a file: it is written under a hidden name, fsynced, renamed, and its folder fsynced.
-Only files that bear a name as given here are ever removed.
+Only files that bear a name as given here are ever removed, and those that `ackscope pipeline compact` put together of
+many: their name tells when the newest was written.
 """
 
 import os
@@ -19,7 +20,8 @@ import pyarrow.parquet as pq
 
 from ackscope.tables import LANDING
 
-_NAME = re.compile(r"(\d{8}T\d{6})-[0-9a-f]{8}-\d{6,}\.parquet")
+_COMPACTED = "compacted-"
+_NAME = re.compile(rf"(?:{_COMPACTED})?(\d{{8}}T\d{{6}})-[0-9a-f]{{8}}-\d{{6,}}\.parquet")
 _UNFINISHED = re.compile(r"\.(\d{8}T\d{6})-[0-9a-f]{8}-\d{6,}\.parquet\.tmp")
 _FOLDER = re.compile(r"date=\d{4}-\d\d-\d\d")
 _HOUR = len("20231114T22")
@@ -125,10 +127,10 @@ class Files:
             full = self.kept is not None and self.kept > max_bytes
             if not full and day.removeprefix("date=").replace("-", "") > oldest[:8]:
                 return
-            for path in sorted(self._own(_NAME, day), key=lambda path: path.name):
-                hour = path.name[:_HOUR]
+            for path in sorted(self._own(_NAME, day), key=_written):
+                hour = _written(path)[:_HOUR]
                 over = self.kept is not None and self.kept > max_bytes
-                if path.name >= oldest and not over and (hour != last or hour == present):
+                if _written(path) >= oldest and not over and (hour != last or hour == present):
                     break
                 last = hour
                 yield path, _size(path)
@@ -145,6 +147,11 @@ class Files:
                 for entry in entries:
                     if name.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                         yield Path(entry.path)
+
+
+def _written(path: Path) -> str:
+    """The part of a name that tells when, and after it what tells files apart."""
+    return path.name.removeprefix(_COMPACTED)
 
 
 def _size(path: Path) -> int:

@@ -32,6 +32,11 @@ class Followed(Generic[T]):
         self._changed: dict[Any, float] = {}
         """Of each that is followed: when it last changed, monotonic."""
 
+    @property
+    def whole(self) -> bool:
+        """The latest reading gave every object that is followed a row."""
+        return self._tracker.whole
+
     def take(self, at: Instant, objects: Sequence[T], cap: int) -> tuple[list[Block], int]:
         """The rows of a reading, and how many objects that mattered found no place."""
         left, came = differences(self._objects, objects)

@@ -11,7 +11,7 @@ from typing import Any
 from ackscope.clock import Clock
 from ackscope.findings import Verdict
 from ackscope.snapshot import Snapshot
-from ackscope.tables import ACK_BURSTS, PROBE_MESSAGES, PROBE_STEPS
+from ackscope.tables import ACK_BURSTS, FINDING_EVENTS, PROBE_MESSAGES, PROBE_STEPS
 from exporter.landing.blocks import record_blocks
 from exporter.landing.samples import CHANGES, Samples
 from exporter.landing.settings import LandingSettings
@@ -63,7 +63,7 @@ class Lander:
             samples = self._samples[cluster] = Samples(cluster, self._settings, self._own_prefixes)
         if self._losses.setdefault(cluster, writer.losses) != writer.losses:
             self._losses[cluster] = writer.losses
-            samples.begin_again(*CHANGES)
+            samples.begin_again(*CHANGES, FINDING_EVENTS)
         for table, take in samples.steps(snapshot, shared, verdict, self._clock.now()):
             # The boundary of each table: a defect costs its rows, and neither the others nor the poll.
             try:

@@ -85,7 +85,12 @@ class Samples:
             self._reset[table]()
 
     def _whole(self) -> set[str]:
-        return {"queues"} if self._queues.whole else set()
+        followed = (
+            ("queues", self._queues.whole),
+            ("channels", self._channels.whole),
+            ("consumers", self._consumers.whole),
+        )
+        return {family for family, whole in followed if whole}
 
     def _begin_queues(self) -> None:
         self._queues: Tracker[Queue] = Tracker(QUEUES, self._cluster, skip=lambda it: it.name.startswith(self._own))

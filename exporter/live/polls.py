@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from prometheus_client.core import Metric
 
 from ackscope.clock import Instant
-from ackscope.snapshot import Snapshot
+from ackscope.snapshot import Part, Queue, Snapshot
 from exporter.broker.queue_reading import Mode
-from exporter.metrics import Families, counter, gauge
+from exporter.metrics import Families, counter, gauge, still
 from exporter.polling.poller import PollerStats
 from exporter.state import ClusterState
 
@@ -40,7 +40,8 @@ REQUESTS = counter("ackscope_poll_requests_total", "Requests to the management A
 RECEIVED = counter("ackscope_poll_received_bytes_total", "Size of the broker's answers.", "poller", *_FAMILY)
 COST = counter(
     "ackscope_poll_cost_seconds_total",
-    "The broker's time that this family took: from each request to the end of its answer, failures too.",
+    "The broker's time that this family took: from each request to the end of its answer, failures too, less what the "
+    "quickest answer of the last minute took above a millisecond: the way there and back.",
     "poller",
     *_FAMILY,
 )
@@ -49,7 +50,8 @@ BUDGET = gauge(
 )
 SPENT = gauge(
     "ackscope_poll_spent_ratio",
-    "Share that it took in the last minute, overview, nodes and health checks not counted.",
+    "Share that it took in the last minute by our own clock, overview, nodes and health checks not counted; above the "
+    "budget where the machines are busy with other work, for readings are planned by the least that they took.",
     "poller",
     "cluster",
 )
@@ -67,6 +69,16 @@ DETAILED = gauge(
 )
 OLDEST = gauge("ackscope_poll_details_oldest_seconds", "Age of the oldest statistics of a queue.", "poller", "cluster")
 MEDIAN = gauge("ackscope_poll_details_median_seconds", "Median age of the statistics of queues.", "poller", "cluster")
+DROPPED = still(
+    counter(
+        "ackscope_queue_readings_dropped_total",
+        "Older readings of single queues that were let go, for 50000 are held at most beyond the latest two of each; "
+        "diagnosis sees less of their past.",
+        "poller",
+        "cluster",
+    ),
+    "it takes tens of thousands of queues that change all the time",
+)
 GAPS = gauge(
     "ackscope_decode_gaps",
     "Objects of the latest reading that held something unusable in this field; it is left out, not guessed.",
@@ -91,21 +103,63 @@ SPECS = (
     DETAILED,
     OLDEST,
     MEDIAN,
+    DROPPED,
     GAPS,
 )
+
+AGES = (AGE, OLDEST, MEDIAN)
 
 
 def collect(states: Mapping[str, ClusterState], stats: Mapping[str, PollerStats], now: Instant) -> list[Metric]:
     """Families of all clusters, at `now`; both mappings are by cluster name."""
-    families = Families(SPECS)
+    return [*counts(states, stats), *ages(states, stats, now)]
+
+
+def counts(states: Mapping[str, ClusterState], stats: Mapping[str, PollerStats]) -> list[Metric]:
+    """Those that are as they are until the next snapshot."""
+    families = Families(spec for spec in SPECS if spec not in AGES)
     for cluster, counted in stats.items():
         _costs(families, cluster, counted)
-        snapshot = states[cluster].snapshot if cluster in states else None
-        _coverage(families, cluster, counted, snapshot, now)
+        queues = _queues(states, cluster)
+        if counted.mode is not None and queues is not None:
+            full = counted.mode is Mode.FULL
+            families.add(FULL, {"cluster": cluster}, int(full))
+            # In full, the statistics of all come with the list itself.
+            if full:
+                families.add(DETAILED, {"cluster": cluster}, len(queues.value or ()))
+            elif counted.coverage is not None:
+                families.add(DETAILED, {"cluster": cluster}, counted.coverage.detailed)
     for state in states.values():
         if state.snapshot is not None:
-            _parts(families, state.snapshot, now)
+            _parts(families, state.snapshot)
+            if state.snapshot.queues.value is not None:
+                families.add(DROPPED, {"cluster": state.snapshot.cluster}, state.readings_dropped)
     return families.result()
+
+
+def ages(states: Mapping[str, ClusterState], stats: Mapping[str, PollerStats], now: Instant) -> list[Metric]:
+    """Those that grow with every moment."""
+    families = Families(AGES)
+    for cluster, counted in stats.items():
+        labels, queues, coverage = {"cluster": cluster}, _queues(states, cluster), counted.coverage
+        if counted.mode is Mode.FULL and queues is not None:
+            families.add(OLDEST, labels, queues.age(now))
+            families.add(MEDIAN, labels, queues.age(now))
+        elif counted.mode is Mode.TOTALS and queues is not None and coverage is not None:
+            families.add(OLDEST, labels, None if coverage.oldest is None else now.mono - coverage.oldest)
+            families.add(MEDIAN, labels, None if coverage.median is None else now.mono - coverage.median)
+    for state in states.values():
+        snapshot = state.snapshot
+        if snapshot is not None:
+            for family, part in snapshot.parts.items():
+                families.add(AGE, {"cluster": snapshot.cluster, "family": family}, part.age(now))
+    return families.result()
+
+
+def _queues(states: Mapping[str, ClusterState], cluster: str) -> Part[tuple[Queue, ...]] | None:
+    """The queues as they were read last; None where they never were."""
+    snapshot = states[cluster].snapshot if cluster in states else None
+    return snapshot.queues if snapshot is not None and snapshot.queues.value is not None else None
 
 
 def _costs(families: Families, cluster: str, counted: PollerStats) -> None:
@@ -122,28 +176,10 @@ def _costs(families: Families, cluster: str, counted: PollerStats) -> None:
         families.add(COST, labels, counts.cost_seconds)
 
 
-def _coverage(families: Families, cluster: str, counted: PollerStats, snapshot: Snapshot | None, now: Instant) -> None:
-    labels = {"cluster": cluster}
-    queues = snapshot.queues if snapshot else None
-    if counted.mode is None or queues is None or queues.value is None:
-        return
-    families.add(FULL, labels, int(counted.mode is Mode.FULL))
-    if counted.mode is Mode.FULL:
-        # Then the statistics of all are as old as the list itself.
-        families.add(DETAILED, labels, len(queues.value))
-        families.add(OLDEST, labels, queues.age(now))
-        families.add(MEDIAN, labels, queues.age(now))
-    elif (coverage := counted.coverage) is not None:
-        families.add(DETAILED, labels, coverage.detailed)
-        families.add(OLDEST, labels, None if coverage.oldest is None else now.mono - coverage.oldest)
-        families.add(MEDIAN, labels, None if coverage.median is None else now.mono - coverage.median)
-
-
-def _parts(families: Families, snapshot: Snapshot, now: Instant) -> None:
+def _parts(families: Families, snapshot: Snapshot) -> None:
     for family, part in snapshot.parts.items():
         labels = {"cluster": snapshot.cluster, "family": family}
         if part.at is not None or part.error is not None:
             families.add(SUCCESS, labels, int(part.error is None))
-        families.add(AGE, labels, part.age(now))
         for field, objects in sorted(part.gaps.items()):
             families.add(GAPS, {**labels, "field": field}, objects)

@@ -2,7 +2,7 @@
 
 Pure. A family that costs C seconds a reading and is asked every I seconds takes C / I of a core of the broker; what it
 wants is C over its shortest interval. Shares are max-min fair: who wants little gets it whole, and what is left is
-shared alike among those who want more.
+shared alike among those who want more. What most verdicts rest on has a smallest part of the budget beside.
 """
 
 import math
@@ -25,12 +25,14 @@ class Demand:
         shortest: seconds between the beginnings of two readings when nothing is scarce; above 0.
         vital: asked at its shortest interval, and not part of the budget, as long as it is quick.
         weight: how much it counts for, beside the others, when not all can have what they want; above 0.
+        least: the part of the budget that it gets however much the others want; those of all are no more than 1.
     """
 
     cost: float
     shortest: float
     vital: bool = False
     weight: float = 1.0
+    least: float = 0.0
 
     @property
     def wanted(self) -> float:
@@ -39,7 +41,10 @@ class Demand:
 
 
 def fair_shares(
-    wanted: Mapping[str, float], budget: float, weights: Mapping[str, float] | None = None
+    wanted: Mapping[str, float],
+    budget: float,
+    weights: Mapping[str, float] | None = None,
+    least: Mapping[str, float] | None = None,
 ) -> dict[str, float]:
     """Share a budget out, max-min fairly: nobody gets more than it wants, nor less than another that wants as much.
 
@@ -47,11 +52,25 @@ def fair_shares(
         wanted: name -> share of a core; 0 or more.
         budget: share of a core for all of them together; 0 or more.
         weights: name -> how many times as much as one of weight 1 it may get; 1 where nothing is said.
+        least: name -> the part of the budget that it gets if it wants it, before anybody shares; 1 in all at most.
 
     Returns:
         name -> share of a core, in the order of `wanted`.
     """
-    weight = {name: (weights or {}).get(name, 1.0) for name in wanted}
+    floors = {name: min(wanted[name], part * budget) for name, part in (least or {}).items() if name in wanted}
+    held: dict[str, float] = {}
+    while True:
+        others = {name: share for name, share in wanted.items() if name not in held}
+        found = _weighed(others, max(0.0, budget - math.fsum(held.values())), weights or {})
+        short = {name: floors[name] for name, share in found.items() if share < floors.get(name, 0.0)}
+        if not short:
+            return {name: held[name] if name in held else found[name] for name in wanted}
+        held |= short
+
+
+def _weighed(wanted: Mapping[str, float], budget: float, weights: Mapping[str, float]) -> dict[str, float]:
+    """The same without smallest shares."""
+    weight = {name: weights.get(name, 1.0) for name in wanted}
     shares: dict[str, float] = {}
     left, order = budget, sorted(wanted, key=lambda name: wanted[name] / weight[name])
     # From the one that wants least for its weight on, each may take its part of what is left; what it leaves goes on.
@@ -59,7 +78,7 @@ def fair_shares(
         part = left * weight[name] / math.fsum(weight[other] for other in order[place:])
         shares[name] = min(wanted[name], part)
         left = max(0.0, left - shares[name])
-    return {name: shares[name] for name in wanted}
+    return shares
 
 
 def shares(demands: Mapping[str, Demand], budget: float) -> dict[str, float]:
@@ -71,7 +90,8 @@ def shares(demands: Mapping[str, Demand], budget: float) -> dict[str, float]:
     """
     plain = {name: demand for name, demand in demands.items() if not demand.vital}
     wanted = {name: demand.wanted for name, demand in plain.items()}
-    fair = fair_shares(wanted, budget, {name: demand.weight for name, demand in plain.items()})
+    weights = {name: demand.weight for name, demand in plain.items()}
+    fair = fair_shares(wanted, budget, weights, {name: demand.least for name, demand in plain.items()})
     return {name: min(demand.wanted, VITAL_SHARE) if demand.vital else fair[name] for name, demand in demands.items()}
 
 
@@ -80,12 +100,6 @@ def interval(demand: Demand, share: float) -> float:
     if demand.wanted <= share:
         return demand.shortest
     return max(demand.shortest, demand.cost / share) if share > 0 else math.inf
-
-
-def intervals(demands: Mapping[str, Demand], budget: float) -> dict[str, float]:
-    """Seconds between the beginnings of two readings of each family."""
-    granted = shares(demands, budget)
-    return {name: interval(demand, granted[name]) for name, demand in demands.items()}
 
 
 def split(totals: Demand, share: float) -> tuple[float, float]:

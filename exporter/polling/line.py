@@ -1,15 +1,15 @@
 """The state of polling one family: what was last good, what it costs, and when it is due."""
 
-import statistics
 from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ackscope.clock import Instant
 from ackscope.snapshot import Part
+from exporter.broker.calm import Calm
 from exporter.broker.families import FAMILIES
 from exporter.broker.reader import Spent
-from exporter.polling.budget import Demand
+from exporter.polling.budget import VITAL_SHARE, Demand
 
 LONGEST_WAIT = 60.0
 """Seconds from one failure to the next attempt, at most."""
@@ -20,14 +20,18 @@ PERMANENT_WAIT = 300.0
 VITAL = ("overview", "nodes", "health")
 """What tells whether the broker is well: cheap, and asked whatever the rest costs."""
 
+CLIENTS = ("channels", "consumers", "connections")
+"""What verdicts on clients compare, a reading with the one before: none of them may be long without a second one."""
+
 _FIRST = "overview"
 
-_SURE = 3
-"""Readings after which the cost of a family is known."""
+_SURE = 2
+"""Readings after which the cost of a family is known: of two, one hiccup is the dearer."""
 _GUESSED = 4.0
 """Until then it is read after this many of its shortest intervals at the latest."""
-_QUICK = 0.2
-"""That holds for what takes less than this part of its shortest interval; what is dear is believed at once."""
+_DOUBTED = 0.05
+"""Or later where it would take more than this share of a core: a broker that is slow while it starts, or is asked for
+all at once, is so only then; what is compared from reading to reading may take as much as what is vital."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ class PollStats:
         failures: those that failed.
         last_seconds: how long the last one took; None before the first.
         bytes_total: bytes of all answers.
-        cost_seconds: of the broker's time, from each request to the end of its answer.
+        cost_seconds: of the broker's time, from each request to the end of its answer, less the way.
         requests: how many there were.
         interval: seconds from the beginning of one reading to the next, as the budget has it; None before the first.
     """
@@ -77,29 +81,51 @@ class Line:
     wait: float | None = None
     permanent: bool = False
     _costs: deque[float] = field(default_factory=lambda: deque(maxlen=3))
+    _calm: Calm = field(init=False)
     _failed: int = 0
+    _hurried: bool = False
     _due: float = float("-inf")
+
+    def __post_init__(self) -> None:
+        """Begin to count."""
+        self._calm = Calm(plain=FAMILIES[self.name].plain)
 
     @property
     def cost(self) -> float:
-        """Seconds of the broker's time for a reading: the median of three, so that one hiccup stretches nothing."""
-        return statistics.median_low(self._costs) if self._costs else 0.0
+        """Seconds of the broker's time for a reading: the least of three, and no more than `Calm.most`.
+
+        They are measured from here: what else the machines do makes a reading longer, and nothing makes it shorter.
+        """
+        return min(self._took, self._calm.most())
+
+    @property
+    def _took(self) -> float:
+        return min(self._costs, default=0.0)
 
     @property
     def demand(self) -> Demand:
         """What it wants of the broker's time."""
+        family = FAMILIES[self.name]
         return Demand(
-            cost=self.cost, shortest=self.shortest, vital=self.name in VITAL, weight=FAMILIES[self.name].weight
+            cost=self.cost,
+            shortest=self.shortest,
+            vital=self.name in VITAL,
+            weight=family.weight,
+            least=family.least,
         )
 
     def measured(self, period: float) -> float:
         """The interval, shorter while its cost is a guess: one hiccup at the start must not silence it for minutes.
 
+        Longer where answers wait for an overloaded broker: it is never asked all the time.
+
         Args:
             period: seconds, as the budget has it.
         """
-        quick = self.cost <= self.shortest * _QUICK
-        return min(period, _GUESSED * self.shortest) if quick and len(self._costs) < _SURE else period
+        if len(self._costs) >= _SURE:
+            return max(period, self._took / VITAL_SHARE) if self.cost < self._took else period
+        most = VITAL_SHARE if self.name in CLIENTS else _DOUBTED
+        return min(period, max(_GUESSED * self.shortest, self.cost / most))
 
     def is_due(self, period: float, horizon: float) -> bool:
         """Whether to read now.
@@ -117,6 +143,7 @@ class Line:
     def hasten(self) -> None:
         """Make it due at once; what it cost in bad times says nothing of good ones."""
         self.began, self._due, self.wait, self._failed = float("-inf"), float("-inf"), None, 0
+        self._hurried = self.busy
         self._costs.clear()
 
     def pause(self, began: Instant, after: Spent) -> None:
@@ -135,7 +162,8 @@ class Line:
             after: what it has cost now.
         """
         took, failed, cost = ended.since(began), part.error is not None, after.seconds - before.seconds
-        first = not self.stats.attempts
+        first, hurried = not self.stats.attempts, self._hurried
+        self._hurried = False
         self.part, self.busy = part, False
         self.began = began.mono if failed else self._beginning(began)
         self.permanent = False
@@ -148,16 +176,22 @@ class Line:
         )
         if not failed:
             self._costs.append(cost)
+            self._calm.note(cost, after.requests - before.requests, after.received - before.received, began.mono)
             self.wait, self._failed = None, 0
             if first:
                 # What is read seldom is not read in one heap: the second time comes at a moment of its own.
                 self.began -= self.shortest * _phase(self.name)
             return
         self._failed += 1
-        # The overview tells whether the broker is back: it is asked again soon, however long that takes.
-        growth = 1.0 if self.name == _FIRST else 2.0 ** min(self._failed - 1, 10)
+        if self.name == _FIRST:
+            # It tells whether the broker is back: it is asked again soon, however long that takes.
+            self.wait = took + self.retry
+            return
         soonest = max(self.retry, 2 * took)
-        self.wait = max(soonest, min(LONGEST_WAIT, soonest * growth))
+        self.wait = max(soonest, min(LONGEST_WAIT, soonest * 2.0 ** min(self._failed - 1, 10)))
+        if hurried:
+            # It began before the broker was back: that it failed says nothing of now.
+            self.wait, self._failed = took, 0
 
     def _beginning(self, began: Instant) -> float:
         """The moment that intervals are counted from."""

@@ -103,7 +103,7 @@ class Poller:
         }
         self._workers = Workers(f"poll-{cluster}-idle", most=len(FAMILIES))
         self._pacer = threading.Thread(target=self._pace, name=f"poll-{cluster}", daemon=True)
-        self._stopping = False
+        self._stopping = self._back = self._late = False
         self._latest = Snapshot(cluster=cluster, taken=clock.now())
         self._teller = Teller(cluster)
         self._allowance = Allowance(share=0.0, shortest=self._interval, totals_every=self._interval, details_share=0.0)
@@ -187,36 +187,54 @@ class Poller:
                 if permanent:
                     line.give_up()
             if back:
+                # At once, and not with the next round.
+                self._back = True
                 for other in self._lines.values():
                     if other is not line:
                         other.hasten()
+            # It missed a round: it is shown now, not with the next one.
+            self._late = self._late or (part is not None and ended.since(began) > self._interval)
             self._changed.notify_all()
 
     # ------------------------------------------------------------ the thread of the rounds
 
     def _pace(self) -> None:
         """One round after the other, until stopped."""
-        while True:
+        while not self._stopping:
             began = self._clock.now()
-            try:
-                self._round(began)
-            except Exception:
-                # The boundary: what a receiver does wrong with one snapshot must not end polling.
-                log.exception("cluster %s: handing out a snapshot failed", self._cluster)
-            with self._changed:
-                rest = self._interval - self._clock.now().since(began)
-                if self._changed.wait_for(lambda: self._stopping, timeout=max(0.0, rest)):
-                    return
+            self._guarded(partial(self._round, began))
+            while self._rest(began.mono + self._interval):
+                self._guarded(self._hand_out)
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception:
+            # The boundary: what a receiver does wrong with one snapshot must not end polling.
+            log.exception("cluster %s: handing out a snapshot failed", self._cluster)
+
+    def _rest(self, until: float) -> bool:
+        """Wait for the next round; whether a reading came late before it."""
+        with self._changed:
+            left = until - self._clock.now().mono
+            self._changed.wait_for(lambda: self._stopping or self._back or self._late, timeout=max(0.0, left))
+            return self._late and not (self._stopping or self._back)
 
     def _round(self, began: Instant) -> None:
         """Start what is due, wait for it half an interval, and hand out what is there."""
         with self._changed:
+            self._back = False
             self._plan(began)
             # Half an interval early is near enough: what is due just after a round need not wait for the next.
             started = self._start_due(began.mono + self._interval / 2)
             self._await(started)
+        self._hand_out()
+
+    def _hand_out(self) -> None:
+        with self._changed:
             if self._stopping:
                 return
+            self._late = False
             parts = {family: line.part for family, line in self._lines.items()}
             permanent = [family for family, line in self._lines.items() if line.permanent]
         snapshot = assemble(self._cluster, self._clock.now(), parts)
@@ -260,7 +278,7 @@ class Poller:
     def _await(self, started: list[Line]) -> None:
         """Until all have ended or half an interval is over; a reading that waits for a thread gets one."""
         until = time.monotonic() + self._interval / 2
-        while not self._stopping and any(line.busy for line in started):
+        while not (self._stopping or self._back) and any(line.busy for line in started):
             left = until - time.monotonic()
             if left <= 0:
                 return

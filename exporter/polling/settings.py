@@ -10,9 +10,9 @@ class PollSettings(Settings):
 
     Attributes:
         interval: time from poll to poll; brokers refresh their figures every 5 s, so less tells nothing new.
-        budget: how much of one core of each broker its polling may take, beside overview, nodes and health checks: 0.02
-            is a fiftieth. What costs more is asked less often, and statistics of single queues by turns.
+        budget: how much of one core of each broker its polling may take, beside overview, nodes and health checks: 0.01
+            is a hundredth. What costs more is asked less often, and statistics of single queues by turns.
     """
 
     interval: Seconds = Field(default=5.0, ge=1.0, le=300.0)
-    budget: float = Field(default=0.02, ge=0.001, le=1.0)
+    budget: float = Field(default=0.01, ge=0.001, le=1.0)

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Collection, Mapping
 
 from ackscope.snapshot import FAMILIES, Snapshot
-from exporter.broker.blind import NO_STATISTICS, unseen
+from exporter.broker.blind import NO_STATISTICS, UNSHOWN, is_own_only, unseen
 from exporter.broker.families import FAST
 from exporter.broker.queue_reading import LACKING, Mode, QueueReader
 
@@ -30,6 +30,7 @@ class Teller:
         self._grace = 0
         self._version: str | None = None
         self._statistics: bool | None = None
+        self._own_only = False
         self._hidden: dict[str, int] = {}
         self._queue_mode: Mode | None = None
         self._details_failing = False
@@ -43,12 +44,24 @@ class Teller:
             permanent: families that the broker will not tell, for lack of statistics.
             queues: how the queues are read.
         """
-        self._tell_failing({name: part.error for name, part in snapshot.parts.items() if part.error}, permanent)
+        parts = snapshot.parts
+        own_only = is_own_only(parts)
+        # One line says why all of these fail.
+        skipped = {*permanent, *(UNSHOWN if own_only else ())}
+        self._tell_failing({name: part.error for name, part in parts.items() if part.error}, skipped)
+        if own_only and not self._own_only:
+            log.warning(
+                "cluster %s: its user lacks the tag `monitoring`, and the broker shows it its own only: no nodes, "
+                "connections, channels and consumers, no sums, and queues only of virtual hosts where it has a "
+                "permission (rabbitmqctl set_user_tags USER monitoring)",
+                self._cluster,
+            )
+        self._own_only = own_only
         self._tell_broker(snapshot)
         self._tell_hidden(unseen(snapshot))
         self._tell_queues(len(snapshot.queues.value or ()), queues)
 
-    def _tell_failing(self, failing: dict[str, str], permanent: Collection[str]) -> None:
+    def _tell_failing(self, failing: dict[str, str], skipped: Collection[str]) -> None:
         was_away, self._away = self._away, all(name in failing for name in FAST)
         if self._away:
             if not was_away:
@@ -63,7 +76,7 @@ class Teller:
             return
         before, self._failing = self._failing, failing
         for family in [name for name in FAMILIES if name in failing and name not in before]:
-            if family not in permanent and failing[family] != NO_STATISTICS:
+            if family not in skipped and failing[family] != NO_STATISTICS:
                 log.warning("cluster %s: %s cannot be read: %s", self._cluster, family, failing[family])
         for family in [name for name in FAMILIES if name in before and name not in failing]:
             log.info("cluster %s: %s can be read again", self._cluster, family)

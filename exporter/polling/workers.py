@@ -3,14 +3,18 @@
 import threading
 from collections import deque
 from collections.abc import Callable
+from queue import Empty, SimpleQueue
 
-QUICK = 4
+QUICK = 2
 """Threads that are enough for a broker that answers."""
 
 _IDLE_SECONDS = 30.0
 
 Job = tuple[str, Callable[[], None]]
 """What the thread is called meanwhile, and what it does; it never raises."""
+
+_Hand = SimpleQueue[Job | None]
+"""Where one resting thread gets its next job; None is the end."""
 
 
 class Workers:
@@ -26,38 +30,43 @@ class Workers:
 
     def __init__(self, name: str, most: int) -> None:
         self._name, self._most = name, most
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._jobs: deque[Job] = deque()
         self._threads: set[threading.Thread] = set()
-        self._idle = 0
+        self._resting: list[_Hand] = []
         self._stopping = False
 
     @property
     def threads(self) -> list[threading.Thread]:
         """Those that live now."""
-        with self._changed:
+        with self._lock:
             return list(self._threads)
 
     def submit(self, name: str, work: Callable[[], None]) -> None:
         """Hand a job in."""
-        with self._changed:
+        with self._lock:
+            if self._resting:
+                # To the one that rests for the shortest time: in turns, all of a bad minute would be kept for good.
+                self._resting.pop().put((name, work))
+                return
             self._jobs.append((name, work))
-            if self._idle < len(self._jobs) and len(self._threads) < QUICK:
+            if len(self._threads) < QUICK:
                 self._hire()
-            self._changed.notify()
 
     def relieve(self) -> None:
         """Start one more thread where a job waits: those that there are hang, or are slow."""
-        with self._changed:
-            if len(self._jobs) > self._idle and len(self._threads) < self._most:
+        with self._lock:
+            if self._jobs and len(self._threads) < self._most:
                 self._hire()
 
     def stop(self) -> None:
         """Take no further job; what is under way goes on to its end."""
-        with self._changed:
+        with self._lock:
             self._stopping = True
             self._jobs.clear()
-            self._changed.notify_all()
+            for hand in self._resting:
+                hand.put(None)
+            self._resting.clear()
 
     def _hire(self) -> None:
         if not self._stopping:
@@ -66,15 +75,28 @@ class Workers:
             thread.start()
 
     def _work(self) -> None:
-        thread = threading.current_thread()
-        while True:
-            with self._changed:
-                self._idle += 1
-                self._changed.wait_for(lambda: self._jobs or self._stopping, timeout=_IDLE_SECONDS)
-                self._idle -= 1
-                if not self._jobs:
-                    self._threads.discard(thread)
-                    return
-                thread.name, work = self._jobs.popleft()
+        thread, hand = threading.current_thread(), _Hand()
+        while (job := self._next(hand)) is not None:
+            thread.name, work = job
             work()
             thread.name = self._name
+        with self._lock:
+            self._threads.discard(thread)
+
+    def _next(self, hand: _Hand) -> Job | None:
+        """The next job, waited for; None where there was none for long, or it is over."""
+        with self._lock:
+            if self._stopping:
+                return None
+            if self._jobs:
+                return self._jobs.popleft()
+            self._resting.append(hand)
+        try:
+            return hand.get(timeout=_IDLE_SECONDS)
+        except Empty:
+            with self._lock:
+                if hand in self._resting:
+                    self._resting.remove(hand)
+                    return None
+            # Handed in at the very end.
+            return hand.get()

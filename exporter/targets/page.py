@@ -15,7 +15,9 @@ from ackscope.errors import AckscopeError, UsageError
 from ackscope.snapshot import Snapshot
 from diagnosis.window import Window
 from exporter.asked import unknown
+from exporter.broker.credentials import Credentials, credentials_of
 from exporter.broker.read import read_once
+from exporter.broker.settings import ManagementSettings
 from exporter.collectors.choosing import Chooser
 from exporter.collectors.settings import MetricsSettings
 from exporter.compat.chosen import collectors_for
@@ -58,6 +60,7 @@ class TargetPage:
         self._free = {name: threading.BoundedSemaphore(module.at_once) for name, module in modules.items()}
         self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
         self._lock = threading.Lock()
+        self._granted: dict[str, Credentials] = {}
 
     def answer(self, request: Request) -> Answer:
         """Read the target, or say in a line why not."""
@@ -78,7 +81,8 @@ class TargetPage:
             began = self._clock.now()
             within = time_for_reading(request.headers.get(TIMEOUT_HEADER))
             where = settings.address().where
-            snapshot = read_once(where, settings, self._clock, within, module.asked)
+            granted = self._granted_to(name, module, settings)
+            snapshot = read_once(where, settings, self._clock, within, module.asked, granted)
             taken = self._clock.now().since(began)
             families = self._families_of(snapshot, name, module.asked, taken)
         except AckscopeError as error:
@@ -103,6 +107,15 @@ class TargetPage:
         now = self._clock.now()
         rest = [*own.result(), *polls.collect(states, {}, now), *report_metrics(made.reports)]
         return [*made.families, *write(rest)]
+
+    def _granted_to(self, name: str, module: ModuleSettings, settings: ManagementSettings) -> Credentials | None:
+        """What a module's readings share: a token is good for all of its targets, and for more than one reading."""
+        if module.oauth2 is None:
+            return None
+        with self._lock:
+            if name not in self._granted:
+                self._granted[name] = credentials_of(settings, f"modules.{name}")
+            return self._granted[name]
 
     def _remembered(self, module: str, target: str) -> _Known:
         with self._lock:

@@ -9,6 +9,7 @@ import pytest
 
 from ackscope.clock import SystemClock
 from ackscope.errors import Refused
+from exporter.broker.blind import OWN_ONLY
 from exporter.broker.client import ManagementClient
 from exporter.broker.families import FAMILIES
 from exporter.broker.read import read_once
@@ -88,8 +89,18 @@ def test_a_snapshot_shows_who_does_what(lab, workload):
     """Queue, consumer, channel and connection of one worker join by name; the figures are those of the workload."""
 
     def told(snapshot):
+        # Each family is read by itself, and a broker that is busy tells of one before the other.
         queues = {item.name: item for item in snapshot.queues.value or ()}
-        return queues.get(QUEUE) is not None and queues[QUEUE].messages_unacked == 2
+        channels = {item.name for item in snapshot.channels.value or ()}
+        connections = {item.name for item in snapshot.connections.value or ()}
+        return (
+            queues.get(QUEUE) is not None
+            and queues[QUEUE].messages_unacked == 2
+            and any(
+                item.queue == QUEUE and item.channel_name in channels and item.connection_name in connections
+                for item in snapshot.consumers.value or ()
+            )
+        )
 
     snapshot = until(lambda: read_once("lab", settings_of(lab), SystemClock(), 10), told)
 
@@ -133,6 +144,27 @@ def test_a_user_without_permissions_is_told_what_is_hidden(lab, queues):
     assert snapshot.hidden_queues >= 2
     assert all(part.error is None for part in snapshot.parts.values())
     assert seen.hidden_queues == 0
+
+
+def test_a_user_that_is_shown_its_own_only_is_told_so(lab, workload):
+    """The tag `management` lets in and hides everybody else's: no empty list, and no sum, stands for the whole."""
+    own = user(lab, "narrow", "management")
+    lab.ctl(0, "set_permissions", "narrow", "", "", ".*")
+
+    snapshot = until(lambda: read_once("lab", own, SystemClock(), 10), lambda snapshot: snapshot.queues.value)
+
+    assert [OWN_ONLY] * 3 == [part.error for part in (snapshot.channels, snapshot.consumers, snapshot.connections)]
+    assert snapshot.nodes.error.endswith(
+        "/api/nodes: 401 user 'narrow' lacks the tag `monitoring`, and sees its own only; "
+        "rabbitmqctl set_user_tags narrow monitoring"
+    )
+    assert QUEUE in {queue.name for queue in snapshot.queues.value}
+    assert snapshot.hidden_queues is None
+    assert (lab.broker, None, None) == (
+        snapshot.overview.value.rabbitmq_version,
+        snapshot.overview.value.connections,
+        snapshot.overview.value.messages,
+    )
 
 
 @pytest.mark.parametrize("path", ["/api/overview", "/api/nodes"])

@@ -136,8 +136,10 @@ def test_diagnose_finds_nothing_on_a_healthy_broker(lab_310):
     done = subprocess.run([sys.executable, "-m", "ackscope", *words], capture_output=True, check=False, timeout=60)
     Management(node).sweep("ackscope.probe.")
     (cluster,) = orjson.loads(done.stdout)["clusters"]
+    pressing = [finding for finding in cluster["findings"] if finding["severity"] != "info"]
+    open_gaps = [gap for gap in cluster["cannot_tell"] if not gap["permanent"]]
 
-    assert (0, [], []) == (done.returncode, cluster["findings"], cluster["cannot_tell"])
+    assert (0, [], []) == (done.returncode, pressing, open_gaps)
     assert lab_310.broker == cluster["broker"]
 
 

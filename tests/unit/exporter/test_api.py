@@ -60,11 +60,14 @@ def test_findings_have_the_agreed_shape():
                         ],
                         "next_steps": list(finding().next_steps),
                         "runbook": "docs/runbooks/no-consumer.md",
+                        "last_seen": None,
+                        "consequences": [],
                     }
                 ],
                 "cannot_tell": [
                     {"rule": "memory-alarm", "because": "no nodes", "needs": "permission", "permanent": True}
                 ],
+                "set_aside": [],
                 "checked": ["no-consumer", "stuck-consumer"],
             }
         ],

@@ -241,7 +241,7 @@ def test_the_live_part_of_a_scrape_is_never_older_than_the_scrape():
         return []
 
     page = Exposition(State([]), Chooser(MetricsSettings()), {"now": now}, SetClock(), {})
-    page._live_lock = arrivals = Arrivals()
+    page._present._lock = arrivals = Arrivals()
     with ThreadPoolExecutor(5) as beside:
         scrapes = [beside.submit(page.text)]
         assert began.acquire(timeout=SECONDS)
@@ -255,6 +255,92 @@ def test_the_live_part_of_a_scrape_is_never_older_than_the_scrape():
     page.text()
 
     assert (2, 3) == (together, len(calls))
+
+
+def test_what_comes_with_snapshots_is_made_once_a_snapshot():
+    """As what snapshots themselves are shown by; beside it the live part is made at every scrape."""
+    state, calls = State(["shop"]), []
+
+    def counted():
+        calls.append(1)
+        families = Families((ROW,))
+        families.add(ROW, {"row": "polls"}, len(calls))
+        return families.result()
+
+    page = Exposition(state, Chooser(MetricsSettings()), {}, SetClock(), {}, {"polls": counted})
+    before = [page.text() for _ in range(3)]
+    state.put_snapshot(small())
+    page.refresh()
+    after = page.text()
+
+    assert ['ackscope_row{row="polls"} 1' in text for text in before] == [True] * 3
+    assert 'ackscope_row{row="polls"} 2' in after
+    assert 'ackscope_collector_success{collector="polls"} 1' in after
+
+
+class Ahead:
+    """An exposition with a live part, an age and a clock; the live part counts how often it is made."""
+
+    def __init__(self):
+        self.clock, self.calls, self.came = SetClock(), 0, SetClock().now()
+        live, moments = {"now": self.now}, {"ages": self.ages}
+        self.page = Exposition(State([]), Chooser(MetricsSettings()), live, self.clock, {}, moments=moments)
+
+    def now(self):
+        """How often this was made."""
+        self.calls += 1
+        families = Families((NOW,))
+        families.add(NOW, {}, self.calls)
+        return families.result()
+
+    def ages(self):
+        """Seconds since the beginning."""
+        families = Families((ROW,))
+        families.add(ROW, {"row": "age"}, self.clock.now().since(self.came))
+        return families.result()
+
+    def seen(self, form=Format.TEXT):
+        """What was counted, and the age."""
+        lines = dict(line.rsplit(" ", 1) for line in self.page.text(form).splitlines() if line[0] != "#")
+        return int(lines["ackscope_now"]), float(lines['ackscope_row{row="age"}'])
+
+
+@pytest.mark.parametrize("form", Format)
+def test_a_second_ahead_all_but_the_ages_is_made(form):
+    """Ages are of the scrape; what was made too long ago is made in the scrape."""
+    it = Ahead()
+    accept = {"accept": form.value, "accept-encoding": "gzip"}
+    it.page.answer(Request(headers=accept))
+    it.page.tick()
+    seen = [it.seen(form)]
+    for seconds in (1, 1):
+        it.clock.mono += seconds
+        seen.append(it.seen(form))
+
+    assert [(2, 0), (2, 1), (3, 2)] == seen
+    page = gzip.decompress(body(it.page.answer(Request(headers=accept)))).decode()
+    assert page == it.page.text(form).replace("ackscope_now 5", "ackscope_now 4")
+
+
+def test_what_must_be_told_at_once_is_made_in_the_scrape():
+    """As whether a reload went well."""
+    it = Ahead()
+    it.page.answer(Request(headers={"accept-encoding": "gzip"}))
+    it.page.tick()
+    it.page.forget()
+
+    assert (3, 0) == it.seen()
+
+
+def test_nothing_is_made_ahead_for_nobody():
+    """Before the first scrape, and long after the last."""
+    it = Ahead()
+    it.page.tick()
+    it.page.answer(Request(headers={"accept-encoding": "gzip"}))
+    it.clock.mono += UNASKED_SECONDS + 1
+    it.page.tick()
+
+    assert it.calls == 1
 
 
 def test_a_scrape_makes_a_page_that_no_refresh_made():

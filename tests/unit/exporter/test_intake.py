@@ -6,6 +6,7 @@ import pytest
 
 from ackscope.clock import Instant
 from ackscope.snapshot import Alarm, Channel, Consumer, HealthCheck, Queue
+from diagnosis.thresholds import Thresholds
 from exporter.intake import Intake
 from exporter.landing.lander import Lander
 from exporter.landing.settings import LandingSettings
@@ -73,6 +74,7 @@ def test_what_became_of_a_finding_is_landed(room):
     """There at the first look, and ended."""
     alarm = HealthCheck(name="alarms", ok=False, alarms=(Alarm(node="rabbit@one", resource="memory"),))
     room.intake.on_snapshot(small(health=part((alarm,))))
+    room.clock.mono += Thresholds().hold + 1
     room.intake.on_snapshot(small())
     room.landing.flush()
     rows = ds.dataset(room.folder / "finding_events", partitioning="hive").to_table().to_pylist()

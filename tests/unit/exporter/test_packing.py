@@ -1,6 +1,7 @@
 import gzip
 import subprocess
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,16 @@ def test_the_two_parts_are_one_file(first, second):
     packed = b"".join(finish(pack(first), second))
 
     assert b"".join([*first, *second]) == gzip.decompress(packed)
+
+
+@pytest.mark.parametrize("size", [0, 1, 16 * 1024, 16 * 1024 + 1, 70_000])
+def test_ends_of_any_size_are_read(size):
+    """Small ones are sent as they are, large ones compressed."""
+    first, end = b"queues " * 5000, b"ages " * (size // 5) + b"." * (size % 5)
+    pieces = finish(pack([first]), [end[: size // 2], end[size // 2 :]])
+
+    assert first + end == gzip.decompress(b"".join(pieces))
+    assert (size <= 16 * 1024) == (len(pieces[2]) == size + 5)
 
 
 def test_one_first_part_serves_many_files():

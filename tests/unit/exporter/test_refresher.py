@@ -56,3 +56,22 @@ def test_one_that_fails_is_told_and_the_next_is_made(caplog):
 def test_one_that_never_began_can_be_stopped():
     """As when another part fails to start."""
     Refresher(lambda: None, SetClock()).stop()
+
+
+def test_what_changes_between_pages_is_made_after_each_and_once_a_second():
+    """A defect in it ends neither."""
+    order, ticked = [], threading.Semaphore(0)
+
+    def tick():
+        order.append("tick")
+        ticked.release()
+        raise ZeroDivisionError
+
+    refresher = Refresher(lambda: order.append("page"), SetClock(), tick)
+    refresher.wake()
+    refresher.start()
+    for _ in range(2):
+        assert ticked.acquire(timeout=SECONDS)
+    refresher.stop()
+
+    assert ["page", "tick", "tick"] == order[:3]

@@ -36,7 +36,7 @@ def asked(path, reloaded=None, **query):
     return answer.status, answer.body
 
 
-@pytest.mark.parametrize("page", ["findings", "probes", "snapshot"])
+@pytest.mark.parametrize("page", ["findings", "probes", "snapshot", "vitals"])
 @pytest.mark.parametrize(
     ("query", "expected"),
     [({}, ["shop", "depot"]), ({"cluster": "depot"}, ["depot"]), ({"cluster": "depot,shop"}, ["shop", "depot"])],
@@ -57,7 +57,7 @@ def test_a_snapshot_can_be_had_in_part():
     assert "overview" not in entry
 
 
-@pytest.mark.parametrize("page", ["findings", "probes", "snapshot"])
+@pytest.mark.parametrize("page", ["findings", "probes", "snapshot", "vitals"])
 def test_a_cluster_that_there_is_not_is_told(page):
     """In a line, with those that there are."""
     expected = (HTTPStatus.BAD_REQUEST, b"cluster='shap' is not known, did you mean 'shop'?; known: shop, depot\n")

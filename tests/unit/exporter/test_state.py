@@ -1,3 +1,6 @@
+from ackscope.clock import Instant
+from ackscope.snapshot import Part, Queue, Snapshot
+from exporter.past import MOST
 from exporter.state import State
 from tests.unit.exporter.made import NOW, Verdicts, outcome, small
 
@@ -70,3 +73,19 @@ def test_another_broker_under_a_name_begins_with_nothing():
     state.watch(["shop"], ["shop"])
 
     assert state.clusters()["shop"].snapshot is None
+
+
+def test_the_past_of_queues_is_bounded():
+    """What is let go of it is counted; the latest snapshot is whole."""
+    state, queues = State(["shop"]), 20_000
+    for reading in range(6):
+        moment = Instant(wall=NOW.wall + reading, mono=NOW.mono + reading)
+        made = tuple(Queue(vhost="/", name=str(name), messages=reading + 1) for name in range(queues))
+        state.put_snapshot(Snapshot(cluster="shop", taken=moment, queues=Part(value=made, at=moment)))
+    known = state.clusters()["shop"]
+
+    assert known.snapshot.queues.value == made
+    assert known.readings_dropped == 6 * queues - len(
+        {id(queue) for snapshot in known.window.snapshots for queue in snapshot.queues.value}
+    )
+    assert known.readings_dropped >= 6 * queues - (2 * queues + MOST)

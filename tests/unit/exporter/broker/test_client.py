@@ -106,6 +106,13 @@ def test_a_kept_connection_that_was_closed_is_opened_again():
             id="no-tag",
         ),
         pytest.param(
+            json({"error": "not_authorised", "reason": "Not monitor user"}, 401),
+            Refused,
+            "HOST/api/overview: 401 user 'guest' lacks the tag `monitoring`, and sees its own only; "
+            "rabbitmqctl set_user_tags guest monitoring",
+            id="own-only",
+        ),
+        pytest.param(
             json({"error": "not_authorised", "reason": "User can only log in via localhost"}, 401),
             Refused,
             "HOST/api/overview: 401 user 'guest' may only log in from the broker's own host; "

@@ -1,11 +1,9 @@
 import pytest
 
 from ackscope.errors import BadAnswer, Unreachable
-from exporter.broker.client import ManagementClient
-from exporter.broker.fetch import HealthFetcher, by_node, pages, queue, several, totals
+from exporter.broker.fetch import by_node, pages, queue, several, totals
 from exporter.broker.fetch import page as one_page
-from exporter.broker.settings import ManagementSettings
-from tests.unit.exporter.broker.server import json, reply, serve
+from tests.unit.exporter.broker.server import json
 
 OUT_OF_RANGE = json({"error": "page_out_of_range", "reason": "Page out of range, page: 3 page size: 500, len: 6"}, 400)
 
@@ -23,21 +21,6 @@ def in_turn(*routes):
 def page(number, of, *names):
     """One page as the API sends it."""
     return json({"page": number, "page_count": of, "items": [{"name": name} for name in names]})
-
-
-@pytest.fixture
-def server():
-    """A server without routes yet."""
-    with serve({}) as running:
-        yield running
-
-
-@pytest.fixture
-def client(server):
-    """A client of that server."""
-    client = ManagementClient(ManagementSettings(url=server.url))
-    yield client
-    client.close()
 
 
 def test_pages_are_read_until_the_last(server, client):
@@ -80,82 +63,6 @@ def test_a_failure_on_a_later_page_is_an_error(server, client):
 
     with pytest.raises(BadAnswer):
         pages(client, "/api/queues")
-
-
-def test_checks_that_a_version_lacks_are_asked_once(server, client):
-    """404 means: not in this version; it is no error and is not asked for again, until the version changes."""
-    server.routes["/health/alarms"] = json({"status": "ok"})
-    health = HealthFetcher()
-
-    first = health.fetch(client, "/health", (4, 0))
-    asked_first, server.seen[:] = list(server.seen), []
-    health.fetch(client, "/health", (4, 0))
-    asked_second, server.seen[:] = list(server.seen), []
-    health.fetch(client, "/health", (4, 3))
-
-    assert {"alarms": {"status": 200, "body": {"status": "ok"}}} == first
-    assert "/health/local-alarms" in asked_first
-    assert ["/health/alarms"] == asked_second
-    assert "/health/ready-to-serve-clients" in server.seen
-    assert "/health/node-is-mirror-sync-critical" not in asked_first + server.seen
-
-
-def test_all_certificates_are_asked_for_seldom(server, client):
-    """The verdict is asked each time; the list of all of them, for which files are read, is kept for a while."""
-    body = {"status": "failed", "reason": "Certificates expiring", "expired": []}
-    server.routes["/health/alarms"] = json({"status": "ok"})
-    server.routes["/health/certificate-expiration/1/months"] = json({"status": "ok"})
-    server.routes["/health/certificate-expiration/100/years"] = json(body, 503)
-    health = HealthFetcher()
-
-    answers = [health.fetch(client, "/health", (4, 0)) for _ in range(3)]
-
-    assert [{"status": 503, "body": body}] * 3 == [answer["certificates"] for answer in answers]
-    assert server.seen.count("/health/certificate-expiration/1/months") == 3
-    assert server.seen.count("/health/certificate-expiration/100/years") == 1
-
-
-def test_a_failed_check_is_an_answer(server, client):
-    """503 with JSON."""
-    body = {"status": "failed", "reason": "There are alarms", "alarms": []}
-    server.routes["/health/alarms"] = json(body, 503)
-
-    assert {"alarms": {"status": 503, "body": body}} == HealthFetcher().fetch(client, "/health", (4, 0))
-
-
-def test_one_check_that_cannot_be_asked_leaves_the_others(server, client):
-    """Its error stands in its place."""
-    server.routes["/health/alarms"] = json({"status": "ok"})
-    server.routes["/health/virtual-hosts"] = json({"error": "x", "reason": "timeout"}, 500)
-
-    answers = HealthFetcher().fetch(client, "/health", (4, 0))
-
-    assert answers["alarms"]["status"] == 200
-    assert {
-        "error": f"{server.where}/health/virtual-hosts: 500 from the server (timeout); "
-        "see the broker's log of this moment"
-    } == answers["virtual-hosts"]
-
-
-def test_no_check_at_all_is_an_error_each_time(server, client):
-    """A server that knows none of the checks is no broker; nothing is concluded from it about a version."""
-    health = HealthFetcher()
-    for _ in range(2):
-        with pytest.raises(BadAnswer) as caught:
-            health.fetch(client, "/health", (4, 0))
-
-        assert (
-            f"{server.where}/health: 404 to every health check; is this the management API of RabbitMQ 3.8 or later, "
-            "and the path prefix of the address right?"
-        ) == str(caught.value)
-
-
-def test_a_proxy_that_says_503_is_no_check(server, client):
-    """503 with a web page is the proxy's word, not the broker's."""
-    server.routes["/health/alarms"] = reply(b"<html>", 503, "text/html")
-
-    with pytest.raises(Unreachable):
-        HealthFetcher().fetch(client, "/health", (4, 0))
 
 
 # ---------------------------------------------------------------- several endpoints, and nodes
@@ -275,7 +182,7 @@ def test_totals_are_asked_for_all_queues_at_once(server, client):
     """As cheap as the API can tell them."""
     server.routes["/api/queues"] = json([{"name": "a"}])
 
-    assert [{"name": "a"}] == totals(client)
+    assert [{"name": "a"}] == list(totals(client))
     assert ["/api/queues?disable_stats=true&enable_queue_totals=true"] == server.seen
 
 

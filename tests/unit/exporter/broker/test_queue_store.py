@@ -243,3 +243,42 @@ def test_a_queue_with_messages_is_told_to_have_been_read_again():
 
     assert before[0] is not store.queues[0]
     assert at(20) == store.queues[0].details_at
+
+
+def test_totals_that_break_off_change_nothing():
+    """Half a list is none: the queues that it did not come to are not gone."""
+    store = store_of(totals("a"), totals("b"))
+    before = store.queues
+
+    def broken():
+        yield totals("a", messages=9)
+        raise ValueError("cut short")
+
+    with pytest.raises(ValueError, match="cut short"):
+        store.put_totals(broken(), VERSION)
+
+    assert before is store.queues
+    assert [0, 0] == [queue.messages for queue in store.queues]
+
+
+def test_queues_are_in_the_order_of_the_broker_however_many_are_new():
+    """Those that are decoded together come out in their places."""
+    listed = [f"q{number:05}" for number in range(2500)]
+    store = store_of(*(totals(name) for name in listed[::2]))
+    store.put_totals((totals(name) for name in listed), VERSION)
+
+    assert listed == [queue.name for queue in store.queues]
+    assert not store.changed
+
+
+def test_what_many_queues_have_in_common_is_held_once():
+    """Arguments, names, counters: of 100,000 queues they would be most of the memory."""
+    store = store_of(*(totals(name, arguments={"x-max-length": 1000}) for name in "ab"))
+    store.put_details([details(name, arguments={"x-max-length": 1000}) for name in "ab"], at(1))
+    one, other = store.queues
+    store.put_totals([totals(name, arguments={"x-max-length": 1000}, messages=1) for name in "ab"], VERSION)
+
+    assert one.arguments is other.arguments
+    assert one.memory is other.memory
+    assert [queue.arguments is one.arguments for queue in store.queues] == [True, True]
+    assert [after.stats is before.stats for after, before in zip(store.queues, (one, other), strict=True)] == [True] * 2

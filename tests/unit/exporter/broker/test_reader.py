@@ -3,7 +3,7 @@ import threading
 import pytest
 
 from ackscope.clock import Instant
-from ackscope.errors import BrokerError
+from ackscope.errors import BrokerError, Unreachable
 from exporter.broker.fetch import SILENT_SECONDS
 from exporter.broker.reader import Reader
 from exporter.broker.settings import ManagementSettings
@@ -112,3 +112,30 @@ def test_what_is_spent_is_counted_by_family():
     assert overview.seconds > 0
     assert nodes.seconds > 0
     assert (0.0, 0, 0) == queues
+
+
+def test_a_node_that_freezes_amid_its_checks_is_not_waited_for_check_by_check():
+    """Some answered, then three in a row did not: the reading has failed, and the others are not asked."""
+    release = threading.Event()
+    frozen = [
+        f"/api/health/checks/{name}"
+        for name in (
+            "local-alarms",
+            "virtual-hosts",
+            "is-in-service",
+            "ready-to-serve-clients",
+            "node-is-quorum-critical",
+        )
+    ]
+    routes = dict.fromkeys(frozen, lambda request: release.wait(30))
+    routes["/api/health/checks/alarms"] = json({"status": "ok"})
+    with serve({**routes, "/api/overview": json({"rabbitmq_version": "4.3.6"})}) as server:
+        reader = Reader(ManagementSettings(url=server.url, timeout=0.8), SetClock())
+        reader.read("overview")
+        with pytest.raises(Unreachable):
+            reader.read("health")
+        asked = [path for path in server.seen if path in frozen]
+        release.set()
+        reader.close()
+
+    assert 3 == len(asked)

@@ -1,4 +1,4 @@
-"""Totals of all queues, laid over what is known of them."""
+"""Totals of all queues: as they are decoded, and as the store lays them over what is known."""
 
 from dataclasses import replace
 
@@ -8,6 +8,7 @@ from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Queue
 from exporter.broker.fields import version_of
+from exporter.broker.queue_store import QueueStore
 from exporter.broker.queues import decode_queue, decode_queues, decode_totals
 from tests.unit.exporter.broker.server import VERSIONS, fixture
 
@@ -49,18 +50,29 @@ KNOWN = Queue(
 )
 
 
-def laid_over(known, **changes):
-    """The queue that totals with these changes make of a known one, and the gaps."""
-    (queue,), gaps = decode_totals([{**TOTALS, **changes}], (4, 3), {known.key: known})
-    return queue, dict(gaps)
+FRESH = replace(KNOWN, consumers=None, memory=None, stats=MessageStats(), details_at=None)
+"""The same queue as its totals alone tell it."""
+
+
+def laid_over(*items, known=KNOWN):
+    """The queues of a store that knew one in full, after totals; and the gaps."""
+    store = QueueStore()
+    store.seed([known], NOW)
+    gaps = store.put_totals(list(items), (4, 3))
+    return store.queues, dict(gaps)
 
 
 def test_a_queue_of_which_nothing_changed_is_the_same_object():
     """So that 100,000 idle queues cost nothing further on."""
-    queue, gaps = laid_over(KNOWN)
+    store = QueueStore()
+    store.seed([KNOWN], NOW)
+    before = store.queues
+    gaps = store.put_totals([TOTALS], (4, 3))
 
-    assert queue is KNOWN
+    assert before is store.queues
+    assert (KNOWN,) == before
     assert not gaps
+    assert not store.changed
 
 
 @pytest.mark.parametrize(
@@ -70,32 +82,46 @@ def test_a_queue_of_which_nothing_changed_is_the_same_object():
         ({"messages": 0, "messages_ready": 0, "messages_unacknowledged": 0}, dict.fromkeys(
             ("messages", "messages_ready", "messages_unacked"), 0)),
         ({"state": "down"}, {"state": "down"}),
-        ({"node": "b"}, {"node": "b"}),
-        ({"policy": "other"}, {"policy": "other"}),
-        ({"arguments": {}}, {"arguments": {}}),
         ({"members": ["a", "b"], "online": ["a"], "leader": "a"}, {
             "members": ("a", "b"), "online": ("a",), "leader": "a"}),
     ],
 )  # fmt: skip
 def test_what_changed_is_new_and_the_details_stay(told, expected):
     """With the moment at which they were read: their age is told by it."""
-    queue, gaps = laid_over(KNOWN, **told)
+    (queue,), gaps = laid_over({**TOTALS, **told})
 
     assert replace(KNOWN, **expected) == queue
     assert (NOW, 4096, {}) == (queue.details_at, queue.memory, gaps)
 
 
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ({"type": "quorum"}, {"type": "quorum"}),
+        ({"node": "b"}, {"node": "b"}),
+        ({"durable": False}, {"durable": False}),
+        ({"arguments": {}}, {"arguments": {}}),
+    ],
+)
+def test_what_no_queue_changes_in_its_life_is_another_queue(told, expected):
+    """One made anew under the name, or moved: what was known is not of this one."""
+    (queue,), gaps = laid_over({**TOTALS, **told})
+
+    assert replace(FRESH, **expected) == queue
+    assert not gaps
+
+
 def test_a_new_queue_has_its_totals_only():
     """Its details were never read: absent."""
-    (queue,), gaps = decode_totals([TOTALS], (4, 3), {})
+    (queue,), gaps = decode_totals([TOTALS], (4, 3))
 
-    assert replace(KNOWN, consumers=None, memory=None, stats=MessageStats(), details_at=None) == queue
+    assert FRESH == queue
     assert not gaps
 
 
 def test_a_queue_that_is_gone_is_gone():
     """What is not in the list does not come back from what is known."""
-    assert ((), {}) == decode_totals([], (4, 3), {KNOWN.key: KNOWN})
+    assert ((), {}) == laid_over()
 
 
 def test_of_a_stream_the_totals_tell_no_messages():
@@ -113,36 +139,33 @@ def test_of_a_stream_the_totals_tell_no_messages():
     known = Queue(vhost="/", name="s", type="stream", state="running", messages=70, messages_ready=70, details_at=NOW)
 
     assert ((Queue(vhost="/", name="s", type="stream", state="running"),), {}) == decode_totals([item], (4, 0))
-    (queue,), _ = decode_totals([item], (4, 0), {known.key: known})
-    assert queue is known
+    assert ((known,), {}) == laid_over(item, known=known)
 
 
 @pytest.mark.parametrize(
-    ("told", "gap"),
+    ("told", "gap", "expected"),
     [
-        ({"messages": "many"}, "messages"),
-        ({"messages": -1}, "messages"),
-        ({"messages": None}, "messages"),
-        ({"state": ["running"]}, "state"),
-        ({"durable": "true", "messages": 6}, "durable"),
-        ({"arguments": "none"}, "arguments"),
-        ({"members": "a"}, "members"),
-        ({"online": [1]}, "online"),
+        ({"messages": "many"}, "messages", {"messages": None}),
+        ({"messages": -1}, "messages", {"messages": None}),
+        ({"messages": None}, "messages", {"messages": None}),
+        ({"state": ["running"]}, "state", {}),
+        ({"durable": "true", "messages": 6}, "durable", {"messages": 6}),
+        ({"members": "a"}, "members", {}),
+        ({"online": [1]}, "online", {}),
     ],
 )
-def test_what_is_unusable_is_a_gap_and_never_a_zero(told, gap):
-    """The value that was known stays, as does everything else."""
-    queue, gaps = laid_over(KNOWN, **told)
+def test_what_is_unusable_is_a_gap_and_never_a_zero(told, gap, expected):
+    """Messages are then absent, for they change all the time; what is told seldom stays as it was known."""
+    (queue,), gaps = laid_over({**TOTALS, **told})
 
     assert {gap: 1} == gaps
-    assert replace(KNOWN, messages=queue.messages) == queue
-    assert queue.messages in (5, 6)
+    assert replace(KNOWN, **expected) == queue
 
 
 @pytest.mark.parametrize("item", [None, [], "q", {}, {"vhost": "/"}, {"vhost": ["/"], "name": {}}, {"name": "q"}])
 def test_an_item_that_is_no_queue_is_a_gap(item):
     """The others are read."""
-    queues, gaps = decode_totals([item, TOTALS], (4, 3), {KNOWN.key: KNOWN})
+    queues, gaps = laid_over(item, TOTALS)
 
     assert (KNOWN,) == queues
     assert sum(gaps.values()) >= 1

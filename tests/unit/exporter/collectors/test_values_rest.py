@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.collectors import COLLECTORS
+from exporter.collectors import COLLECTORS, dropped
 from exporter.collectors.choosing import Chooser
 from exporter.collectors.contract import OTHER
 from exporter.collectors.settings import MetricsSettings
@@ -11,7 +11,7 @@ from tests.unit.exporter.collectors.test_collectors import check_declared
 from tests.unit.exporter.full import full
 from tests.unit.exporter.made import promtool
 
-KINDS = ("queues", "channels", "consumers", "connections", "exchanges", "vhosts")
+KINDS = dropped.KINDS
 
 
 def capped(cap, *snapshots):

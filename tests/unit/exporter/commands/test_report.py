@@ -1,6 +1,8 @@
+from dataclasses import replace
+
 import pytest
 
-from ackscope.findings import CannotTell, Severity
+from ackscope.findings import CannotTell, SetAside, Severity
 from ackscope.records import Quantiles
 from exporter.commands.report import report
 from tests.unit.exporter.made import Verdicts, finding, outcome
@@ -33,9 +35,9 @@ def test_a_finding_reads_from_the_worst_to_the_next_step():
     assert WHOLE == report(verdict, "4.3.6", [], 80)
 
 
-def test_nothing_found_says_what_was_checked():
+def test_nothing_found_says_how_much_was_checked():
     """Silence is no answer."""
-    text = "shop: RabbitMQ of unknown version, 2023-11-14T22:13:20Z\n\nnothing wrong found; checked: a, b\n"
+    text = "shop: RabbitMQ of unknown version, 2023-11-14T22:13:20Z\n\nnothing wrong found; 2 rules were asked\n"
 
     assert text == report(Verdicts(checked=("a", "b")).of("shop"), None, [], 80)
 
@@ -79,4 +81,46 @@ def test_a_probe_that_saw_nothing_says_so():
     """No message settled is no latency of zero."""
     text = report(Verdicts().of("shop"), "4.3.6", [outcome(reason="connection refused")], 80)
 
-    assert "probe: delivery classic running (connection refused): no message settled\n" in text
+    assert "probe: delivery classic running (connection refused): nothing measured yet\n" in text
+
+
+def test_information_is_a_line_unless_everything_is_asked_for():
+    """What is to be done comes first; a fact needs no page."""
+    fact = replace(finding(), severity=Severity.INFO)
+    verdict = Verdicts(findings=(fact,)).of("shop")
+
+    short, whole = report(verdict, "4.3.6", [], 80), report(verdict, "4.3.6", [], 80, everything=True)
+
+    assert "nothing to act on; 2 rules were asked" in short
+    assert "info  no-consumer: Queue 'orders' has messages" in short
+    assert "why" not in short
+    assert "why  No consumer is registered." in whole
+
+
+def test_consequences_hang_under_their_cause():
+    """A few of them, and how many more."""
+    cause = replace(finding(), consequences=tuple(finding() for _ in range(7)))
+    text = report(Verdicts(findings=(cause,)).of("shop"), "4.3.6", [], 80)
+
+    assert "  so   - queue 'orders' in vhost '/': no-consumer\n" in text
+    assert "2 more; --json names them" in text
+
+
+def test_one_reason_makes_many_rules_blind_once():
+    """Forty rules without an answer for one missing permission are one thing to do."""
+    gaps = tuple(replace(GAP, rule=f"rule-{number}") for number in range(9))
+    hidden = CannotTell(rule="other", because="this version never tells", needs="nothing", permanent=True)
+    text = report(Verdicts(cannot_tell=(*gaps, hidden)).of("shop"), "4.3.6", [], 80)
+
+    assert 1 == text.count("CANNOT TELL")
+    assert "CANNOT TELL  rule-0, rule-1, rule-2, rule-3 and 5 more: /api/nodes" in text
+    assert "never tells" in report(Verdicts(cannot_tell=(hidden,)).of("shop"), None, [], 80, everything=True)
+
+
+def test_what_is_left_alone_is_counted_and_told_when_asked():
+    """A dead-letter store without consumers is no fault, and nobody has to believe that blindly."""
+    aside = SetAside(rule="no-consumer", subject=finding().subject, because="it is a dead-letter store")
+    verdict = replace(Verdicts().of("shop"), set_aside=(aside,))
+
+    assert "1 that look ill and are left alone as harmless; --all says why" in report(verdict, None, [], 80)
+    assert "it is a dead-letter store" in report(verdict, None, [], 100, everything=True)

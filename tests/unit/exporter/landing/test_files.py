@@ -111,6 +111,20 @@ def test_only_our_own_files_are_removed(folder):
     assert link.is_symlink()
 
 
+def test_files_that_were_put_together_go_with_the_newest_of_them(folder):
+    """Of a compaction, the name tells when its newest source was written: it is as old as that."""
+    for back in (3 * DAY, 2 * DAY):
+        folder.write(NOON - back)
+    for path in list(folder.root.rglob("*.parquet")):
+        path.rename(path.with_name(f"compacted-{path.name}"))
+    first = folder.expire(max_age=2 * DAY + HOUR)
+
+    assert 1 == first.files
+    assert ["compacted-20260308T120000"] == [path.name[:25] for path in folder.root.rglob("*.parquet")]
+
+    assert 1 == folder.expire(max_bytes=0).files
+
+
 def test_files_of_earlier_runs_are_ours(folder):
     """A restart forgets no file."""
     size = folder.write(NOON - 5)

@@ -45,7 +45,7 @@ def test_every_table_has_its_rows():
         "finding_events": 1,
     } == {name: len(rows) for name, rows in found.items()}
     assert not any(left_out.values())
-    assert ["queues"] == [row["family"] for row in found["poll_samples"] if row["whole"]]
+    assert ["queues", "channels", "consumers"] == [row["family"] for row in found["poll_samples"] if row["whole"]]
 
 
 def test_a_reading_that_is_shown_again_is_none():

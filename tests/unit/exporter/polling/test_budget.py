@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.polling.budget import Demand, fair_shares, interval, intervals, shares, split
+from exporter.broker.families import FAMILIES
+from exporter.polling.budget import Demand, fair_shares, interval, shares, split
+from exporter.polling.line import CLIENTS, VITAL
 
 BUDGETS = st.floats(0.001, 1)
 WANTED = st.dictionaries(st.text(max_size=3), st.one_of(st.just(0.0), st.floats(1e-6, 10)), max_size=16)
@@ -16,6 +18,12 @@ DEMANDS = st.dictionaries(st.text(max_size=3), PLAIN, max_size=16)
 def close(value):
     """Equal up to what adding floats loses."""
     return pytest.approx(value, rel=1e-9, abs=1e-12)
+
+
+def intervals(demands, budget):
+    """Seconds between two readings of each family at what it is granted, as the poller plans it."""
+    granted = shares(demands, budget)
+    return {name: interval(demand, granted[name]) for name, demand in demands.items()}
 
 
 def taken(demands, periods):
@@ -63,6 +71,51 @@ def test_who_weighs_more_gets_more_of_what_is_scarce():
 def test_equal_weights_are_no_weights(wanted, budget, weight):
     """Only what weighs more than another counts."""
     assert close(fair_shares(wanted, budget)) == fair_shares(wanted, budget, dict.fromkeys(wanted, weight))
+
+
+LEAST = {"channels": 0.2, "queues": 0.5, "absent": 0.3}
+
+
+@given(st.fixed_dictionaries(dict.fromkeys(("channels", "queues", "bindings", "memory"), st.floats(0, 10))), BUDGETS)
+def test_a_smallest_share_is_never_less(wanted, budget):
+    """Or all that is wanted, where that is less; and no more is given than there is."""
+    granted = fair_shares(wanted, budget, {"bindings": 9}, LEAST)
+
+    assert sum(granted.values()) == close(min(budget, sum(wanted.values())))
+    for name, share in granted.items():
+        assert share >= min(wanted[name], LEAST.get(name, 0) * budget) * (1 - 1e-9)
+        assert share <= wanted[name]
+
+
+def slow_broker(cost):
+    """What every family wants of a broker whose every answer takes as long, at the shortest intervals of 5 s."""
+    return {
+        name: Demand(
+            cost=cost,
+            shortest=max(5.0, family.every),
+            vital=name in VITAL,
+            weight=family.weight,
+            least=family.least,
+        )
+        for name, family in FAMILIES.items()
+    }
+
+
+@pytest.mark.parametrize(("cost", "budget"), [(0.03, 0.01), (0.3, 0.1), (0.2, 0.05)])
+def test_what_verdicts_on_clients_need_is_read_in_time(cost, budget):
+    """A broker whose every answer is dear: channels, consumers and connections come round before all that can wait."""
+    periods = intervals(slow_broker(cost), budget)
+    needed = max(periods[name] for name in CLIENTS)
+
+    assert needed <= 6 * cost / budget * (1 + 1e-9)
+    assert needed <= 24
+    assert periods["queues"] <= 8 / 3 * cost / budget * (1 + 1e-9)
+    assert all(period >= needed for name, period in periods.items() if name not in (*CLIENTS, *VITAL, "queues"))
+
+
+def test_the_smallest_shares_of_all_leave_something():
+    """For what changes seldom, and has none."""
+    assert sum(family.least for family in FAMILIES.values()) <= 7 / 8
 
 
 @given(DEMANDS, BUDGETS)

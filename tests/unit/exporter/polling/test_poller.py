@@ -7,7 +7,7 @@ import pytest
 from ackscope.clock import SystemClock
 from ackscope.errors import ConfigError
 from ackscope.snapshot import FAMILIES
-from exporter.broker.blind import NO_STATISTICS
+from exporter.broker.blind import NO_STATISTICS, OWN_ONLY
 from exporter.broker.families import FAMILIES as READ
 from exporter.broker.queue_reading import Mode
 from exporter.broker.settings import ManagementSettings
@@ -203,6 +203,33 @@ def test_a_broker_without_statistics_is_told_of_once(log):
     warnings = [text for text in log() if "no statistics" in text or "cannot be read" in text]
     assert len([text for text in warnings if text.startswith("cluster shop: this broker collects no statistics")]) == 1
     assert not [text for text in warnings if "consumers cannot be read" in text or "channels cannot be read" in text]
+
+
+def test_a_user_that_is_shown_its_own_only_is_told_of_once(log):
+    """The tag `monitoring` is missing: what looks like the whole is not shown, and one line says why."""
+    routes = whole_broker("4.3.6")
+    refused = json({"error": "not_authorised", "reason": "Not monitor user"}, 401)
+    counts = {"object_totals": {"queues": 1, "connections": 0, "channels": 0}, "queue_totals": {"messages": 0}}
+    routes.update({"/api/overview": json({"rabbitmq_version": "4.3.6", **counts}), "/api/nodes": refused})
+    routes.update({f"/api/{name}": json([]) for name in ("channels", "consumers", "connections")})
+    with serve(routes) as server, polling(server) as watch:
+        snapshot = watch.until(lambda snapshot: snapshot.nodes.error and snapshot.connections.error)
+        for _ in range(6):
+            snapshot = watch.next()
+
+    assert [OWN_ONLY] * 3 == [part.error for part in (snapshot.channels, snapshot.consumers, snapshot.connections)]
+    assert [None] * 3 == [part.value for part in (snapshot.channels, snapshot.consumers, snapshot.connections)]
+    overview = snapshot.overview.value
+    assert ("4.3.6", None, None, None) == (
+        overview.rabbitmq_version,
+        overview.queues,
+        overview.connections,
+        overview.messages,
+    )
+    assert snapshot.queues.value
+    assert snapshot.hidden_queues is None
+    warnings = [text for text in log() if "cannot be read" in text or "its user lacks" in text]
+    assert [True] == [text.startswith("cluster shop: its user lacks the tag `monitoring`") for text in warnings]
 
 
 def test_a_user_that_sees_nothing_is_told_of_once(log):

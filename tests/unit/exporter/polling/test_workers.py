@@ -1,6 +1,7 @@
 import threading
 from queue import SimpleQueue
 
+import exporter.polling.workers as workers_module
 from exporter.polling.workers import QUICK, Workers
 
 DEADLINE = 20
@@ -32,6 +33,26 @@ def test_jobs_that_hang_hold_up_no_other():
     assert len(workers.threads) == 6
     release.set()
     workers.stop()
+
+
+def test_threads_of_a_bad_minute_do_not_stay(monkeypatch):
+    """The one that rested last gets the next job, so that all others have nothing to do for long, and end."""
+    monkeypatch.setattr(workers_module, "_IDLE_SECONDS", 0.3)
+    release, done = threading.Event(), SimpleQueue()
+    workers = Workers("idle", most=6)
+    for _ in range(6):
+        workers.submit("hangs", lambda: done.put(release.wait(DEADLINE)))
+        workers.relieve()
+    most = len(workers.threads)
+    release.set()
+    for _ in range(6):
+        done.get(timeout=DEADLINE)
+    while len(workers.threads) > 1:
+        workers.submit("quick", lambda: done.put(None))
+        done.get(timeout=DEADLINE)
+    workers.stop()
+
+    assert most == 6
 
 
 def test_nothing_is_begun_after_stop():

@@ -108,6 +108,18 @@ def test_no_more_readings_at_once_than_the_module_has():
     assert HTTPStatus.OK == third
 
 
+def test_one_token_is_good_for_many_readings_of_many_brokers():
+    """The token server is asked once, not with every scrape."""
+    with serve(broker("4.3.6")) as one, serve(broker("4.0.5")) as other:
+        one.routes["/oauth/token"] = json({"access_token": "t1", "expires_in": 600})
+        oauth2 = {"token_url": f"http://{one.where}/oauth/token", "client_id": "shop", "client_secret": PASSWORD}
+        pages = page(one, other, username=None, password=None, oauth2=oauth2)
+        texts = [ask(pages, module="prod", target=it.where)[1] for it in (one, other, one)]
+
+    assert all("probe_success 1\n" in text for text in texts)
+    assert 1 == one.seen.count("/oauth/token")
+
+
 def test_what_is_not_allowed_is_never_asked():
     """The broker of somebody's choice sees no connection, and nobody sees the password."""
     with serve(broker("4.3.6")) as server:

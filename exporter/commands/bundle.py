@@ -1,0 +1,102 @@
+"""`ackscope bundle`: save what diagnosis sees of a broker, to be judged again elsewhere."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from ackscope.cli import argument, print_json, seconds
+from ackscope.errors import DataError, UsageError
+from ackscope.findings import Verdict
+from diagnosis.engine import diagnose
+from diagnosis.thresholds import Thresholds
+from exporter.broker.read import raise_if_unreadable
+from exporter.bundle import Bundle, pack
+from exporter.commands import rollups
+from exporter.commands.looking import looking
+from exporter.commands.watch import EVERY
+
+_SHORTEST, _LONGEST, _USUAL = 8.0, 3600.0, 30.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--management", metavar="URL", required=True, help="http://user:password@host:15672")
+    parser.add_argument("--amqp", metavar="URL", help="also look as a client, as `ackscope diagnose` does")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="where to; shop.ackscope, say")
+    parser.add_argument(
+        "--for",
+        dest="duration",
+        metavar="TIME",
+        type=argument(seconds),
+        default=_USUAL,
+        help=f"how long to look, {_SHORTEST:.0f}s to 1h (30s): what a rule knows is what the bundle has seen",
+    )
+    rollups.add_arguments(parser)
+    parser.add_argument("--force", action="store_true", help="write over a file that is there")
+    parser.add_argument("--json", action="store_true", help="say in one JSON document what was saved")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look for a while, and write the file whole.
+
+    Raises:
+        UsageError: an address, a duration or the file makes no sense.
+        BrokerError: the broker cannot be read.
+        DataError: the file cannot be written, or the rollups cannot be read.
+    """
+    if not _SHORTEST <= args.duration <= _LONGEST:
+        raise UsageError(f"--for: must be {_SHORTEST:.0f}s to {_LONGEST / 3600:.0f}h")
+    if args.output.exists() and not args.force:
+        raise UsageError(f"{args.output}: is there already; name another file, or write over it with --force")
+    usual = rollups.usual(args)
+    with looking(args.management, args.amqp) as look:
+        began = look.clock.now()
+        while True:
+            at = look.clock.now()
+            snapshot = look.look(EVERY * 2)
+            if look.clock.now().since(began) + EVERY > args.duration:
+                break
+            look.wait(at, EVERY)
+        raise_if_unreadable(snapshot)
+        thresholds = Thresholds.one_shot() if args.duration < 2 * _USUAL else Thresholds()
+        now = look.clock.now()
+        bands = usual.at(now.wall) if usual else None
+        bundle = Bundle(window=look.window, outcomes=look.outcomes, now=now, thresholds=thresholds, baselines=bands)
+    size = write_whole(args.output, pack(bundle))
+    verdict = diagnose(bundle.window, bundle.outcomes, bundle.now, bundle.thresholds, baselines=bundle.baselines)
+    _tell(args, bundle, verdict, size)
+    return 0
+
+
+def write_whole(path: Path, content: bytes) -> int:
+    """Write a file that only its owner may read, whole or not at all; the result is its size in bytes.
+
+    Raises:
+        DataError: it cannot be written.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as sink:
+            sink.write(content)
+            sink.flush()
+            os.fsync(sink.fileno())
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise DataError(f"{path}: cannot be written ({error.strerror}); name a file in a folder of yours") from None
+    return len(content)
+
+
+def _tell(args: argparse.Namespace, bundle: Bundle, verdict: Verdict, size: int) -> None:
+    looks = len(bundle.window.snapshots)
+    if args.json:
+        findings = [finding.rule for finding in verdict.findings]
+        print_json({"file": str(args.output), "bytes": size, "looks": looks, "findings": findings})
+        return
+    sys.stdout.write(
+        f"{args.output}: {looks} looks at {bundle.window.cluster}, {size / 1024:.0f} KiB, "
+        f"{len(verdict.findings)} findings in it\n"
+        f"It holds names of queues, users, hosts and clients, and no message and no password.\n"
+        f"Judge it anywhere: ackscope diagnose --bundle {args.output}\n"
+    )

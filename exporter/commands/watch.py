@@ -1,0 +1,100 @@
+"""`ackscope diagnose --watch`: a look every few seconds; on a terminal the whole answer, in a pipe what changed."""
+
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import orjson
+
+from ackscope.clock import Instant
+from ackscope.errors import BrokerError
+from ackscope.findings import Finding, Verdict, exit_code
+from diagnosis.engine import diagnose
+from diagnosis.thresholds import Thresholds
+from exporter.api import cluster_findings
+from exporter.commands.looking import Looking
+from exporter.commands.report import report
+from exporter.commands.rollups import Usual
+
+EVERY = 5.0
+"""Seconds from look to look: the broker refreshes its figures as often."""
+
+_CLEAR = "\x1b[H\x1b[2J"
+
+
+def watch(look: Looking, usual: Usual | None = None, *, as_json: bool, everything: bool) -> int:
+    """Go on until interrupted; the result is the exit code of the last verdict.
+
+    Judged by the same numbers as in the exporter: what is a warning has lasted as long as it takes there.
+
+    Raises:
+        BrokerError: the very first look read nothing.
+        DataError: the rollups cannot be read.
+    """
+    verdict: Verdict | None = None
+    with _interrupted() as ended:
+        while not ended.is_set():
+            began = look.clock.now()
+            try:
+                look.look(EVERY * 2)
+            except BrokerError as error:
+                if verdict is None:
+                    raise
+                print(f"{began.iso()} not read: {error}", file=sys.stderr)
+            before = verdict
+            now = look.clock.now()
+            bands = usual.at(now.wall) if usual else None
+            verdict = diagnose(look.window, look.outcomes, now, Thresholds(), before, baselines=bands)
+            _show(look, verdict, before, as_json=as_json, everything=everything)
+            ended.wait(max(0.0, EVERY - look.clock.now().since(began)))
+    return 3 if verdict is None else exit_code([verdict])
+
+
+@contextmanager
+def _interrupted() -> Iterator[threading.Event]:
+    """Set when Ctrl-C or SIGTERM asks to end; the handlers of before are put back."""
+    ended = threading.Event()
+    before = {number: signal.signal(number, lambda *_: ended.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield ended
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _show(look: Looking, verdict: Verdict, before: Verdict | None, *, as_json: bool, everything: bool) -> None:
+    now, latest = look.clock.now(), look.window.latest
+    if as_json:
+        document = {"now": now.iso(), "clusters": [cluster_findings(look.cluster, latest, verdict, now)]}
+        text = orjson.dumps(document).decode() + "\n"
+    elif sys.stdout.isatty():
+        broker = latest.broker if latest else None
+        columns = shutil.get_terminal_size().columns
+        text = _CLEAR + report(verdict, broker, look.outcomes, columns, everything=everything)
+        text += f"\nlooking every {EVERY:.0f} s; Ctrl-C ends\n"
+    else:
+        text = "".join(f"{line}\n" for line in changes(verdict, before, now))
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def changes(verdict: Verdict, before: Verdict | None, now: Instant) -> Iterator[str]:
+    """A line for each finding that began, ended, or is more or less urgent than before; one to begin with."""
+    here = {finding.key: finding for finding in verdict.findings}
+    there = {finding.key: finding for finding in before.findings} if before else {}
+    if before is None and not here:
+        yield f"{now.iso()} nothing wrong found yet; {len(verdict.checked)} rules look every {EVERY:.0f} s"
+    for key, finding in here.items():
+        old = there.get(key)
+        if old is None or old.severity is not finding.severity:
+            yield f"{now.iso()} {_line(finding)}"
+    for key, finding in there.items():
+        if key not in here:
+            yield f"{now.iso()} ended: {finding.rule}: {finding.subject}"
+
+
+def _line(finding: Finding) -> str:
+    return f"{finding.severity.value} {finding.rule}: {finding.summary} [{finding.runbook}]"

@@ -1,0 +1,70 @@
+"""The bands that one verdict asked for, as a bundle holds them: of 60,000 a verdict asks for some dozens."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ackscope.baselines import Band, Baselines, NotYet, Subject
+
+
+class _Asked(Mapping[Subject, Band | NotYet]):
+    """Bands, and which of them were looked up."""
+
+    def __init__(self, bands: Mapping[Subject, Band | NotYet]) -> None:
+        self._bands = bands
+        self.found: dict[Subject, Band | NotYet] = {}
+
+    def __getitem__(self, subject: Subject) -> Band | NotYet:
+        band = self.found[subject] = self._bands[subject]
+        return band
+
+    def __iter__(self) -> Iterator[Subject]:
+        return iter(self._bands)
+
+    def __len__(self) -> int:
+        return len(self._bands)
+
+
+def asked_for(baselines: Baselines | None, judge: Callable[[Baselines], object]) -> Baselines | None:
+    """The same with those bands alone that a judgement looks up.
+
+    Args:
+        baselines: all of them; None stays None.
+        judge: judges by what it is given.
+    """
+    if baselines is None:
+        return None
+    asked = _Asked(baselines.bands)
+    judge(replace(baselines, bands=asked))
+    return replace(baselines, bands=asked.found)
+
+
+def listed(baselines: Baselines | None) -> dict[str, Any] | None:
+    """A form that JSON has: a tuple is no key there."""
+    if baselines is None:
+        return None
+    return {
+        "hour_of_week": baselines.hour_of_week,
+        "made_at": baselines.made_at,
+        "bands": [[*subject, *_row(band)] for subject, band in sorted(baselines.bands.items())],
+    }
+
+
+def unlisted(document: dict[str, Any] | None) -> Baselines | None:
+    """What `listed` made a document of; None where there is none, as in a bundle of an older ackscope.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is none.
+    """
+    if document is None:
+        return None
+    bands: dict[Subject, Band | NotYet] = {}
+    for kind, vhost, name, measure, *row in document["bands"]:
+        bands[kind, vhost, name, measure] = NotYet(row[0]) if len(row) == 1 else Band(*row)
+    return Baselines(hour_of_week=document["hour_of_week"], made_at=document["made_at"], bands=bands)
+
+
+def _row(band: Band | NotYet) -> tuple[Any, ...]:
+    if isinstance(band, NotYet):
+        return (band.reason,)
+    return (band.low, band.middle, band.high, band.scope, band.values)

@@ -1,0 +1,107 @@
+"""Reads the bands of one cluster for one hour of the week from the rollups.
+
+Loaded only where there are rollups to read: Arrow alone is 40 MB of memory.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ackscope import catalog
+from ackscope.baselines import HOUR_OF_DAY, HOUR_OF_WEEK, Band, Baselines, NotYet, Subject
+from ackscope.errors import DataError
+from ackscope.tables import BASELINES
+
+log = logging.getLogger(__name__)
+
+MOST = 500_000
+"""Bands of one cluster that are read at most: some 150 MB."""
+
+_AGAIN = 3
+"""Looks at the catalog before giving up: a file that it names may be replaced while we come to it."""
+_TOLD = ("kind", "vhost", "name", "measure", "scope", "values", "low", "middle", "high", "reason")
+
+
+def read_bands(root: Path, cluster: str, hour: int) -> tuple[Baselines, tuple[str, ...]]:
+    """What is usual in a cluster at an hour of the week.
+
+    Returns:
+        the bands, none where the pipeline made none yet; and the files that they are from, which never change.
+
+    Raises:
+        DataError: the catalog, or a file that it names, cannot be read.
+    """
+    gone = ""
+    for _ in range(_AGAIN):
+        paths = band_files(root, cluster, hour)
+        try:
+            return _read(root, paths, hour), paths
+        except FileNotFoundError as error:
+            gone = error.filename
+    raise DataError(f"{gone}: is not there, though the catalog names it; `ackscope pipeline run` mends that")
+
+
+def band_files(root: Path, cluster: str, hour: int) -> tuple[str, ...]:
+    """The files of that hour, below the root.
+
+    Raises:
+        DataError: the catalog cannot be read.
+    """
+    return tuple(it.path for it in catalog.read(root, cluster).shelved(BASELINES.name, hour, hour + 1))
+
+
+def _read(root: Path, paths: Sequence[str], hour: int) -> Baselines:
+    bands: dict[Subject, Band | NotYet] = {}
+    made: list[float] = []
+    for path in paths:
+        table = _table(root / path, hour, MOST - len(bands))
+        if table.num_rows:
+            made.append(pc.max(table[BASELINES.time]).cast(pa.timestamp("us", tz="UTC")).value / 1e6)
+        bands.update(_rows(table))
+    return Baselines(hour_of_week=hour, made_at=max(made, default=None), bands=bands)
+
+
+def _table(path: Path, hour: int, most: int) -> pa.Table:
+    try:
+        with pq.ParquetFile(path) as file:
+            lacking = sorted(set(BASELINES.names) - set(file.schema_arrow.names))
+            if lacking:
+                raise DataError(f"{path}: has no column {lacking[0]!r}; `ackscope pipeline run` mends that")
+            table = file.read(columns=list(BASELINES.names), use_threads=False)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(error.errno, error.strerror, str(path)) from None
+    except (OSError, pa.ArrowException) as error:
+        why = getattr(error, "strerror", None) or "it is damaged"
+        raise DataError(f"{path}: cannot be read ({why}); `ackscope pipeline run` mends that") from None
+    ours = table.filter(pc.equal(table["hour_of_week"], hour))
+    if ours.num_rows > most:
+        log.warning("%s: holds %d bands, of which %d are read", path, ours.num_rows, most)
+        ours = ours.slice(0, most)
+    return ours
+
+
+def _rows(table: pa.Table) -> Iterator[tuple[Subject, Band | NotYet]]:
+    unknown: dict[str, NotYet] = {}
+    columns = [_plain(table[name]) for name in _TOLD]
+    for kind, vhost, name, measure, scope, values, low, middle, high, reason in zip(*columns, strict=True):
+        subject = (kind, vhost, name, measure)
+        if scope in {HOUR_OF_WEEK, HOUR_OF_DAY} and None not in {low, middle, high}:
+            yield subject, Band(low, middle, high, scope, values)
+        else:
+            told = reason or "too little history"
+            yield subject, unknown.setdefault(told, NotYet(told))
+
+
+def _plain(column: pa.ChunkedArray) -> list[Any]:
+    """The values; a text that repeats itself is one object, for most of them do."""
+    if not pa.types.is_string(column.type):
+        values: list[Any] = column.to_pylist()
+        return values
+    coded = column.combine_chunks().dictionary_encode()
+    words = coded.dictionary.to_pylist()
+    return [None if index is None else words[index] for index in coded.indices.to_pylist()]

@@ -1,0 +1,98 @@
+"""Small lines of the last minutes, of what is held in memory anyway: levels as read, counters as rates. Pure."""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, TypeVar
+
+from ackscope.clock import Instant
+from ackscope.counters import MessageStats
+from ackscope.snapshot import Queue
+from diagnosis.window import Seen, Series, Window
+
+T = TypeVar("T")
+Point = tuple[float, float | None]
+"""Seconds before the moment of the answer, and the value then; None ends a stretch of which nothing is known."""
+
+REACH = 1800.0
+"""Seconds that a line goes back at most."""
+_STEP = 20.0
+"""Seconds between two points at least: the broker refreshes its figures every 5 s."""
+_GAP = 240.0
+"""Seconds: readings that are further apart are not joined."""
+
+
+def lately(window: Window, family: str) -> Series[Any]:
+    """Readings of overview or nodes: close together of the last minutes, one a minute before that."""
+    found = {seen.at.mono: seen for seen in (*window.trend(family), *window.readings(family))}
+    return tuple(found[moment] for moment in sorted(found))
+
+
+def levels(series: Series[T], read: Callable[[T], float | None], now: Instant) -> list[Point]:
+    """A figure at each of its readings, oldest first; a gap of readings is a point without a value."""
+    points: list[Point] = []
+    before: Seen[T] | None = None
+    for seen in _marks(series, now):
+        if before is not None and seen.at.since(before.at) > _GAP:
+            points.append((now.since(before.at), None))
+        points.append((now.since(seen.at), read(seen.value)))
+        before = seen
+    return points
+
+
+def rates(series: Series[T], count: Callable[[T], int | None], now: Instant) -> list[Point]:
+    """How fast a counter grew, a second, up to each reading; None where it fell, for it began anew, and over a gap."""
+    points: list[Point] = []
+    marks = _marks(series, now)
+    for older, newer in pairwise(marks):
+        seconds = newer.at.since(older.at)
+        before, after = count(older.value), count(newer.value)
+        told = before is not None and after is not None and after >= before and seconds <= _GAP
+        points.append((now.since(newer.at), (after - before) / seconds if told else None))  # type: ignore[operator]
+    return points
+
+
+def counter(stats: MessageStats, name: str) -> int | None:
+    """A counter; 0 where the broker tells others and leaves this one out, for nothing of it has happened yet."""
+    value: int | None = getattr(stats, name)
+    return value if value is not None or stats == MessageStats() else 0
+
+
+def of_queue(window: Window, vhost: str | None, name: str) -> Series[Queue]:
+    """A queue at the latest readings in a row that hold it, oldest first."""
+    found: list[Seen[Queue]] = []
+    # Its place in the list hardly ever changes: of 16 lists one is searched.
+    place = 0
+    for seen in reversed(window.readings("queues")):
+        at = _find(seen.value, vhost, name, place)
+        if at is None:
+            break
+        place = at
+        found.append(Seen(seen.at, seen.value[at]))
+    return tuple(reversed(found))
+
+
+def by_details(series: Series[Queue]) -> Series[Queue]:
+    """The same at the moments at which its statistics were read, which may be less often than its totals."""
+    found: list[Seen[Queue]] = []
+    for seen in series:
+        at = seen.value.details_at or seen.at
+        if not found or at.mono > found[-1].at.mono:
+            found.append(Seen(at, seen.value))
+    return tuple(found)
+
+
+def _find(queues: Sequence[Queue], vhost: str | None, name: str, guess: int) -> int | None:
+    if guess < len(queues) and queues[guess].key == (vhost, name):
+        return guess
+    return next((place for place, it in enumerate(queues) if it.name == name and it.vhost == vhost), None)
+
+
+def _marks(series: Series[T], now: Instant) -> Series[T]:
+    """The newest reading, and those before it that are a step apart."""
+    marks: list[Seen[T]] = []
+    for seen in reversed(series):
+        if now.since(seen.at) > REACH:
+            break
+        if not marks or marks[-1].at.since(seen.at) >= _STEP:
+            marks.append(seen)
+    return tuple(reversed(marks))

@@ -1,0 +1,22 @@
+"""What the tests of reading share: a server that says what a test wants, and a client of it."""
+
+import pytest
+
+from exporter.broker.client import ManagementClient
+from exporter.broker.settings import ManagementSettings
+from tests.unit.exporter.broker.server import serve
+
+
+@pytest.fixture
+def server():
+    """A server without routes yet."""
+    with serve({}) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server):
+    """A client of that server."""
+    client = ManagementClient(ManagementSettings(url=server.url))
+    yield client
+    client.close()

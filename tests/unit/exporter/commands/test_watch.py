@@ -1,0 +1,30 @@
+from dataclasses import replace
+
+from ackscope.findings import Severity
+from exporter.commands.watch import changes
+from tests.unit.exporter.made import NOW, Verdicts, finding
+
+QUIET = Verdicts().of("shop")
+SICK = Verdicts(findings=(finding(),)).of("shop")
+WORSE = Verdicts(findings=(replace(finding(), severity=Severity.CRITICAL),)).of("shop")
+
+
+def told(verdict, before):
+    """The lines, without their moment."""
+    return [line.removeprefix(f"{NOW.iso()} ") for line in changes(verdict, before, NOW)]
+
+
+def test_only_what_changes_is_told():
+    """It begins, it gets worse, it ends; in between there is silence."""
+    line = "no-consumer: Queue 'orders' has messages and nobody takes them [docs/runbooks/no-consumer.md]"
+
+    assert [f"warning {line}"] == told(SICK, QUIET)
+    assert [] == told(SICK, SICK)
+    assert [f"critical {line}"] == told(WORSE, SICK)
+    assert ["ended: no-consumer: queue 'orders' in vhost '/'"] == told(QUIET, WORSE)
+
+
+def test_the_first_look_says_that_it_looks():
+    """Silence at the beginning would look like a hang."""
+    assert ["nothing wrong found yet; 2 rules look every 5 s"] == told(QUIET, None)
+    assert 1 == len(told(SICK, None))
