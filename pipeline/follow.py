@@ -1,30 +1,38 @@
 """Follow the landing folder: Spark's file source says which files are new, and their hours are rebuilt.
 
-The source reads names and no rows: a batch needs to know which hours were touched, and the rebuild reads those
-hours anyway. That a batch may be replayed after a crash does no harm, for a rebuild only depends on landing.
+The source reads names and no rows: the rebuild reads the minutes around them anyway, and takes along what came since
+the source looked. That a batch may be replayed after a crash does no harm, for a rebuild only depends on landing; nor
+that the source tells of a file again that an earlier batch took along.
 """
 
 import logging
 import time
-from collections import defaultdict
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ackscope.clock import Clock
+from ackscope.clock import Clock, iso
 from ackscope.errors import DataError
-from pipeline.rebuild import StoppedError, rebuild, spark_path
+from pipeline.arrivals import Arrivals
+from pipeline.frames import spark_path
+from pipeline.lag import MARGIN, Lag
+from pipeline.rebuild import take_in
 from pipeline.session import SPARK_ERRORS, cause
-from pipeline.stop import Stop
-from pipeline.storage.landing import Landing, Partition, Touched
+from pipeline.stop import Stop, StoppedError
+from pipeline.storage.landing import Landing
 from pipeline.storage.rollups import Rollups
+from pipeline.storage.taken import note, taken
+from pipeline.upkeep import Upkeep
 
 log = logging.getLogger(__name__)
 
 _FILES = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
+
+_FILES_AT_ONCE = 5000
 
 _LOOK = 0.2
 """Seconds between two looks at the wish to stop."""
@@ -37,11 +45,14 @@ _PATIENCE = 10.0
 """Seconds that a batch gets to end once a stop is wanted; it takes a fraction of one."""
 
 _SHARE = 0.25
-"""The most of the time that is spent on rebuilding: a full hour of many small files costs seconds a batch, and this
-process is a guest beside the exporter. What arrives meanwhile waits for the next batch, which takes all of it."""
+"""The share of the time that is spent on rebuilding, where that is often enough: this process is a guest beside the
+exporter, and what arrives meanwhile waits for the next batch, which takes all of it."""
 
-_LONGEST_REST = 30.0
-"""Seconds."""
+_FRESH = 26.0
+"""Seconds: a rest and three batches together. In the mean, rows wait half of that, 13 s."""
+
+_LARGEST_SHARE = 0.8
+"""However long a batch takes, it rests a little."""
 
 
 @dataclass(slots=True)
@@ -56,6 +67,9 @@ class Status:
         quarantined: landing files set apart.
         misdated_rows: rows left out, more than a day outside the date of their folder.
         last_error: what ended the stream; None while it runs.
+        landing_newest_at: time of the newest landing row, ISO 8601; None where that is not known.
+        rolled_up_to: that of the newest row that is rolled up.
+        lag_seconds: how old the oldest landing row is that is not rolled up yet, at `updated_at`; 0 where none waits.
     """
 
     updated_at: str = ""
@@ -65,6 +79,9 @@ class Status:
     quarantined: int = 0
     misdated_rows: int = 0
     last_error: str | None = None
+    landing_newest_at: str | None = None
+    rolled_up_to: str | None = None
+    lag_seconds: float = 0.0
 
 
 class Follower:
@@ -74,8 +91,13 @@ class Follower:
         self.status = Status()
         self._spark, self._landing, self._rollups, self._stop = spark, landing, rollups, stop
         self._clock = clock
+        self._upkeep = Upkeep(spark, landing.root, rollups, stop, clock)
+        self._lag = Lag(landing.root, 0.0)
+        self._arrivals = Arrivals(0.0)
+        self._generation = ""
         self._trigger = 0.0
         self._busy = False
+        self._full: int | None = None
         self._done: int | None = None
         self._failure: Exception | None = None
 
@@ -85,14 +107,19 @@ class Follower:
         Raises:
             DataError: Spark, or a folder, cannot go on.
         """
-        self._trigger = trigger
-        with self._rollups.only_writer():
-            self._rollups.sweep()
-        self._say()
+        self._trigger, self._generation = trigger, checkpoint.name
+        mark = taken(self._rollups.root, self._generation)
+        self._lag, self._arrivals = Lag(self._landing.root, mark), Arrivals(mark)
         query: StreamingQuery | None = None
         try:
+            with self._rollups.only_writer():
+                self._rollups.sweep()
+            self._say()
             query = self._start(checkpoint, trigger)
             self._watch(query)
+        except StoppedError:
+            # It waited for another job to write.
+            log.debug("told to stop before it began")
         except SPARK_ERRORS as error:
             if not self._stop.wanted:
                 raise self._ended(cause(error)) from None
@@ -108,7 +135,9 @@ class Follower:
             # A file may be set apart between being listed and being looked at.
             .option("ignoreMissingFiles", value=True)
             # One rebuild of an hour serves all its files: after a pause, take many at once.
-            .option("maxFilesPerTrigger", 5000)
+            .option("maxFilesPerTrigger", _FILES_AT_ONCE)
+            # Each batch lists the folder: one that is not full then took all that was there.
+            .option("maxCachedFiles", 0)
             # The source forgets names older than this, and takes no older files.
             .option("maxFileAge", "30d")
             .load(spark_path(self._landing.root))
@@ -129,7 +158,9 @@ class Follower:
             now = self._clock.now()
             if self.status.batches != batches or now.since(said) > _SIGN_OF_LIFE:
                 said, batches = now, self.status.batches
+                self._mark(query)
                 self._say()
+            self._upkeep.look()
             time.sleep(_LOOK)
         else:
             return
@@ -139,8 +170,19 @@ class Follower:
             raise self._failure
         raise self._ended(cause(query.exception() or RuntimeError("it says nothing of why")))
 
+    def _mark(self, query: StreamingQuery) -> None:
+        """Take note up to when every file is rolled up: a look that found nothing more is over."""
+        progress = query.lastProgress
+        if progress is None or self._failure is not None:
+            return
+        idle = not progress.numInputRows
+        if idle or (self._done is not None and progress.batchId <= self._done and progress.batchId != self._full):
+            self._lag.whole(datetime.fromisoformat(progress.timestamp).timestamp())
+            note(self._rollups.root, self._generation, self._lag.mark - MARGIN)
+
     def _end(self, query: StreamingQuery | None, checkpoint: Path) -> None:
         context = self._spark.sparkContext
+        self._upkeep.end()
         try:
             # What it says of jobs that are cut off is no news.
             context.setLogLevel("OFF")
@@ -156,7 +198,7 @@ class Follower:
         """Cut a rebuild off; or wait for Spark's note that the last batch is done, or it would come again."""
         start = self._clock.now()
         while self._clock.now().since(start) < _PATIENCE:
-            if self._busy:
+            if self._busy or self._upkeep.busy:
                 # Again and again: between two of its jobs there is nothing to cancel.
                 self._spark.sparkContext.cancelAllJobs()
             elif self._done is None or (checkpoint / "commits" / str(self._done)).exists():
@@ -171,7 +213,7 @@ class Follower:
     def _batch(self, batch: DataFrame, number: int) -> None:
         start, self._busy = self._clock.now(), True
         try:
-            self._take(batch)
+            self._take(batch, number)
             self._done = number
             self._rest(self._clock.now().since(start))
         except StoppedError:
@@ -184,26 +226,17 @@ class Follower:
         finally:
             self._busy = False
 
-    def _take(self, batch: DataFrame) -> None:
+    def _take(self, batch: DataFrame, number: int) -> None:
         paths = {Path(text.removeprefix("file:")) for text in batch.toArrow()["path"].to_pylist()}
-        folders: dict[Partition, set[Path]] = defaultdict(set)
-        for path in paths:
-            partition = self._landing.partition_of(path.parent)
-            if partition is not None:
-                folders[partition].add(path)
-        rows = misdated = 0
-        touched: Touched = defaultdict(set)
-        near: Touched = defaultdict(set)
-        for partition, new in folders.items():
-            for path, held in self._landing.files(partition).items():
-                if path in new:
-                    touched[partition.table, partition.cluster] |= held.hours
-                    near[partition.table, partition.cluster] |= held.near
-                    rows += held.rows
-                    misdated += held.misdated
-        rebuild(self._spark, self._landing, self._rollups, touched, near, lambda: not self._stop.wanted)
-        self.status.landing_rows += rows
-        self.status.misdated_rows += misdated
+        if len(paths) >= _FILES_AT_ONCE:
+            self._full = number
+        self._arrivals.settle(self._lag.mark - MARGIN)
+        go_on, alone = self._stop.go_on, number == self._full
+        taken = take_in(self._spark, self._landing, self._rollups, paths, self._arrivals, go_on, alone=alone)
+        newest = [held.last for held in (*taken.given.values(), *taken.beside.values()) if held.rows]
+        self._lag.took(paths | taken.beside.keys(), max(newest) / 1e6 if newest else None)
+        self.status.landing_rows += sum(held.rows for held in taken.given.values())
+        self.status.misdated_rows += sum(held.misdated for held in taken.given.values())
         self.status.batches += 1
 
     def _rest(self, busy: float) -> None:
@@ -211,13 +244,23 @@ class Follower:
         if self.status.batches == 1:
             # Java's own start costs more than the batch.
             return
-        end, pause = self._clock.now(), min(busy * (1 / _SHARE - 1) - self._trigger, _LONGEST_REST)
+        end, pause = self._clock.now(), rest(busy) - self._trigger
         while not self._stop.wanted and self._clock.now().since(end) < pause:
             time.sleep(_LOOK)
 
     def _say(self) -> None:
-        self.status.updated_at = self._clock.now().iso()
+        waiting, now = self._lag.look(), self._clock.now()
+        newest = [moment for moment in (self._lag.newest, waiting.newest) if moment is not None]
+        self.status.updated_at = now.iso()
         self.status.quarantined = self._landing.quarantined
         self.status.rollup_rows = sum(self._rollups.counts().values())
+        self.status.landing_newest_at = iso(max(newest)) if newest else None
+        self.status.rolled_up_to = None if self._lag.newest is None else iso(self._lag.newest)
+        self.status.lag_seconds = 0.0 if waiting.oldest is None else round(max(0.0, now.wall - waiting.oldest), 3)
         document: dict[str, Any] = asdict(self.status)
         self._rollups.say(document)
+
+
+def rest(busy: float) -> float:
+    """Seconds from the end of a batch that took `busy` seconds to the next."""
+    return max(busy * (1 / _LARGEST_SHARE - 1), min(busy * (1 / _SHARE - 1), _FRESH - 3 * busy))

@@ -2,25 +2,35 @@
 
 import fcntl
 import logging
+import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from ackscope import latency
-from ackscope.clock import Clock
+from ackscope.catalog import VERSION
+from ackscope.clock import Clock, iso
 from ackscope.errors import DataError
-from ackscope.tables import LANDING, ROLLUPS
+from ackscope.tables import LANDING, MINUTES, ROLLUPS
+from pipeline import coarse
+from pipeline.analysis.refresh import refresh
+from pipeline.arrivals import Arrivals
 from pipeline.follow import Follower, Status
+from pipeline.lag import MARGIN
+from pipeline.progress import Progress
 from pipeline.rebuild import rebuild
 from pipeline.stop import Stop
 from pipeline.storage.landing import Landing, Touched, require_folder
 from pipeline.storage.rollups import Rollups
+from pipeline.storage.taken import forget, note
 
 log = logging.getLogger(__name__)
+
+_LOCK = "_lock"
 
 
 @dataclass(slots=True)
@@ -31,7 +41,7 @@ class Summary:
         landing_files: sound landing files.
         landing_rows: rows of theirs that count, before duplicates are left out.
         hours: hours of landing rows, those of each table and cluster counted by themselves.
-        rollup_files: files replaced.
+        rollup_files: files of minutes that are new.
         rollup_rows: rows that stand in the rollup files now, by table.
         quarantined: landing files set apart.
         misdated_rows: rows left out, more than a day outside the date of their folder.
@@ -52,30 +62,69 @@ Session = Callable[[], AbstractContextManager[SparkSession]]
 """Starts Spark for the length of a `with`; asked for only when there is work."""
 
 
-def run(landing_root: Path, rollups_root: Path, session: Session, clock: Clock) -> Summary:
-    """Rebuild every hour that landing has; without landing rows, Spark is not even started.
+def run(
+    landing_root: Path,
+    rollups_root: Path,
+    session: Session,
+    clock: Clock,
+    progress: Progress | None = None,
+    *,
+    stop: Stop | None = None,
+    minutes_only: bool = False,
+) -> Summary:
+    """Rebuild every hour that landing has; then hours, days and analyses, unless `minutes_only` are wanted.
+
+    Without landing rows, Spark is not even started.
 
     Raises:
         AckscopeError: a folder, a file, Java or Spark cannot be used.
+        StoppedError: a stop is wanted; what was committed stays.
     """
-    start = clock.now()
+    start, stop = clock.now(), stop or Stop()
     require_folder(landing_root)
-    landing, rollups, summary = Landing(landing_root), Rollups(rollups_root), Summary()
+    landing, rollups, summary = Landing(landing_root), Rollups(rollups_root, go_on=stop.go_on), Summary()
     touched: Touched = defaultdict(set)
+    arrivals, newest = Arrivals(start.wall - MARGIN), 0.0
     for partition in landing.partitions():
-        for held in landing.files(partition).values():
+        stop.check()
+        files = landing.files(partition)
+        arrivals.take(files)
+        for held in files.values():
             touched[partition.table, partition.cluster] |= held.hours
             summary.landing_files += 1
             summary.landing_rows += held.rows
             summary.misdated_rows += held.misdated
+            newest = max(newest, held.last / 1e6 if held.rows else 0.0)
     if any(touched.values()):
         with session() as spark:
-            summary.rollup_files = rebuild(spark, landing, rollups, touched, {})
+            summary.rollup_files = rebuild(spark, landing, rollups, touched, arrivals, stop.go_on, progress)
+            for cluster in () if minutes_only else rollups.clusters():
+                coarse.refresh(spark, rollups, cluster, stop.go_on)
+                refresh(spark, landing, rollups, cluster, clock.now().wall, stop.go_on)
+                stop.check()
+    with rollups.only_writer():
+        rollups.sweep()
+    note(rollups_root, generation(), start.wall - MARGIN)
     summary.hours = sum(len(hours) for hours in touched.values())
     summary.rollup_rows = rollups.counts()
     summary.quarantined = landing.quarantined
     summary.seconds = round(clock.now().since(start), 3)
+    rollups.say(asdict(_status(summary, newest, clock)))
     return summary
+
+
+def _status(summary: Summary, newest: float, clock: Clock) -> Status:
+    """What a `run` leaves for the page and for the exporter: all that was there is rolled up."""
+    reached = iso(newest) if newest else None
+    return Status(
+        updated_at=clock.now().iso(),
+        landing_rows=summary.landing_rows,
+        rollup_rows=sum(summary.rollup_rows.values()),
+        quarantined=summary.quarantined,
+        misdated_rows=summary.misdated_rows,
+        landing_newest_at=reached,
+        rolled_up_to=reached,
+    )
 
 
 def stream(
@@ -96,7 +145,7 @@ def stream(
         AckscopeError: a folder, a file, Java or Spark cannot be used.
     """
     require_folder(landing_root)
-    landing, rollups = Landing(landing_root), Rollups(rollups_root)
+    landing, rollups = Landing(landing_root), Rollups(rollups_root, go_on=stop.go_on)
     progress = checkpoint / generation()
     try:
         landing_root.mkdir(parents=True, exist_ok=True)
@@ -106,6 +155,9 @@ def stream(
     except OSError as error:
         raise DataError(f"{error.filename}: cannot be made ({error.strerror}); give a folder of this user") from None
     with _only_stream(progress), session() as spark:
+        if not rollups.clusters():
+            _begin_anew(progress)
+            forget(rollups_root)
         log.info("following %s, rollups in %s", landing_root, rollups_root)
         follower = Follower(spark, landing, rollups, stop, clock)
         follower.follow(progress, trigger)
@@ -114,14 +166,23 @@ def stream(
 
 def generation() -> str:
     """The name of checkpoints that fit these tables; others start anew and rebuild everything."""
-    landing, rollups = (".".join(str(table.version) for table in tables.values()) for tables in (LANDING, ROLLUPS))
-    return f"landing-{landing}_rollups-{rollups}_{latency.BOUNDS_VERSION}"
+    landing, rollups = (".".join(str(table.version) for table in tables.values()) for tables in (LANDING, MINUTES))
+    return f"landing-{landing}_rollups-{rollups}_{latency.BOUNDS_VERSION}_catalog-{VERSION}"
+
+
+def _begin_anew(progress: Path) -> None:
+    """Where no rollups count, no file is done, whatever the checkpoint says."""
+    for path in progress.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name != _LOCK:
+            path.unlink(missing_ok=True)
 
 
 @contextmanager
 def _only_stream(progress: Path) -> Iterator[None]:
     """Refuse to share a checkpoint: two streams would each take half of the files."""
-    with (progress / "_lock").open("wb") as lock:
+    with (progress / _LOCK).open("wb") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,30 +1,53 @@
-"""Rebuild the rollups of some hours from their landing rows: whole, and the same however often it is done."""
+"""Rebuild the rollups of some hours from their landing rows: whole, and the same however often it is done.
 
-from collections.abc import Callable, Iterator
+Each commit is made as the only writer, of one look at landing. What that look finds and the rollups may not tell of is
+made part of the same commit: so a file that lands meanwhile is seen with all of its rows, or with none.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
+from pyspark.sql import SparkSession
 
+from ackscope.catalog import Catalog
 from ackscope.errors import DataError
 from ackscope.tables import Table
-from pipeline.hours import HOUR, runs
-from pipeline.schema import arrow_schema, spark_schema
+from pipeline.arrivals import Arrivals
+from pipeline.frames import between, frame
+from pipeline.hours import runs
+from pipeline.look import Files, Look
+from pipeline.progress import Progress, Silent
+from pipeline.schema import arrow_schema
 from pipeline.session import SPARK_ERRORS, cause
+from pipeline.stop import StoppedError
+from pipeline.storage.change import Change
 from pipeline.storage.footer import Contents
 from pipeline.storage.landing import Landing, Touched
 from pipeline.storage.rollups import Rollups
 from pipeline.transforms import TRANSFORMS, Transform
+from pipeline.windows import Window, Work, chunks, hours_of, joined, narrowed, only, together, whole, without
 
-ROWS_AT_ONCE = 4_000_000
-"""Landing rows of one Spark job: its result is collected here, and must fit beside a small heap."""
-
-_GLOB = str.maketrans({character: f"\\{character}" for character in "\\*?[]{}"})
+Listing = Mapping[Table, Mapping[Path, Contents]]
 
 
-class StoppedError(Exception):
-    """The user asked to stop in the middle of a rebuild; what was not rebuilt stays to be done."""
+class _ChangedError(Exception):
+    """A landing file was set apart, or went, while it was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Landing files that are rolled up now.
+
+    Attributes:
+        given: those that were asked for, without those put together of others that are rolled up.
+        beside: those that came meanwhile.
+    """
+
+    given: dict[Path, Contents] = field(default_factory=dict)
+    beside: dict[Path, Contents] = field(default_factory=dict)
 
 
 def rebuild(
@@ -32,105 +55,244 @@ def rebuild(
     landing: Landing,
     rollups: Rollups,
     touched: Touched,
-    near: Touched,
+    arrivals: Arrivals | None = None,
     go_on: Callable[[], bool] = lambda: True,
+    progress: Progress | None = None,
 ) -> int:
-    """Write anew every rollup file that depends on landing rows of the tables, clusters and hours `touched`.
+    """Make anew every rollup that depends on landing rows of the tables, clusters and hours `touched`.
 
-    Where a rollup looks beyond its hour, the hours to which these rows are `near` are rebuilt, too.
-
-    The result depends on the landing rows alone. Landing is listed, read and rolled up as the only writer.
+    The result depends on the landing rows alone. All tables of a chunk of hours of one cluster change at once. Files
+    that are not of `arrivals`, because they land meanwhile, are taken in whole by the chunk that first reads of them.
 
     Returns:
-        How many files were replaced.
+        How many files are new.
 
     Raises:
         DataError: Spark failed for a reason that lies in no landing file, or a file cannot be written.
         StoppedError: `go_on` said no.
     """
-    replaced = 0
-    for transform in TRANSFORMS:
-        for cluster in sorted({cluster for table, cluster in touched if table in transform.sources}):
-            hours = _hours(touched, transform, cluster)
-            if transform.memory:
-                # One without landing rows keeps the rollup that it may have.
-                beside = _hours(near, transform, cluster) - hours
-                hours |= {hour for hour in beside if _files(landing, transform.source, cluster, [hour])}
-            for chunk in _chunks(landing, transform, cluster, hours):
-                with rollups.only_writer():
-                    if not go_on():
-                        raise StoppedError
-                    rows = _compute(spark, landing, transform, cluster, chunk, go_on)
-                    replaced += rollups.write(transform.rollup, cluster, chunk, rows)
-    return replaced
+    written = 0
+    for cluster in sorted({cluster for _, cluster in touched}):
+        mine = {table: hours for (table, its), hours in touched.items() if its == cluster}
+        work = {transform: {hour: whole(hour) for hour in _hours(mine, transform)} for transform in TRANSFORMS}
+        job = _Rebuild(spark, landing, rollups, cluster, arrivals, go_on, progress or Silent())
+        written += job.through(without(work, set()))
+    return written
 
 
-def _chunks(landing: Landing, transform: Transform, cluster: str, hours: set[int]) -> Iterator[list[int]]:
-    """Hours to rebuild, in portions that lie together and are not too many rows."""
-    for run in runs(hours):
-        rows = sum(held.rows for held in _files(landing, transform.source, cluster, run).values())
-        step = max(1, ROWS_AT_ONCE * len(run) // max(rows, 1))
-        for start in range(0, len(run), step):
-            yield run[start : start + step]
-
-
-def _hours(touched: Touched, transform: Transform, cluster: str) -> set[int]:
-    return set[int]().union(*(touched.get((table, cluster), ()) for table in transform.sources))
-
-
-def _files(landing: Landing, table: Table, cluster: str, hours: list[int], memory: int = 0) -> dict[Path, Contents]:
-    return landing.covering(table, cluster, hours[0] * HOUR - memory, (hours[-1] + 1) * HOUR + memory)
-
-
-def _compute(
+def take_in(
     spark: SparkSession,
     landing: Landing,
-    transform: Transform,
-    cluster: str,
-    hours: list[int],
-    go_on: Callable[[], bool],
-) -> pa.Table:
-    """The rollup rows of these hours, which lie together; damaged files are set apart on the way."""
-    start, end = hours[0] * HOUR, (hours[-1] + 1) * HOUR
-    while paths := _paths(landing, transform, cluster, hours):
+    rollups: Rollups,
+    paths: Iterable[Path],
+    arrivals: Arrivals,
+    go_on: Callable[[], bool] = lambda: True,
+    *,
+    alone: bool = False,
+) -> Taken:
+    """Make anew the minutes that depend on rows of these landing files, and of those that came since.
+
+    All others must be in the rollups already: their minutes stay as they are. With `alone`, what came since waits for
+    its turn, for there may be too much of it; minutes that are made anew then tell of it before others do.
+
+    Raises:
+        DataError, StoppedError: as of `rebuild`.
+    """
+    given: dict[str, set[Path]] = defaultdict(set)
+    for path in paths:
+        partition = landing.partition_of(path.parent)
+        if partition is not None:
+            given[partition.cluster].add(path)
+    taken = Taken()
+    for cluster, mine in sorted(given.items()):
+        job = _Rebuild(spark, landing, rollups, cluster, arrivals, go_on, Silent(), alone=alone)
+        job.through({}, mine)
+        taken.given.update(job.taken.given)
+        taken.beside.update(job.taken.beside)
+    return taken
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """One commit.
+
+    Attributes:
+        given, beside: what it takes in.
+        work: what it makes anew, in these portions of hours.
+        left: what is for the commits after it.
+        listing: the files that it reads.
+    """
+
+    given: Files
+    beside: Files
+    work: Work
+    portions: list[list[int]]
+    left: Work
+    listing: Listing
+
+
+@dataclass(slots=True)
+class _Rebuild:
+    """Of one cluster."""
+
+    spark: SparkSession
+    landing: Landing
+    rollups: Rollups
+    cluster: str
+    arrivals: Arrivals | None
+    go_on: Callable[[], bool]
+    progress: Progress
+    alone: bool = False
+    taken: Taken = field(default_factory=Taken)
+
+    def through(self, work: Work, paths: Iterable[Path] = ()) -> int:
+        """Do this work, and take in these files, in as many commits as it takes; how many files are new."""
+        written, left, given = 0, work, set(paths)
+        self.progress.expect(len(hours_of(work)))
+        while left or given:
+            with self.rollups.only_writer():
+                plan, change = self._staged(left, given)
+                written += _new(change.catalog, change.commit())
+            self._note(plan)
+            before, after = hours_of(left), hours_of(plan.left)
+            self.progress.expect(len(after - before))
+            self.progress.done(len(before - after))
+            left, given = plan.left, set()
+        return written
+
+    def _note(self, plan: _Plan) -> None:
+        given, beside = ({path: held for path, (_, held) in files.items()} for files in (plan.given, plan.beside))
+        self.taken.given.update(given)
+        self.taken.beside.update(beside)
+        if self.arrivals is not None:
+            self.arrivals.take(given | beside)
+
+    def _staged(self, left: Work, given: set[Path]) -> tuple[_Plan, Change]:
+        """The next commit; planned anew where a landing file proves bad on the way."""
+        while True:
+            change, floor = self.rollups.change(self.cluster), self.landing.floor(self.cluster)
+            plan = self._plan(Look(self.landing, self.cluster), left, given)
+            try:
+                for portion in plan.portions:
+                    for transform, wanted in plan.work.items():
+                        windows = _whole_where_new(change.catalog, transform.rollup, wanted)
+                        # What expired since it was touched would be replaced by nothing.
+                        for run in runs(hour for hour in portion if hour in windows and hour >= floor):
+                            window = together(windows, run)
+                            rows = self._compute(plan.listing, transform, window)
+                            change.amend(transform.rollup, *window, rows)
+            except _ChangedError:
+                continue
+            return plan, change
+
+    def _plan(self, look: Look, left: Work, paths: set[Path]) -> _Plan:
+        given, beside = self._given(look, paths), Files()
+        while True:
+            arrived = _work_of(look, self._not_taken(given) | beside)
+            pieces = list(chunks(arrived, look.rows_of))
+            first = pieces[0] if pieces else []
+            # With what arrived, always some of the rest: it must come to its end while files keep arriving.
+            rest = [] if len(pieces) > 1 else next(chunks(left, look.rows_of), [])
+            theirs, mine = ({hour for portion in portions for hour in portion} for portions in (first, rest))
+            first = [portion for hours in first if (portion := [hour for hour in hours if hour not in mine])]
+            work = joined(only(left, mine), only(arrived, theirs | mine))
+            later = joined(without(left, mine), without(arrived, theirs | mine))
+            tables = {table for transform in work for table in transform.sources}
+            listing = {table: look.around(table, theirs | mine) for table in tables}
+            # Looking may have opened folders in which something arrived, too.
+            found = self._arrived(look, given)
+            if found.keys() == beside.keys():
+                return _Plan(given, beside, work, [*first, *rest], later, listing)
+            beside = found
+
+    def _given(self, look: Look, paths: set[Path]) -> Files:
+        """Those of these files that count and may hold new rows."""
+        found: Files = {}
+        for path in paths:
+            partition = self.landing.partition_of(path.parent)
+            held = None if partition is None else look.files(partition.table, partition.day).get(path)
+            if partition is None or held is None:
+                continue
+            if self.arrivals is not None and self.landing.compacted(path) and self.arrivals.old(held):
+                continue
+            found[path] = partition.table, held
+        return found
+
+    def _not_taken(self, given: Files) -> Files:
+        """Without those that an earlier commit found beside its own."""
+        known = self.arrivals
+        return given if known is None else {path: it for path, it in given.items() if not known.took(path)}
+
+    def _arrived(self, look: Look, given: Files) -> Files:
+        if self.arrivals is None or self.alone:
+            return {}
+        return {path: it for path, it in self.arrivals.new(look.seen).items() if path not in given}
+
+    def _compute(self, listing: Listing, transform: Transform, window: Window) -> pa.Table:
+        """The rollup rows of these minutes; damaged files are set apart on the way."""
+        if not self.go_on():
+            raise StoppedError
+        start, end = window
+        first, last = (start - transform.memory) * 1_000_000, (end + transform.memory) * 1_000_000
+        paths = {
+            table: [path for path, held in listing[table].items() if held.first < last and first <= held.last]
+            for table in transform.sources
+        }
+        if not paths[transform.source]:
+            return arrow_schema(transform.rollup).empty_table()
         try:
             frames = [
-                _read(spark, table, paths[table]).where(
+                frame(self.spark, table, paths[table]).where(
                     between(table.time, start - transform.memory, end + transform.memory)
                 )
                 for table in transform.sources
             ]
             return transform.build(*frames).where(between(transform.rollup.time, start, end)).toArrow()
         except SPARK_ERRORS as error:
-            if not go_on():
+            if not self.go_on():
                 raise StoppedError from None
-            if not sum(landing.doubt(table, paths[table]) for table in transform.sources):
-                raise DataError(
-                    f"{transform.rollup.name} of cluster {cluster} could not be computed from "
-                    f"{landing.root / transform.source.name}: {cause(error)}"
-                ) from None
-    return arrow_schema(transform.rollup).empty_table()
+            if sum(self.landing.doubt(table, paths[table]) for table in transform.sources):
+                raise _ChangedError from None
+            raise DataError(
+                f"{transform.rollup.name} of cluster {self.cluster} could not be computed from "
+                f"{self.landing.root / transform.source.name}: {cause(error)}"
+            ) from None
 
 
-def _paths(landing: Landing, transform: Transform, cluster: str, hours: list[int]) -> dict[Table, list[Path]]:
-    """The files of each table that these hours depend on; nothing where the source has none."""
-    found = {table: list(_files(landing, table, cluster, hours, transform.memory)) for table in transform.sources}
-    return found if found[transform.source] else {}
+def _work_of(look: Look, files: Files) -> Work:
+    """Where the rows of these files matter, if all others are in the rollups."""
+    touched: dict[Table, set[int]] = defaultdict(set)
+    near: dict[Table, set[int]] = defaultdict(set)
+    spans: dict[Table, list[tuple[int, int]]] = defaultdict(list)
+    for table, held in files.values():
+        touched[table] |= held.hours
+        near[table] |= held.near
+        spans[table].append((held.first, held.last))
+    work: Work = {}
+    for transform in TRANSFORMS:
+        hours = _hours(touched, transform)
+        if transform.memory:
+            # One without landing rows keeps the rollup that it may have.
+            beside = _hours(near, transform) - hours
+            hours |= {hour for hour in beside if look.rows(transform.source, whole(hour))}
+        mine = [span for table in transform.sources for span in spans[table]]
+        windows = narrowed(hours, mine, transform.memory)
+        if windows:
+            work[transform] = windows
+    return work
 
 
-def _read(spark: SparkSession, table: Table, paths: list[Path]) -> DataFrame:
-    schema = spark_schema(table)
-    if not paths:
-        return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).parquet(*(spark_path(path) for path in paths))
+def _hours(touched: Mapping[Table, set[int]], transform: Transform) -> set[int]:
+    return set[int]().union(*(touched.get(table, set()) for table in transform.sources))
 
 
-def spark_path(path: Path) -> str:
-    """A local path as Spark takes it: never another file system's, and never a pattern."""
-    return f"file:{str(path.absolute()).translate(_GLOB)}"
+def _whole_where_new(catalog: Catalog, table: Table, windows: Mapping[int, Window]) -> Mapping[int, Window]:
+    """An hour of which nothing is there has no other minutes that could stay."""
+    known = {start for it in catalog.shelved(table.name) for start in it.parts}
+    return {hour: window if str(hour) in known else whole(hour) for hour, window in windows.items()}
 
 
-def between(time: str, start: int, end: int) -> Column:
-    """Rows from `start` to before `end`, in seconds since 1970."""
-    column = F.col(time)
-    return (column >= F.timestamp_seconds(F.lit(start))) & (column < F.timestamp_seconds(F.lit(end)))
+def _new(before: Catalog, after: Catalog) -> int:
+    """Files that count now and did not."""
+    known = {it.path for files in before.tables.values() for it in files}
+    return sum(it.path not in known for files in after.tables.values() for it in files)

@@ -5,12 +5,14 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # ships no types
 from pyspark import SparkConf, SparkContext
@@ -26,6 +28,7 @@ log = logging.getLogger(__name__)
 SPARK_ERRORS = (Py4JError, PySparkException, ConnectionError)
 """What a call into Spark may raise; the last where Java is gone."""
 
+_LOOPBACK = re.compile(r"localhost|127(\.\d+){3}|::1")
 _MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|(spark|k8s)://\S+|yarn")
 _GOODBYE = 10.0
 """Seconds that Java gets to end by itself."""
@@ -64,7 +67,9 @@ def spark_session(master: str = "local[2]", *, long_lived: bool = False) -> Iter
         # They log, with tracebacks, what they raise anyway.
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     logging.getLogger().addFilter(_not_py4j)
-    if master.startswith("local"):
+    # The very same Python where Spark needs one: a bare `python3` may lack Arrow.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if _near(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     with as_file(files("pipeline") / "log4j2.properties") as quiet:
         conf = SparkConf().setAll(list(_settings(master, quiet, long_lived=long_lived).items()))
@@ -155,14 +160,30 @@ def _settings(master: str, log4j: Path, *, long_lived: bool) -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.streaming.minBatchesToRetain": "10",
         "spark.sql.streaming.stopTimeout": "20s",
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
+        # As the exporter writes them: Spark's own form of old is read by others as local time.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.parquet.compression.codec": "zstd",
+        # Executors of a cluster; locally there are none.
+        "spark.executor.memory": "1g",
+        "spark.executor.defaultJavaOptions": "-Duser.timezone=UTC",
     }
-    if master.startswith("local"):
+    if _near(master):
         # Both, or results over a megabyte are fetched from the outward address, where nobody listens.
         settings |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
         }
     return settings
+
+
+def _near(master: str) -> bool:
+    """Whether everything runs on this machine, so that nobody else need reach it."""
+    if master.startswith("local"):
+        return True
+    return master.startswith("spark://") and _LOOPBACK.fullmatch(urlsplit(master).hostname or "") is not None
 
 
 def _launch(conf: SparkConf) -> tuple[Any, _Voice]:

@@ -4,6 +4,10 @@ import signal
 from types import FrameType
 
 
+class StoppedError(Exception):
+    """The user asked to stop before the end; what counts is whole, and what was not done stays to be done."""
+
+
 class Stop:
     """Set by SIGTERM and SIGINT once `listen` was called."""
 
@@ -14,6 +18,19 @@ class Stop:
         """Take both signals of this process."""
         signal.signal(signal.SIGTERM, self._handle)
         signal.signal(signal.SIGINT, self._handle)
+
+    def go_on(self) -> bool:
+        """Whether nobody asked to stop."""
+        return not self.wanted
+
+    def check(self) -> None:
+        """Go no further once a stop is wanted.
+
+        Raises:
+            StoppedError: it is.
+        """
+        if self.wanted:
+            raise StoppedError
 
     def _handle(self, _number: int, _frame: FrameType | None) -> None:
         self.wanted = True

@@ -1,7 +1,7 @@
 """What a landing file holds, told from its footer: is it whole, is it ours, which hours are in it?"""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
@@ -14,6 +14,9 @@ from pipeline.hours import HOUR, REACH, first_hour
 from pipeline.schema import mismatch
 
 _MICROS = HOUR * 1_000_000
+
+SOON = 3600.0
+"""Seconds: rows dated later than so long after now come of a clock that was wrong."""
 
 
 class ForeignFileError(Exception):
@@ -28,7 +31,11 @@ class Contents:
         rows: those that count.
         hours: in which they lie, as hours since 1970.
         first, last: time of the earliest and the latest of them, microseconds since 1970.
-        misdated: rows more than a day outside the date of their folder; they do not count.
+        misdated: rows that do not count: more than a day outside the date of their folder, or later than `SOON`.
+        waiting: of those, the ones that are only too early: they will count when their time has come.
+        plain: it has no columns beyond the contract.
+        floor: hours before this one are over, and never rebuilt.
+        came: when the file came, seconds since 1970; of files put together, the newest of them. 0.0: not told.
     """
 
     rows: int
@@ -36,23 +43,46 @@ class Contents:
     first: int
     last: int
     misdated: int
+    waiting: int = 0
+    plain: bool = True
+    floor: int = 0
+    came: float = 0.0
 
     @property
     def near(self) -> set[int]:
         """Hours that begin or end within `REACH` of a row, and maybe some that do not."""
         edges = {(self.first - REACH * 1_000_000) // _MICROS, (self.last + REACH * 1_000_000) // _MICROS}
         inner = {hour + shift for hour in self.hours for shift in (-1, 1)} if len(self.hours) > 1 else set()
-        return edges | inner
+        return {hour for hour in edges | inner if hour >= self.floor}
+
+    def since(self, floor: int) -> "Contents":
+        """The same file where hours before `floor` are never rebuilt."""
+        if not self.hours or floor <= min(self.hours) - 1:
+            return self
+        return replace(self, hours=frozenset(hour for hour in self.hours if hour >= floor), floor=floor)
 
 
-def contents(path: Path, table: Table, day: date) -> Contents:
+def window(day: date, now: float) -> tuple[int, int]:
+    """From when to before when rows in the folder of a date count, microseconds since 1970."""
+    start, end = (first_hour(day) - 24) * _MICROS, (first_hour(day) + 48) * _MICROS
+    return start, max(start, min(end, int((now + SOON) * 1_000_000)))
+
+
+def contents(path: Path, table: Table, day: date, now: float) -> Contents:
     """Look at one landing file.
 
     Most files lie within one hour, and their footer says so; only the time column of the others is read.
 
+    Args:
+        path: where it is.
+        table: which it should be of.
+        day: the date of its folder.
+        now: seconds since 1970.
+
     Raises:
         ForeignFileError: it is damaged or not of this table.
         FileNotFoundError: it has gone.
+        PermissionError: it may not be read.
     """
     try:
         with pq.ParquetFile(path) as file:
@@ -62,8 +92,8 @@ def contents(path: Path, table: Table, day: date) -> Contents:
             for column in table.columns:
                 if not column.nullable and _nulls(file, column.name):
                     raise ForeignFileError(f"column {column.name!r} has rows without a value")
-            return _hours(file, table, day)
-    except FileNotFoundError:
+            return _hours(file, table, day, now)
+    except (FileNotFoundError, PermissionError):
         raise
     except (pa.ArrowException, OSError) as error:
         raise ForeignFileError(_first_line(error)) from None
@@ -86,9 +116,10 @@ def read_through(path: Path, table: Table) -> None:
         raise ForeignFileError(_first_line(error)) from None
 
 
-def _hours(file: pq.ParquetFile, table: Table, day: date) -> Contents:
-    start, end = (first_hour(day) - 24) * _MICROS, (first_hour(day) + 48) * _MICROS
-    rows, first, last, hours = 0, end, start, set[int]()
+def _hours(file: pq.ParquetFile, table: Table, day: date, now: float) -> Contents:
+    start, end = window(day, now)
+    latest = (first_hour(day) + 48) * _MICROS
+    rows, waiting, first, last, hours = 0, 0, end, start, set[int]()
     for group in range(file.metadata.num_row_groups):
         low, high = _spread(file, group, table.time)
         if start <= low and high < end and low // _MICROS == high // _MICROS:
@@ -96,6 +127,8 @@ def _hours(file: pq.ParquetFile, table: Table, day: date) -> Contents:
             hours.add(low // _MICROS)
         else:
             times = file.read_row_group(group, columns=[table.time])[table.time].cast(pa.int64())
+            early = pc.and_(pc.greater_equal(times, end), pc.less(times, latest))
+            waiting += pc.sum(early.cast(pa.int64())).as_py() or 0
             times = times.filter(pc.and_(pc.greater_equal(times, start), pc.less(times, end)))
             if not len(times):
                 continue
@@ -103,7 +136,8 @@ def _hours(file: pq.ParquetFile, table: Table, day: date) -> Contents:
             hours |= set(pc.unique(pc.divide(times, _MICROS)).to_pylist())
             low, high = pc.min(times).as_py(), pc.max(times).as_py()
         first, last = min(first, low), max(last, high)
-    return Contents(rows, frozenset(hours), first, last, file.metadata.num_rows - rows)
+    plain = set(file.schema_arrow.names) <= set(table.names)
+    return Contents(rows, frozenset(hours), first, last, file.metadata.num_rows - rows, waiting, plain)
 
 
 def _spread(file: pq.ParquetFile, group: int, name: str) -> tuple[int, int]:

@@ -4,25 +4,28 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
+from ackscope.clock import Clock, SystemClock
 from ackscope.errors import DataError
-from ackscope.tables import LANDING, Table
+from ackscope.tables import FINDING_EVENTS, LANDING, Table
 from pipeline.hours import HOUR, date_of
-from pipeline.storage.footer import Contents, ForeignFileError, contents, read_through
+from pipeline.storage.expired import NAME, first_whole_hours
+from pipeline.storage.footer import Contents, ForeignFileError, contents, read_through, window
+from pipeline.storage.listing import COMPACTED, Stamp, came, listing, stamp_of
+from pipeline.storage.quarantine import copy_rows, set_apart
 
 log = logging.getLogger(__name__)
 
 Touched = dict[tuple[Table, str], set[int]]
 """Hours since 1970 of a table and cluster."""
 
-QUARANTINE = "_quarantine"
-
 _CLUSTER = re.compile(r"cluster=([A-Za-z0-9_.-]+)")
 _DATE = re.compile(r"date=(\d{4}-\d\d-\d\d)")
 _ODD = {".", ".."}
+_TRIES = 10
 _REMEMBERED = 100_000
 """Files, some 50 MB: three days of three tables with a file every ten seconds."""
 
@@ -43,22 +46,33 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    stamp: tuple[int, int]
+    stamp: Stamp
     contents: Contents | None
+
+    @property
+    def lasting(self) -> bool:
+        """Rows that are too early today count tomorrow."""
+        return self.contents is None or not self.contents.waiting
 
 
 class Landing:
     """The landing folder as it is now; what it learned of a file it keeps until the file changes.
+
+    Args:
+        root: the folder.
+        clock: tells which rows are dated in the future.
 
     Attributes:
         root: the folder.
         quarantined: how many files it set apart.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, clock: Clock | None = None) -> None:
         self.root = root
         self.quarantined = 0
+        self._clock = clock or SystemClock()
         self._seen: dict[Partition, dict[Path, _Seen]] = {}
+        self._expired: tuple[int, dict[str, int]] = (0, {})
 
     def partitions(self) -> Iterator[Partition]:
         """Every folder that can hold landing files, in order."""
@@ -86,21 +100,27 @@ class Landing:
     def files(self, partition: Partition) -> dict[Path, Contents]:
         """The sound files of a partition; bad ones are set apart on the way.
 
+        Files that were put together, and those that they stand for, are never both among them.
+
         Raises:
             DataError: the folder cannot be read.
         """
         before = self._seen.pop(partition, {})
-        now: dict[Path, _Seen] = {}
-        for path, stamp in _listing(self.root / partition.folder):
-            seen = before.get(path)
-            if seen is None or seen.stamp != stamp:
-                try:
-                    seen = _Seen(stamp, self._look(path, partition))
-                except FileNotFoundError:
-                    continue
-            now[path] = seen
-        self._keep(partition, now)
-        return {path: seen.contents for path, seen in now.items() if seen.contents is not None}
+        for strict in (*[True] * _TRIES, False):
+            try:
+                now = self._look_at(partition, before, strict=strict)
+                break
+            except FileNotFoundError:
+                # It went between the listing and the look: maybe into one that is not in this listing.
+                continue
+        self._keep(partition, {path: seen for path, seen in now.items() if seen.lasting})
+        floor = 0 if partition.table == FINDING_EVENTS else self.floor(partition.cluster)
+        return {path: seen.contents.since(floor) for path, seen in now.items() if seen.contents is not None}
+
+    @staticmethod
+    def compacted(path: Path) -> bool:
+        """Whether a file was put together of others, and so may hold no row that is new."""
+        return COMPACTED.fullmatch(path.name) is not None
 
     def covering(self, table: Table, cluster: str, start: int, end: int) -> dict[Path, Contents]:
         """The files with rows from `start` to before `end`, seconds since 1970, and maybe some without.
@@ -115,6 +135,20 @@ class Landing:
             if held.first < end * 1_000_000 and start * 1_000_000 <= held.last
         }
 
+    def floor(self, cluster: str) -> int:
+        """The first hour since 1970 whose raw rows are all there; what is older is never rebuilt. 0: nothing expired.
+
+        Raises:
+            DataError: what tells it is damaged.
+        """
+        try:
+            stamp = (self.root / NAME).stat().st_mtime_ns
+        except OSError:
+            return 0
+        if self._expired[0] != stamp:
+            self._expired = (stamp, first_whole_hours(self.root))
+        return self._expired[1].get(cluster, 0)
+
     def doubt(self, table: Table, paths: Iterable[Path]) -> int:
         """Read these files through, because Spark could not; set apart what is damaged, and say how many."""
         damaged = 0
@@ -122,7 +156,11 @@ class Landing:
             try:
                 read_through(path, table)
             except ForeignFileError as error:
-                self._set_apart(path, str(error))
+                self.quarantined += 1
+                partition = self.partition_of(path.parent)
+                if not set_apart(self.root, path, str(error)) and partition is not None:
+                    # It stays, and is left out of every rollup as long as it does not change.
+                    self._seen.setdefault(partition, {})[path] = _Seen(stamp_of(path), None)
                 damaged += 1
             except FileNotFoundError:
                 damaged += 1
@@ -135,28 +173,38 @@ class Landing:
         while total > _REMEMBERED and len(self._seen) > 1:
             total -= len(self._seen.pop(next(iter(self._seen))))
 
-    def _look(self, path: Path, partition: Partition) -> Contents | None:
-        try:
-            return contents(path, partition.table, partition.day)
-        except ForeignFileError as error:
-            self._set_apart(path, str(error))
-            return None
+    def _look_at(self, partition: Partition, before: dict[Path, _Seen], *, strict: bool) -> dict[Path, _Seen]:
+        now: dict[Path, _Seen] = {}
+        for path, stamp in listing(self.root / partition.folder).files.items():
+            seen = before.get(path)
+            if seen is None or seen.stamp != stamp:
+                try:
+                    held = self._look(path, partition)
+                    seen = _Seen(stamp, None if held is None else replace(held, came=came(path, stamp)))
+                except FileNotFoundError:
+                    if strict:
+                        raise
+                    continue
+                before[path] = seen
+            now[path] = seen
+        return now
 
-    def _set_apart(self, path: Path, reason: str) -> None:
-        """Move a file to the quarantine, beside nothing of the same name, and say so in one line."""
-        self.quarantined += 1
-        target = _free(self.root / QUARANTINE / path.relative_to(self.root))
+    def _look(self, path: Path, partition: Partition) -> Contents | None:
+        now = self._clock.now().wall
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            path.replace(target)
-        except OSError as error:
-            log.warning("%s: left out, %s; it cannot be moved away (%s)", path, reason, error.strerror)
-            # It stays, and is left out of every rollup as long as it does not change.
-            partition, info = self.partition_of(path.parent), path.stat()
-            if partition is not None:
-                self._seen.setdefault(partition, {})[path] = _Seen((info.st_size, info.st_mtime_ns), None)
-        else:
-            log.warning("%s: set apart in %s, %s", path, target.parent, reason)
+            held = contents(path, partition.table, partition.day, now)
+        except ForeignFileError as error:
+            self.quarantined += 1
+            set_apart(self.root, path, str(error))
+            return None
+        except PermissionError:
+            log.warning(
+                "%s: left out, may not be read; give it to this user, then `ackscope pipeline run` takes it in", path
+            )
+            return None
+        if held.misdated:
+            copy_rows(self.root, path, partition.table.time, *window(partition.day, now))
+        return held
 
 
 def require_folder(root: Path) -> None:
@@ -176,28 +224,3 @@ def _folders(parent: Path) -> list[Path]:
         return sorted(path for path in parent.iterdir() if path.is_dir())
     except (FileNotFoundError, NotADirectoryError):
         return []
-
-
-def _listing(folder: Path) -> list[tuple[Path, tuple[int, int]]]:
-    """The Parquet files of a folder with size and time of change; hidden and unfinished ones are not among them."""
-    found = []
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name.endswith(".parquet") and not entry.name.startswith((".", "_")) and entry.is_file():
-                    info = entry.stat()
-                    found.append((Path(entry.path), (info.st_size, info.st_mtime_ns)))
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise DataError(f"{folder}: cannot be read ({error.strerror}); look at its disk and owner") from None
-    return sorted(found)
-
-
-def _free(path: Path) -> Path:
-    """`path`, or the first of `path.1`, `path.2` ... that is not taken."""
-    candidate, number = path, 0
-    while candidate.exists():
-        number += 1
-        candidate = path.with_name(f"{path.name}.{number}")
-    return candidate

@@ -1,32 +1,42 @@
-"""The rollup folder: one file an hour, replaced whole, by one writer at a time."""
+"""The rollup folder: immutable files, a catalog a cluster that says which of them count, and one writer at a time."""
 
 import fcntl
 import logging
 import os
-from collections.abc import Iterable, Iterator
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import date
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import orjson
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from ackscope.catalog import FOLDER, GRACE, Catalog, Kept, clusters
+from ackscope.clock import Clock, SystemClock
 from ackscope.errors import DataError
-from ackscope.tables import ROLLUPS, Table
-from pipeline.hours import HOUR, date_of, first_hour
-from pipeline.schema import arrow_schema
+from ackscope.tables import ROLLUPS
+from pipeline.stop import StoppedError
+from pipeline.storage.change import Change
+from pipeline.storage.durable import put, remove
+from pipeline.storage.shelves import FILE, UNFINISHED
 
 log = logging.getLogger(__name__)
 
 STATUS = "_status.json"
 _LOCK = "_lock"
+_AGAIN = 0.02
+"""Seconds until the lock is tried again: a wait in the kernel would hear no wish to stop."""
 
 
 class Rollups:
     """The rollup folder, made if it is not there.
+
+    Args:
+        root: the folder.
+        clock: tells what is old.
+        go_on: asked while it waits for another writer.
 
     Attributes:
         root: the folder.
@@ -35,9 +45,10 @@ class Rollups:
         DataError: it cannot be made or written.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, clock: Clock | None = None, go_on: Callable[[], bool] = lambda: True) -> None:
         self.root = root
-        self._counted: dict[Path, tuple[int, int]] = {}
+        self._clock, self._go_on = clock or SystemClock(), go_on
+        self._kept = Kept()
         try:
             root.mkdir(parents=True, exist_ok=True)
             (root / _LOCK).touch()
@@ -53,58 +64,64 @@ class Rollups:
         An hour that `run` has read may grow before it is written; a `stream` that wrote the grown hour in between
         would be undone. Files are therefore listed, read and written under this lock; the kernel frees it when
         its holder is killed.
-        """
-        with (self.root / _LOCK).open("rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-
-    def write(self, table: Table, cluster: str, hours: Iterable[int], rows: pa.Table) -> int:
-        """Replace the files of these hours by the rows that lie in them; an hour without rows has no file.
-
-        Returns:
-            How many files stand there now.
 
         Raises:
-            DataError: a file cannot be written.
+            StoppedError: `go_on` said no before it was free.
         """
-        files = 0
-        ordered = rows.select(list(table.names)).cast(arrow_schema(table))
-        ordered = ordered.sort_by([(name, "ascending") for name in table.key]).combine_chunks()
-        number = pc.divide(ordered[table.time].cast(pa.int64()), HOUR * 1_000_000)
-        for hour in hours:
-            part = ordered.filter(pc.equal(number, hour))
-            path = self.path(table, cluster, hour)
-            try:
-                if part.num_rows:
-                    _replace(path, part)
-                    files += 1
-                else:
-                    path.unlink(missing_ok=True)
-            except OSError as error:
-                raise DataError(f"{path}: cannot be written ({error.strerror}); look at its disk and owner") from None
-        return files
+        with (self.root / _LOCK).open("rb") as lock:
+            while not _locked(lock):
+                if not self._go_on():
+                    raise StoppedError
+                time.sleep(_AGAIN)
+            yield
 
-    def path(self, table: Table, cluster: str, hour: int) -> Path:
-        """The file of one hour."""
-        day = date_of(hour)
-        name = f"hour={hour - first_hour(day):02d}.parquet"
-        return self._folder(table, cluster, day) / name
+    def change(self, cluster: str) -> Change:
+        """A change of what is there now; only as the only writer, from here to its commit.
+
+        Raises:
+            DataError: the catalog cannot be read.
+        """
+        return Change(self.root, self.catalog(cluster), self._clock)
+
+    def catalog(self, cluster: str) -> Catalog:
+        """What counts now; read again only where it was replaced.
+
+        Raises:
+            DataError: it cannot be read.
+        """
+        return self._kept.read(self.root, cluster)
+
+    def clusters(self) -> tuple[str, ...]:
+        """Those that have a catalog, in order."""
+        return clusters(self.root)
 
     def counts(self) -> dict[str, int]:
-        """Rows that stand in the rollup files now, by table."""
-        counts = dict.fromkeys(ROLLUPS, 0)
-        for name in counts:
-            for path in (self.root / name).glob("cluster=*/date=*/hour=*.parquet"):
-                stamp = path.stat().st_mtime_ns
-                if self._counted.get(path, (0, 0))[0] != stamp:
-                    self._counted[path] = (stamp, pq.read_metadata(path).num_rows)
-                counts[name] += self._counted[path][1]
-        return counts
+        """Rows that count now, by table, over all clusters.
+
+        Raises:
+            DataError: a catalog cannot be read.
+        """
+        counts = Counter(dict.fromkeys(ROLLUPS, 0))
+        for cluster in self.clusters():
+            for name, files in self.catalog(cluster).tables.items():
+                counts[name] += sum(it.rows for it in files)
+        return {name: counts[name] for name in ROLLUPS}
 
     def sweep(self) -> None:
-        """Remove what a killed writer left half written; call as the only writer."""
-        for path in self.root.glob("*/cluster=*/date=*/.hour=*.tmp"):
-            path.unlink(missing_ok=True)
+        """Remove what a killed writer left, and what was replaced more than `GRACE` ago; call as the only writer.
+
+        Raises:
+            DataError: a catalog cannot be read; then nothing is removed.
+        """
+        known = {cluster: self.catalog(cluster) for cluster in self.clusters()}
+        named = {str(self.root / it.path) for it in _files(known)}
+        oldest = self._clock.now().wall - GRACE
+        for table in ROLLUPS:
+            for folder in self.root.glob(f"{table}/cluster=*/date=*"):
+                if _sweep(folder, named, oldest):
+                    log.debug("%s: removed what was replaced", folder)
+        for path in (self.root / FOLDER).glob(".*.tmp"):
+            remove(path)
 
     def say(self, status: dict[str, Any]) -> None:
         """Replace the status file, which the page and the demo read.
@@ -112,30 +129,41 @@ class Rollups:
         Raises:
             DataError: it cannot be written.
         """
-        temporary = self.root / f".{STATUS}.tmp"
-        try:
-            temporary.write_bytes(orjson.dumps(status, option=orjson.OPT_INDENT_2) + b"\n")
-            temporary.replace(self.root / STATUS)
-        except OSError as error:
-            raise DataError(
-                f"{self.root / STATUS}: cannot be written ({error.strerror}); look at its disk and owner"
-            ) from None
-
-    def _folder(self, table: Table, cluster: str, day: date) -> Path:
-        return self.root / table.name / f"cluster={cluster}" / f"date={day.isoformat()}"
+        put(self.root / STATUS, partial(_write, orjson.dumps(status, option=orjson.OPT_INDENT_2) + b"\n"))
 
 
-def _replace(path: Path, rows: pa.Table) -> None:
-    """Write beside, make it durable, rename: a reader sees the old file or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("wb") as file:
-        pq.write_table(rows, file, compression="zstd")
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
+def _locked(lock: IO[bytes]) -> bool:
     try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _files(known: dict[str, Catalog]) -> Iterator[Any]:
+    for catalog in known.values():
+        for files in catalog.tables.values():
+            yield from files
+
+
+def _sweep(folder: Path, named: set[str], oldest: float) -> int:
+    """Remove the files of a folder that nobody names; how many went."""
+    removed = left = 0
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            unfinished = UNFINISHED.fullmatch(entry.name)
+            old = FILE.fullmatch(entry.name) and entry.path not in named and entry.stat().st_mtime < oldest
+            if (unfinished or old) and remove(Path(entry.path)):
+                removed += 1
+            else:
+                left += 1
+    if removed and not left:
+        try:
+            folder.rmdir()
+        except OSError:
+            log.debug("%s: stays, though it is empty", folder)
+    return removed
+
+
+def _write(document: bytes, file: IO[bytes]) -> None:
+    file.write(document)

@@ -8,9 +8,16 @@ from pyspark.sql import DataFrame
 from ackscope.tables import (
     ACK_BURSTS,
     BURSTS_1M,
+    CHANNEL_SAMPLES,
+    CHANNELS_1M,
+    CONSUMER_SAMPLES,
+    CONSUMERS_1M,
     LATENCY_1M,
+    NODE_SAMPLES,
+    NODES_1M,
     OUTCOMES_1M,
     POLL_SAMPLES,
+    POLLS_1M,
     PROBE_MESSAGES,
     PROBE_STEPS,
     QUEUE_SAMPLES,
@@ -19,9 +26,13 @@ from ackscope.tables import (
     Table,
 )
 from pipeline.transforms.bursts import bursts_1m
+from pipeline.transforms.channels import channels_1m
+from pipeline.transforms.consumers import consumers_1m
+from pipeline.transforms.holding import MEMORY
 from pipeline.transforms.latency import latency_1m
+from pipeline.transforms.nodes import nodes_1m
 from pipeline.transforms.outcomes import outcomes_1m
-from pipeline.transforms.queues import MEMORY as QUEUES_MEMORY
+from pipeline.transforms.polls import polls_1m
 from pipeline.transforms.queues import queues_1m
 from pipeline.transforms.steps import steps_1m
 
@@ -53,5 +64,9 @@ TRANSFORMS = (
     Transform(PROBE_MESSAGES, OUTCOMES_1M, outcomes_1m),
     Transform(ACK_BURSTS, BURSTS_1M, bursts_1m),
     Transform(PROBE_STEPS, STEPS_1M, steps_1m),
-    Transform(QUEUE_SAMPLES, QUEUES_1M, queues_1m, memory=QUEUES_MEMORY, beside=(POLL_SAMPLES,)),
+    Transform(QUEUE_SAMPLES, QUEUES_1M, queues_1m, memory=MEMORY, beside=(POLL_SAMPLES,)),
+    Transform(CHANNEL_SAMPLES, CHANNELS_1M, channels_1m, memory=MEMORY, beside=(POLL_SAMPLES,)),
+    Transform(CONSUMER_SAMPLES, CONSUMERS_1M, consumers_1m, memory=MEMORY, beside=(POLL_SAMPLES,)),
+    Transform(NODE_SAMPLES, NODES_1M, nodes_1m),
+    Transform(POLL_SAMPLES, POLLS_1M, polls_1m),
 )

@@ -35,6 +35,29 @@ def distinct_rows(rows: DataFrame, key: Sequence[str], together: Sequence[str] =
     return spread.groupBy(*key).agg(F.max(F.struct(*rest)).alias("row")).select(*key, "row.*")
 
 
+def distinct_messages(rows: DataFrame) -> DataFrame:
+    """What `distinct_rows` gives for the key of messages, for a third of its price where no row came twice.
+
+    Sequence numbers are dense, so each block of 64 of them is counted, and marked in 64 bits: a block with more
+    messages than bits holds duplicates. Only messages of such blocks are sorted. Blocks are told apart by a hash: two
+    that share one look as if they held duplicates, which costs time and nothing else; never the other way round.
+    """
+    others = [name for name in MESSAGE if name != "seq"]
+    marked = rows.withColumn("_block", F.xxhash64(*others, F.shiftright("seq", 6)))
+    doubtful = (
+        marked.groupBy("_block")
+        .agg(F.count("*").alias("messages"), F.bit_or(F.expr("shiftleft(1L, cast(seq & 63 AS int))")).alias("bits"))
+        .where(F.expr("bit_count(bits) < messages"))
+        .select("_block")
+    )
+    # Both joins, and all behind the second one, go from the plan while it runs, where no block is doubtful.
+    blocks = F.broadcast(doubtful)
+    single = marked.join(blocks, "_block", "left_anti").select(*rows.columns)
+    several = marked.join(blocks, "_block", "left_semi").select(*rows.columns)
+    # By the time, too: a message has one, and a minute must not depend on the rows of others.
+    return single.unionByName(distinct_rows(several, (*MESSAGE, "intended_at")))
+
+
 def duration(name: str) -> Column:
     """A column of seconds where it holds a duration, else null: NaN and infinity would poison every sum."""
     value = F.col(name)

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 
 from ackscope import latency
 from ackscope.tables import LATENCY_1M, MEASURES
-from pipeline.transforms.common import MESSAGE, STREAM, distinct_rows, duration, minute, nanoseconds, seconds
+from pipeline.transforms.common import MESSAGE, STREAM, distinct_messages, duration, minute, nanoseconds, seconds
 
 
 def latency_1m(messages: DataFrame) -> DataFrame:
@@ -17,7 +17,7 @@ def latency_1m(messages: DataFrame) -> DataFrame:
     rows = messages.select(*MESSAGE, "intended_at", "queue_type", "vhost", "delivery_mode", *MEASURES)
     by = ("minute", *STREAM, "delivery_mode", "measure")
     buckets = (
-        distinct_rows(rows, MESSAGE)
+        distinct_messages(rows)
         .select(minute("intended_at"), *STREAM, "delivery_mode", *(duration(name).alias(name) for name in MEASURES))
         .unpivot(list(by[:-1]), list(MEASURES), "measure", "seconds")
         .where(F.col("seconds").isNotNull())

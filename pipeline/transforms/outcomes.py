@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
 from ackscope.tables import OUTCOMES, OUTCOMES_1M
-from pipeline.transforms.common import MESSAGE, STREAM, distinct_rows, minute
+from pipeline.transforms.common import MESSAGE, STREAM, distinct_messages, minute
 
 
 def outcomes_1m(messages: DataFrame) -> DataFrame:
@@ -24,7 +24,7 @@ def outcomes_1m(messages: DataFrame) -> DataFrame:
     # No deliveries awaited is null here, and counts neither as missing nor as a duplicate.
     missing = (F.col("outcome") == "acked") & (deliveries == 0)
     minutes = (
-        distinct_rows(rows, MESSAGE)
+        distinct_messages(rows)
         .groupBy(minute("intended_at"), *STREAM, "delivery_mode")
         .agg(
             F.count("*").alias("messages"),

@@ -1,14 +1,17 @@
 """One Spark for the whole run, started by the first test that asks."""
 
-import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ackscope.tables import Table
+from ackscope import catalog
+from ackscope.tables import MINUTES, POLL_SAMPLES, Table
+from pipeline.schema import arrow_schema
+from tests.spark.moments import at
 
 
 @pytest.fixture(scope="session")
@@ -28,12 +31,13 @@ def session(spark) -> Callable:
 
 @pytest.fixture
 def rolled() -> Callable[[Path, Table], list[dict]]:
-    """Read back the rows of a rollup table, all clusters and hours, in order."""
+    """Read back the rows of a rollup table that count, all clusters and hours, in order."""
 
     def read(rollups: Path, table: Table) -> list[dict]:
         return [
             row
-            for path in sorted((rollups / table.name).glob("cluster=*/date=*/hour=*.parquet"))
+            for cluster in catalog.clusters(rollups)
+            for path in catalog.read(rollups, cluster).files(rollups, table.name)
             for row in pq.ParquetFile(path).read().to_pylist()
         ]
 
@@ -41,13 +45,34 @@ def rolled() -> Callable[[Path, Table], list[dict]]:
 
 
 @pytest.fixture
-def fingerprint() -> Callable[[Path], dict[str, str]]:
-    """Every rollup file by its path and a hash of its bytes."""
+def fingerprint() -> Callable[..., dict[str, str]]:
+    """The digest of the rows of every hour that counts, of the tables of minutes or of those asked for."""
 
-    def hashes(rollups: Path) -> dict[str, str]:
+    def digests(rollups: Path, tables: Iterable[str] = MINUTES) -> dict[str, str]:
         return {
-            str(path.relative_to(rollups)): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in sorted(rollups.glob("*/cluster=*/date=*/*"))
+            f"{cluster}/{table}/{start}": text
+            for cluster in catalog.clusters(rollups)
+            for table in tables
+            for it in catalog.read(rollups, cluster).shelved(table)
+            for start, text in it.parts.items()
         }
 
-    return hashes
+    return digests
+
+
+@pytest.fixture
+def minutes(spark) -> Callable[..., dict[int, dict]]:
+    """Roll up rows of one landing table beside polls: one object's rows by the minute after noon."""
+    from pipeline.transforms import TRANSFORMS
+
+    def make(table: Table, samples: list[dict], polls: Sequence[dict] = ()) -> dict[int, dict]:
+        transform = next(it for it in TRANSFORMS if it.source == table)
+        given = {POLL_SAMPLES: polls, table: samples}
+        frames = [
+            spark.createDataFrame(pa.Table.from_pylist(list(given[source]), schema=arrow_schema(source)))
+            for source in transform.sources
+        ]
+        rows = transform.build(*frames).toArrow().sort_by("minute").to_pylist()
+        return {round((row["minute"] - at(0)).total_seconds()) // 60: row for row in rows}
+
+    return make

@@ -1,22 +1,26 @@
 """Landing files as the exporter writes them, with rows that a test makes up."""
 
 import random
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ackscope.tables import ACK_BURSTS, OUTCOMES, POLL_SAMPLES, PROBE_MESSAGES, PROBE_STEPS, QUEUE_SAMPLES, Table
+from ackscope.tables import (
+    ACK_BURSTS,
+    CHANNEL_SAMPLES,
+    CONSUMER_SAMPLES,
+    NODE_SAMPLES,
+    OUTCOMES,
+    POLL_SAMPLES,
+    PROBE_MESSAGES,
+    PROBE_STEPS,
+    QUEUE_SAMPLES,
+    Table,
+)
 from pipeline.schema import arrow_schema
-
-NOON = int(datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp())
-"""Seconds since 1970."""
-
-
-def at(seconds: float) -> datetime:
-    """A moment this long after noon."""
-    return datetime.fromtimestamp(NOON + seconds, UTC)
+from tests.spark.landing_followed import random_channels, random_consumers, random_nodes
+from tests.spark.moments import EVERY, at
 
 
 def write(root: Path, table: Table, rows: list[dict], name: str, cluster: str = "shop", day: str = "") -> Path:
@@ -198,10 +202,6 @@ def random_steps(dice: random.Random, count: int, first: float, span: float) -> 
     return rows
 
 
-EVERY = 20
-"""Seconds from poll to poll."""
-
-
 def random_samples(dice: random.Random, queues: int, first: float, span: float) -> list[dict]:
     """Changes of several queues, whose counters begin late, restart, are told late, or not; some queues go."""
     rows = []
@@ -240,7 +240,10 @@ def random_polls(dice: random.Random, first: float, span: float) -> list[dict]:
         away = dice.randint(5, 20) if dice.random() < 0.01 else away - 1
         success = away < 0 and dice.random() < 0.9
         rows.append(poll(poll_at, success=success, whole=success and (number == 0 or dice.random() < 0.01)))
-        rows.append(poll(poll_at + 1, family="nodes", whole=True))
+        rows.append(poll(poll_at + 1, family="nodes", whole=True, took=dice.random(), gaps=dice.choice([None, 0, 3])))
+        for family in ("channels", "consumers"):
+            success, whole = dice.random() < 0.9, dice.random() < 0.01
+            rows.append(poll(poll_at, family=family, success=success, whole=success and whole, objects=number))
     return rows
 
 
@@ -250,6 +253,9 @@ TABLES = {
     PROBE_STEPS: lambda dice, first, span: random_steps(dice, 200, first, span),
     QUEUE_SAMPLES: lambda dice, first, span: random_samples(dice, 3, first, span),
     POLL_SAMPLES: random_polls,
+    CHANNEL_SAMPLES: random_channels,
+    CONSUMER_SAMPLES: random_consumers,
+    NODE_SAMPLES: random_nodes,
 }
 
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 
 def run(root, session, rollups="batch"):
     """Roll up `root/landing`."""
-    return jobs.run(root / "landing", root / rollups, session, SystemClock())
+    return jobs.run(root / "landing", root / rollups, session, SystemClock(), minutes_only=True)
 
 
 def stream_until(root, session, condition, seconds=120):

@@ -1,5 +1,6 @@
 """The stream as a process: signals, a kill, and what it says."""
 
+import fcntl
 import json
 import os
 import signal
@@ -23,11 +24,11 @@ def command(root, verb, *more):
 
 
 @contextmanager
-def streaming(root):
-    """A stream in a process group of its own, killed at the end if it is still there."""
+def working(root, verb, *more):
+    """A job in a process group of its own, killed at the end if it is still there."""
     with (root / "stderr").open("wb") as errors:
         process = subprocess.Popen(
-            command(root, "stream", "--trigger", "500ms"),
+            command(root, verb, *more),
             stdout=subprocess.PIPE,
             stderr=errors,
             start_new_session=True,
@@ -38,6 +39,11 @@ def streaming(root):
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+def streaming(root):
+    """A stream that looks often."""
+    return working(root, "stream", "--trigger", "500ms")
 
 
 def wait_for(condition, what, seconds=120):
@@ -52,6 +58,11 @@ def taken_in(root):
     """Landing rows that the running stream has rolled up."""
     path = root / "rollups" / "_status.json"
     return json.loads(path.read_bytes())["landing_rows"] if path.exists() else 0
+
+
+def at_work(root):
+    """Whether there is a file, one of the first of its commit: nothing counts yet."""
+    return any((root / "rollups").glob("*/cluster=*/date=*/hour=*"))
 
 
 def javas(process):
@@ -84,8 +95,7 @@ def test_a_kill_loses_and_doubles_nothing(session, fingerprint, tmp_path):
 
     write_random(tmp_path / "landing", seed=3, span=4000)
     with streaming(tmp_path) as process:
-        # The first of some eight files of this batch.
-        wait_for(lambda: any((tmp_path / "rollups").glob("*/cluster=*/date=*/hour=*")), "a first file")
+        wait_for(lambda: at_work(tmp_path), "a first file")
         (java,) = javas(process)
         process.kill()
         process.wait()
@@ -100,9 +110,30 @@ def test_a_kill_loses_and_doubles_nothing(session, fingerprint, tmp_path):
         assert 0 == process.returncode
         assert not java.is_running()
 
-    jobs.run(tmp_path / "landing", tmp_path / "batch", session, SystemClock())
+    jobs.run(tmp_path / "landing", tmp_path / "batch", session, SystemClock(), minutes_only=True)
 
     assert fingerprint(tmp_path / "batch") == fingerprint(tmp_path / "rollups")
+
+
+def test_a_run_that_is_told_to_stop_ends_in_order(tmp_path):
+    """SIGTERM to a `run` at work: one line says how to go on, Java and lock are gone, and no half table counts."""
+    write_random(tmp_path / "landing", seed=3, span=4000)
+    with working(tmp_path, "run") as process:
+        wait_for(lambda: at_work(tmp_path), "a first file")
+        (java,) = javas(process)
+        process.terminate()
+        process.wait(60)
+
+        assert (3, b"") == (process.returncode, process.stdout.read())
+        assert not java.is_running()
+
+    assert (
+        "ackscope pipeline: stopped before the end; what was rolled up is whole: `ackscope pipeline run` again does "
+        "the rest\n"
+    ) == (tmp_path / "stderr").read_text()
+    assert not (tmp_path / "rollups" / "_catalog").exists()
+    with (tmp_path / "rollups" / "_lock").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_run_prints_one_document(tmp_path):
@@ -115,4 +146,5 @@ def test_run_prints_one_document(tmp_path):
     assert (0, "") == (done.returncode, done.stderr)
     assert sum(len(rows) for rows in made.values()) == summary["landing_rows"]
     assert len(made) == summary["landing_files"]
-    assert all(summary["rollup_rows"].values())
+    # Two minutes of history hold no lasting shift, and no finding.
+    assert {"changes", "episodes"} == {name for name, rows in summary["rollup_rows"].items() if not rows}

@@ -3,7 +3,7 @@
 import pytest
 
 from ackscope.clock import SystemClock
-from ackscope.tables import HEARTBEAT, POLL_SAMPLES, QUEUE_SAMPLES, QUEUES_1M
+from ackscope.tables import HEARTBEAT, QUEUE_SAMPLES, QUEUES_1M
 from pipeline import jobs
 from tests.spark.landing_files import absent, at, poll, sample, write
 
@@ -11,17 +11,9 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def history(session, rolled, tmp_path):
+def history(minutes):
     """Roll up samples and polls given as seconds after noon; answers with the rows by minute."""
-
-    def make(samples, polls):
-        write(tmp_path / "landing", QUEUE_SAMPLES, samples, "a")
-        write(tmp_path / "landing", POLL_SAMPLES, polls, "a")
-        jobs.run(tmp_path / "landing", tmp_path / "rollups", session, SystemClock())
-        rows = rolled(tmp_path / "rollups", QUEUES_1M)
-        return {round((row["minute"] - at(0)).total_seconds()) // 60: row for row in rows}
-
-    return make
+    return lambda samples, polls: minutes(QUEUE_SAMPLES, samples, polls)
 
 
 def every(seconds, start, end):
@@ -125,7 +117,7 @@ def test_samples_of_an_older_exporter_are_read(session, rolled, tmp_path):
     import pyarrow.parquet as pq
 
     pq.write_table(pq.ParquetFile(path).read().drop_columns(["details_at", "gone"]), path)
-    summary = jobs.run(tmp_path / "landing", tmp_path / "rollups", session, SystemClock())
+    summary = jobs.run(tmp_path / "landing", tmp_path / "rollups", session, SystemClock(), minutes_only=True)
 
     assert 0 == summary.quarantined
     assert [(2, 3)] == [(row["samples"], row["published"]) for row in rolled(tmp_path / "rollups", QUEUES_1M)]

@@ -9,9 +9,16 @@ from ackscope.clock import SystemClock
 from ackscope.tables import (
     ACK_BURSTS,
     BURSTS_1M,
+    CHANNEL_SAMPLES,
+    CHANNELS_1M,
+    CONSUMER_SAMPLES,
+    CONSUMERS_1M,
     LATENCY_1M,
+    NODE_SAMPLES,
+    NODES_1M,
     OUTCOMES_1M,
     POLL_SAMPLES,
+    POLLS_1M,
     PROBE_MESSAGES,
     PROBE_STEPS,
     QUEUE_SAMPLES,
@@ -19,7 +26,7 @@ from ackscope.tables import (
     STEPS_1M,
 )
 from pipeline import jobs
-from tests.spark import golden
+from tests.spark import golden, golden_samples
 from tests.spark.landing_files import burst, message, sample, write, write_random
 
 pytestmark = pytest.mark.spark
@@ -33,14 +40,18 @@ def test_agrees_with_plain_python(session, rolled, tmp_path):
     """Random rows over an hour's edge roll up to what a walk through them in Python gives."""
     made = write_random(tmp_path / "landing", seed=7)
 
-    jobs.run(tmp_path / "landing", tmp_path / "rollups", session, SystemClock())
+    jobs.run(tmp_path / "landing", tmp_path / "rollups", session, SystemClock(), minutes_only=True)
 
     for table, expected in (
         (LATENCY_1M, golden.latency_1m(made[PROBE_MESSAGES])),
         (OUTCOMES_1M, golden.outcomes_1m(made[PROBE_MESSAGES])),
         (BURSTS_1M, golden.bursts_1m(made[ACK_BURSTS])),
         (STEPS_1M, golden.steps_1m(made[PROBE_STEPS])),
-        (QUEUES_1M, golden.queues_1m(made[QUEUE_SAMPLES], made[POLL_SAMPLES])),
+        (QUEUES_1M, golden_samples.queues_1m(made[QUEUE_SAMPLES], made[POLL_SAMPLES])),
+        (CHANNELS_1M, golden_samples.channels_1m(made[CHANNEL_SAMPLES], made[POLL_SAMPLES])),
+        (CONSUMERS_1M, golden_samples.consumers_1m(made[CONSUMER_SAMPLES], made[POLL_SAMPLES])),
+        (NODES_1M, golden_samples.nodes_1m(made[NODE_SAMPLES])),
+        (POLLS_1M, golden_samples.polls_1m(made[POLL_SAMPLES])),
     ):
         found = _ordered(rolled(tmp_path / "rollups", table), table)
 
@@ -74,7 +85,7 @@ def test_counts_a_copied_file_once(session, rolled, fingerprint, tmp_path):
     write(twice, PROBE_MESSAGES, [message(3, 3, outcome="acked", confirm=0.001)], "late")
 
     for landing in (once, twice):
-        jobs.run(landing, tmp_path / f"{landing.name}-rolled", session, SystemClock())
+        jobs.run(landing, tmp_path / f"{landing.name}-rolled", session, SystemClock(), minutes_only=True)
 
     assert fingerprint(tmp_path / "once-rolled") == fingerprint(tmp_path / "twice-rolled")
     assert [50] == [row["messages"] for row in rolled(tmp_path / "twice-rolled", OUTCOMES_1M)]
@@ -94,7 +105,7 @@ def test_counters_that_fall_began_anew(session, rolled, tmp_path):
     ]
     write(tmp_path / "landing", QUEUE_SAMPLES, [sample(second, **given) for second, given in counts], "a")
 
-    jobs.run(tmp_path / "landing", tmp_path / "rollups", session, SystemClock())
+    jobs.run(tmp_path / "landing", tmp_path / "rollups", session, SystemClock(), minutes_only=True)
     rows = rolled(tmp_path / "rollups", QUEUES_1M)
 
     assert [19, 1, 3] == [row["published"] for row in rows]
@@ -108,7 +119,7 @@ def test_increases_over_midnight_are_kept(session, rolled, tmp_path):
     write(tmp_path / "landing", QUEUE_SAMPLES, [sample(late - 5, publish=1), sample(late, publish=10)], "a")
     write(tmp_path / "landing", QUEUE_SAMPLES, [sample(late + 10, publish=25)], "b")
 
-    jobs.run(tmp_path / "landing", tmp_path / "rollups", session, SystemClock())
+    jobs.run(tmp_path / "landing", tmp_path / "rollups", session, SystemClock(), minutes_only=True)
 
     assert [9 + 7, 8] == [row["published"] for row in rolled(tmp_path / "rollups", QUEUES_1M)]
 
@@ -122,7 +133,7 @@ def test_rows_that_cannot_be_meant_are_counted_apart(session, rolled, tmp_path):
         "a",
     )
 
-    summary = jobs.run(tmp_path / "landing", tmp_path / "rollups", session, SystemClock())
+    summary = jobs.run(tmp_path / "landing", tmp_path / "rollups", session, SystemClock(), minutes_only=True)
 
     assert (2, 2) == (summary.landing_rows, summary.misdated_rows)
     assert [1, 1] == [row["messages"] for row in rolled(tmp_path / "rollups", OUTCOMES_1M)]

@@ -8,8 +8,8 @@ from ackscope.__main__ import main
 from ackscope.errors import UsageError
 from ackscope.tables import ROLLUPS
 from pipeline import jobs
-from pipeline.command import report
 from pipeline.session import check_master
+from pipeline.verbs.run import report
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_nothing_to_read_as_json(pipeline):
     } == document
 
 
-@pytest.mark.parametrize("verb", ["run", "stream"])
+@pytest.mark.parametrize("verb", ["run", "stream", "compact", "expire"])
 def test_landing_that_is_a_file(pipeline, tmp_path, verb):
     """Told in one line, with 3, before Java is started."""
     path = tmp_path / "file"
@@ -67,7 +67,7 @@ def test_landing_that_is_a_file(pipeline, tmp_path, verb):
     ) == pipeline(verb, landing=path)
 
 
-@pytest.mark.parametrize("verb", ["run", "stream"])
+@pytest.mark.parametrize("verb", ["run", "stream", "compact", "expire"])
 def test_rollups_that_cannot_be_written(pipeline, tmp_path, verb):
     """Told in one line, with 3, before Java is started."""
     (tmp_path / "file").write_text("x")
@@ -123,6 +123,48 @@ def test_bad_options(pipeline, words, told):
     assert told in err
 
 
+@pytest.mark.parametrize("address", ["s3a://bucket/landing", "gs://b/x", "hdfs://name:8020/x", "file:///var/x"])
+def test_object_storage_is_refused(pipeline, address):
+    """Files are renamed and locked: an address is refused in one line, and not taken for a folder of that name."""
+    code, out, err = pipeline("run", landing=address)
+
+    assert (3, "") == (code, out)
+    assert (
+        f"ackscope pipeline run: argument --landing: {address!r} is an address; object storage is not supported: give "
+        "a local folder, or one that is mounted; see: ackscope pipeline run --help\n"
+    ) == err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["2026-03-02", "2026-03-01"], "--to 2026-03-01 is before --from 2026-03-02; write the earlier date first"),
+        (["2026-02-30", "2026-03-01"], "'2026-02-30' is no date, write 2026-03-01"),
+        (["yesterday", "2026-03-01"], "'yesterday' is no date, write 2026-03-01"),
+    ],
+)
+def test_dates_that_cannot_be_meant(pipeline, words, told):
+    """Told in one line, with 3."""
+    code, out, err = pipeline("backfill", "--from", words[0], "--to", words[1])
+
+    assert (3, "", 1) == (code, out, len(err.splitlines()))
+    assert told in err
+
+
+def test_nothing_to_rebuild_or_put_together(pipeline):
+    """Dates without landing rows, and a folder without files: said, and no Java is needed."""
+    assert (0, "nothing to rebuild: landing has no rows of 2026-03-01 to 2026-03-02\n", "") == pipeline(
+        "backfill", "--from", "2026-03-01", "--to", "2026-03-02"
+    )
+    code, out, err = pipeline("compact")
+
+    assert (0, "") == (code, err)
+    assert [
+        "landing  nothing to put together: no closed day has several small files that are rolled up",
+        "rollups  0 days of tables became one file each",
+    ] == out.splitlines()[:2]
+
+
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[2,3]", "spark://h:7077", "yarn"])
 def test_knows_masters(master):
     """What Spark takes for a master is taken."""
@@ -147,9 +189,9 @@ def test_reports_for_people(tmp_path):
     assert "read    10 rows of 2 landing files, 1 hours" == lines[0]
     assert "wrote   3 rollup files in 9.3 s" == lines[1]
     assert f"apart   1 bad files, now in {tmp_path}/_quarantine" == lines[-2]
-    assert "left out 4 rows more than a day outside the date of their folder" == lines[-1]
+    assert f"left out 4 rows of another time; copies are in {tmp_path}/_quarantine" == lines[-1]
 
 
 def test_generation_names_every_version():
     """A checkpoint is of these versions of tables and buckets, and no others."""
-    assert "landing-1.1.1.2.1.1.1.1.1_rollups-1.1.1.1.2_log48-v1" == jobs.generation()
+    assert "landing-1.1.1.2.1.1.1.1.1_rollups-1.1.1.1.2.1.1.1.1_log48-v1_catalog-1" == jobs.generation()

@@ -4,10 +4,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ackscope.clock import Instant
 from ackscope.errors import DataError
 from ackscope.tables import ACK_BURSTS, PROBE_MESSAGES
 from pipeline.hours import first_hour
 from pipeline.schema import arrow_schema
+from pipeline.storage.expired import raise_to
 from pipeline.storage.landing import Landing, Partition, require_folder
 
 DAY = date(2026, 3, 1)
@@ -48,8 +50,8 @@ def test_tells_rows_hours_and_times(tmp_path, options):
     assert 0 == held.misdated
 
 
-def test_leaves_out_rows_of_another_time(tmp_path):
-    """Rows up to a day off their folder's date count; others are counted apart."""
+def test_leaves_out_rows_of_another_time(tmp_path, caplog):
+    """Rows up to a day off their folder's date count; others are counted, and copied apart once, and cost no other."""
     days = [date(2026, 2, 27), date(2026, 2, 28), DAY, date(2026, 3, 2), date(2026, 3, 3), date(9999, 1, 1)]
     path = write(tmp_path, [burst(hour(12, day=day)) for day in days])
 
@@ -57,6 +59,105 @@ def test_leaves_out_rows_of_another_time(tmp_path):
 
     assert (3, 3) == (held.rows, held.misdated)
     assert {first_hour(day) + 12 for day in days[1:4]} == held.hours
+
+    apart = tmp_path / "_quarantine" / BURSTS.folder / "a.rows.parquet"
+
+    assert [days[0], *days[4:]] == [moment.date() for moment in pq.read_table(apart)["at"].to_pylist()]
+    assert f"{path}: 3 rows of another time are left out, a copy is in {apart}; was a clock wrong?" in caplog.messages
+
+    stamp = apart.stat().st_mtime_ns
+    Landing(tmp_path).files(BURSTS)
+
+    assert stamp == apart.stat().st_mtime_ns
+    assert 1 == len(caplog.messages)
+
+
+@pytest.mark.parametrize("year", [1970, 2100])
+def test_a_row_of_another_age_costs_no_other(tmp_path, year):
+    """In the folder of its own date it is told, too, if it lies in the future; the past is as good as any."""
+    strange = Partition(ACK_BURSTS, "shop", date(year, 1, 2))
+    write(tmp_path, [burst(hour(12, day=strange.day))], partition=strange)
+    path = write(tmp_path, [burst(hour(12)), burst(hour(12, day=strange.day))])
+    landing = Landing(tmp_path)
+    held = landing.files(BURSTS)[path]
+
+    assert (1, 1, {first_hour(DAY) + 12}) == (held.rows, held.misdated, held.hours)
+    assert [year == 2100] == [bool(it.misdated) for it in landing.files(strange).values()]
+    assert [year == 1970] == [bool(it.hours) for it in landing.files(strange).values()]
+
+
+class Clock:
+    """Stands still until it is set."""
+
+    def __init__(self, wall):
+        self.wall = wall
+
+    def now(self):
+        """The moment that was set."""
+        return Instant(self.wall, self.wall)
+
+
+def test_rows_of_the_future_wait(tmp_path):
+    """More than an hour ahead a clock was wrong, and it is not known which one: they count when their time has come."""
+    noon = hour(12).timestamp()
+    path = write(tmp_path, [burst(hour(12, 59)), burst(hour(13, 1))])
+    clock = Clock(noon)
+    landing = Landing(tmp_path, clock)
+    before = landing.files(BURSTS)[path]
+    clock.wall = noon + 61
+    after = landing.files(BURSTS)[path]
+
+    assert (1, 1, 1) == (before.rows, before.misdated, before.waiting)
+    assert (2, 0, 0) == (after.rows, after.misdated, after.waiting)
+
+
+def test_what_may_not_be_read_stays_and_is_told(tmp_path, caplog, monkeypatch):
+    """It is no bad file: it is left where it is, and taken in once it may be read."""
+    path = write(tmp_path, [burst(hour(1))])
+    landing, real = Landing(tmp_path), pq.ParquetFile
+
+    def refuse(*_args):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(pq, "ParquetFile", refuse)
+
+    assert {} == landing.files(BURSTS)
+    assert {} == landing.files(BURSTS)
+    assert [f"{path}: left out, may not be read; give it to this user, then `ackscope pipeline run` takes it in"] == (
+        caplog.messages
+    )
+    assert 0 == landing.quarantined
+
+    monkeypatch.setattr(pq, "ParquetFile", real)
+    path.chmod(0o640)
+
+    assert [path] == list(landing.files(BURSTS))
+
+
+def test_expired_hours_are_never_rebuilt(tmp_path):
+    """A late row of one would be rolled up as if it were the whole hour; of the hours near them it is the same."""
+    path = write(tmp_path, [burst(hour(2, 55)), burst(hour(3, 5))])
+    landing = Landing(tmp_path)
+    raise_to(tmp_path, "other", first_hour(DAY) + 9)
+    raise_to(tmp_path, "shop", first_hour(DAY) + 3)
+    held = landing.files(BURSTS)[path]
+
+    assert (2, {first_hour(DAY) + 3}) == (held.rows, held.hours)
+    assert first_hour(DAY) + 2 not in held.near
+
+    raise_to(tmp_path, "shop", first_hour(DAY) + 2)
+
+    assert first_hour(DAY) + 3 == landing.floor("shop")
+
+
+def test_a_damaged_mark_of_expiry_is_told(tmp_path):
+    """Without it nothing may be rebuilt."""
+    (tmp_path / "_expired.json").write_bytes(b"x")
+
+    with pytest.raises(
+        DataError, match=r"_expired\.json: is damaged, and tells which raw hours have expired; remove it"
+    ):
+        Landing(tmp_path).floor("shop")
 
 
 @pytest.mark.parametrize(

@@ -1,22 +1,27 @@
 import fcntl
+import os
 import subprocess
 import sys
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ackscope.catalog import GRACE, place, read
 from ackscope.errors import DataError
-from ackscope.tables import BURSTS_1M, ROLLUPS
+from ackscope.tables import BURSTS_1M, DAYS, HOURS, ROLLUPS
 from pipeline.hours import first_hour
 from pipeline.schema import arrow_schema
 from pipeline.storage.rollups import Rollups
 
-NINE = first_hour(date(2026, 3, 1)) + 9
+DAY = date(2026, 3, 1)
+NINE = first_hour(DAY) + 9
+BURSTS_1H = HOURS[BURSTS_1M.name]
+BURSTS_1D = DAYS[BURSTS_1M.name]
 
 
-def rows(*minutes):
+def rows(*minutes, bursts=1):
     """One row a minute after nine o'clock."""
     text = dict.fromkeys(("probe", "stream", "queue_type", "vhost", "node"), "x")
     counts = dict.fromkeys(("bursts", "frames", "multiple_frames", "messages", "messages_max", "interval_count"), 1)
@@ -25,9 +30,10 @@ def rows(*minutes):
             text
             | counts
             | {
-                "minute": datetime(2026, 3, 1, 9 + minute // 60, minute % 60, tzinfo=UTC),
+                "minute": datetime(2026, 3, 1, 9, tzinfo=UTC) + timedelta(minutes=minute),
                 "interval_sum": 0.0,
                 "interval_max": None,
+                "bursts": bursts,
             }
             for minute in minutes
         ],
@@ -35,63 +41,215 @@ def rows(*minutes):
     )
 
 
+def coarse(table, *after):
+    """One row so many hours after nine o'clock, of a table of hours or days."""
+    first = datetime(2026, 3, 1, 9, tzinfo=UTC)
+    found = rows(*(hour * 60 for hour in after))
+    found = found.rename_columns([table.time if name == "minute" else name for name in found.column_names])
+    for name, value in (("minutes", 1), ("first_minute", first), ("last_minute", first)):
+        found = found.append_column(name, pa.array([value] * found.num_rows))
+    return found.cast(arrow_schema(table))
+
+
+def put(root, hours, table, of=BURSTS_1M):
+    """Replace hours in a change of its own."""
+    change = Rollups(root).change("shop")
+    change.replace(of, hours, table)
+    return change.commit()
+
+
+def stands(root, table=BURSTS_1M):
+    """The rows that count, in order."""
+    files = read(root, "shop").files(root, table.name)
+    return pa.concat_tables([arrow_schema(table).empty_table(), *(pq.ParquetFile(path).read() for path in files)])
+
+
 def test_writes_a_file_an_hour(tmp_path):
     """Rows go to the file of their hour, in the order of the key, with the schema of the contract."""
-    rollups = Rollups(tmp_path)
+    catalog = put(tmp_path, [NINE, NINE + 1], rows(61, 5, 60, 0))
+    first, second = catalog.shelved("bursts_1m")
 
-    files = rollups.write(BURSTS_1M, "shop", [NINE, NINE + 1], rows(61, 5, 60, 0))
-    folder = tmp_path / "bursts_1m" / "cluster=shop" / "date=2026-03-01"
-
-    assert 2 == files
-    assert ["hour=09.parquet", "hour=10.parquet"] == sorted(path.name for path in folder.iterdir())
-    assert rows(0, 5).equals(pq.ParquetFile(folder / "hour=09.parquet").read())
-    assert arrow_schema(BURSTS_1M).equals(pq.ParquetFile(folder / "hour=10.parquet").schema_arrow)
+    assert first.path.startswith("bursts_1m/cluster=shop/date=2026-03-01/hour=09.")
+    assert [(NINE, NINE + 1, 2), (NINE + 1, NINE + 2, 2)] == [(it.start, it.end, it.rows) for it in (first, second)]
+    assert rows(0, 5).equals(pq.ParquetFile(tmp_path / first.path).read())
+    assert arrow_schema(BURSTS_1M).equals(pq.ParquetFile(tmp_path / second.path).schema_arrow)
 
 
 def test_the_order_of_rows_leaves_no_trace(tmp_path):
-    """The same rows in another order and in other pieces give the same bytes."""
-    rollups, path = Rollups(tmp_path), Rollups(tmp_path).path(BURSTS_1M, "shop", NINE)
-    rollups.write(BURSTS_1M, "shop", [NINE], rows(*range(60)))
-    before = path.read_bytes()
+    """The same rows in another order and in other pieces are the same content: nothing is committed."""
+    before = put(tmp_path, [NINE], rows(*range(60)))
+    after = put(tmp_path, [NINE], pa.concat_tables([rows(*range(59, 29, -1)), rows(*range(30))]))
 
-    rollups.write(BURSTS_1M, "shop", [NINE], pa.concat_tables([rows(*range(59, 29, -1)), rows(*range(30))]))
+    assert 1 == after.number
+    assert before == after
 
-    assert before == path.read_bytes()
+
+def test_what_lies_below_a_null_is_no_content(tmp_path):
+    """Arrow leaves anything there: only what is told counts."""
+    plain = rows(0)
+    masked = pa.Array.from_buffers(pa.float64(), 1, [pa.py_buffer(b"\0"), pa.py_buffer(b"\1" * 8)])
+    odd = plain.set_column(plain.column_names.index("interval_max"), "interval_max", masked)
+
+    assert put(tmp_path, [NINE], plain) == put(tmp_path, [NINE], odd)
+
+
+def test_nothing_shows_before_the_commit(tmp_path):
+    """Staged files count for nobody, and a change that is given up leaves what was there."""
+    before = put(tmp_path, [NINE], rows(0))
+    change = Rollups(tmp_path).change("shop")
+    change.replace(BURSTS_1M, [NINE], rows(1, 2))
+
+    assert before == read(tmp_path, "shop")
+    assert 2 == change.rows(BURSTS_1M, NINE, NINE + 1).num_rows
+    assert rows(0).equals(stands(tmp_path))
+
+
+def test_all_tables_change_at_once(tmp_path):
+    """One commit is one number, over tables."""
+    change = Rollups(tmp_path).change("shop")
+    change.replace(BURSTS_1M, [NINE], rows(0))
+    change.replace(BURSTS_1H, [NINE], coarse(BURSTS_1H, 0))
+    catalog = change.commit()
+
+    assert (1, {"bursts_1m", "bursts_1h"}) == (catalog.number, set(catalog.tables))
 
 
 def test_an_hour_without_rows_has_no_file(tmp_path):
-    """Where nothing is left of an hour, its file goes; other hours stay."""
-    rollups = Rollups(tmp_path)
-    rollups.write(BURSTS_1M, "shop", [NINE, NINE + 1], rows(0, 60))
+    """Where nothing is left of an hour, its file counts no more; other hours stay."""
+    put(tmp_path, [NINE, NINE + 1], rows(0, 60))
+    catalog = put(tmp_path, [NINE], rows())
 
-    assert 0 == rollups.write(BURSTS_1M, "shop", [NINE], rows())
-    assert not rollups.path(BURSTS_1M, "shop", NINE).exists()
-    assert rollups.path(BURSTS_1M, "shop", NINE + 1).exists()
+    assert [NINE + 1] == [it.start for it in catalog.shelved("bursts_1m")]
+
+
+def test_an_hour_of_a_wider_file_is_replaced_alone(tmp_path):
+    """Hours share the file of their date, days that of their month: the others stay."""
+    put(tmp_path, [NINE, NINE + 1], coarse(BURSTS_1H, 0, 1), BURSTS_1H)
+    put(tmp_path, [NINE + 1, NINE + 2], coarse(BURSTS_1H, 2), BURSTS_1H)
+    put(tmp_path, range(NINE - 9, NINE + 15), coarse(BURSTS_1D, 0), BURSTS_1D)
+    catalog = put(tmp_path, range(NINE + 15, NINE + 39), coarse(BURSTS_1D, 24), BURSTS_1D)
+    (day,), (month,) = catalog.shelved("bursts_1h"), catalog.shelved("bursts_1d")
+
+    assert [9, 11] == [moment.hour for moment in stands(tmp_path, BURSTS_1H)["hour"].to_pylist()]
+    assert "/date=2026-03-01/day." in day.path
+    assert "/date=2026-03-01/month." in month.path
+    assert (2, 2) == (month.rows, len(month.parts))
+
+
+def test_compacted_hours_are_one_file(tmp_path):
+    """Of the same content; an hour in it can still be replaced, and one added."""
+    put(tmp_path, [NINE, NINE + 1], rows(0, 60))
+    change = Rollups(tmp_path).change("shop")
+
+    assert change.compact(BURSTS_1M, DAY)
+    (it,) = change.commit().shelved("bursts_1m")
+    assert (NINE - 9, NINE + 15, 2, 2) == (it.start, it.end, it.rows, len(it.parts))
+    assert rows(0, 60).equals(stands(tmp_path))
+    assert not Rollups(tmp_path).change("shop").compact(BURSTS_1M, DAY)
+
+    put(tmp_path, [NINE + 1], rows(61, 62))
+    put(tmp_path, [NINE + 2], rows(120))
+
+    assert rows(0, 61, 62, 120).equals(stands(tmp_path))
+    assert 1 == len(read(tmp_path, "shop").shelved("bursts_1m"))
+
+
+def test_some_minutes_are_replaced(tmp_path):
+    """Minutes before and after them stay, over the edge of an hour, too; the content is that of all put in at once."""
+    put(tmp_path, [NINE, NINE + 1], rows(0, 30, 58, 59, 60, 90))
+    change = Rollups(tmp_path).change("shop")
+    change.amend(BURSTS_1M, NINE * 3600 + 58 * 60, NINE * 3600 + 61 * 60, rows(59, bursts=7))
+    amended = change.commit()
+    whole = pa.concat_tables([rows(0, 30), rows(59, bursts=7), rows(90)])
+
+    assert whole.equals(stands(tmp_path))
+    assert amended.tables == put(tmp_path, [NINE, NINE + 1], whole).tables
+
+
+def test_a_whole_table_is_replaced(tmp_path):
+    """What it had and has not any more is gone."""
+    put(tmp_path, range(NINE - 9, NINE + 39), coarse(BURSTS_1H, 0, 24), BURSTS_1H)
+    change = Rollups(tmp_path).change("shop")
+    change.replace_all(BURSTS_1H, coarse(BURSTS_1H, 1))
+    change.commit()
+
+    assert coarse(BURSTS_1H, 1).equals(stands(tmp_path, BURSTS_1H))
+
+
+def test_dropped_hours_keep_what_was_made_of_them(tmp_path):
+    """The hour of minutes that are dropped stays, bound to nothing; of those replaced by nothing it is still bound."""
+    minutes = put(tmp_path, [NINE, NINE + 1], rows(0, 60))
+    made_of = {int(start): part for it in minutes.shelved("bursts_1m") for start, part in it.parts.items()}
+    change = Rollups(tmp_path).change("shop")
+    for hour in made_of:
+        change.replace(BURSTS_1H, [hour], coarse(BURSTS_1H, 0, 1), made_of)
+    change.drop(BURSTS_1M, [NINE])
+    change.replace(BURSTS_1M, [NINE + 1], rows())
+    catalog = change.commit()
+
+    assert () == catalog.shelved("bursts_1m")
+    assert [{str(NINE + 1)}] == [set(it.made_of) for it in catalog.shelved("bursts_1h")]
+    assert 2 == stands(tmp_path, BURSTS_1H).num_rows
+
+
+def test_a_file_that_is_gone_is_written_again(tmp_path):
+    """The same rows once more mend what somebody removed."""
+    catalog = put(tmp_path, [NINE], rows(0))
+    (tmp_path / catalog.shelved("bursts_1m")[0].path).unlink()
+    put(tmp_path, [NINE], rows(0))
+
+    assert rows(0).equals(stands(tmp_path))
 
 
 def test_counts_what_stands(tmp_path):
-    """Rows are counted as they stand in the files, also after a file was replaced."""
+    """Rows are counted as the catalog names them, also after a file was replaced."""
     rollups = Rollups(tmp_path)
-    rollups.write(BURSTS_1M, "shop", [NINE], rows(0, 1, 2))
+    put(tmp_path, [NINE], rows(0, 1, 2))
     before = rollups.counts()
-    rollups.write(BURSTS_1M, "shop", [NINE], rows(0))
+    put(tmp_path, [NINE], rows(0))
 
     assert dict.fromkeys(ROLLUPS, 0) | {"bursts_1m": 3} == before
     assert 1 == rollups.counts()["bursts_1m"]
 
 
-def test_sweeps_what_a_killed_writer_left(tmp_path):
-    """Half-written files go, whole ones stay."""
-    rollups = Rollups(tmp_path)
-    rollups.write(BURSTS_1M, "shop", [NINE], rows(0))
-    path = rollups.path(BURSTS_1M, "shop", NINE)
-    half = path.with_name(".hour=09.parquet.tmp")
+def test_sweeps_what_nobody_needs(tmp_path):
+    """Half-written files go, replaced ones when their time is over; what counts and what is not ours stays."""
+    old = tmp_path / put(tmp_path, [NINE], rows(0)).shelved("bursts_1m")[0].path
+    fresh = tmp_path / put(tmp_path, [NINE], rows(1)).shelved("bursts_1m")[0].path
+    now = tmp_path / put(tmp_path, [NINE], rows(2)).shelved("bursts_1m")[0].path
+    half, strange = now.with_name(f".{now.name}.tmp"), now.with_name("hour=09.parquet")
     half.write_bytes(b"half")
+    strange.write_bytes(b"not ours")
+    for path in (old, now, strange):
+        before = path.stat().st_mtime - GRACE - 60
+        os.utime(path, (before, before))
 
-    rollups.sweep()
+    Rollups(tmp_path).sweep()
+
+    assert {fresh, now, strange} == set(now.parent.iterdir())
+
+
+def test_time_to_go_counts_from_the_replacement(tmp_path):
+    """A file that stood for days is kept for those who read the catalog just before it was replaced."""
+    path = tmp_path / put(tmp_path, [NINE], rows(0)).shelved("bursts_1m")[0].path
+    os.utime(path, (1, 1))
+    put(tmp_path, [NINE], rows(1))
+
+    Rollups(tmp_path).sweep()
 
     assert path.exists()
-    assert not half.exists()
+
+
+def test_removes_nothing_without_a_catalog_that_can_be_read(tmp_path):
+    """A damaged catalog is told of, and costs no file."""
+    path = tmp_path / put(tmp_path, [NINE], rows(0)).shelved("bursts_1m")[0].path
+    os.utime(path, (1, 1))
+    place(tmp_path, "shop").write_bytes(b"{")
+
+    with pytest.raises(DataError, match="is no catalog of rollups"):
+        Rollups(tmp_path).sweep()
+
+    assert path.exists()
 
 
 HOLD = """

@@ -1,0 +1,219 @@
+"""The measures of `changes` and `baselines` as series: from tables of minutes, for shifts, or of hours, for bands.
+
+A frame of a family has the columns `at`, `kind`, `vhost`, `name`, `prefix` and one a measure, null where it is not
+known; a minute or hour without a row has none here, either. The name of a measure is its column's, after the prefix.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
+
+from ackscope import latency
+from ackscope.tables import (
+    CHANNELS_1M,
+    CONSUMERS_1M,
+    HOURS,
+    LATENCY_1M,
+    NODES_1M,
+    OUTCOMES_1M,
+    QUEUES_1M,
+    STEPS_1M,
+    Table,
+)
+from pipeline.transforms.quantile import quantile
+
+OBJECT = ("kind", "vhost", "name", "prefix")
+_FEW = 5
+_MANY = 100
+"""Messages of a minute, below which its median, or its 99th percentile, tells nothing."""
+
+_STREAM = "concat_ws('/', probe, stream, node)"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The measures of one kind of object that come from one table.
+
+    Attributes:
+        source: the table of minutes; those of hours have the same columns.
+        measures: each as SQL over a row of either; `minutes` is how many it tells of.
+        lowest, highest: of some measures, what says more of how low or high it was within an hour.
+        banded: whether its objects live long enough for bands.
+        still: measures that say when another one shifts what that one says itself: for bands alone.
+        shape: brings the rows into form first: one an object and minute, with `vhost`, `name` and `prefix`.
+    """
+
+    kind: str
+    source: Table
+    measures: Mapping[str, str]
+    shape: Callable[[DataFrame, str], DataFrame]
+    lowest: Mapping[str, str] = field(default_factory=dict)
+    highest: Mapping[str, str] = field(default_factory=dict)
+    banded: bool = True
+    still: frozenset[str] = frozenset()
+
+    @property
+    def shifting(self) -> tuple[str, ...]:
+        """The measures in which shifts are looked for."""
+        return tuple(name for name in self.measures if name not in self.still)
+
+    def of_minutes(self, rows: DataFrame) -> DataFrame:
+        """The frame of this family, of rows of minutes."""
+        measures = {name: self.measures[name] for name in self.shifting}
+        return self._frame(rows.withColumn("minutes", F.lit(1)), self.source.time, measures)
+
+    def of_hours(self, rows: DataFrame) -> DataFrame:
+        """The same of rows of hours; with `<measure>_low` and `_high` of those that tell these, too."""
+        low = {f"{name}_low": value for name, value in self.lowest.items()}
+        high = {f"{name}_high": value for name, value in self.highest.items()}
+        return self._frame(rows, HOURS[self.source.name].time, {**self.measures, **low, **high})
+
+    def _frame(self, rows: DataFrame, time: str, measures: Mapping[str, str]) -> DataFrame:
+        return self.shape(rows, time).select(
+            F.col(time).alias("at"),
+            F.lit(self.kind).alias("kind"),
+            "vhost",
+            "name",
+            "prefix",
+            *(F.expr(value).cast("double").alias(name) for name, value in measures.items()),
+        )
+
+
+def long(frame: DataFrame) -> DataFrame:
+    """A family's frame as (at, kind, vhost, name, measure, value), a row a value that is known."""
+    measures = [name for name in frame.columns if name not in ("at", *OBJECT)]
+    rows = frame.unpivot(("at", *OBJECT), tuple(measures), "column", "value").where(F.col("value").isNotNull())
+    return rows.select("at", "kind", "vhost", "name", F.concat("prefix", "column").alias("measure"), "value")
+
+
+def _named(name: str, vhost: str = "vhost", prefix: str = "''") -> Callable[[DataFrame, str], DataFrame]:
+    def shape(rows: DataFrame, _time: str) -> DataFrame:
+        return rows.select(
+            "*",
+            F.expr(f"coalesce({vhost}, '')").alias("_vhost"),
+            F.expr(name).alias("name"),
+            F.expr(prefix).alias("prefix"),
+        ).withColumn("vhost", F.col("_vhost"))
+
+    return shape
+
+
+def _histograms(rows: DataFrame, time: str) -> DataFrame:
+    """Confirm and delivery side by side, of all delivery modes of a stream together."""
+    by = (time, "probe", "stream", "node", "measure")
+    told = (
+        rows.where(F.col("measure").isin("confirm", "delivery"))
+        .groupBy(*by)
+        .agg(F.sum("count").alias("count"), F.max("max").alias("max"), *(F.sum(it).alias(it) for it in latency.COLUMNS))
+        .select(*by, F.when(F.col("count") >= _FEW, quantile(0.5)).alias("p50"), _tail())
+    )
+    beside = told.groupBy(*by[:-1]).agg(
+        *(
+            F.max(F.when(F.col("measure") == measure, F.col(name))).alias(f"{measure}_{name}")
+            for measure in ("confirm", "delivery")
+            for name in ("p50", "p99")
+        )
+    )
+    return _named(_STREAM, "''")(beside, time)
+
+
+def _tail() -> Column:
+    return F.when(F.col("count") >= _MANY, quantile(0.99)).alias("p99")
+
+
+def _outcomes(rows: DataFrame, time: str) -> DataFrame:
+    sums = rows.groupBy(time, "probe", "stream", "node").agg(
+        *(F.sum(name).alias(name) for name in ("messages", "acked", "missing"))
+    )
+    return _named(_STREAM, "''")(sums, time)
+
+
+def _steps(rows: DataFrame, time: str) -> DataFrame:
+    by = (time, "probe", "stream", "node", "step")
+    sums = rows.groupBy(*by).agg(
+        *(F.sum(name).alias(name) for name in ("attempts", "failures", "count", *latency.COLUMNS)),
+        F.max("max").alias("max"),
+    )
+    told = sums.select(*by, "attempts", "failures", F.when(F.col("count") > 0, quantile(0.5)).alias("p50"))
+    return _named(_STREAM, "''", "concat(step, '_')")(told, time)
+
+
+def _consumers(rows: DataFrame, time: str) -> DataFrame:
+    """One a tag, whatever channel it is on."""
+    tags = rows.groupBy(time, "vhost", "queue", "tag").agg(
+        F.max("prefetch_last").alias("prefetch_last"),
+        F.sum("inactive").alias("inactive"),
+        F.sum("samples").alias("samples"),
+    )
+    return _named("concat(queue, '/', tag)")(tags, time)
+
+
+def _rates(*names: str) -> dict[str, str]:
+    return {name: f"{name} / (60.0 * minutes)" for name in names}
+
+
+FAMILIES = (
+    Family(
+        "queue",
+        QUEUES_1M,
+        {
+            "ready": "messages_ready_last",
+            "unacked": "messages_unacked_last",
+            "consumers": "consumers_last",
+            **_rates("published", "delivered", "acked", "redelivered"),
+            "busy": "busy / minutes",
+        },
+        _named("queue"),
+        lowest={"consumers": "consumers_min"},
+        highest={"ready": "messages_ready_max", "unacked": "messages_unacked_max"},
+        still=frozenset({"busy"}),
+    ),
+    Family(
+        "channel",
+        CHANNELS_1M,
+        {
+            "unacked": "unacked_last",
+            "unconfirmed": "unconfirmed_last",
+            "prefetch": "prefetch_last",
+            **_rates("published", "confirmed", "delivered", "acked", "redelivered"),
+            "at_ceiling": "at_ceiling / nullif(limited, 0)",
+        },
+        _named("channel"),
+        banded=False,
+    ),
+    Family(
+        "consumer",
+        CONSUMERS_1M,
+        {"prefetch": "prefetch_last", "inactive": "inactive / nullif(samples, 0)"},
+        _consumers,
+        banded=False,
+    ),
+    Family(
+        "probe",
+        LATENCY_1M,
+        {name: name for name in ("confirm_p50", "confirm_p99", "delivery_p50", "delivery_p99")},
+        _histograms,
+    ),
+    Family("probe", OUTCOMES_1M, {"failed": "(messages - acked + missing) / messages"}, _outcomes),
+    Family("probe", STEPS_1M, {"p50": "p50", "failed": "failures / attempts"}, _steps),
+    Family(
+        "node",
+        NODES_1M,
+        {
+            "mem_used": "mem_used_last",
+            "disk_free": "disk_free_last",
+            "fd_used": "fd_used_max",
+            "sockets_used": "sockets_used_max",
+            "proc_used": "proc_used_max",
+            "down": "down / nullif(samples, 0)",
+            "mem_alarm": "mem_alarms / nullif(samples, 0)",
+            "disk_alarm": "disk_alarms / nullif(samples, 0)",
+        },
+        _named("node", "''"),
+        lowest={"disk_free": "disk_free_min"},
+        highest={"mem_used": "mem_used_max"},
+    ),
+)
+"""Every measure of every kind of object."""

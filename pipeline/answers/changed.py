@@ -1,0 +1,96 @@
+"""What changed around a moment: who moved first, and by how much."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ackscope.clock import iso
+from ackscope.ranking import Moved, Shift, Told, name_of, often, ranked, verb
+from ackscope.tables import BASELINES, CHANGES, EPISODES, HOURS, OUTCOMES_1M, POLLS_1M, QUEUES_1M
+from pipeline.answers.answer import MOST, Answer, Span, span
+from pipeline.answers.moments import long, when
+from pipeline.answers.shelf import Shelf
+
+_WAVE = "\N{EN DASH}"
+_DAY = 86400.0
+
+
+def changed(root: Path, cluster: str, moment: float, around: float, now: float) -> Answer:
+    """The objects that moved from `around` seconds before a moment to as long after it, the likeliest cause first."""
+    shelf = Shelf.of(root, cluster)
+    asked = {"at": iso(moment), "around_seconds": around}
+    start, end = moment - around, min(moment + around, now)
+    data = watched(shelf, start, end)
+    if not (shelf.has(CHANGES) or shelf.has(BASELINES)):
+        return Answer("changed", asked, data, because=_NO_CHANGES)
+    if data.first is None:
+        return Answer("changed", asked, data, because="there is no data of this time: nobody looked, or it expired")
+    moved = ranked(
+        map(Shift.of, shelf.rows(CHANGES, start, end)),
+        map(Told.of, shelf.rows(EPISODES, start, end)),
+        moment,
+        around,
+    )
+    sentences = [_sentence(it, moved) for it in moved[:MOST]]
+    nothing = "nothing moved that is larger than the usual ups and downs, and diagnosis found nothing new"
+    rows = tuple(_row(place, it) for place, it in enumerate(moved[:MOST], start=1))
+    return Answer("changed", asked, data, tuple(sentences or [nothing]), rows, more={"all": len(moved)})
+
+
+def watched(shelf: Shelf, start: float, end: float) -> Span:
+    """When there was data, by the smallest table that tells it: readings, else probes, else queues, by hours."""
+    for table in (POLLS_1M, OUTCOMES_1M, QUEUES_1M):
+        hourly = HOURS[table.name]
+        if not shelf.has(hourly):
+            continue
+        by_hour: dict[Any, dict[str, Any]] = {}
+        for row in shelf.rows(hourly, start // 3600 * 3600, end, ("hour", "minutes", "first_minute", "last_minute")):
+            mine = by_hour.setdefault(row["hour"], row)
+            mine["minutes"] = max(mine["minutes"], row["minutes"])
+            mine["first_minute"] = min(mine["first_minute"], row["first_minute"])
+            mine["last_minute"] = max(mine["last_minute"], row["last_minute"])
+        return span(start, end, by_hour.values())
+    return Span(iso(start), iso(end))
+
+
+_NO_CHANGES = "no shifts were looked for yet: `ackscope pipeline analyse` does, and `stream` does every hour"
+
+
+def _row(place: int, it: Moved) -> dict[str, Any]:
+    return {
+        "place": place,
+        "wave": it.wave,
+        "at": iso(it.at),
+        "kind": it.kind,
+        "vhost": it.vhost,
+        "name": it.name,
+        "strength": it.strength,
+        "shifts": [
+            {
+                "at": iso(one.at),
+                "measure": one.measure,
+                "before": one.before,
+                "after": one.after,
+                "score": one.score,
+                "minutes": one.minutes,
+            }
+            for one in it.shifts
+        ],
+        "findings": [{"at": iso(one.began), "rule": one.rule, "severity": one.severity} for one in it.findings],
+    }
+
+
+def _sentence(it: Moved, moved: Iterable[Moved]) -> str:
+    """`12:04 queue 'orders' in vhost '/': publish rate fell from 120/s to 0/s`."""
+    first = min(other.at for other in moved if other.wave == it.wave)
+    later = f", {long(it.at - first)} after the first" if it.at - first >= 60 else ""
+    parts = [f"{verb(one)}{_minute(one.at, it.at)}" for one in it.shifts]
+    parts += [
+        f"diagnosis told {one.rule} ({one.severity}){_minute(one.began, it.at)}{often(times)}"
+        for one, times in it.told()
+    ]
+    return f"{when(it.at)} UTC{later}: {name_of(it.kind, it.vhost, it.name)}: {'; '.join(parts)}"
+
+
+def _minute(at: float, first: float) -> str:
+    return f" at {when(at, first)}" if at - first >= 60 else ""

@@ -1,0 +1,158 @@
+"""The queues that stand out: by redelivery, by time at the prefetch ceiling, by backlog; and the slowest confirms."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
+
+from ackscope import latency
+from ackscope.measures import quantity
+from ackscope.tables import CHANNELS_1M, CONSUMERS_1M, HOURS, LATENCY_1M, QUEUES_1M, Table
+from pipeline.answers.answer import MOST, Answer, collected, hours_known, span
+from pipeline.answers.moments import long
+from pipeline.answers.shelf import Shelf
+
+REDELIVERED, CEILING, CONFIRM, BACKLOG = "redelivered", "ceiling", "confirm", "backlog"
+
+BY: dict[str, Table] = {
+    REDELIVERED: HOURS[QUEUES_1M.name],
+    CEILING: HOURS[CHANNELS_1M.name],
+    CONFIRM: HOURS[LATENCY_1M.name],
+    BACKLOG: HOURS[QUEUES_1M.name],
+}
+"""What queues are ranked by, and the table that tells it."""
+
+_CONSUMERS = HOURS[CONSUMERS_1M.name]
+_LEFT_OUT = ("nack",)
+
+
+def redelivered(rows: DataFrame) -> DataFrame:
+    """queues_1h -> `vhost`, `queue`, `value` messages redelivered, `beside` messages delivered."""
+    return (
+        rows.groupBy("vhost", "queue")
+        .agg(F.sum("redelivered").alias("value"), F.sum("delivered").alias("beside"))
+        .where(F.col("value") > 0)
+    )
+
+
+def backlog(rows: DataFrame) -> DataFrame:
+    """queues_1h -> `vhost`, `queue`, `value` messages ready on average, `beside` at most."""
+    return (
+        rows.groupBy("vhost", "queue")
+        .agg(
+            F.avg("messages_ready_last").alias("value"),
+            F.max("messages_ready_max").cast("double").alias("beside"),
+        )
+        .where(F.col("value") > 0)
+    )
+
+
+def ceiling(channels: DataFrame, consumers: DataFrame) -> DataFrame:
+    """channels_1h and consumers_1h -> `vhost`, `queue`, `value` seconds at the ceiling, `beside` seconds followed.
+
+    The seconds of all channels that consume from a queue are added up. A channel that consumes from several queues
+    counts for each of them: its ceiling is one, and which queue fills it is not told.
+    """
+    where = consumers.select("hour", "channel", "vhost", "queue").distinct()
+    followed = F.col("minutes") * 60.0
+    times = channels.where(F.col("limited") > 0).select(
+        "hour",
+        "channel",
+        followed.alias("followed"),
+        (followed * F.col("at_ceiling") / F.greatest("samples", F.lit(1))).alias("at_ceiling"),
+    )
+    return (
+        times.join(where, ["hour", "channel"], "inner")
+        .groupBy("vhost", "queue")
+        .agg(F.sum("at_ceiling").alias("value"), F.sum("followed").alias("beside"))
+        .where(F.col("value") > 0)
+    )
+
+
+def confirms(rows: DataFrame) -> DataFrame:
+    """latency_1h -> `probe`, `stream`, `node`, `max` and the buckets of its confirms."""
+    mine = (F.col("measure") == "confirm") & (F.col("bounds") == latency.BOUNDS_VERSION)
+    return (
+        rows.where(mine & ~F.col("probe").isin(*_LEFT_OUT))
+        .groupBy("probe", "stream", "node")
+        .agg(F.max("max").alias("max"), *(F.sum(name).alias(name) for name in latency.COLUMNS))
+    )
+
+
+def worst(spark: SparkSession, shelf: Shelf, by: str, start: float, end: float) -> Answer:
+    """The queues, or probe streams, that stand out by one of `BY`, from `start` to `end`, seconds since 1970."""
+    frame = shelf.frame(spark, BY[by], start, end)
+    known = collected(hours_known(frame))
+    data = span(start, end, known)
+    asked = {"by": by}
+    if not known:
+        return Answer("worst", asked, data, because=f"{BY[by].name} has no hour in this time")
+    if by == CONFIRM:
+        rows = _tails(collected(confirms(frame)))
+    elif by == CEILING:
+        rows = _shares(collected(ceiling(frame, shelf.frame(spark, _CONSUMERS, start, end))))
+    else:
+        rows = _shares(collected((redelivered if by == REDELIVERED else backlog)(frame)))
+    told = [_sentence(by, row) for row in rows[:MOST]] or [_NOTHING[by]]
+    return Answer("worst", asked, data, tuple(told), tuple(rows[:MOST]), more={"all": len(rows)})
+
+
+_NOTHING = {
+    REDELIVERED: "no queue redelivered a message in the time that there is data of",
+    CEILING: "no channel that was followed stood at its prefetch limit",
+    CONFIRM: "no probe message was confirmed",
+    BACKLOG: "no queue held a message at the end of any hour",
+}
+
+
+def _shares(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The largest first, each with its share of all."""
+    whole = sum(row["value"] for row in rows)
+    ordered = sorted(rows, key=lambda row: (-row["value"], row["vhost"], row["queue"]))
+    return [{**row, "share": row["value"] / whole} for row in ordered]
+
+
+def _tails(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """By p99; beside it how many of the slowest hundredth of all messages were this stream's."""
+    merged = [[row[name] for name in latency.COLUMNS] for row in rows]
+    every = [sum(counts) for counts in zip(*merged, strict=True)]
+    tail = latency.bucket(latency.quantile(every, None, 0.99) or 0.0)
+    slow = sum(every[tail:])
+    found = []
+    for row, counts in zip(rows, merged, strict=True):
+        p50, p99 = (latency.quantile(counts, row["max"], q) for q in (0.5, 0.99))
+        found.append(
+            {
+                "stream": f"{row['probe']}/{row['stream']}/{row['node']}",
+                "value": p99,
+                "beside": p50,
+                "max": row["max"],
+                "messages": sum(counts),
+                "share": sum(counts[tail:]) / slow if slow else 0.0,
+            }
+        )
+    return sorted(found, key=lambda row: (-(row["value"] or 0.0), row["stream"]))
+
+
+def _sentence(by: str, row: Mapping[str, Any]) -> str:
+    share = f"{row['share'] * 100:.3g} %"
+    if by == CONFIRM:
+        p50, p99, most = (quantity(row[name], "seconds") for name in ("beside", "value", "max"))
+        return (
+            f"probe {row['stream']!r}: p99 {p99} (median {p50}, longest {most}, {row['messages']:,} messages); "
+            f"{share} of the slowest hundredth of all"
+        )
+    who = f"queue {row['queue']!r} in vhost {row['vhost']!r}"
+    if by == BACKLOG:
+        most = quantity(row["beside"], "messages")
+        return f"{who}: {quantity(row['value'], 'messages')} ready on average, {most} at most; {share} of all"
+    if by == CEILING:
+        part = row["value"] / row["beside"] * 100 if row["beside"] else 0.0
+        return (
+            f"{who}: {long(row['value'])} at the prefetch ceiling, all its channels together; "
+            f"{part:.3g} % of the time that they were followed, {share} of all"
+        )
+    delivered = row["beside"]
+    part = f", {row['value'] / delivered * 100:.3g} % of its deliveries" if delivered else ""
+    return f"{who}: {quantity(row['value'], 'messages')} redelivered{part}; {share} of all"

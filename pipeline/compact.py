@@ -1,0 +1,226 @@
+"""Put small files together: landing files of closed days by Spark, hour files of the rollups of closed days."""
+
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from ackscope.clock import Clock
+from ackscope.errors import DataError
+from ackscope.tables import MINUTES, Table
+from pipeline.frames import between, frame
+from pipeline.hours import HOUR, date_of, first_hour
+from pipeline.jobs import Session, generation
+from pipeline.progress import Progress, Silent
+from pipeline.session import SPARK_ERRORS, cause
+from pipeline.stop import Stop
+from pipeline.storage.compaction import Plan, cut_off, discard, finish, look, only_compaction, pieces, put_in
+from pipeline.storage.landing import Landing, Partition, require_folder
+from pipeline.storage.rollups import Rollups
+from pipeline.storage.taken import taken
+
+log = logging.getLogger(__name__)
+
+_GROUP = 32 * 2**20
+"""Bytes of a row group: a reader of some hours skips the others."""
+
+
+@dataclass(slots=True)
+class Summary:
+    """What one `compact` did, or would do.
+
+    Attributes:
+        dry_run: nothing was changed.
+        folders: landing folders that became fewer files.
+        files_before, files_after: landing files of these.
+        bytes_before, bytes_after: of these.
+        rows: of these.
+        behind: landing files that wait, because they are not rolled up for sure.
+        finished: folders in which an earlier compaction had been cut off.
+        rollup_days: days of rollup tables whose hour files became one.
+        seconds: from start to end, Java included.
+    """
+
+    dry_run: bool = False
+    folders: int = 0
+    files_before: int = 0
+    files_after: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    rows: int = 0
+    behind: int = 0
+    finished: int = 0
+    rollup_days: int = 0
+    seconds: float = 0.0
+
+
+class Compactor:
+    """One `compact` over a landing folder and its rollups.
+
+    Args:
+        landing: that folder; it may be missing.
+        rollups: where it is rolled up to.
+        session: starts Spark, which is asked for only when landing files are to be put together.
+        clock: tells which days are closed.
+        cluster: the only one to look at; None is all.
+        after: seconds after its end from which on a day is closed.
+        stop: looked at between two folders.
+    """
+
+    def __init__(
+        self,
+        landing: Path,
+        rollups: Path,
+        session: Session,
+        clock: Clock,
+        cluster: str | None = None,
+        after: float = 3600.0,
+        stop: Stop | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        require_folder(landing)
+        self._stop, self._progress = stop or Stop(), progress or Silent()
+        self._landing, self._rollups = Landing(landing, clock), Rollups(rollups, go_on=self._stop.go_on)
+        self._session, self._clock, self._cluster, self._after = session, clock, cluster, after
+        self.summary = Summary()
+
+    def run(self, *, dry_run: bool = False) -> Summary:
+        """Do it.
+
+        Raises:
+            AckscopeError: a folder, a file, Java or Spark cannot be used; what was done until then is whole.
+            StoppedError: a stop is wanted; likewise.
+        """
+        start = self._clock.now()
+        self.summary.dry_run = dry_run
+        with ExitStack() as stack:
+            if not dry_run and self._landing.root.is_dir():
+                stack.enter_context(only_compaction(self._landing.root))
+                self._finish()
+            plans = list(self._plans())
+            self._progress.expect(len(plans))
+            if dry_run:
+                self._count(plans)
+            elif plans:
+                spark = stack.enter_context(self._session())
+                for plan in plans:
+                    self._stop.check()
+                    self._put_together(spark, plan)
+                    self._progress.done(1)
+        self._compact_rollups(dry_run=dry_run)
+        self.summary.seconds = round(self._clock.now().since(start), 3)
+        return self.summary
+
+    def _partitions(self) -> Iterator[Partition]:
+        for partition in self._landing.partitions():
+            if self._cluster in {None, partition.cluster}:
+                yield partition
+
+    def _closed(self, day: date) -> bool:
+        return (first_hour(day) + 24) * HOUR + self._after <= self._clock.now().wall
+
+    def _finish(self) -> None:
+        for partition in self._partitions():
+            if cut_off(self._landing.root, partition):
+                with self._rollups.only_writer():
+                    finish(self._landing.root, partition)
+                log.info("%s: a compaction that was cut off is brought to its end", partition.folder)
+                self.summary.finished += 1
+
+    def _plans(self) -> Iterator[Plan]:
+        until = taken(self._rollups.root, generation())
+        for partition in self._partitions():
+            self._stop.check()
+            if self._closed(partition.day):
+                found = look(self._landing, partition, until)
+                self.summary.behind += found.behind
+                if found.plan is not None:
+                    yield found.plan
+
+    def _count(self, plans: list[Plan]) -> None:
+        for plan in plans:
+            self.summary.folders += 1
+            self.summary.files_before += len(plan.sources)
+            self.summary.bytes_before += plan.bytes
+            self.summary.rows += plan.rows
+            self.summary.files_after += pieces(plan)
+
+    def _put_together(self, spark: SparkSession, plan: Plan) -> None:
+        root = self._landing.root
+        try:
+            written = self._write(spark, plan)
+            if written is None:
+                return
+            with self._rollups.only_writer():
+                size = put_in(root, plan, written)
+        finally:
+            discard(root, plan)
+        if size is None:
+            log.info("%s: changed meanwhile, and waits for the next compaction", plan.partition.folder)
+            return
+        self.summary.folders += 1
+        self.summary.files_before += len(plan.sources)
+        self.summary.files_after += len(written)
+        self.summary.bytes_before += plan.bytes
+        self.summary.bytes_after += size
+        self.summary.rows += plan.rows
+
+    def _write(self, spark: SparkSession, plan: Plan) -> list[Path] | None:
+        """The new files, which do not count yet; None where a source proved damaged, and was set apart."""
+        table, day = plan.partition.table, first_hour(plan.partition.day)
+        place = plan.hidden(self._landing.root)
+        order = [table.time, *(name for name in table.key if name != table.time)]
+        try:
+            rows = frame(spark, table, list(plan.sources)).where(
+                between(table.time, (day - 24) * HOUR, (day + 48) * HOUR)
+            )
+            number = pieces(plan)
+            rows = rows.coalesce(1) if number == 1 else rows.repartitionByRange(number, table.time)
+            rows.sortWithinPartitions(*order).write.mode("overwrite").option("parquet.block.size", _GROUP).parquet(
+                f"file:{place}"
+            )
+        except SPARK_ERRORS as error:
+            self._stop.check()
+            if self._landing.doubt(table, plan.sources):
+                return None
+            raise DataError(
+                f"{place.parent}: cannot be put together ({cause(error)}); its files stay as they are"
+            ) from None
+        return sorted(place.glob("part-*.parquet"))
+
+    def _compact_rollups(self, *, dry_run: bool) -> None:
+        for cluster in self._rollups.clusters():
+            if self._cluster not in {None, cluster}:
+                continue
+            days = {day: tables for day, tables in _split(self._rollups, cluster).items() if self._closed(day)}
+            self._progress.expect(0 if dry_run else len(days))
+            for day, tables in sorted(days.items()):
+                self._stop.check()
+                self.summary.rollup_days += len(tables)
+                if not dry_run:
+                    with self._rollups.only_writer():
+                        change = self._rollups.change(cluster)
+                        for table in tables:
+                            change.compact(table, day)
+                        change.commit()
+                    self._progress.done(1)
+        if not dry_run:
+            with self._rollups.only_writer():
+                self._rollups.sweep()
+
+
+def _split(rollups: Rollups, cluster: str) -> dict[date, list[Table]]:
+    """The dates of which tables of minutes have several files, with these tables."""
+    found: dict[date, list[Table]] = defaultdict(list)
+    catalog = rollups.catalog(cluster)
+    for name, table in MINUTES.items():
+        days = Counter(date_of(it.start) for it in catalog.shelved(name))
+        for day, files in days.items():
+            if files > 1:
+                found[day].append(table)
+    return found

@@ -1,0 +1,45 @@
+"""Files of a table as a Spark frame."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
+
+from ackscope.catalog import Catalog
+from ackscope.tables import Table
+from pipeline.hours import HOUR
+from pipeline.schema import spark_schema
+
+_GLOB = str.maketrans({character: f"\\{character}" for character in "\\*?[]{}"})
+
+
+def frame(spark: SparkSession, table: Table, paths: Sequence[Path]) -> DataFrame:
+    """The rows of these files; an empty frame of the table where there are none."""
+    schema = spark_schema(table)
+    if not paths:
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).parquet(*(spark_path(path) for path in paths))
+
+
+def rolled_up(
+    spark: SparkSession, root: Path, catalog: Catalog, table: Table, start: int | None = None, end: int | None = None
+) -> DataFrame:
+    """The rows of a rollup table from hour `start` to before hour `end`, hours since 1970; all where these are None."""
+    rows = frame(spark, table, catalog.files(root, table.name, start, end))
+    if start is not None:
+        rows = rows.where(F.col(table.time) >= F.timestamp_seconds(F.lit(start * HOUR)))
+    if end is not None:
+        rows = rows.where(F.col(table.time) < F.timestamp_seconds(F.lit(end * HOUR)))
+    return rows
+
+
+def spark_path(path: Path) -> str:
+    """A local path as Spark takes it: never another file system's, and never a pattern."""
+    return f"file:{str(path.absolute()).translate(_GLOB)}"
+
+
+def between(time: str, start: int, end: int) -> Column:
+    """Rows from `start` to before `end`, in seconds since 1970."""
+    column = F.col(time)
+    return (column >= F.timestamp_seconds(F.lit(start))) & (column < F.timestamp_seconds(F.lit(end)))

@@ -1,0 +1,127 @@
+"""finding_events -> episodes: each finding from its beginning to its end.
+
+The exporter tells changes, and forgets with a restart what was open. What its rows say then:
+
+- `found` (at its first look) of a finding that is open: it goes on. A rule may need minutes of readings before it can
+  tell, so `began` goes on, too, where the exporter began to look at most `SETTLING` seconds before.
+- An open one that was not told within `SETTLING` of such a beginning is over; when it ended, nobody saw: `ended` is
+  null and `lasts` is false. If it is told again after that, that is another episode.
+- `began` of an open one without a restart in between: the row of its end was lost; that, too, is another episode.
+- An end or a change of which no beginning was told: it began before, as with `found`.
+
+Events are kept for days, episodes for long: those of before the first event that is kept are carried on.
+"""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
+
+from ackscope.findings import Severity
+from ackscope.tables import EPISODES, FINDING_EVENTS
+from pipeline.transforms.common import distinct_rows
+
+SETTLING = 900
+"""Seconds after its beginning in which an exporter tells again what lasts."""
+
+_FINDING = ("rule", "kind", "vhost", "name")
+_TOLD = ("at", "step", *_FINDING, "event", "severity", "node", "summary")
+
+
+def episodes(events: DataFrame, polls: DataFrame, known: DataFrame) -> DataFrame:
+    """One row an episode.
+
+    Args:
+        events: all rows of `FINDING_EVENTS` that are kept.
+        polls: all rows of `POLLS_1M` that are kept: from them it is known when an exporter began to look.
+        known: the episodes as they were told before.
+    """
+    rows = distinct_rows(events.select(*FINDING_EVENTS.names), FINDING_EVENTS.key)
+    told = rows.withColumn("step", F.lit(0)).select(*_TOLD).unionByName(_earlier(known, rows))
+    own = Window.partitionBy(*_FINDING).orderBy("at", "step")
+    numbered = (
+        told.crossJoin(F.broadcast(_looks(polls, rows)))
+        .select("*", F.lag("event").over(own).alias("event_before"), F.lag("at").over(own).alias("at_before"))
+        .withColumn("look", _look_after("at_before"))
+        .withColumn("number", F.sum(_is_new().cast("int")).over(own))
+    )
+    found = numbered.groupBy(*_FINDING, "number", "looks", "newest").agg(
+        F.min("at").alias("began"),
+        F.max(F.when(F.col("event") == "ended", F.col("at"))).alias("ended"),
+        F.max("at").alias("last_told"),
+        (F.min_by("event", F.struct("at", "step")) != "began").alias("found"),
+        _worst().alias("severity"),
+        *(_latest(name).alias(name) for name in ("node", "summary")),
+        F.max_by("event", F.struct("at", "step")).isin("ended", "lost").alias("over"),
+    )
+    return (
+        found.withColumn("latest", F.max("number").over(Window.partitionBy(*_FINDING)))
+        .withColumn("look", _look_after("last_told"))
+        .withColumn("lasts", ~F.col("over") & (F.col("number") == F.col("latest")) & ~_missed("newest"))
+        .select(*EPISODES.names)
+    )
+
+
+def _earlier(known: DataFrame, rows: DataFrame) -> DataFrame:
+    """What known episodes tell of the time before the first event, as events; `lost` is an end that nobody saw."""
+    # One that was told later, too, was open until then: whatever was told of that before the first event.
+    told = F.least("last_told", F.col("first") - F.expr("INTERVAL 1 MICROSECOND"))
+    moments = F.array(
+        F.struct(F.col("began").alias("at"), F.lit(0).alias("step"), _if(F.col("found"), "found", "began")),
+        F.struct(told.alias("at"), F.lit(1).alias("step"), F.lit("changed").alias("event")),
+        F.struct(F.col("ended").alias("at"), F.lit(2).alias("step"), F.lit("ended").alias("event")),
+        F.struct(
+            F.when(F.col("ended").isNull() & ~F.col("lasts"), F.col("last_told")).alias("at"),
+            F.lit(3).alias("step"),
+            F.lit("lost").alias("event"),
+        ),
+    )
+    first = rows.agg(F.min("at").alias("first"))
+    before = F.col("first").isNull() | (F.col("moment.at") < F.col("first"))
+    return (
+        known.select(*EPISODES.names)
+        .crossJoin(F.broadcast(first))
+        .where(F.col("first").isNull() | (F.col("began") < F.col("first")))
+        .withColumn("moment", F.explode(moments))
+        .where(F.col("moment.at").isNotNull() & before)
+        .select("moment.*", *_FINDING, "severity", "node", "summary")
+        .select(*_TOLD)
+    )
+
+
+def _if(condition: Column, yes: str, no: str) -> Column:
+    return F.when(condition, F.lit(yes)).otherwise(F.lit(no)).alias("event")
+
+
+def _looks(polls: DataFrame, rows: DataFrame) -> DataFrame:
+    """One row: the minutes in which an exporter began to look, and until when anything is known."""
+    began = F.when((F.col("family") == "queues") & (F.col("wholes") > 0), F.col("minute"))
+    minutes = polls.agg(F.sort_array(F.collect_set(began)).alias("looks"), F.max("minute").alias("polled"))
+    latest = rows.agg(F.max("at").alias("told"))
+    return minutes.crossJoin(latest).select("looks", F.greatest("polled", "told").alias("newest"))
+
+
+def _look_after(moment: str) -> Column:
+    """The first beginning after a moment; null where there is none."""
+    return F.expr(f"array_min(filter(looks, look -> look > {moment}))")
+
+
+def _missed(until: str) -> Column:
+    """An exporter began to look, and had time to tell of it until then, and did not."""
+    late = F.unix_micros("look") + SETTLING * 1_000_000 < F.unix_micros(F.col(until))
+    return F.coalesce(late, F.lit(False))
+
+
+def _is_new() -> Column:
+    """Whether an event is the first of an episode."""
+    closed = F.col("event_before").isNull() | F.col("event_before").isin("ended", "lost")
+    unasked = F.col("look").isNull() | (F.col("look") > F.col("at"))
+    anew = F.col("event").isin("found", "began") & (_missed("at") | ((F.col("event") == "began") & unasked))
+    return closed | anew
+
+
+def _worst() -> Column:
+    order = F.array(*(F.lit(severity.value) for severity in Severity))
+    return F.min_by("severity", F.array_position(order, F.col("severity")))
+
+
+def _latest(name: str) -> Column:
+    return F.max_by(name, F.when(F.col(name).isNotNull(), F.struct("at", "step")))

@@ -1,0 +1,94 @@
+"""`ackscope pipeline analyse`: what is usual, what shifted, and the answers for the page, now."""
+
+import argparse
+from dataclasses import asdict, dataclass
+from functools import partial
+
+from ackscope.cli import print_json
+from ackscope.clock import SystemClock
+from ackscope.errors import UsageError
+from ackscope.tables import ANALYSES
+from pipeline import coarse
+from pipeline.analysis.changes import BLOCK
+from pipeline.analysis.refresh import due, refresh
+from pipeline.session import check_master, spark_session
+from pipeline.storage.landing import Landing
+from pipeline.storage.rollups import Rollups
+from pipeline.verbs.folders import add_folders
+from pipeline.verbs.orderly import orderly
+
+HELP = "renew bands, changes, episodes and answers of what is rolled up"
+
+_REST = "what was renewed is whole: `ackscope pipeline analyse` again does the rest"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Of one cluster.
+
+    Attributes:
+        hours_of_minutes: hours of minutes that were near new ones, and looked through for shifts.
+        hours_of_the_week: for how many bands were made.
+        rows: that stand in the analyses now, by table.
+    """
+
+    cluster: str
+    hours_of_minutes: int
+    hours_of_the_week: int
+    rows: dict[str, int]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The folders, and which cluster."""
+    add_folders(parser)
+    parser.add_argument("--cluster", metavar="C", help="this one only (default: all)")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done, and change nothing")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it, and say what was done."""
+    master, clock = check_master(args.master), SystemClock()
+    now = clock.now().wall
+    with orderly(partial(spark_session, master), _REST) as (stop, session):
+        landing, rollups = Landing(args.landing.absolute()), Rollups(args.rollups.absolute(), go_on=stop.go_on)
+        clusters = _clusters(rollups, args.cluster)
+        wanted = {cluster: due(rollups, cluster, now) for cluster in clusters}
+        if clusters and not args.dry_run:
+            with session() as spark:
+                for cluster in clusters:
+                    coarse.refresh(spark, rollups, cluster, stop.go_on)
+                    refresh(spark, landing, rollups, cluster, now, stop.go_on)
+                    stop.check()
+    told = [
+        Summary(
+            cluster,
+            len(it.blocks) * BLOCK,
+            len(it.hours) * 7,
+            {name: sum(file.rows for file in rollups.catalog(cluster).shelved(name)) for name in ANALYSES},
+        )
+        for cluster, it in wanted.items()
+    ]
+    if args.json:
+        print_json([asdict(it) for it in told])
+    else:
+        print("\n".join(_line(it, dry_run=args.dry_run) for it in told) or f"nothing is rolled up in {rollups.root}")
+    return 0
+
+
+def _clusters(rollups: Rollups, wanted: str | None) -> tuple[str, ...]:
+    known = rollups.clusters()
+    if wanted is None:
+        return known
+    if wanted not in known:
+        raise UsageError(
+            f"--cluster {wanted}: {rollups.root} has none of that name; it has: {', '.join(known) or 'none'}"
+        )
+    return (wanted,)
+
+
+def _line(it: Summary, *, dry_run: bool) -> str:
+    would = "would look" if dry_run else "looked"
+    done = f"{would} for shifts in {it.hours_of_minutes} hours, made bands of {it.hours_of_the_week} hours of the week"
+    if dry_run:
+        return f"{it.cluster}: {done.replace('made', 'and make')}"
+    return f"{it.cluster}: {done}; " + ", ".join(f"{rows} {name}" for name, rows in it.rows.items())

@@ -1,0 +1,72 @@
+"""`ackscope pipeline expire`: forget what is old."""
+
+import argparse
+from dataclasses import asdict
+
+from ackscope.cli import print_json, seconds
+from ackscope.clock import SystemClock
+from ackscope.errors import EXIT_COULD_NOT
+from pipeline.expire import Keep, Summary, expire
+from pipeline.session import spark_session
+from pipeline.verbs.folders import folder
+from pipeline.verbs.orderly import orderly
+
+HELP = "remove raw rows, minutes, hours and days that are older than they are kept"
+
+_REST = "what went was old enough: `ackscope pipeline expire` again removes the rest"
+
+_DEFAULTS = {"raw": "3d", "minutes": "30d", "hours": "400d", "days": "forever"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The folders, and how long each grain is kept."""
+    parser.add_argument("--landing", type=folder, required=True, metavar="DIR", help="where the exporter writes")
+    parser.add_argument("--rollups", type=folder, required=True, metavar="DIR", help="where the rollups are")
+    parser.add_argument("--cluster", metavar="C", help="this one only (default: all)")
+    for grain, default in _DEFAULTS.items():
+        parser.add_argument(
+            f"--{grain}",
+            type=_age,
+            default=_age(default),
+            metavar="AGE",
+            help=f"keep them so long (default: {default})",
+        )
+    parser.add_argument("--dry-run", action="store_true", help="say what would go, and remove nothing")
+    parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it, and say what went; 3 where something had to stay."""
+    keep = Keep(args.raw, args.minutes, args.hours, args.days)
+    landing, rollups = args.landing.absolute(), args.rollups.absolute()
+    with orderly(spark_session, _REST) as (stop, _no_spark):
+        summary = expire(landing, rollups, keep, SystemClock(), args.cluster, dry_run=args.dry_run, stop=stop)
+    if args.json:
+        print_json(asdict(summary))
+    else:
+        print(report(summary))
+    return EXIT_COULD_NOT if summary.refused else 0
+
+
+def report(summary: Summary) -> str:
+    """A summary for people."""
+    verb = "would go" if summary.dry_run else "went"
+    lines = [f"{verb}:"]
+    lines += [
+        f"{name:<8} {gone.dates} dates, {gone.files} files, {gone.bytes / 2**20:.1f} MB, {gone.rows} rows"
+        for name, gone in summary.gone.items()
+    ]
+    if not any(gone.files for gone in summary.gone.values()):
+        lines = ["nothing is older than it is kept" if not summary.refused else "nothing went"]
+    elif not summary.dry_run:
+        lines.append("files of the rollups stay 10 more minutes on the disk, for readers")
+    return "\n".join([*lines, *(f"stays    {line}" for line in summary.refused)])
+
+
+def _age(text: str) -> float | None:
+    if text.strip().lower() == "forever":
+        return None
+    try:
+        return seconds(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no age, write 3d, 12h or forever") from None

@@ -1,0 +1,246 @@
+"""Shifts of levels: found to the minute, told once, and not where a series only goes as it always does."""
+
+from datetime import timedelta
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ackscope.tables import CHANGES
+from pipeline.analysis import changes, memory
+from pipeline.analysis.noise import noise
+from pipeline.analysis.novelty import news
+from pipeline.analysis.packed import Objects
+from pipeline.analysis.refresh import due, shifts
+from pipeline.analysis.series import FAMILIES
+from pipeline.analysis.shifts import LASTING
+from pipeline.analysis.shifts import shifts as found_in
+from pipeline.analysis.telling import told
+from pipeline.storage.rollups import Rollups
+from tests.spark.series_made import CLUSTER, FIRST, START, counts, put, queue
+
+_DAY = 1440
+
+
+def _sure(values: np.ndarray, measure: str) -> list:
+    return [it for it in found_in(values, noise(measure)) if it.sure]
+
+
+@pytest.mark.parametrize("factor", [0.0, 0.4, 3.0])
+def test_a_step_is_found_at_its_minute(factor) -> None:
+    """A rate that stops, falls or rises is told with the minute and both levels."""
+    values = counts(360)
+    values[200:] = counts(160, 120.0 * factor, seed=2)
+
+    (found,) = _sure(values / 60, "acked")
+
+    assert found.at == pytest.approx(200, abs=1)
+    assert (found.before, found.after) == pytest.approx((2.0, 2.0 * factor), abs=0.2)
+    assert found.minutes == 360 - found.at
+
+
+def test_a_growing_backlog_is_found_where_it_begins() -> None:
+    """What grows bit by bit is told at the minute at which it left the level before."""
+    values = np.concatenate([counts(200, 3.0), 3 + np.arange(160) * 40.0])
+
+    found = _sure(values, "ready")[0]
+
+    assert found.at == pytest.approx(200, abs=2)
+
+
+def _rows(kind: str = "queue", name: str = "orders", **measures: np.ndarray) -> pa.Table:
+    """The candidates of one object with these series of minutes."""
+    family = next(it for it in FAMILIES if it.kind == kind and set(measures) <= set(it.shifting))
+    length = len(next(iter(measures.values())))
+    nothing = np.full((1, length), np.nan)
+    values = {name: measures[name][None, :] if name in measures else nothing for name in family.shifting}
+    objects = Objects({"kind": [kind], "vhost": ["/"], "name": [name], "prefix": [""]}, values)
+    wanted = range(FIRST, FIRST + -(-length // 60), changes.BLOCK)
+    return changes.candidates(objects, family, FIRST, wanted)
+
+
+def _told(kind: str = "queue", **measures: np.ndarray) -> list[tuple[int, str]]:
+    """What is told of one object with these series of minutes: minute since `START` and measure."""
+    rows = told(_rows(kind, **measures)).to_pylist()
+    return sorted((round((row["at"] - START).total_seconds() / 60), row["measure"]) for row in rows)
+
+
+def test_a_burst_is_not_told() -> None:
+    """What lasts less than `LASTING` minutes is no lasting shift, and its end is none either."""
+    values = counts(480)
+    values[200 : 200 + LASTING - 10] *= 4
+
+    assert [] == _told(published=values / 60)
+
+
+def test_the_end_is_told_where_the_beginning_is() -> None:
+    """A rate that stops for an hour is told twice; a backlog where it begins; what is delivered is what is acked."""
+    rate, waiting = counts(480) / 60, np.zeros(480)
+    rate[200:260], waiting[200:260] = 0, 5000
+
+    assert [(200, "acked"), (200, "ready"), (260, "acked")] == _told(acked=rate, delivered=rate, ready=waiting)
+
+
+def test_a_slow_leak_is_judged_where_it_begins() -> None:
+    """A backlog that grows by five a minute is sure: the first place that moves is still half on the level before."""
+    leak = np.concatenate([np.zeros(200), np.arange(120) * 5.0])
+
+    (found, *_) = found_in(leak, noise("ready"))
+
+    assert (found.at, found.sure) == (pytest.approx(200, abs=2), True)
+
+
+def test_what_stands_out_very_far_is_told_soon() -> None:
+    """A queue whose consumers all stop is told a quarter of an hour later, and the same shift once when it lasted."""
+    acked, consumers = counts(480) / 60, np.full(480, 4.0)
+    acked[200:], consumers[200:] = 0, 0
+    both = [(200, "acked"), (200, "consumers")]
+
+    assert [] == _told(acked=acked[:208], consumers=consumers[:208])
+    assert both == _told(acked=acked[:215], consumers=consumers[:215])
+    assert both == _told(acked=acked, consumers=consumers)
+
+
+def test_traffic_that_rises_is_not_told_soon() -> None:
+    """It does so on any day, and its end is no fall."""
+    values = counts(480)
+    values[200:230] *= 6
+
+    assert [] == _told(published=values[:216] / 60, acked=values[:216] / 60)
+    assert [] == _told(published=values / 60, acked=values / 60)
+
+
+def test_a_spike_is_told_with_what_it_was() -> None:
+    """Slow confirms that were over before they lasted are one change: level and minutes are those of the spike."""
+    confirm = np.full(480, 0.002)
+    confirm[200:220] = 0.2
+
+    (row,) = told(_rows("probe", confirm_p50=confirm)).to_pylist()
+
+    assert row["at"] == START + timedelta(minutes=200)
+    assert (row["before"], row["after"], row["minutes"]) == (0.002, 0.2, 20)
+
+
+def test_a_batch_is_that_of_every_night_on_any_channel() -> None:
+    """A client that connects anew is another channel, from the same host: its fourth night is no news."""
+    nights = np.full(5 * _DAY, 1.0)
+    for night in range(5):
+        nights[night * _DAY + 300 : night * _DAY + 400] = 60
+    alone = [
+        _rows("channel", f"10.0.0.7:{4000 + night} -> 10.0.0.1:5672 (1)", prefetch=np.where(mine, nights, np.nan))
+        for night in range(5)
+        if (mine := np.arange(5 * _DAY) // _DAY == night).any()
+    ]
+
+    assert 2 == told(alone[0]).num_rows
+    assert 0 == told(pa.concat_tables(alone)).num_rows
+
+
+def test_a_full_channel_is_told_beside_what_else_moved() -> None:
+    """That a prefetch is used up says nothing by itself; beside a rate that fell it does."""
+    full, acked = np.zeros(480), counts(480) / 60
+    full[200:], acked[200:] = 1, acked[200:] / 8
+
+    assert [] == _told("channel", at_ceiling=full)
+    assert [(200, "acked"), (200, "at_ceiling")] == _told("channel", at_ceiling=full, acked=acked)
+
+
+@pytest.mark.parametrize("measure", ["acked", "ready", "consumers"])
+def test_a_constant_series_has_no_shift(measure) -> None:
+    """A series that never moves tells nothing, whatever its level."""
+    assert [] == found_in(np.full(400, 7.0), noise(measure))
+
+
+def test_noise_has_no_sure_shift() -> None:
+    """A hundred noisy days of queues of very different rates tell nothing."""
+    dice = np.random.default_rng(5)
+    told = []
+    for rate in np.geomspace(0.2, 3000, 100):
+        wobble = np.exp(np.repeat(np.cumsum(dice.normal(0, 0.03, 48)), 30))
+        told += _sure(dice.poisson(rate * wobble) / 60, "acked")
+
+    assert [] == told
+
+
+def test_a_gap_is_no_shift() -> None:
+    """Minutes that nobody saw are passed over; what is on another level after them is told at the first one seen."""
+    same, other = counts(400), counts(400)
+    other[230:] *= 4
+    same[200:230] = other[200:230] = np.nan
+
+    assert [] == _sure(same / 60, "acked")
+    assert [230] == [it.at for it in _sure(other / 60, "acked")]
+
+
+def _new(at: np.ndarray, size: np.ndarray) -> list[bool]:
+    """The news of one series that has no kin."""
+    return news(at, size, at, size).tolist()
+
+
+def test_what_comes_every_night_is_no_news() -> None:
+    """Four nights at about the same time are how it always goes; one afternoon is news."""
+    at = np.array([180, 180 + _DAY, 190 + 2 * _DAY, 2 * _DAY + 900, 175 + 3 * _DAY])
+
+    assert [False, False, False, True, False] == _new(at, np.array([5.0, 5.1, 5.0, 5.0, 4.9]))
+
+
+def test_what_comes_every_week_is_no_news() -> None:
+    """Three weeks at the same time of the week are usual."""
+    at = np.array([600, 600 + 7 * _DAY, 610 + 14 * _DAY])
+
+    assert [False, False, False] == _new(at, np.array([5.0, 5.0, 6.0]))
+
+
+def test_what_is_much_larger_than_usual_is_news() -> None:
+    """A shift of several times the size of the usual ones is told nevertheless."""
+    at = 180 + np.arange(5) * _DAY
+
+    assert [False, False, False, False, True] == _new(at, np.array([5.0, 5.0, 5.0, 5.0, 50.0]))
+
+
+def test_blocks_around_new_minutes() -> None:
+    """The blocks that look at an hour are looked through again, as far as there are minutes."""
+    assert [8] == changes.blocks({10}, {8, 9, 10})
+    assert [4, 8, 12] == changes.blocks({8}, set(range(24)))
+
+
+@pytest.fixture
+def stopped() -> list[dict]:
+    """Two queues of nine hours: one stops at 5:10, and its backlog grows; the other goes on."""
+    acked, ready = counts(540), np.zeros(540)
+    acked[310:] = 0
+    ready[310:] = np.arange(230) * 120
+    return queue("orders", acked, ready) + queue("mail", counts(540, seed=3))
+
+
+def test_minutes_to_changes(spark, tmp_path, rolled, stopped) -> None:
+    """A queue that stops is told with all that moved of it, to the minute; a second look changes nothing."""
+    rollups = Rollups(tmp_path)
+    put(rollups, stopped)
+    now = (FIRST + 9) * 3600.0
+    shifts(spark, rollups, CLUSTER, now)
+    number = rollups.catalog(CLUSTER).number
+    shifts(spark, rollups, CLUSTER, now)
+    rows = rolled(tmp_path, CHANGES)
+
+    moment = START + timedelta(minutes=310)
+    assert {("acked", 0.0), ("published", 0.0)} < {(row["measure"], row["after"]) for row in rows}
+    assert {"ready", "acked", "published"} == {row["measure"] for row in rows}
+    assert {("queue", "/", "orders")} == {(row["kind"], row["vhost"], row["name"]) for row in rows}
+    assert all(abs((row["at"] - moment).total_seconds()) <= 120 for row in rows)
+    assert number == rollups.catalog(CLUSTER).number
+    assert [] == due(rollups, CLUSTER, now).blocks
+
+
+def test_bit_by_bit_is_as_at_once(spark, tmp_path, fingerprint, stopped) -> None:
+    """Hours that arrive one after the other end with the very rows of all at once; the memory may be lost."""
+    slow, fast = Rollups(tmp_path / "slow"), Rollups(tmp_path / "fast")
+    put(fast, stopped)
+    shifts(spark, fast, CLUSTER, (FIRST + 9) * 3600.0)
+    for first, end in ((0, 6), (6, 9)):
+        put(slow, stopped, first, end)
+        shifts(spark, slow, CLUSTER, (FIRST + end) * 3600.0)
+    memory.place(slow.root, CLUSTER).write_bytes(b"damaged")
+
+    assert fingerprint(fast.root, [CHANGES.name]) == fingerprint(slow.root, [CHANGES.name])
+    assert due(slow, CLUSTER, (FIRST + 9) * 3600.0).blocks

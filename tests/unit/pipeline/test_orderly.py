@@ -1,0 +1,69 @@
+"""What a job says that is told to stop, and that it lets go."""
+
+import fcntl
+import os
+import signal
+from contextlib import contextmanager
+
+import pytest
+
+from ackscope.errors import DataError, UsageError
+from pipeline.stop import StoppedError
+from pipeline.storage.rollups import Rollups
+from pipeline.verbs.orderly import orderly
+
+
+@pytest.fixture(autouse=True)
+def _signals():
+    """As they were before."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@contextmanager
+def no_session():
+    """A Spark that nobody should have started."""
+    pytest.fail("Spark was started")
+    yield
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_is_one_line(number):
+    """Whatever the job was at, it is told how to go on; Spark is not started any more."""
+    with (  # noqa: PT012  the signal comes from within
+        pytest.raises(DataError, match=r"^stopped before the end; run it again$") as told,
+        orderly(no_session, "run it again") as (stop, session),
+    ):
+        os.kill(os.getpid(), number)
+
+        assert not stop.go_on()
+
+        with session():
+            pass
+
+    assert 3 == told.value.exit_code
+
+
+def test_a_job_that_ends_by_itself_is_told_as_stopped():
+    """It may have skipped the rest without an error."""
+    with pytest.raises(DataError, match="stopped"), orderly(no_session, "") as (stop, _):
+        stop.wanted = True
+
+
+def test_other_errors_stay():
+    """What is wrong with the command line is no wish to stop."""
+    with pytest.raises(UsageError, match="no such cluster"), orderly(no_session, "run it again"):
+        raise UsageError("no such cluster")
+
+
+def test_a_wait_for_the_lock_hears_a_stop(tmp_path):
+    """Another job may write for minutes."""
+    asked = iter([True, False])
+    rollups = Rollups(tmp_path, go_on=lambda: next(asked))
+    with (tmp_path / "_lock").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+        with pytest.raises(StoppedError), rollups.only_writer():
+            pytest.fail("two write at once")

@@ -1,0 +1,38 @@
+import io
+import sys
+
+from pipeline.progress import Silent, shown
+
+
+class Terminal(io.StringIO):
+    """Somebody looks."""
+
+    def isatty(self):
+        """Yes."""
+        return True
+
+
+def test_a_terminal_gets_a_bar(monkeypatch):
+    """With what is done of what is to be done, which may become more on the way; nothing of it stays."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with shown("backfill", "hours") as progress:
+        progress.expect(2)
+        progress.expect(1)
+        progress.done(3)
+
+        assert "backfill: 100%" in terminal.getvalue()
+        assert "3/3" in terminal.getvalue()
+
+    assert "" == terminal.getvalue().rsplit("\r", 1)[-1].strip()
+
+
+def test_others_get_nothing(monkeypatch):
+    """A log is no place for a bar."""
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with shown("run", "hours") as progress:
+        progress.expect(1)
+        progress.done(1)
+
+        assert isinstance(progress, Silent)
+    assert "" == sys.stderr.getvalue()
