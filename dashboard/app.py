@@ -1,5 +1,6 @@
 """What the page's server runs for every viewer and every change; started by `ackscope dashboard`."""
 
-from dashboard.views import now
+from dashboard.login import gate
+from dashboard.pages import PAGES
 
-now.render()
+gate.run(PAGES)

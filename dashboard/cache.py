@@ -5,10 +5,14 @@ from pathlib import Path
 
 import streamlit as st
 
-from dashboard.data import rollups
+from dashboard import past_figures
+from dashboard.data import lists, rollups
 from dashboard.data.exporter import Exporter
+from dashboard.data.lists import Listed
 from dashboard.data.rollups import History
+from dashboard.frames import Axis
 from dashboard.model import Live
+from dashboard.past_figures import Past
 
 
 @st.cache_resource(show_spinner=False)
@@ -16,10 +20,16 @@ def _exporter(url: str) -> Exporter:
     return Exporter(url)
 
 
-@st.cache_data(ttl=2, show_spinner=False)
+@st.cache_resource(ttl=4, show_spinner=False)
 def live(url: str) -> Live:
-    """What the exporter says, at most two seconds old."""
+    """What the exporter says, at most four seconds old; shared by all viewers, it cannot be changed."""
     return _exporter(url).read()
+
+
+@st.cache_resource(ttl=4, max_entries=32, show_spinner=False)
+def listed(url: str, cluster: str, name: str, columns: tuple[str, ...]) -> Listed:
+    """One list of the broker's objects, at most four seconds old; shared by all viewers, not to be changed."""
+    return lists.read(url, cluster, name, columns)
 
 
 @st.cache_data(ttl=10, show_spinner=False)
@@ -31,10 +41,22 @@ def rollup_clusters(root: Path) -> tuple[str, ...]:
 @st.cache_data(ttl=5, show_spinner=False)
 def last_minute(root: Path, cluster: str) -> datetime | None:
     """The newest minute of history."""
-    return rollups.last_minute(root, cluster)
+    return rollups.last_minute(root, cluster, _last_of_file)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _last_of_file(path: Path) -> datetime | None:
+    """The newest minute of a file; files never change."""
+    return rollups.last_of_file(path)
 
 
 @st.cache_data(ttl=20, max_entries=32, show_spinner=False)
 def history(root: Path, cluster: str, start: datetime, end: datetime) -> History:
     """The rollups between two moments, both on whole minutes: all viewers of a minute share one entry."""
     return rollups.read(root, cluster, start, end)
+
+
+@st.cache_resource(ttl=20, max_entries=32, show_spinner=False)
+def past(root: Path, cluster: str, axis: Axis) -> Past:
+    """The charts of the last hours; shared by all viewers of a minute, not to be changed."""
+    return past_figures.draw(history(root, cluster, *axis.utc), axis)

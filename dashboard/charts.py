@@ -5,13 +5,12 @@ what a colour says, a dash, a pattern or a word says too. Bars start at zero; a 
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
-from dashboard import frames
+from dashboard.drawing import MS_TICKS, OTHER, drawing, per, shade
 from dashboard.escape import plot_text
 from dashboard.frames import Axis
 
@@ -24,20 +23,6 @@ OUTCOMES = {
     "lost": ("#C2185B", "-"),
 }
 READY, UNACKED, REDELIVERED = "#56B4E9", "#CC79A7", "#A6761D"
-OTHER = "#8A94A0"
-
-_HEIGHT = 260
-
-_MS_TICKS = {
-    0.01: "10 µs",
-    0.1: "0.1 ms",
-    1: "1 ms",
-    10: "10 ms",
-    100: "100 ms",
-    1_000: "1 s",
-    10_000: "10 s",
-    100_000: "100 s",
-}
 
 
 def latency(lines: pd.DataFrame, axis: Axis, queue_type: str, limits: tuple[float, float] | None) -> go.Figure:
@@ -47,7 +32,7 @@ def latency(lines: pd.DataFrame, axis: Axis, queue_type: str, limits: tuple[floa
     seconds over all queue types, so that their charts compare.
     """
     colour = QUEUE_TYPES.get(queue_type, OTHER)
-    figure = _figure(axis, height=_HEIGHT)
+    figure = drawing(axis)
     for name, dash, width, symbol in (
         ("max", "dot", 1, "x"),
         ("p99", "solid", 2.5, "circle"),
@@ -68,16 +53,16 @@ def latency(lines: pd.DataFrame, axis: Axis, queue_type: str, limits: tuple[floa
     figure.update_yaxes(
         type="log",
         title="log scale",
-        tickvals=list(_MS_TICKS),
-        ticktext=list(_MS_TICKS.values()),
+        tickvals=list(MS_TICKS),
+        ticktext=list(MS_TICKS.values()),
         range=_log_range(limits),
     )
-    return _shade(figure, [lines], axis)
+    return shade(figure, [lines], axis)
 
 
 def outcomes(sums: pd.DataFrame, axis: Axis) -> go.Figure:
     """What became of probe messages: acked above, everything else below on its own axis, or it would not be seen."""
-    figure = _figure(axis, height=_HEIGHT, rows=2, row_heights=[0.4, 0.6])
+    figure = drawing(axis, rows=2, row_heights=[0.4, 0.6])
     for name, (colour, pattern) in OUTCOMES.items():
         bars = _bars(sums[name], axis, name, colour, pattern)
         bars.showlegend = bool(name == "acked" or sums[name].sum() > 0)
@@ -87,12 +72,12 @@ def outcomes(sums: pd.DataFrame, axis: Axis) -> go.Figure:
     figure.update_yaxes(title="acked", row=1, col=1)
     bad = sums.drop(columns=["messages", "acked"]).sum(axis=1).max()
     figure.update_yaxes(title="not acked", row=2, col=1, range=None if bad > 0 else [0, 1])
-    return _shade(figure, [sums], axis)
+    return shade(figure, [sums], axis)
 
 
 def batches(by_type: Mapping[str, pd.DataFrame], axis: Axis) -> go.Figure:
     """Messages that one burst of acks settles: mean as a line, the largest as marks."""
-    figure = _figure(axis, height=_HEIGHT)
+    figure = drawing(axis)
     for queue_type, shaped in by_type.items():
         colour, name = QUEUE_TYPES.get(queue_type, OTHER), plot_text(queue_type)
         figure.add_trace(
@@ -121,13 +106,13 @@ def batches(by_type: Mapping[str, pd.DataFrame], axis: Axis) -> go.Figure:
             )
         )
     figure.update_yaxes(title="messages a burst", rangemode="tozero")
-    return _shade(figure, by_type.values(), axis)
+    return shade(figure, by_type.values(), axis)
 
 
 def depth(by_queue: Mapping[tuple[str, str], pd.DataFrame], axis: Axis) -> go.Figure:
     """Ready and unacked messages of the deepest queues, one row a queue, each on its own axis."""
     titles = [plot_text(f"{queue}  (vhost {vhost})") for vhost, queue in by_queue]
-    figure = _figure(axis, height=90 + 125 * max(len(titles), 1), rows=max(len(titles), 1), titles=titles)
+    figure = drawing(axis, height=90 + 125 * max(len(titles), 1), rows=max(len(titles), 1), titles=titles)
     for row, shaped in enumerate(by_queue.values(), start=1):
         for name, colour, dash in (("ready", READY, "solid"), ("unacked", UNACKED, "dash")):
             figure.add_trace(
@@ -148,21 +133,16 @@ def depth(by_queue: Mapping[tuple[str, str], pd.DataFrame], axis: Axis) -> go.Fi
             )
     figure.update_yaxes(title="messages", rangemode="tozero")
     figure.update_annotations(x=0, xanchor="left", font={"size": 12})
-    return _shade(figure, by_queue.values(), axis)
+    return shade(figure, by_queue.values(), axis)
 
 
 def redelivered(sums: pd.DataFrame, axis: Axis) -> go.Figure:
     """Messages delivered more than once, over all queues."""
-    figure = _figure(axis, height=_HEIGHT)
+    figure = drawing(axis)
     figure.add_trace(_bars(sums["redelivered"], axis, "redelivered", REDELIVERED, ""))
     most = sums["redelivered"].max()
     figure.update_yaxes(title=f"messages {per(axis)}", rangemode="tozero", range=None if most > 0 else [0, 1])
-    return _shade(figure, [sums], axis)
-
-
-def per(axis: Axis) -> str:
-    """What one bar stands for, in words."""
-    return "a minute" if axis.step == 1 else f"in {axis.step} min"
+    return shade(figure, [sums], axis)
 
 
 def _bars(values: pd.Series, axis: Axis, name: str, colour: str, pattern: str) -> go.Bar:
@@ -175,65 +155,6 @@ def _bars(values: pd.Series, axis: Axis, name: str, colour: str, pattern: str) -
         marker={"color": colour, "pattern": {"shape": pattern, "solidity": 0.35}, "line": {"width": 0}},
         hovertemplate="%{y:,.0f}",
     )
-
-
-def _figure(
-    axis: Axis,
-    *,
-    height: int,
-    rows: int = 1,
-    row_heights: list[float] | None = None,
-    titles: list[str] | None = None,
-) -> go.Figure:
-    figure = make_subplots(
-        rows=rows,
-        cols=1,
-        shared_xaxes=True,
-        row_heights=row_heights,
-        subplot_titles=titles or None,
-        vertical_spacing=0.08 if rows < 3 else 0.22 / rows,
-    )
-    figure.update_layout(
-        height=height,
-        margin={"l": 0, "r": 8, "t": 50 if titles else 28, "b": 0},
-        hovermode="x unified",
-        dragmode=False,
-        legend={"orientation": "h", "x": 0, "y": 1, "yref": "container", "yanchor": "top", "traceorder": "normal"},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-    )
-    figure.update_xaxes(range=[axis.start, axis.end], fixedrange=True, hoverformat="%H:%M UTC", tickformat="%H:%M")
-    figure.update_yaxes(fixedrange=True, automargin=True, nticks=5)
-    figure.update_xaxes(title="UTC", row=rows, col=1)
-    return figure
-
-
-def _shade(figure: go.Figure, shaped: Iterable[pd.DataFrame], axis: Axis) -> go.Figure:
-    """Mark the spans in which nobody looked; the longer ones say so."""
-    whole = axis.end - axis.start
-    for start, end in frames.gaps(shaped, axis):
-        told = (end - start).total_seconds() > 0.15 * whole.total_seconds()
-        figure.add_vrect(
-            x0=start,
-            x1=end,
-            row="all",
-            col=1,
-            fillcolor="#8A94A0",
-            opacity=0.13,
-            line_width=0,
-            layer="below",
-        )
-        if told:
-            figure.add_annotation(
-                x=start + (end - start) / 2,
-                y=0.5,
-                xref="x",
-                yref="paper",
-                text="no data",
-                showarrow=False,
-                font={"color": "#8A94A0"},
-            )
-    return figure
 
 
 def _log_range(limits: tuple[float, float] | None) -> list[float] | None:

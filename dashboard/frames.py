@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC as PLAIN_UTC
 from datetime import datetime, timedelta
 
 import pandas as pd
 
 from ackscope.latency import BOUNDS_VERSION, COLUMNS, quantile
 from ackscope.tables import OUTCOMES
+from dashboard.zones import UTC, Zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +38,41 @@ RANGES = {
 class Axis:
     """An even time axis of whole steps; each point carries the start of its step.
 
+    A chart shows the wall time of its points: their offset from UTC is that of `start`, all along the axis.
+
     Attributes:
         end: exclusive; the present minute is left out, it is not complete.
         step: minutes.
+        moved: clocks of the zone were moved between `start` and `end`: a part of them showed another time.
     """
 
     start: datetime
     end: datetime
     step: int
+    moved: bool = False
 
     @classmethod
-    def until(cls, now: datetime, span: Range) -> "Axis":
+    def until(cls, now: datetime, span: Range, zone: Zone = UTC) -> "Axis":
         """The axis that ends with the last complete minute before `now`."""
         end = now.replace(second=0, microsecond=0)
-        return cls(end - timedelta(minutes=span.minutes), end, span.step)
+        return cls.between(end - timedelta(minutes=span.minutes), end, span.step, zone)
+
+    @classmethod
+    def between(cls, start: datetime, end: datetime, step: int, zone: Zone = UTC) -> "Axis":
+        """The axis from a moment to another, as the zone's clocks show them at its end."""
+        steady = zone.steady(end)
+        moved = zone.at(start).utcoffset() != zone.at(end).utcoffset()
+        return cls(start.astimezone(steady), end.astimezone(steady), step, moved)
+
+    @property
+    def utc(self) -> tuple[datetime, datetime]:
+        """`start` and `end` in UTC, as history is asked."""
+        return self.start.astimezone(PLAIN_UTC), self.end.astimezone(PLAIN_UTC)
+
+    @property
+    def zone(self) -> str:
+        """What the zone is called in which it is drawn."""
+        return self.start.tzname() or ""
 
     @property
     def points(self) -> pd.DatetimeIndex:

@@ -1,15 +1,26 @@
 """What the page knows, typed: the exporter's answers, and what to say when there are none."""
 
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from ackscope.clock import Instant
-from ackscope.findings import CannotTell, Finding, Severity
+from ackscope.findings import CannotTell, Finding, SetAside, Severity
 from ackscope.records import ProbeOutcome
 from ackscope.snapshot import Alarm, HealthCheck, Node, Overview
 from dashboard.wording import parse_iso
 
+
+class OfCluster(Protocol):
+    """A part of an answer that is about one cluster."""
+
+    @property
+    def cluster(self) -> str:
+        """Its name."""
+        ...
+
+
 T = TypeVar("T")
+C = TypeVar("C", bound=OfCluster)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +37,7 @@ class ClusterFindings:
     age_seconds: float | None = None
     findings: tuple[Finding, ...] = ()
     cannot_tell: tuple[CannotTell, ...] = ()
+    set_aside: tuple[SetAside, ...] = ()
     checked: tuple[str, ...] = ()
 
     def number(self, severity: Severity) -> int:
@@ -110,8 +122,77 @@ class ClusterVitals:
         return tuple(Alarm(node=node, resource=resource) for node, resource in sorted(seen))
 
 
+Point = tuple[float, float | None]
+"""Seconds before the answer, and the value then; None ends a stretch of which nothing is known."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer(Generic[T]):
+class Usual:
+    """What is usual at this hour of the week.
+
+    Attributes:
+        value: what is held against it: that of the queues of applications.
+        scope: `ackscope.baselines.HOUR_OF_WEEK` or `HOUR_OF_DAY`.
+        values: hours that it was made of.
+    """
+
+    value: float
+    low: float
+    middle: float
+    high: float
+    scope: str
+    values: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One figure and how it went lately.
+
+    Attributes:
+        unit: rate (a second), messages, bytes, or "".
+        value: the latest; None where it is not known.
+    """
+
+    name: str
+    unit: str
+    value: float | None = None
+    line: tuple[Point, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sign(Line):
+    """A vital sign of the cluster.
+
+    Attributes:
+        because: why what is usual is not known; None also where it never is.
+    """
+
+    usual: Usual | None = None
+    because: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubjectLines:
+    """What a finding is about, and lines of it."""
+
+    kind: str
+    name: str
+    vhost: str | None = None
+    lines: tuple[Line, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSigns:
+    """One cluster of `/api/v1/vitals`."""
+
+    cluster: str
+    age_seconds: float | None = None
+    signs: tuple[Sign, ...] = ()
+    subjects: tuple[SubjectLines, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer(Generic[C]):
     """One document of the exporter.
 
     Attributes:
@@ -119,7 +200,7 @@ class Answer(Generic[T]):
     """
 
     now: str
-    clusters: tuple[T, ...]
+    clusters: tuple[C, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +217,7 @@ class Away:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Feed(Generic[T]):
+class Feed(Generic[C]):
     """The last good answer of one source, and what happened since.
 
     Attributes:
@@ -145,9 +226,14 @@ class Feed(Generic[T]):
         away: None while the latest attempt succeeded.
     """
 
-    answer: Answer[T] | None = None
+    answer: Answer[C] | None = None
     at: Instant | None = None
     away: Away | None = None
+
+    def of(self, cluster: str | None) -> C | None:
+        """What the last good answer says of a cluster; None where it says nothing of it, or there was none."""
+        known = self.answer.clusters if self.answer else ()
+        return next((item for item in known if item.cluster == cluster), None)
 
     def aged(self, age_seconds: float | None, now: Instant) -> float | None:
         """An age that the answer gave, as of `now`."""
@@ -167,6 +253,7 @@ class Live:
     findings: Feed[ClusterFindings] = field(default_factory=Feed)
     probes: Feed[ClusterProbes] = field(default_factory=Feed)
     vitals: Feed[ClusterVitals] = field(default_factory=Feed)
+    signs: Feed[ClusterSigns] = field(default_factory=Feed)
 
     @property
     def clusters(self) -> tuple[str, ...]:

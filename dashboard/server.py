@@ -1,5 +1,9 @@
-"""The page's web server: Streamlit, told to keep to itself. It calls nobody, and a viewer's browser calls only it."""
+"""The page's web server: Streamlit, told to keep to itself.
 
+It calls the exporter, and with a login the provider; a viewer's browser calls only it, and to sign in the provider.
+"""
+
+import asyncio
 import base64
 import hashlib
 import importlib
@@ -7,6 +11,7 @@ import logging
 import re
 import signal
 import sys
+import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +22,10 @@ import streamlit as st
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ackscope import tuning
+from ackscope.clock import SystemClock
+from dashboard.login.doorman import Doorman, OneLine
+from dashboard.login.settings import Login
 from dashboard.settings import PageSettings
 
 _LOG = logging.getLogger(__name__)
@@ -30,7 +39,10 @@ CONFIG = {
     "client.toolbarMode": "minimal",
     "global.developmentMode": False,
     "logger.hideWelcomeMessage": True,
+    # It would look for cycles in all there is after every run of every viewer; `_tidy` does, once for all.
+    "runner.postScriptGC": False,
     "server.enableStaticServing": False,
+    "server.enableXsrfProtection": True,
     "server.fileWatcherType": "none",
     "server.headless": True,
     "server.runOnSave": False,
@@ -38,7 +50,7 @@ CONFIG = {
     "theme.headingFontWeights": [650, 650, 600],
     "theme.headingFontSizes": ["2rem", "1.7rem", "1.25rem"],
     "theme.metricValueFontSize": "1.35rem",
-    "theme.light.primaryColor": "#1f6fb2",
+    "theme.light.primaryColor": "#1b639f",
     "theme.light.backgroundColor": "#fcfcfb",
     "theme.light.secondaryBackgroundColor": "#f1f2f3",
     "theme.light.textColor": "#1c2127",
@@ -49,9 +61,12 @@ CONFIG = {
 }
 """Options of Streamlit; with a light and a dark theme and no base, it follows the browser."""
 
+_TIDY_EVERY = 60.0
+"""Seconds. Sessions that ended are cycles; what a page reads is none, and each look at all of it takes 0.2 s or so."""
 
-def serve(settings: PageSettings, host: str, port: int) -> None:
-    """Serve until SIGTERM or SIGINT.
+
+def serve(settings: PageSettings, host: str, port: int, base: str = "", login: Login | None = None) -> None:
+    """Serve until SIGTERM or SIGINT, below the path `base`, to those whom `login` lets in.
 
     Raises:
         SystemExit: with 0, on the signal.
@@ -59,20 +74,53 @@ def serve(settings: PageSettings, host: str, port: int) -> None:
 
     @asynccontextmanager
     async def announce(_: st.App) -> AsyncIterator[dict[str, Any] | None]:
+        _prepare()
+        tidying = asyncio.create_task(_tidy())
         where = f"[{host}]" if ":" in host else host
-        _LOG.info("serving http://%s:%s (exporter %s, rollups %s)", where, port, settings.exporter, settings.rollups)
+        url = f"http://{where}:{port}/{base}".rstrip("/")
+        _LOG.info("serving %s (exporter %s, rollups %s)", url, settings.exporter, settings.rollups)
         yield None
+        tidying.cancel()
 
-    # What these import (pandas, plotly, pyarrow) takes seconds: not while the first viewer waits.
-    for name in ("charts", "data.exporter", "data.rollups"):
-        importlib.import_module(f"dashboard.{name}")
+    tuning.tune()
     for number in (signal.SIGTERM, signal.SIGINT):
         # The server closes its sessions on a signal and then raises it again: this is where it arrives.
         signal.signal(number, _end)
     # Streamlit puts the folder of argv[0] first on the import path; this one is on it already.
     sys.argv = [str(PAGE.parent.parent / "ackscope")]
-    app = st.App(PAGE, lifespan=announce, middleware=[Middleware(_Guard, policy=content_policy())])
-    app.run(config={**CONFIG, "server.address": host, "server.port": port})
+    middleware = [Middleware(_Guard, policy=content_policy())]
+    if login is not None:
+        middleware.append(Middleware(Doorman, login=login, base=base, clock=SystemClock()))
+        _hush(login)
+    app = st.App(
+        PAGE, lifespan=announce, middleware=middleware, secrets=None if login is None else dict(login.secrets())
+    )
+    app.run(config={**CONFIG, "server.address": host, "server.port": port, "server.baseUrlPath": base})
+
+
+def _prepare() -> None:
+    """Import the pages (pandas, plotly, pyarrow: seconds), not while the first viewer waits."""
+    importlib.import_module("dashboard.pages")
+    tuning.settle()
+
+
+async def _tidy() -> None:
+    while True:
+        await asyncio.sleep(_TIDY_EVERY)
+        tuning.tidy()
+
+
+def _hush(login: Login) -> None:
+    """One line for each failure of signing in, and none for what only the makers of libraries can change."""
+    logging.getLogger(f"{st.__name__}.web.server.starlette.starlette_auth_routes").addFilter(
+        OneLine(login.metadata_url)
+    )
+    from authlib.deprecate import AuthlibDeprecationWarning  # noqa: PLC0415  only a login needs Authlib
+
+    with warnings.catch_warnings():
+        # It would rather have httpx2, and says so at its import; Streamlit asks for httpx.
+        warnings.simplefilter("ignore", AuthlibDeprecationWarning)
+        importlib.import_module("authlib.integrations.starlette_client")
 
 
 def _end(_number: int, _frame: FrameType | None) -> NoReturn:

@@ -1,6 +1,9 @@
 """Numbers as a person reads them: durations, ages, sizes, counts. Absent is a dash, never a zero."""
 
-from datetime import UTC, datetime
+from datetime import datetime
+
+from ackscope.clock import stamp
+from dashboard.zones import UTC, Zone, twice
 
 ABSENT = "\N{EN DASH}"
 
@@ -54,10 +57,26 @@ def plural(number: int, thing: str) -> str:
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
-def clock(wall: float, now: float) -> str:
-    """A moment as UTC time of day, with its date when that is not today's."""
-    moment, today = datetime.fromtimestamp(wall, UTC), datetime.fromtimestamp(now, UTC)
-    return moment.strftime("%H:%M:%S UTC" if moment.date() == today.date() else "%Y-%m-%d %H:%M:%S UTC")
+def clock(wall: float, now: float, zone: Zone = UTC) -> str:
+    """A moment as time of day with the zone's name, and with its date when that is not today's."""
+    moment = zone.at(wall)
+    shape = "%H:%M:%S" if moment.date() == zone.at(now).date() else "%Y-%m-%d %H:%M:%S"
+    return f"{moment.strftime(shape)} {zone.short(moment)}"
+
+
+def minute(at: float | datetime, zone: Zone = UTC, shape: str = "%Y-%m-%d %H:%M") -> str:
+    """A moment where the zone is named beside it; by name itself in an hour that clocks show twice."""
+    moment = zone.at(at)
+    return f"{moment.strftime(shape)} {zone.short(moment)}" if twice(moment) else moment.strftime(shape)
+
+
+def between(start: float | datetime, end: float | datetime, zone: Zone = UTC) -> str:
+    """Two moments and the name of their zone: `2026-03-01 12:04 to 12:31 UTC`, its date once where it is one day."""
+    first, last = zone.at(start), zone.at(end)
+    names = zone.short(first), zone.short(last)
+    begins = f"{first:%Y-%m-%d %H:%M}" + ("" if names[0] == names[1] else f" {names[0]}")
+    ends = f"{last:%H:%M}" if first.date() == last.date() else f"{last:%Y-%m-%d %H:%M}"
+    return f"{begins} to {ends} {names[1]}"
 
 
 def parse_iso(text: str | None) -> float | None:
@@ -66,20 +85,21 @@ def parse_iso(text: str | None) -> float | None:
         moment = datetime.fromisoformat(text or "")
     except ValueError:
         return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return stamp(moment)
 
 
-def since(text: str | None, now: float) -> str:
+def since(text: str | None, now: float, zone: Zone = UTC) -> str:
     """Since when, as a person asks: `since 08:12:05 UTC, 29 min ago`.
 
     Args:
         text: ISO 8601; None where it cannot be told.
         now: the present on the clock that wrote `text`, seconds since 1970.
+        zone: in which the moment is told.
     """
     wall = parse_iso(text)
     if wall is None:
         return "since when: cannot be told"
-    return f"since {clock(wall, now)}, {span(now - wall)} ago"
+    return f"since {clock(wall, now, zone)}, {span(now - wall)} ago"
 
 
 def age(what: str, seconds: float | None) -> str:

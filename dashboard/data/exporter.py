@@ -2,23 +2,37 @@
 
 from collections.abc import Mapping
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import requests
 from pydantic import TypeAdapter, ValidationError
 
 from ackscope.clock import Clock, SystemClock
-from dashboard.model import Answer, Away, ClusterFindings, ClusterProbes, ClusterVitals, Feed, Live
+from dashboard.model import (
+    Answer,
+    Away,
+    ClusterFindings,
+    ClusterProbes,
+    ClusterSigns,
+    ClusterVitals,
+    Feed,
+    Live,
+    OfCluster,
+)
 
-T = TypeVar("T")
+T = TypeVar("T", bound=OfCluster)
 
 TIMEOUTS = (1.0, 3.0)
 """Seconds to connect, and to wait for each byte: a page that waits is worse than one that says what is missing."""
 
+NEIGHBOUR: dict[str, Any] = {"allow_redirects": False, "proxies": {"http": "", "https": ""}}
+"""Options of every request: the exporter is near, so that a proxy of the environment is not meant for it."""
+
 _FINDINGS = TypeAdapter(Answer[ClusterFindings])
 _PROBES = TypeAdapter(Answer[ClusterProbes])
 _VITALS = TypeAdapter(Answer[ClusterVitals])
+_SIGNS = TypeAdapter(Answer[ClusterSigns])
 _SHOWN = {"families": "overview,nodes,health"}
 """The parts of a snapshot that the page shows: a list of 100,000 queues is not fetched to be left out."""
 
@@ -40,13 +54,15 @@ class Exporter:
             last = self._live
             findings = self._ask("findings", _FINDINGS, last.findings)
             if findings.away and findings.away.reason.startswith("no answer"):
-                # Three timeouts in a row would keep the reader waiting for one and the same news.
+                # Four timeouts in a row would keep the reader waiting for one and the same news.
                 probes = self._failed(last.probes, findings.away.reason)
                 vitals = self._failed(last.vitals, findings.away.reason)
+                signs = self._failed(last.signs, findings.away.reason)
             else:
                 probes = self._ask("probes", _PROBES, last.probes)
                 vitals = self._ask("snapshot", _VITALS, last.vitals, _SHOWN)
-            self._live = Live(url=last.url, findings=findings, probes=probes, vitals=vitals)
+                signs = self._ask("vitals", _SIGNS, last.signs)
+            self._live = Live(url=last.url, findings=findings, probes=probes, vitals=vitals, signs=signs)
             return self._live
 
     def _ask(
@@ -58,9 +74,7 @@ class Exporter:
                 self._live.url + path,
                 params=query,
                 timeout=self._timeouts,
-                allow_redirects=False,
-                # The exporter is a neighbour: a proxy of the environment is not meant for it.
-                proxies={"http": "", "https": ""},
+                **NEIGHBOUR,
             )
             if response.status_code != 200:
                 return self._failed(last, f"HTTP status {response.status_code} at {path}")
@@ -75,6 +89,11 @@ class Exporter:
     def _failed(self, last: Feed[T], reason: str) -> Feed[T]:
         since = last.away.since if last.away else self._clock.now()
         return Feed(answer=last.answer, at=last.at, away=Away(reason=reason, since=since))
+
+
+def failure(error: requests.RequestException) -> str:
+    """Why there was no answer, in one phrase."""
+    return f"no answer ({_cause(error)})"
 
 
 def _cause(error: BaseException) -> str:

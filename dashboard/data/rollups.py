@@ -1,27 +1,33 @@
 """The rollups of the pipeline, read from files. A failure is an answer too: nothing here raises for a bad file.
 
-Other processes replace these files whole and atomically while they are read, and expire old ones: a file that
-is gone or different between listing and reading is read once more.
+The catalog of a cluster names its files, which never change; a file that was replaced long enough ago is gone: then the
+catalog is read once more.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from functools import partial
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import unquote
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from ackscope.tables import BURSTS_1M, LATENCY_1M, OUTCOMES_1M, QUEUES_1M, ROLLUPS, Kind, Table
+from ackscope import catalog
+from ackscope.errors import DataError
+from ackscope.tables import BURSTS_1M, LATENCY_1M, MINUTES, OUTCOMES_1M, QUEUES_1M, Kind, Table
 
 T = TypeVar("T")
 
 WORST_QUEUES = 4
+
+CATALOGS = catalog.Kept()
+"""Shared by all viewers."""
+
+_TOLD = pc.ScalarAggregateOptions(min_count=1)
+"""A sum of nothing that is known is not zero."""
 
 _ARROW = {
     Kind.STRING: pa.string(),
@@ -49,7 +55,7 @@ class History:
     Attributes:
         depth: rows of the deepest queues only (`WORST_QUEUES`), by their peak of ready and unacked messages.
         redelivered: one row a minute: `minute`, `redelivered` summed over all queues (null where no queue tells).
-        missing: the tables that have no file at all for this cluster.
+        missing: the tables of minutes that have no file at all for this cluster.
         problem: why a file could not be read; None where all could.
     """
 
@@ -61,23 +67,37 @@ class History:
     missing: tuple[str, ...] = ()
     problem: str | None = None
 
+    @property
+    def begun(self) -> bool:
+        """Whether the cluster has history at all, of whatever time."""
+        return len(self.missing) < len(MINUTES)
+
 
 def clusters(root: Path) -> tuple[str, ...]:
     """Names of all clusters that have rollups."""
-    return tuple(sorted({unquote(folder.name[8:]) for name in ROLLUPS for folder in root.glob(f"{name}/cluster=*")}))
+    return catalog.clusters(root)
 
 
-def last_minute(root: Path, cluster: str) -> datetime | None:
-    """The newest minute that any table holds; None where there is none, or none can be read."""
-    newest: list[datetime] = []
-    for name in ROLLUPS:
-        files = sorted(_files(root, name, cluster), key=lambda file: (file.parent.name, file.name))
-        if not files:
-            continue
-        minutes, _ = _twice(partial(_minutes, files[-1]))
-        if minutes is not None and len(minutes):
-            newest.append(pc.max(minutes).as_py())
-    return max(newest, default=None)
+def last_of_file(path: Path) -> datetime | None:
+    """The newest minute that a file of minutes holds.
+
+    Raises:
+        OSError, pyarrow.ArrowException: it is gone, or cannot be read.
+    """
+    newest: datetime | None = pc.max(ds.dataset(str(path)).to_table(columns=["minute"])["minute"]).as_py()
+    return newest
+
+
+def last_minute(root: Path, cluster: str, of_file: Callable[[Path], datetime | None] = last_of_file) -> datetime | None:
+    """The newest minute that any table holds; None where there is none, or none can be read.
+
+    Args:
+        root: folder of rollups.
+        cluster: its name.
+        of_file: `last_of_file`, or what remembers its answers: files never change.
+    """
+    found, whole = _newest(root, cluster, of_file)
+    return found if whole else _newest(root, cluster, of_file)[0]
 
 
 def read(root: Path, cluster: str, start: datetime, end: datetime) -> History:
@@ -86,8 +106,21 @@ def read(root: Path, cluster: str, start: datetime, end: datetime) -> History:
     return history if history is not None else History(problem=problem)
 
 
-def _minutes(file: Path) -> Any:
-    return ds.dataset(str(file)).to_table(columns=["minute"])["minute"]
+def _newest(root: Path, cluster: str, of_file: Callable[[Path], datetime | None]) -> tuple[datetime | None, bool]:
+    """The newest minute of the tables whose last file can be read, and whether all of these could."""
+    newest: list[datetime] = []
+    whole = True
+    try:
+        known = CATALOGS.read(root, cluster)
+    except DataError:
+        return None, False
+    for name in MINUTES:
+        files = known.files(root, name)
+        try:
+            newest += [minute for file in files[-1:] if (minute := of_file(file)) is not None]
+        except (OSError, pa.ArrowException):
+            whole = False
+    return max(newest, default=None), whole
 
 
 def _twice(attempt: Callable[[], T]) -> tuple[T | None, str | None]:
@@ -95,7 +128,7 @@ def _twice(attempt: Callable[[], T]) -> tuple[T | None, str | None]:
     for last in (False, True):
         try:
             return attempt(), None
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, pa.ArrowException, DataError) as error:
             if last:
                 return None, str(error).splitlines()[0]
     raise AssertionError
@@ -106,33 +139,36 @@ def _read(root: Path, cluster: str, start: datetime, end: datetime) -> History:
         pc.field("minute") < pa.scalar(end, _ARROW[Kind.TIME])
     )
 
+    known = CATALOGS.read(root, cluster)
+    first, last = int(start.timestamp() // 3600), -int(-end.timestamp() // 3600)
+
     def frame(table: Table) -> pd.DataFrame:
-        files = [str(file) for file in _files(root, table.name, cluster, start, end)]
+        files = [str(file) for file in known.files(root, table.name, first, last)]
         if not files:
             return _empty(table)
         rows: pd.DataFrame = ds.dataset(files, schema=schema(table)).to_table(filter=when).to_pandas()
         return rows
 
-    depth, redelivered = _queues(list(_files(root, QUEUES_1M.name, cluster, start, end)), when)
+    depth, redelivered = _queues(known.files(root, QUEUES_1M.name, first, last), when)
     return History(
         latency=frame(LATENCY_1M),
         outcomes=frame(OUTCOMES_1M),
         bursts=frame(BURSTS_1M),
         depth=depth,
         redelivered=redelivered,
-        missing=tuple(name for name in ROLLUPS if next(_files(root, name, cluster), None) is None),
+        missing=tuple(name for name in MINUTES if not known.shelved(name)),
     )
 
 
-def _queues(files: list[Path], when: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _queues(files: Sequence[Path], when: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The deepest queues, and redeliveries over all queues.
 
-    A day of ten thousand queues is 14 million rows: each hour is reduced by itself, and never held as pandas.
+    A day of ten thousand queues is 14 million rows: each piece is reduced by itself, and never held as pandas.
     """
     columns = ["minute", "vhost", "queue", "messages_ready_max", "messages_unacked_max", "redelivered"]
     peaks, sums = [], []
-    for file in files:
-        rows = ds.dataset(str(file), schema=schema(QUEUES_1M)).to_table(columns=columns, filter=when)
+    for batch in _batches(files, columns, when):
+        rows = pa.Table.from_batches([batch])
         total = pc.add(pc.coalesce(rows["messages_ready_max"], 0), pc.coalesce(rows["messages_unacked_max"], 0))
         peaks.append(
             rows.select(["vhost", "queue"])
@@ -140,8 +176,7 @@ def _queues(files: list[Path], when: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
             .group_by(["vhost", "queue"])
             .aggregate([("depth", "max")])
         )
-        told = pc.ScalarAggregateOptions(min_count=1)
-        sums.append(rows.group_by("minute").aggregate([("redelivered", "sum", told)]))
+        sums.append(rows.group_by("minute").aggregate([("redelivered", "sum", _TOLD)]))
     if not peaks:
         return History().depth, History().redelivered
     worst = pa.concat_tables(peaks).group_by(["vhost", "queue"]).aggregate([("depth_max", "max")])
@@ -152,31 +187,12 @@ def _queues(files: list[Path], when: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
     for row in worst.slice(0, WORST_QUEUES).to_pylist():
         chosen |= (pc.field("vhost") == row["vhost"]) & (pc.field("queue") == row["queue"])
     depth = ds.dataset([str(file) for file in files], schema=schema(QUEUES_1M)).to_table(filter=when & chosen)
-    redelivered = pa.concat_tables(sums).rename_columns({"redelivered_sum": "redelivered"})
+    added = pa.concat_tables(sums).group_by("minute").aggregate([("redelivered_sum", "sum", _TOLD)])
+    redelivered = added.rename_columns({"redelivered_sum_sum": "redelivered"})
     return depth.to_pandas(), redelivered.to_pandas()
 
 
-def _files(
-    root: Path, table: str, cluster: str, start: datetime | None = None, end: datetime | None = None
-) -> Iterator[Path]:
-    """Files of one table and cluster that may hold rows between two moments, or all of them."""
-    for folder in root.glob(f"{table}/cluster=*/date=*"):
-        if unquote(folder.parent.name[8:]) != cluster:
-            continue
-        for file in folder.glob("*.parquet"):
-            if file.name[0] in "._":
-                continue
-            if start is None or end is None:
-                yield file
-                continue
-            hour = _hour(folder.name[5:], file.stem)
-            if hour is None or start - timedelta(hours=1) < hour < end:
-                yield file
-
-
-def _hour(date: str, stem: str) -> datetime | None:
-    """The hour that a file name tells, `hour=HH`; None where it tells none."""
-    try:
-        return datetime.fromisoformat(f"{date}T{stem.removeprefix('hour=')}:00:00+00:00")
-    except ValueError:
-        return None
+def _batches(files: Sequence[Path], columns: list[str], when: Any) -> Iterator[Any]:
+    for file in files:
+        pieces = ds.dataset(str(file), schema=schema(QUEUES_1M)).to_batches(columns=columns, filter=when)
+        yield from (piece for piece in pieces if piece.num_rows)

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from ackscope.clock import Instant
-from dashboard import wording
+from dashboard import shell, wording
 from dashboard.escape import literal
 from dashboard.model import ClusterVitals, Feed, Live
 
@@ -19,18 +19,19 @@ def render(live: Live, cluster: str | None, now: Instant) -> None:
         )
         with st.container(key="plain-away"):
             st.error(
-                f"**The exporter is away** since {wording.clock(away.since.wall, now.wall)} "
+                f"**The exporter is away** since {wording.clock(away.since.wall, now.wall, shell.zone())} "
                 f"({wording.span(now.since(away.since))} ago). {literal(live.url)}: {literal(away.reason)}.\n\n{old}",
                 icon=":material/cloud_off:",
             )
         st.markdown("Start it, or look at why it stopped; this page goes on by itself once it answers:")
         st.code("ackscope exporter --config FILE", language=None)
         return
-    for what, feed in (("Probe results", live.probes), ("Totals and nodes", live.vitals)):
+    feeds = (("Probe results", live.probes), ("Totals and nodes", live.vitals), ("What goes through", live.signs))
+    for what, feed in feeds:
         if feed.away is not None:
             with st.container(key=f"plain-away-{what}"):
                 st.warning(
-                    f"**{what} cannot be read** since {wording.clock(feed.away.since.wall, now.wall)}: "
+                    f"**{what} cannot be read** since {wording.clock(feed.away.since.wall, now.wall, shell.zone())}: "
                     f"{literal(feed.away.reason)}",
                     icon=":material/warning:",
                 )
@@ -39,7 +40,7 @@ def render(live: Live, cluster: str | None, now: Instant) -> None:
 
 
 def _broker(feed: Feed[ClusterVitals], cluster: str, now: Instant) -> None:
-    vitals = next((item for item in (feed.answer.clusters if feed.answer else ()) if item.cluster == cluster), None)
+    vitals = feed.of(cluster)
     if vitals is None or vitals.overview.error is None:
         return
     age = feed.aged(vitals.ages.get("overview"), now)

@@ -1,40 +1,93 @@
 """What is wrong, as cards in the order that diagnosis ranked them: for whom, since when, why, what to do."""
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import streamlit as st
 
 from ackscope.findings import Finding, Subject
-from dashboard import steps, wording
+from dashboard import model, shell, signs, steps, wording
 from dashboard.escape import literal, visible
 from dashboard.model import ClusterFindings
-from dashboard.views import parts
+from dashboard.views import parts, sketch
+from dashboard.ways import ways
+
+_MOST_CONSEQUENCES = 50
 
 OPEN_CARDS = 3
 """So many are laid out in full; the others open on a click, or the page has no end."""
 
-
-def render(found: ClusterFindings, now: float) -> None:
-    """All findings of one cluster; `now` is seconds since 1970 on the exporter's clock."""
-    for index, finding in enumerate(found.findings):
-        if index < OPEN_CARDS:
-            with st.container(border=True, key=f"card-{finding.severity.value}-{index}"):
-                _card(index, finding, now)
-        else:
-            look = parts.SEVERITIES[finding.severity]
-            label = f":{look.colour}[{look.icon} {look.word}] {literal(finding.rule)} {literal(str(finding.subject))}"
-            with st.expander(label):
-                _card(index, finding, now)
+CLOSED_CARDS = 22
+"""So many more have a line each; what is beyond waits behind one click."""
 
 
-def _card(index: int, finding: Finding, now: float) -> None:
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What every card of a cluster needs: `now` is seconds since 1970 on the exporter's clock."""
+
+    cluster: str
+    now: float
+    subjects: Sequence[model.SubjectLines]
+
+
+def render(
+    found: ClusterFindings, now: float, open_cards: int = OPEN_CARDS, subjects: Sequence[model.SubjectLines] = ()
+) -> None:
+    """All findings of one cluster.
+
+    Args:
+        found: them, ranked.
+        now: seconds since 1970 on the exporter's clock.
+        open_cards: so many are laid out in full.
+        subjects: lines of what they are about, as far as they are known.
+    """
+    told = _Told(found.cluster, now, subjects)
+    for index, finding in enumerate(found.findings[:open_cards]):
+        with st.container(border=True, key=f"card-{finding.severity.value}-{index}"):
+            _card(index, finding, told)
+    keys = _keys(found.findings)
+    closed = list(enumerate(found.findings))[open_cards:]
+    for index, finding in closed[:CLOSED_CARDS]:
+        _closed(index, finding, told, keys[index])
+    rest = closed[CLOSED_CARDS:]
+    if rest and st.toggle(f"Show {wording.plural(len(rest), 'more finding')}", key="all-findings"):
+        for index, finding in rest:
+            _closed(index, finding, told, keys[index])
+
+
+def _keys(findings: Sequence[Finding]) -> list[str]:
+    """What names each on the page, whatever its rank: one that somebody opened stays open when others come first."""
+    seen: Counter[str] = Counter()
+    keys = []
+    for finding in findings:
+        text = f"closed-{finding.rule}-{finding.subject}-{finding.subject.node}"
+        seen[text] += 1
+        keys.append(f"{text}-{seen[text]}")
+    return keys
+
+
+def _closed(index: int, finding: Finding, told: _Told, key: str) -> None:
+    """A card that is laid out once it is opened: a hundred that nobody reads cost seconds at every refresh."""
+    look = parts.SEVERITIES[finding.severity]
+    label = f":{look.colour}[{look.icon} {look.word}] {literal(finding.rule)} {literal(str(finding.subject))}"
+    box = st.expander(label, key=key, on_change="rerun")
+    if box.open:
+        with box:
+            _card(index, finding, told)
+
+
+def _card(index: int, finding: Finding, told: _Told) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         parts.badge(parts.SEVERITIES[finding.severity])
         st.markdown(literal(finding.rule), width="content")
         st.text(_subject(finding.subject))
         with st.container(key=f"plain-since-{index}", width="content"):
-            st.caption(wording.since(finding.since, now), width="content")
+            st.caption(wording.since(finding.since, told.now, shell.zone()), width="content")
     with st.container(key=f"summary-{index}"):
         st.text(visible(finding.summary))
     st.text(visible(f"Cause: {finding.cause}"))
+    _consequences(index, finding)
     left, right = st.columns(2, gap="medium")
     with left:
         _steps(index, finding)
@@ -52,6 +105,49 @@ def _card(index: int, finding: Finding, now: float) -> None:
                     for item in finding.evidence
                 ],
             )
+        _lately(index, finding, told)
+    _further(finding, told)
+
+
+def _lately(index: int, finding: Finding, told: _Told) -> None:
+    """How that of its evidence went of which a line is held."""
+    lines = signs.lines_of(finding, told.subjects)
+    if not lines:
+        return
+    with st.container(horizontal=True, gap="small", key=f"lately-{index}"):
+        for line in lines:
+            with st.container(width=sketch.WIDE, gap="xsmall"):
+                sketch.figure(line)
+                st.caption(f"last {wording.span(line.line[0][0])}")
+
+
+def _further(finding: Finding, told: _Told) -> None:
+    """To what tells more of it, each a link that can be opened in another window or sent to somebody."""
+    with st.container(horizontal=True, gap="small"):
+        for way in ways(finding):
+            shell.link(way.page, way.label, **{"cluster": told.cluster, **way.query})
+
+
+def _consequences(index: int, finding: Finding) -> None:
+    """What follows from it: no findings of their own, for they end with their cause."""
+    if not finding.consequences:
+        return
+    count = wording.plural(len(finding.consequences), "consequence")
+    with st.expander(f"{count}, which should end with the cause"):
+        parts.table(
+            f"consequences-{index}",
+            [
+                {
+                    "What": other.rule,
+                    "Severity": other.severity.value,
+                    "About": _subject(other.subject),
+                    "Told": other.summary,
+                }
+                for other in finding.consequences[:_MOST_CONSEQUENCES]
+            ],
+        )
+        if len(finding.consequences) > _MOST_CONSEQUENCES:
+            st.caption(f"{len(finding.consequences) - _MOST_CONSEQUENCES} more; /api/v1/findings has them all.")
 
 
 def _steps(index: int, finding: Finding) -> None:

@@ -1,95 +1,75 @@
 """The last hours, from the rollups: when did it begin, and what changed together?"""
 
-from datetime import UTC, datetime
+from datetime import datetime
+from typing import Literal
 
 import streamlit as st
 from plotly.graph_objects import Figure
 
 from ackscope.clock import Instant
-from ackscope.tables import ROLLUPS
-from dashboard import cache, charts, frames
-from dashboard.data.rollups import History
+from dashboard import cache, drawing, shell
 from dashboard.escape import literal
 from dashboard.frames import Axis, Range
 from dashboard.settings import PageSettings
 from dashboard.views import parts
+from dashboard.views.parts import Selected
 
-_CONFIG = {"displayModeBar": False, "scrollZoom": False, "doubleClick": False}
+_THREE = {
+    "outcomes": (
+        "Probe messages {per}",
+        "Every message of a probe and what became of it. Anything below is a message that a client would miss.",
+    ),
+    "batches": (
+        "Ack batch size",
+        "How many messages the broker confirms at once: the line is the mean, a cross the largest batch.",
+    ),
+    "redelivered": (
+        "Redelivered messages {per}",
+        "Work done twice: consumers that die, reject, or never acknowledge.",
+    ),
+}
+"""Chart -> its title and what it means."""
 
 
 def render(settings: PageSettings, cluster: str, span: Range, now: Instant) -> None:
     """All charts of one cluster."""
-    axis = Axis.until(datetime.fromtimestamp(now.wall, UTC), span)
-    history = cache.history(settings.rollups, cluster, axis.start, axis.end)
-    if history.problem is not None:
+    axis = Axis.until(now.utc, span, shell.zone())
+    past = cache.past(settings.rollups, cluster, axis)
+    if past.problem is not None:
         with st.container(key="plain-history-problem"):
-            st.warning(f"History cannot be read: {literal(history.problem)}", icon=":material/warning:")
+            st.warning(f"History cannot be read: {literal(past.problem)}", icon=":material/warning:")
         return
-    if all(frame.empty for frame in (history.latency, history.outcomes, history.bursts, history.redelivered)):
-        _nothing(settings, history, span)
+    if not past.others:
+        empty(settings, span, begun=past.begun)
         return
-    _latency(history, axis)
-    columns = st.columns(3, gap="medium")
-    with columns[0]:
-        sums = frames.outcomes(history.outcomes, axis)
-        _chart(
-            f"Probe messages {charts.per(axis)}",
-            "Every message of a probe and what became of it. Anything below is a message that a client would miss.",
-            charts.outcomes(sums, axis),
-            "outcomes",
-        )
-    with columns[1]:
-        types = frames.streams(history.bursts)
-        shaped = {name: frames.batches(history.bursts, axis, name) for name in types}
-        _chart(
-            "Ack batch size",
-            "How many messages the broker confirms at once: the line is the mean, a cross the largest batch.",
-            charts.batches(shaped, axis),
-            "batches",
-        )
-    with columns[2]:
-        _chart(
-            f"Redelivered messages {charts.per(axis)}",
-            "Work done twice: consumers that die, reject, or never acknowledge.",
-            charts.redelivered(frames.redelivered(history.redelivered, axis), axis),
-            "redelivered",
-        )
-    deepest = frames.depth(history.depth, axis)
-    if deepest:
-        _chart(
-            "Deepest queues",
-            "Ready waits for a consumer; unacked is with a consumer that has not acknowledged.",
-            charts.depth(deepest, axis),
-            "depth",
-        )
+    for column, (name, figure) in zip(
+        st.columns(max(len(past.latency), 1), gap="medium"), past.latency.items(), strict=False
+    ):
+        with column:
+            told = "From publish to the broker's confirm."
+            chart(f"Confirm latency, {literal(name)}", told, figure, f"latency-{name}", axis.end)
+    for column, (name, (title, meaning)) in zip(st.columns(len(_THREE), gap="medium"), _THREE.items(), strict=True):
+        with column:
+            chart(title.format(per=drawing.per(axis)), meaning, past.others[name], name, axis.end)
+    if "depth" in past.others:
+        meaning = "Ready waits for a consumer; unacked is with a consumer that has not acknowledged."
+        chart("Deepest queues", meaning, past.others["depth"], "depth", axis.end)
     else:
         st.caption("Deepest queues: no queue held a message in this time.")
 
 
-def _latency(history: History, axis: Axis) -> None:
-    types = frames.streams(history.latency)
-    shaped = {name: frames.latency(history.latency, axis, name) for name in types}
-    low = min((float(item["p50"].min()) for item in shaped.values()), default=0.0)
-    high = max((float(item["max"].max()) for item in shaped.values()), default=0.0)
-    limits = (low, high) if 0 < low <= high else None
-    for column, (name, lines) in zip(st.columns(max(len(shaped), 1), gap="medium"), shaped.items(), strict=False):
-        with column:
-            _chart(
-                f"Confirm latency, {literal(name)}",
-                "From publish to the broker's confirm.",
-                charts.latency(lines, axis, name, limits),
-                f"latency-{name}",
-            )
-
-
-def _chart(title: str, meaning: str, figure: Figure, key: str) -> None:
-    with st.container(key=f"plain-chart-{key}"):
+def chart(
+    title: str, meaning: str, figure: Figure, key: str, at: datetime, *, select: Literal["box", "points"] | None = None
+) -> Selected:
+    """A figure under its title; `title` is Markdown, `key` unique on the page, `at` the moment up to which it goes."""
+    with st.container(key=f"plain-title-{key}", gap="small"):
         st.markdown(f"**{title}**", help=meaning)
-        st.plotly_chart(figure, config=_CONFIG, key=f"chart-{key}", alt=f"{title}. {meaning}")
+        return parts.chart(figure, key, f"{title}. {meaning}", at, select=select)
 
 
-def _nothing(settings: PageSettings, history: History, span: Range) -> None:
-    if len(history.missing) == len(ROLLUPS):
+def empty(settings: PageSettings, span: Range, *, begun: bool) -> None:
+    """Say that there is no history of the span, and how to get one where none was `begun`."""
+    if not begun:
         parts.plain(
             "no-history",
             f"No history of this cluster under {settings.rollups} yet. The pipeline writes it, a minute at a time:",

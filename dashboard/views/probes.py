@@ -1,7 +1,7 @@
 """What a client lives through: one box a probe stream, the ones that cannot measure first."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import streamlit as st
 
@@ -42,8 +42,15 @@ def render(probes: ClusterProbes | None, now: float) -> None:
     shown = min(BOXES, sum(not _is_quiet_control(outcome) for outcome in ranked))
     _boxes(ranked[:shown], now)
     if len(ranked) > shown:
-        with st.expander(f"{wording.plural(len(ranked) - shown, 'more probe stream')}"):
-            _boxes(ranked[shown:], now, first=shown)
+        _others(ranked[shown:], shown, probes, now)
+
+
+def _others(ranked: Sequence[ProbeOutcome], first: int, probes: ClusterProbes, now: float) -> None:
+    """They are laid out once somebody opens them: what nobody reads costs at every refresh."""
+    box = st.expander(f"{wording.plural(len(ranked), 'more probe stream')}", key="more-streams", on_change="rerun")
+    if box.open:
+        with box:
+            _boxes(ranked, now, first=first)
             if probes.layers:
                 parts.table("probe-layer-table", probe_words.layer_rows(probes.layers))
 

@@ -1,17 +1,22 @@
 """The first line: is it bad? And how old the data is that says so."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 import streamlit as st
 
 from ackscope.clock import Instant
-from ackscope.findings import Severity
-from dashboard import wording
+from ackscope.findings import CannotTell, Severity, flat
+from dashboard import shell, wording
 from dashboard.escape import literal
-from dashboard.model import ClusterFindings, ClusterProbes, Feed, Live
+from dashboard.model import ClusterFindings, Feed, Live
 from dashboard.views import parts
 from dashboard.views.parts import Look
+
+_NAMED = 12
+"""Rules of one severity that are named in the line of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,18 @@ def headline(found: ClusterFindings | None, age: float | None, *, away: bool) ->
     return Headline(parts.GOOD, f"Nothing wrong found{beside}", sure=True)
 
 
+def every(found: ClusterFindings) -> str:
+    """All findings by their rules, the worst first: the first card alone may fill a screen."""
+    texts = []
+    for severity in Severity:
+        rules = Counter(each.rule for each in found.findings if each.severity is severity)
+        if rules:
+            names = [rule if number == 1 else f"{rule} ({number})" for rule, number in rules.items()]
+            more = f" and {len(names) - _NAMED} more rules" if len(names) > _NAMED else ""
+            texts.append(f"{severity.value}: {', '.join(names[:_NAMED])}{more}")
+    return "; ".join(texts)
+
+
 def render(live: Live, cluster: str, last_minute: datetime | None, now: Instant) -> None:
     """The verdict of the chosen cluster in large, the others in a line, and the age of everything."""
     feed = live.findings
@@ -74,6 +91,10 @@ def render(live: Live, cluster: str, last_minute: datetime | None, now: Instant)
         with st.container(key="plain-broker", width="content"):
             st.markdown(literal(version), width="content")
         _ages(live, found, last_minute, now)
+    if found is not None and not found.findings:
+        parts.plain("checked", checked(found, feed.aged(found.age_seconds, now), away=feed.away is not None))
+    if found is not None and len(found.findings) > 1:
+        parts.plain("every", every(found))
     others = [item for name, item in known.items() if name != cluster]
     if others:
         with st.container(horizontal=True, gap="small"):
@@ -90,15 +111,40 @@ def title(first: Headline) -> None:
     st.header(f":{first.look.colour}[{first.look.icon}] {first.text}", anchor=False)
 
 
+def checked(found: ClusterFindings, age: float | None, *, away: bool) -> str:
+    """On what ground that is said: how many rules looked, at data of what age, and how many could not tell.
+
+    Args:
+        found: of the cluster.
+        age: of the broker's last answer, seconds; None where there was none yet.
+        away: the exporter does not answer now.
+    """
+    if not found.checked:
+        return "No rule was checked: nothing is known of this cluster yet." if age is None else "No rule was checked."
+    rules = set(found.checked)
+    never = {gap.rule for gap in found.cannot_tell if gap.permanent} & rules
+    silent = {gap.rule for gap in found.cannot_tell if not gap.permanent} & rules
+    told = {finding.rule for finding in flat(found.findings)} & rules
+    clean = rules - never - silent - told
+    data = "no data" if age is None else f"data {wording.span(age)} old"
+    since = " and nothing is known since" if age is not None and (away or age > wording.STALE_AFTER) else ""
+    tally = [
+        f"{len(told)} found something" if told else "",
+        f"{len(clean)} found nothing wrong" if clean else "none could answer" if not told else "",
+        f"{len(silent - told)} could not tell" if silent - told else "",
+        f"{len(never - silent - told)} never can on this broker" if never - silent - told else "",
+    ]
+    return f"{wording.plural(len(rules), 'rule')} looked at {data}{since}: {', '.join(filter(None, tally))}."
+
+
 def _headline(found: ClusterFindings | None, feed: Feed[ClusterFindings], now: Instant) -> Headline:
-    age = feed.aged(found.age_seconds, now) if found else None
-    return headline(found, age, away=feed.away is not None)
+    return headline(found, feed.aged(found.age_seconds, now) if found else None, away=feed.away is not None)
 
 
 def _ages(live: Live, found: ClusterFindings | None, last_minute: datetime | None, now: Instant) -> None:
     broker = live.findings.aged(found.age_seconds, now) if found else None
     _age("broker data", broker)
-    probes = _probes(live, found.cluster) if found else None
+    probes = live.probes.of(found.cluster) if found else None
     if probes is not None and probes.down:
         parts.badge(parts.SEVERITIES[Severity.WARNING], "probes are down")
     else:
@@ -107,7 +153,8 @@ def _ages(live: Live, found: ClusterFindings | None, last_minute: datetime | Non
         parts.badge(parts.UNKNOWN, "no history yet")
         return
     behind = now.wall - last_minute.timestamp()
-    text = f"history up to {last_minute:%H:%M} UTC"
+    zone = shell.zone()
+    text = f"history up to {zone.at(last_minute):%H:%M} {zone.short(last_minute)}"
     # The newest minute is at most two old while probes and pipeline run.
     if behind > 240:
         parts.badge(parts.SEVERITIES[Severity.WARNING], f"{text}, {wording.span(behind)} ago (stale)")
@@ -125,31 +172,48 @@ def _age(what: str, age: float | None) -> None:
         st.badge(text, color="gray")
 
 
-def _probes(live: Live, cluster: str) -> ClusterProbes | None:
-    known = live.probes.answer.clusters if live.probes.answer else ()
-    return next((item for item in known if item.cluster == cluster), None)
-
-
-def scope(found: ClusterFindings) -> None:
+def scope(found: ClusterFindings, age: float | None, *, away: bool) -> None:
     """What was checked, and what had no answer: a silent rule is not a clean bill of health."""
+    if found.findings:
+        parts.plain("checked", checked(found, age, away=away))
     open_gaps = [gap for gap in found.cannot_tell if not gap.permanent]
     closed = [gap for gap in found.cannot_tell if gap.permanent]
-    silent = {gap.rule for gap in found.cannot_tell}
-    answered = [rule for rule in found.checked if rule not in silent]
-    if not found.findings and answered:
-        parts.plain("checked", f"Checked: {', '.join(answered)}.")
+    if found.set_aside:
+        with st.expander(f"{len(found.set_aside)} that look ill, and are left alone", icon=":material/visibility_off:"):
+            parts.table(
+                "set-aside",
+                [
+                    {"Looks like": it.rule, "About": str(it.subject), "Left alone because": it.because}
+                    for it in found.set_aside
+                ],
+            )
     if not found.cannot_tell:
         return
-    names = ", ".join(gap.rule for gap in (open_gaps or closed))
+    rules = sorted({gap.rule for gap in (open_gaps or closed)})
+    names = ", ".join(rules) if len(rules) <= _FEW else f"{len(rules)} rules"
     with st.expander(f"Could not be told: {literal(names)}", icon=":material/help:"):
         parts.table(
             "cannot-tell",
             [
                 {
-                    "Rule": gap.rule,
-                    "Because": gap.because,
-                    "To make it answer": "nothing can: this broker never tells" if gap.permanent else gap.needs,
+                    "Rules": ", ".join(rules),
+                    "Because": because,
+                    "To make it answer": "nothing can: this broker never tells" if permanent else needs,
                 }
-                for gap in [*open_gaps, *closed]
+                for (because, needs, permanent), rules in _by_reason([*open_gaps, *closed]).items()
             ],
         )
+
+
+_FEW = 6
+"""So many names can be read; of more their number is told."""
+
+
+def _by_reason(gaps: Sequence[CannotTell]) -> dict[tuple[str, str, bool], list[str]]:
+    """What is lacking -> rules that lack it: one part that cannot be read makes many rules blind."""
+    found: dict[tuple[str, str, bool], list[str]] = {}
+    for gap in gaps:
+        rules = found.setdefault((gap.because, gap.needs, gap.permanent), [])
+        if gap.rule not in rules:
+            rules.append(gap.rule)
+    return found

@@ -1,17 +1,41 @@
-"""Vital signs of the cluster: totals, nodes, and the headroom until the broker blocks publishers."""
+"""Vital signs of the cluster: what goes through it against what is usual, nodes, and the headroom until it blocks."""
 
 import streamlit as st
 
 from ackscope.findings import Severity
 from ackscope.snapshot import Node
-from dashboard import wording
+from dashboard import signs, wording
 from dashboard.escape import literal
-from dashboard.model import ClusterVitals
-from dashboard.views import parts
+from dashboard.model import ClusterSigns, ClusterVitals, Sign
+from dashboard.views import parts, sketch
 
 
-def render(vitals: ClusterVitals) -> None:
-    """Totals in a row, then a line a node."""
+def render(vitals: ClusterVitals | None, load: ClusterSigns | None = None) -> None:
+    """What goes through, then totals in a row, then a line a node; what was not told is left out."""
+    known = tuple(sign for sign in load.signs if sign.name in signs.LABELS) if load else ()
+    if known:
+        with st.container(horizontal=True, gap="small", key="signs"):
+            for sign in known:
+                _sign(sign)
+        for number, text in enumerate(signs.foot(known)):
+            parts.plain(f"usual-{number}", text)
+    if vitals is not None:
+        _totals(vitals, levels=not known)
+
+
+def _sign(sign: Sign) -> None:
+    outside = signs.is_outside(sign)
+    band = (sign.usual.low, sign.usual.high) if sign.usual and signs.is_same(sign) else None
+    with st.container(width=sketch.WIDE, gap="xsmall", key=f"sign-{sign.name}"):
+        sketch.figure(sign, band=band, outside=outside is not None, meaning=signs.MEANINGS.get(sign.name))
+        if outside is not None:
+            parts.badge(parts.SEVERITIES[Severity.WARNING], outside)
+        usual = signs.usual(sign)
+        if usual is not None:
+            st.caption(usual)
+
+
+def _totals(vitals: ClusterVitals, *, levels: bool) -> None:
     overview, nodes, alarms = vitals.overview.value, vitals.nodes.value, vitals.alarms
     figures = {
         "Ready": wording.count(overview.messages_ready if overview else None),
@@ -24,8 +48,9 @@ def render(vitals: ClusterVitals) -> None:
     }
     with st.container(horizontal=True, gap="small"):
         for name, text in figures.items():
-            with st.container(width=128):
-                st.metric(name, text)
+            if levels or name not in {"Ready", "Unacked"}:
+                with st.container(width=128):
+                    st.metric(name, text)
     for alarm in alarms or ():
         st.error(
             f"{literal(alarm.resource)} alarm on {literal(alarm.node)}: publishers of the whole cluster are blocked",

@@ -1,20 +1,25 @@
 """What an exporter answers, made of the kernel's own dataclasses, and a real HTTP server that says it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
+from urllib.parse import parse_qsl
 
 import orjson
 
+from ackscope.baselines import HOUR_OF_WEEK
 from ackscope.clock import SystemClock
 from ackscope.findings import CannotTell, Evidence, Finding, Severity, Subject, as_dict, runbook
 from ackscope.records import ProbeOutcome, ProbeState, Quantiles, Step
 from ackscope.snapshot import FAMILIES, Alarm, HealthCheck, Node, Overview, Part, Queue, Snapshot
-from dashboard.model import ConfirmLayer
+from dashboard.model import ConfirmLayer, Line, Sign, SubjectLines, Usual
+from diagnosis.window import Window
+from exporter import api
+from exporter.columns import columns
 
 GIB = 1024**3
 CHECKED = ("no-consumer", "stuck-consumer", "requeue-loop", "pub-nacked-overflow", "memory-alarm", "disk-alarm")
@@ -43,6 +48,8 @@ class Cluster:
     nodes: Sequence[Node] = ()
     alarms: Sequence[Alarm] = ()
     error: str | None = None
+    signs: Sequence[Sign] = ()
+    subjects: Sequence[SubjectLines] = ()
     overview: Overview = field(
         default_factory=lambda: Overview(
             rabbitmq_version="3.10.8",
@@ -52,6 +59,34 @@ class Cluster:
             consumers=388,
             connections=96,
         )
+    )
+
+
+def line(name: str, unit: str, *values: float | None) -> Line:
+    """A figure of every minute up to now."""
+    points = tuple((60.0 * back, value) for back, value in zip(reversed(range(len(values))), values, strict=True))
+    return Line(name=name, unit=unit, value=values[-1], line=points)
+
+
+def sign(name: str, unit: str, *values: float | None, band: tuple[float, float] | None = None, **more: Any) -> Sign:
+    """A vital sign, within what is usual or not."""
+    told = line(name, unit, *values)
+    usual = None
+    if band is not None and told.value is not None:
+        usual = Usual(value=told.value, low=band[0], middle=sum(band) / 2, high=band[1], scope=HOUR_OF_WEEK, values=6)
+    return Sign(name=name, unit=unit, value=told.value, line=told.line, **{"usual": usual, **more})
+
+
+def signs() -> tuple[Sign, ...]:
+    """All seven: one above what is usual, one below, and confirms, of which nothing is kept."""
+    return (
+        sign("publish", "rate", 150, 158, 162, 161, band=(120, 180)),
+        sign("confirm", "rate", 150, 157, 162, 160),
+        sign("deliver", "rate", 150, 150, 12, 0, band=(120, 180)),
+        sign("ack", "rate", 150, 150, 10, 0, band=(120, 180)),
+        sign("redeliver", "rate", 0, None, 0.4, 0.5, band=(0, 2)),
+        sign("ready", "messages", 20, 700, 6_000, 12_845, band=(0, 300)),
+        sign("unacked", "messages", 300, 310, 310, 310, band=(0, 400)),
     )
 
 
@@ -207,7 +242,12 @@ NODES = (
 
 def healthy(name: str = "shop", **changes: Any) -> Cluster:
     """A cluster in which nothing is wrong."""
-    well = Cluster(name=name, nodes=NODES[:2], probes=(probe("classic"), probe("quorum", node="rabbit@shop-2")))
+    well = Cluster(
+        name=name,
+        nodes=NODES[:2],
+        probes=(probe("classic"), probe("quorum", node="rabbit@shop-2")),
+        signs=(sign("publish", "rate", 150, 158, band=(120, 180)), sign("ready", "messages", 12, 3, band=(0, 300))),
+    )
     return replace(well, **changes)
 
 
@@ -222,6 +262,15 @@ def sick(name: str = "shop", **changes: Any) -> Cluster:
         findings=(stuck(), overflow()),
         cannot_tell=(gap, blind),
         nodes=NODES,
+        signs=signs(),
+        subjects=(
+            SubjectLines(
+                kind="queue",
+                vhost="/",
+                name="orders.invoices",
+                lines=(line("ready", "messages", 20, 700, 6_000, 12_418), line("ack", "rate", 40, 3, 0, 0)),
+            ),
+        ),
         probes=(
             probe("classic", doubtful="the probe's own loop was 120 ms late"),
             probe("quorum", node="rabbit@shop-2", outcomes={"acked": 71_200, "nacked": 12, "lost": 3}),
@@ -244,11 +293,13 @@ def hostile(name: str = "shop") -> Cluster:
         nodes=(replace(NODES[0], name=HOSTILE, mem_alarm=True), Node(name=HOSTILE, running=False)),
         probes=(probe(HOSTILE, node=HOSTILE, state=ProbeState.FAILED, reason=HOSTILE, doubtful=HOSTILE),),
         error=HOSTILE,
+        signs=signs(),
+        subjects=(SubjectLines(kind="queue", vhost=HOSTILE, name=HOSTILE, lines=(line("ready", "messages", 1, 2),)),),
     )
 
 
 def documents(*clusters: Cluster) -> dict[str, bytes]:
-    """The three documents of the contract, by path."""
+    """The four documents of the contract, by path."""
     now = SystemClock().now()
     head = {"now": now.iso()}
     findings = [
@@ -272,7 +323,16 @@ def documents(*clusters: Cluster) -> dict[str, bytes]:
         for item in clusters
     ]
     snapshots = [_snapshot(item) for item in clusters if item.age is not None]
-    told = {"findings": findings, "probes": probes, "snapshot": snapshots}
+    vitals = [
+        {
+            "cluster": item.name,
+            "age_seconds": item.age,
+            "signs": [asdict(told) for told in item.signs if item.age is not None],
+            "subjects": [asdict(told) for told in item.subjects],
+        }
+        for item in clusters
+    ]
+    told = {"findings": findings, "probes": probes, "snapshot": snapshots, "vitals": vitals}
     return {f"/api/v1/{name}": orjson.dumps({**head, "clusters": told[name]}) for name in told}
 
 
@@ -290,20 +350,29 @@ def _snapshot(item: Cluster) -> dict[str, Any]:
     return {**asdict(taken), "ages": dict.fromkeys(FAMILIES, item.age)}
 
 
+def listed(lists: Mapping[str, Window], query: Mapping[str, str]) -> tuple[int, bytes]:
+    """What the exporter's own code answers for `/api/v1/columns`, of clusters known by these windows."""
+    window = lists.get(query["cluster"]) or Window.empty(query["cluster"])
+    return 200, api.as_json(columns(window, query["list"], query["columns"], SystemClock().now()))
+
+
 class Exporter:
-    """A server that answers like the exporter; set `clusters`, or `raw` by path, to change what it says."""
+    """A server that answers like the exporter; set `clusters`, `lists`, or `raw` by path, to change what it says."""
 
     def __init__(self, *clusters: Cluster) -> None:
         self.clusters: tuple[Cluster, ...] = clusters
         self.raw: dict[str, tuple[int, bytes]] = {}
         self.asked: list[str] = []
+        self.lists: dict[str, Window] = {}
         self.url = ""
 
-    def answer(self, path: str) -> tuple[int, bytes]:
+    def answer(self, path: str, query: str = "") -> tuple[int, bytes]:
         """Status and body for a path."""
         self.asked.append(path)
         if path in self.raw:
             return self.raw[path]
+        if path == "/api/v1/columns":
+            return listed(self.lists, dict(parse_qsl(query)))
         body = documents(*self.clusters).get(path)
         return (404, b"") if body is None else (200, body)
 
@@ -317,7 +386,8 @@ def serving(*clusters: Cluster, port: int = 0) -> Iterator[Exporter]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            status, body = told.answer(self.path.partition("?")[0])
+            path, _, query = self.path.partition("?")
+            status, body = told.answer(path, query)
             self.send_response(status)
             self.send_header("content-length", str(len(body)))
             self.end_headers()

@@ -6,16 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
-CHROMIUM = Path("/usr/bin/chromium")
-_QUIET = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
+from bench.dashboard.browsing import CHROMIUM, QUIET
 
 
 @contextmanager
@@ -24,7 +17,7 @@ def chromium() -> Iterator[Browser]:
     if not CHROMIUM.exists():
         pytest.fail(f"{CHROMIUM} is missing: run make setup-test", pytrace=False)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(_QUIET))
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(QUIET))
         try:
             yield browser
         finally:
@@ -44,6 +37,25 @@ def settle(page: Page, seconds: float = 60) -> None:
         }""",
         timeout=seconds * 1000,
     )
+
+
+def quiet(page: Page, seconds: float = 60) -> None:
+    """Wait until the run is over and nothing is stale; pages differ in what they hold."""
+    page.wait_for_function(
+        """() => {
+          const app = document.querySelector('[data-testid=stApp]');
+          return app && app.dataset.testScriptState === 'notRunning'
+            && document.querySelectorAll('[data-testid=stMain] p, [data-testid=stMain] h3').length > 0
+            && document.querySelectorAll('[data-stale=true], [data-testid=stSkeleton]').length === 0;
+        }""",
+        timeout=seconds * 1000,
+    )
+
+
+def still(box: Locator) -> None:
+    """A list that opens while its page still scrolls closes again: two frames later it stands still."""
+    box.scroll_into_view_if_needed()
+    box.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def take_screenshot(

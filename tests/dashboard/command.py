@@ -28,24 +28,31 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def arguments(exporter: str, rollups: Path, listen: str) -> list[str]:
+def arguments(exporter: str, rollups: Path, listen: str, *more: str) -> list[str]:
     """The command line."""
-    options = ["--exporter", exporter, "--rollups", str(rollups), "--listen", listen]
+    options = ["--exporter", exporter, "--rollups", str(rollups), "--listen", listen, *more]
     return [sys.executable, "-m", "ackscope", "dashboard", *options]
 
 
 @contextmanager
-def serving_page(exporter: str, rollups: Path, folder: Path) -> Iterator[Served]:
+def serving_page(
+    exporter: str, rollups: Path, folder: Path, base: str = "", *more: str, port: int = 0
+) -> Iterator[Served]:
     """Start it in a folder that is not the checkout, wait until it answers, and end it by its pid."""
-    listen = f"127.0.0.1:{free_port()}"
+    listen = f"127.0.0.1:{port or free_port()}"
     log = folder / "dashboard.log"
     with log.open("w") as stderr:
         process = subprocess.Popen(
-            arguments(exporter, rollups, listen), cwd=folder, stdout=stderr, stderr=stderr, text=True
+            arguments(exporter, rollups, listen, "--base-path", base, *more),
+            cwd=folder,
+            stdout=stderr,
+            stderr=stderr,
+            text=True,
         )
     try:
-        _wait(f"http://{listen}/_stcore/health", process, log)
-        yield Served(f"http://{listen}", process, log)
+        url = f"http://{listen}{base}"
+        _wait(f"{url}/_stcore/health", process, log)
+        yield Served(url, process, log)
     finally:
         process.terminate()
         try:

@@ -14,6 +14,16 @@ from tests.dashboard.answers import Exporter
 
 APP = Path(dashboard.__file__).with_name("app.py")
 
+Open = Callable[..., AppTest]
+
+_SCRIPT = """
+from dataclasses import replace
+from dashboard import shell
+from dashboard.pages import PAGES
+shell.run([replace(page, path="" if page.path == {path!r} else page.path or "now") for page in PAGES])
+"""
+"""AppTest shows the first page only: the wanted one is made that."""
+
 
 @pytest.fixture
 def exporter() -> Iterator[Exporter]:
@@ -47,3 +57,20 @@ def open_page(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., AppTest
     yield run
     st.cache_data.clear()
     st.cache_resource.clear()
+
+
+@pytest.fixture
+def visit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Open:
+    """Run one page once: `visit(path, url, rollups, queue="orders")`, the rest is its query string."""
+
+    def run(path: str, url: str, root: Path | None = None, *kept: Path | None, **query: str) -> AppTest:
+        for name, value in PageSettings(url, root or tmp_path / "none", *kept).to_environ().items():
+            monkeypatch.setenv(name, value)
+        st.cache_data.clear()
+        st.cache_resource.clear()
+        page = AppTest.from_string(_SCRIPT.format(path=path), default_timeout=60)
+        for name, value in query.items():
+            page.query_params[name] = value
+        return page.run()
+
+    return run

@@ -5,10 +5,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ackscope import catalog
+from ackscope.catalog import Catalog, Shelved
 from ackscope.clock import SystemClock
 from ackscope.latency import BOUNDS_VERSION, COLUMNS, bucket
 from ackscope.tables import BURSTS_1M, LATENCY_1M, OUTCOMES_1M, QUEUES_1M, Table
@@ -64,16 +68,24 @@ def queue_row(minute: datetime, queue: str, ready: int | None, **changes: Any) -
 
 
 def write(root: Path, table: Table, rows: list[Row], cluster: str = "shop") -> None:
-    """Write rows as the pipeline does: a file an hour, each under a hidden name first, then renamed."""
-    hours: dict[tuple[str, str], list[Row]] = {}
+    """Write rows as the pipeline does: a file an hour under a name of its own, all named by one new catalog."""
+    hours: dict[int, list[Row]] = {}
     for row in rows:
-        hours.setdefault((f"{row['minute']:%Y-%m-%d}", f"{row['minute']:%H}"), []).append(row)
-    for (date, hour), mine in hours.items():
-        folder = root / table.name / f"cluster={cluster}" / f"date={date}"
-        folder.mkdir(parents=True, exist_ok=True)
-        hidden = folder / f".hour={hour}.parquet.tmp"
-        pq.write_table(pa.Table.from_pylist(mine, schema=schema(table)), hidden)
-        hidden.rename(folder / f"hour={hour}.parquet")
+        hours.setdefault(int(row["minute"].timestamp() // 3600), []).append(row)
+    before = catalog.read(root, cluster)
+    shelved = {it.start: it for it in before.tables.get(table.name, ())}
+    for hour, mine in hours.items():
+        path = Path(table.name) / f"cluster={quote(cluster, safe='')}" / f"date={mine[0]['minute']:%Y-%m-%d}"
+        (root / path).mkdir(parents=True, exist_ok=True)
+        path /= f"hour={mine[0]['minute']:%H}.{uuid4().hex[:16]}.parquet"
+        pq.write_table(pa.Table.from_pylist(mine, schema=schema(table)), root / path)
+        shelved[hour] = Shelved(str(path), hour, hour + 1, len(mine), {str(hour): path.name})
+    tables = {**before.tables, table.name: tuple(shelved[hour] for hour in sorted(shelved))}
+    place = catalog.place(root, cluster)
+    place.parent.mkdir(exist_ok=True)
+    hidden = place.with_name(f".{place.name}.tmp")
+    hidden.write_bytes(catalog.encode(Catalog(cluster, before.number + 1, tables=tables)))
+    hidden.rename(place)
 
 
 def write_story(root: Path, minutes: int = 180, cluster: str = "shop", seed: int = 7) -> None:

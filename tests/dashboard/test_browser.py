@@ -2,6 +2,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -10,7 +11,7 @@ from ackscope.tables import QUEUES_1M
 from dashboard.escape import visible
 from tests.dashboard import answers, rollup_files
 from tests.dashboard.answers import HOSTILE, Exporter
-from tests.dashboard.browser import chromium, settle
+from tests.dashboard.browser import chromium, settle, still
 from tests.dashboard.command import serving_page
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -95,6 +96,32 @@ def test_the_first_screen_answers_a_woken_person(watched: Watched, page: Page, t
     assert in_window(page)
 
 
+def test_a_finding_leads_on_and_the_cluster_can_be_taken_along(watched: Watched, page: Page) -> None:
+    """Its links are anchors that carry the cluster; the bundle is the file that the exporter made."""
+    watched.exporter.raw = {"/api/v1/bundle": (200, b"packed")}
+    try:
+        page.goto(f"{watched.url}/?cluster=shop")
+        page.get_by_role("button", name="Make a bundle").click()
+        with page.expect_download() as taking:
+            page.get_by_role("button", name="Save cluster.ackscope").click()
+        saved = Path(taking.value.path()).read_bytes()
+    finally:
+        watched.exporter.raw = {}
+    card = page.locator("[class*=st-key-card-critical-0]")
+    links = card.locator("[data-testid=stPageLink] a").evaluate_all("them => them.map((it) => it.getAttribute('href'))")
+    asked = {url.path: parse_qs(url.query) for url in map(urlsplit, links)}
+    beginning = asked["history"].pop("at")[0]
+
+    assert b"packed" == saved
+    assert {
+        "queues": {"cluster": ["shop"], "queue": ["orders.invoices"], "vhost": ["/"]},
+        "consumers": {"cluster": ["shop"], "find": ["invoice-worker"]},
+        "history": {"cluster": ["shop"], "around": ["1h"]},
+    } == asked
+    assert answers.ago(minutes=60) < f"{beginning}:00Z" < answers.ago(minutes=28)
+    assert "from 20 to 12,418" in card.locator("[class*=st-key-lately] img").first.get_attribute("alt")
+
+
 def test_the_page_calls_nobody_else(watched: Watched, page: Page, asked: list[str], complaints: list[str]) -> None:
     """Every request stays on this host, and the browser has nothing to complain about."""
     page.goto(f"{watched.url}/?cluster=shop")
@@ -114,6 +141,7 @@ def test_hostile_names_are_shown_and_do_nothing(watched: Watched, page: Page, co
     for summary in page.locator("[data-testid=stExpander] summary").all():
         summary.click()
     page.get_by_text("Because").wait_for()
+    settle(page)
     shown = page.inner_text("[data-testid=stMain]")
 
     assert page.evaluate("() => window.hurt === undefined")
@@ -131,9 +159,7 @@ def test_the_range_is_kept_in_the_address(watched: Watched, page: Page) -> None:
     page.goto(f"{watched.url}/?cluster=shop")
     settle(page)
     opener = page.locator(".st-key-range-choice button")
-    opener.scroll_into_view_if_needed()
-    # A list that opens while its page still scrolls closes again: two frames later it stands still.
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    still(opener)
     opener.click()
     page.get_by_role("option", name="Last 15 minutes").click()
     page.wait_for_url("**range=15m**")

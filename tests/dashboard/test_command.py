@@ -47,6 +47,21 @@ URL = "http://127.0.0.1:9419"
             "--listen: '127.0.0.1:70000' is not host:port; expected 127.0.0.1:8501",
             id="port too large",
         ),
+        pytest.param(
+            ["--base-path", "/ops/a b?"],
+            "--base-path: '/ops/a b?' is no path of letters, digits and - . _ ~; expected /ops/ackscope",
+            id="no path",
+        ),
+        pytest.param(
+            ["--semantics", "/nowhere/verified.json"],
+            "--semantics: /nowhere/verified.json is no file; make it with: ackscope verify --amqp URL --json > FILE",
+            id="no file of verify",
+        ),
+        pytest.param(
+            ["--notes", "/"],
+            "--notes: / cannot be written; give a file in a folder of this user",
+            id="notes are a folder",
+        ),
     ],
 )
 def test_bad_options_are_one_line(

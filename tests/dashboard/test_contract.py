@@ -1,12 +1,15 @@
+from ackscope.baselines import HOUR_OF_WEEK, Band, Baselines, hour_of_week
 from ackscope.clock import SystemClock
 from ackscope.findings import Verdict
 from ackscope.records import Batching, BatchingKind, Quantiles
 from ackscope.snapshot import Overview, Part, Queue, Snapshot
 from dashboard.data.exporter import Exporter as Client
+from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
 from exporter import api
 from exporter.live.process import ProcessStatus
 from exporter.state import ClusterState, SeenOutcome
+from exporter.vitals import vitals
 from tests.dashboard import answers
 from tests.dashboard.answers import Exporter
 
@@ -25,7 +28,7 @@ def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
         taken=now,
         overview=Part(value=Overview(rabbitmq_version="4.3.6", messages_ready=7, churn={"queue_created": 1}), at=now),
         nodes=Part(value=answers.NODES, at=now, gaps={"mem_used": 1}),
-        queues=Part(value=(Queue(vhost="/", name="q", arguments={"x-max-length": 1}),), at=now),
+        queues=Part(value=(Queue(vhost="/", name="q", messages_ready=0, arguments={"x-max-length": 1}),), at=now),
     )
     verdict = Verdict(cluster="shop", at=now.iso(), findings=(answers.stuck(),), checked=("stuck-consumer",))
     states = {
@@ -36,15 +39,19 @@ def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
         ),
         "new": ClusterState(window=Window.empty("new")),
     }
+    band = Band(low=0.0, middle=5.0, high=9.0, scope=HOUR_OF_WEEK, values=6)
+    usual = Baselines(hour_of_week(now.wall), now.wall, {("cluster", "", "", "ready"): band})
     status = ProcessStatus(up=True, restarts=2, bad_lines=0, age_seconds=0.5)
     documents = {
         "findings": api.findings(states, now),
         "probes": api.probes(states, status, now),
         "snapshot": api.snapshots(states, now),
+        "vitals": vitals(states, now, {"shop": usual}.get, Thresholds()),
     }
     exporter.raw = {f"/api/v1/{name}": (200, api.as_json(document)) for name, document in documents.items()}
     live = Client(exporter.url).read()
-    found, probes, vitals = (feed.answer.clusters[0] for feed in (live.findings, live.probes, live.vitals))
+    feeds = (live.findings, live.probes, live.vitals, live.signs)
+    found, probes, totals, load = (feed.answer.clusters[0] for feed in feeds)
 
     assert ("shop", "new") == live.clusters
     assert ("4.3.6", verdict.findings, verdict.checked) == (found.broker, found.findings, found.checked)
@@ -52,5 +59,10 @@ def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
     assert {(it.probe, it.stream): it for it in outcomes} == {(it.probe, it.stream): it for it in probes.probes}
     assert ("network+channel", 0.00112, "") == (probes.layers[0].name, probes.layers[0].seconds, probes.layers[0].node)
     assert [] == [layer for layer in probes.layers if not layer.because]
-    assert (snapshot.overview.value, answers.NODES) == (vitals.overview.value, vitals.nodes.value)
+    assert (snapshot.overview.value, answers.NODES) == (totals.overview.value, totals.nodes.value)
     assert live.findings.answer.clusters[1].age_seconds is None
+    assert {"ready": (7.0, ((0.0, 7.0),))} == {
+        it.name: (it.value, it.line) for it in load.signs if it.value is not None
+    }
+    assert (0.0, 9.0, 0.0) == next((it.usual.low, it.usual.high, it.usual.value) for it in load.signs if it.usual)
+    assert () == live.signs.answer.clusters[1].signs

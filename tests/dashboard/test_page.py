@@ -1,11 +1,11 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from ackscope.records import ProbeState
 from ackscope.snapshot import Alarm
+from dashboard import cache
 from dashboard.model import ConfirmLayer
 from tests.dashboard import answers
 from tests.dashboard.answers import Exporter
@@ -21,10 +21,11 @@ def test_a_healthy_cluster_says_what_was_checked(exporter: Exporter, rollups: Pa
     assert [] == errors(page)
     assert "Nothing wrong found" in page.header[0].value
     for text in (
-        "Checked: no-consumer, stuck-consumer",
+        "6 rules looked at data ",
+        ": 6 found nothing wrong.",
         "RabbitMQ 3.10.8",
-        "broker data 3 s old",
-        "probe data 1 s old",
+        "broker data ",
+        "probe data ",
         "history up to",
         "Nodes running: 2 of 2",
         "confirm p99: 4.1 ms",
@@ -82,7 +83,8 @@ def test_every_probe_shows_what_it_measures(exporter: Exporter, rollups: Path, o
     )
     exporter.clusters = (answers.healthy(probes=answers.all_probes(), layers=layers),)
     page = open_page(exporter.url, rollups)
-    said = words(page)
+    page.session_state["more-streams"] = True
+    said = words(page.run())
 
     assert [] == errors(page)
     for text in (
@@ -101,7 +103,11 @@ def test_every_probe_shows_what_it_measures(exporter: Exporter, rollups: Path, o
 def test_streams_for_comparison_wait_behind_a_click(exporter: Exporter, rollups: Path, open_page: Open) -> None:
     """What stands for applications comes first, whatever the alphabet says."""
     exporter.clusters = (answers.healthy(probes=answers.all_probes()),)
-    said = words(open_page(exporter.url, rollups))
+    page = open_page(exporter.url, rollups)
+    assert "**transient** " not in words(page)
+
+    page.session_state["more-streams"] = True
+    said = words(page.run())
     order = [said.index(f"**{name}** ") for name in ("classic", "quorum", "stream", "transient", "unroutable")]
 
     assert sorted(order) == order
@@ -130,7 +136,11 @@ def test_old_data_is_not_called_good(exporter: Exporter, rollups: Path, open_pag
 
     assert "1 min ago: nothing wrong found; now: cannot tell" in page.header[0].value
     assert "The broker does not answer the exporter" in page.error[0].value
-    for text in ("connection refused at 10.0.0.1:15672", "broker data 1 min old (stale)"):
+    for text in (
+        "connection refused at 10.0.0.1:15672",
+        "broker data 1 min old (stale)",
+        "6 rules looked at data 1 min old and nothing is known since",
+    ):
         assert text in said
 
 
@@ -143,6 +153,7 @@ def test_a_broker_that_never_answered_has_no_numbers(exporter: Exporter, rollups
     assert [] == errors(page)
     assert "Cannot tell: no data from the broker yet" in page.header[0].value
     assert "no broker data yet" in said
+    assert "No rule was checked: nothing is known of this cluster yet." in said
     assert [] == list(page.metric)
 
 
@@ -185,9 +196,10 @@ def test_what_an_exporter_said_last_is_marked_as_old(exporter: Exporter, rollups
     exporter.clusters = (answers.sick(),)
     open_page(exporter.url, rollups)
     exporter.raw = {"/api/v1/findings": (503, b"")}
-    st.cache_data.clear()
+    cache.live.clear()
     page = open_page(exporter.url, rollups)
 
+    assert "and nothing is known since: 2 found something, 3 found nothing wrong, 1 could not tell" in words(page)
     assert "What follows is what it said" in page.error[0].value
     assert "ago: 1 critical, 1 warning" in page.header[0].value
 
@@ -198,6 +210,7 @@ def test_the_worst_cluster_comes_first(exporter: Exporter, rollups: Path, open_p
     page = open_page(exporter.url, rollups)
 
     assert "shop" == page.selectbox(key="cluster-choice").value
+    assert ": 2 found something, 3 found nothing wrong" in words(page)
     assert "` billing ` :green[:material/check_circle:] Nothing wrong found" in words(page)
 
 
@@ -221,6 +234,39 @@ def test_a_choice_is_kept_in_the_address(exporter: Exporter, rollups: Path, open
 
     assert {"cluster": "billing", "range": "15m"} == {name: page.query_params[name] for name in ("cluster", "range")}
     assert "Nothing wrong found" in page.header[0].value
+    assert ": 6 found nothing wrong." in words(page)
+
+
+def test_vital_signs_stand_against_what_is_usual(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """Each with its line, and in words whether it is out of the ordinary."""
+    exporter.clusters = (answers.sick(),)
+    page = open_page(exporter.url, rollups)
+    said = words(page)
+
+    assert [] == errors(page)
+    for text in (
+        "Published: 161/s",
+        "usual 120 to 180/s",
+        "Redelivered: 0.5/s",
+        "Ready: 12,845",
+        "above usual",
+        "below usual",
+        "Usual: at this hour of the week, from 6 weeks",
+    ):
+        assert text in said
+    assert 3 == said.count("usual]")
+
+
+def test_signs_that_cannot_be_read_take_nothing_away(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """As those of an exporter that is older than the page."""
+    exporter.clusters = (answers.sick(),)
+    exporter.raw = {"/api/v1/vitals": (404, b"")}
+    page = open_page(exporter.url, rollups)
+    said = words(page)
+
+    assert [] == errors(page)
+    for text in ("What goes through cannot be read", "Ready: 12,845", "Nodes running: 2 of 3", "1 critical, 1 warning"):
+        assert text in said
 
 
 def test_an_unknown_cluster_or_range_is_no_error(exporter: Exporter, rollups: Path, open_page: Open) -> None:
@@ -276,3 +322,26 @@ def test_an_exporter_without_clusters(exporter: Exporter, tmp_path: Path, open_p
     assert [] == errors(page)
     assert "watches no cluster" in words(page)
     assert "Cannot tell" in page.header[0].value
+
+
+def test_a_bundle_is_made_when_it_is_asked_for(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """And not before: the exporter packs it."""
+    exporter.raw = {"/api/v1/bundle": (200, b"packed")}
+    page = open_page(exporter.url, rollups)
+    before = exporter.asked.count("/api/v1/bundle")
+    page.button(key="make-bundle").click().run()
+
+    assert (0, 1) == (before, exporter.asked.count("/api/v1/bundle"))
+    assert ["Save cluster.ackscope (0 KiB)"] == [it.label for it in page.get("download_button") if "Save c" in it.label]
+    assert "ackscope diagnose --bundle cluster.ackscope" in words(page)
+
+
+def test_a_bundle_that_cannot_be_made_says_why(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """In a line; there is nothing to save then."""
+    exporter.raw = {"/api/v1/bundle": (503, b"")}
+    page = open_page(exporter.url, rollups)
+    page.button(key="make-bundle").click().run()
+
+    assert [] == errors(page)
+    assert "No bundle could be made" in words(page)
+    assert [] == [it for it in page.get("download_button") if "ackscope" in it.label]

@@ -5,7 +5,7 @@ from threading import Event
 
 import pyarrow.parquet as pq
 
-from ackscope.tables import OUTCOMES_1M, QUEUES_1M, ROLLUPS
+from ackscope.tables import MINUTES, OUTCOMES_1M, QUEUES_1M
 from dashboard.data import rollups as reader
 from tests.dashboard.rollup_files import outcome_row, queue_row, this_minute, write
 
@@ -18,7 +18,7 @@ def test_no_folder_yet(tmp_path: Path) -> None:
     root = tmp_path / "none"
     history = reader.read(root, "shop", START, END)
 
-    assert (tuple(ROLLUPS), None) == (history.missing, history.problem)
+    assert (tuple(MINUTES), None) == (history.missing, history.problem)
     assert history.latency.empty
     assert () == reader.clusters(root)
     assert reader.last_minute(root, "shop") is None
@@ -35,7 +35,7 @@ def test_only_the_asked_cluster_and_time_are_read(tmp_path: Path) -> None:
 
 def test_clusters_and_their_last_minute(rollups: Path) -> None:
     """Both are known from the files alone."""
-    write(rollups, OUTCOMES_1M, [outcome_row(START)], cluster="a%20b")
+    write(rollups, OUTCOMES_1M, [outcome_row(START)], cluster="a b")
 
     assert ("a b", "shop") == reader.clusters(rollups)
     assert START == reader.last_minute(rollups, "a b")
@@ -43,11 +43,11 @@ def test_clusters_and_their_last_minute(rollups: Path) -> None:
 
 
 def test_files_in_the_making_are_not_seen(tmp_path: Path) -> None:
-    """Names that start with a dot or an underscore are not yet, or not, data."""
+    """What no catalog names is not yet, or not any more, data."""
     write(tmp_path, OUTCOMES_1M, [outcome_row(START)])
     folder = next(tmp_path.glob("outcomes_1m/*/*"))
     (folder / ".hour=99.parquet").write_bytes(b"half")
-    (folder / "_tmp.parquet").write_bytes(b"half")
+    (folder / "hour=99.0123456789abcdef.parquet").write_bytes(b"half")
 
     assert reader.read(tmp_path, "shop", START, END).problem is None
 
@@ -80,7 +80,7 @@ def test_what_fails_once_is_read_once_more(tmp_path: Path) -> None:
 
 
 def test_files_that_are_replaced_all_the_time_are_read(tmp_path: Path) -> None:
-    """The pipeline renames a new file over the old one at any moment: readers see the old or the new rows."""
+    """The pipeline replaces the catalog at any moment: readers see the old or the new rows."""
     stop = Event()
 
     def replace() -> None:

@@ -3,7 +3,7 @@ import pytest
 from ackscope.findings import CannotTell, Severity
 from dashboard.model import ClusterFindings
 from dashboard.views import parts
-from dashboard.views.verdict import headline
+from dashboard.views.verdict import checked, every, headline
 from tests.dashboard.answers import overflow, stuck
 
 WELL = ClusterFindings(cluster="shop", checked=("no-consumer",))
@@ -48,8 +48,53 @@ def test_some_silent_rules_are_said_beside_the_good_news() -> None:
     assert "Nothing wrong found, 1 check without answer" == headline(half, 1.0, away=False).text
 
 
+BLIND = CannotTell(rule="memory-alarm", because="no nodes", needs="permission")
+NEVER = CannotTell(rule="consumer-ack-timeout", because="3.10", needs="", permanent=True)
+RULES = ("no-consumer", "stuck-consumer", "memory-alarm", "consumer-ack-timeout")
+
+
+@pytest.mark.parametrize(
+    ("found", "age", "away", "text"),
+    [
+        pytest.param(WELL, 3.0, False, "1 rule looked at data 3 s old: 1 found nothing wrong.", id="well"),
+        pytest.param(
+            ClusterFindings(cluster="x", checked=RULES, cannot_tell=(BLIND, NEVER), findings=(stuck(),)),
+            3.0,
+            False,
+            "4 rules looked at data 3 s old: 1 found something, 1 found nothing wrong, 1 could not tell, "
+            "1 never can on this broker.",
+            id="of each",
+        ),
+        pytest.param(
+            WELL, 95.0, False, "1 rule looked at data 1 min old and nothing is known since: 1 found nothing wrong.",
+            id="old",
+        ),
+        pytest.param(
+            WELL, 9.0, True, "1 rule looked at data 9 s old and nothing is known since: 1 found nothing wrong.",
+            id="exporter away",
+        ),
+        pytest.param(
+            ClusterFindings(cluster="x", checked=RULES[2:3], cannot_tell=(BLIND,)), 3.0, False,
+            "1 rule looked at data 3 s old: none could answer, 1 could not tell.", id="blind",
+        ),
+        pytest.param(
+            ClusterFindings(cluster="x"), None, False,
+            "No rule was checked: nothing is known of this cluster yet.", id="nothing yet",
+        ),
+    ],
+)  # fmt: skip
+def test_what_was_checked(found: ClusterFindings, age: float | None, *, away: bool, text: str) -> None:
+    """How many rules, at data of what age, and how many could not tell."""
+    assert text == checked(found, age, away=away)
+
+
 def test_every_severity_has_a_word_an_icon_and_a_colour() -> None:
     """Never a colour alone."""
     looks = [parts.SEVERITIES[severity] for severity in Severity]
 
     assert len(looks) == len({look.word for look in looks}) == len({look.icon for look in looks})
+
+
+def test_all_findings_are_named_at_the_top_by_their_severity() -> None:
+    """The first card alone may fill a screen."""
+    assert "critical: stuck-consumer; warning: pub-nacked-overflow (2)" == every(ILL)

@@ -1,0 +1,225 @@
+"""Every page in a real browser: nothing is asked of anybody else, nothing complains, and everybody can read it."""
+
+import contextlib
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
+
+from dashboard.pages import PAGES
+from tests.dashboard import answers, rollup_files
+from tests.dashboard.answers import HOSTILE
+from tests.dashboard.broker_lists import shop
+from tests.dashboard.browser import chromium, quiet
+from tests.dashboard.command import serving_page
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The real command over a sick cluster, and one whose every name is hostile; both have lists and history."""
+    folder = tmp_path_factory.mktemp("pages")
+    root = folder / "rollups"
+    for name in ("shop", "hostile"):
+        rollup_files.write_story(root, minutes=60, cluster=name)
+    with (
+        answers.serving(answers.sick("shop"), answers.hostile("hostile")) as exporter,
+        serving_page(exporter.url, root, folder) as page,
+    ):
+        exporter.lists = {"shop": shop(many=50), "hostile": shop(HOSTILE, HOSTILE, cluster="hostile")}
+        yield page.url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One Chromium for all tests of this file."""
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture
+def opened(browser: Browser) -> Iterator[Page]:
+    """A page as wide as a desk's screen."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(60_000)
+    yield context.new_page()
+    context.close()
+
+
+@pytest.mark.parametrize("path", [page.path for page in PAGES], ids=[page.title for page in PAGES])
+def test_hostile_names_do_nothing_and_nobody_else_is_called(served: str, opened: Page, path: str) -> None:
+    """On any page: no script of a name runs, no request leaves, the browser prints no error."""
+    asked: list[str] = []
+    complaints: list[str] = []
+    opened.on("request", lambda sent: asked.append(sent.url))
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    opened.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    opened.on("response", lambda came: complaints.append(f"{came.status} {came.url}") if came.status >= 400 else None)
+    opened.goto(f"{served}/{path}?cluster=hostile")
+    quiet(opened)
+
+    assert opened.evaluate("() => window.hurt === undefined")
+    assert 0 == opened.locator("img[src=x], [href^=javascript], [data-testid=stMain] script").count()
+    assert [] == [url for url in asked if not url.startswith((served, "data:", "blob:"))]
+    assert [] == [text for text in complaints if not _is_search(text)]
+
+
+def _is_search(complaint: str) -> bool:
+    """Streamlit's page looks below its own address for its server first, and then where it is."""
+    if complaint.startswith("404 "):
+        return complaint.endswith(("/_stcore/health", "/_stcore/host-config"))
+    # What failed is told again by its status, with its address.
+    return complaint.startswith("Failed to load resource")
+
+
+@pytest.mark.parametrize("path", [page.path for page in PAGES], ids=[page.title for page in PAGES])
+def test_everybody_can_read_it(served: str, opened: Page, path: str) -> None:
+    """The accessibility engine axe-core finds nothing that is serious or critical, neither in light nor in dark."""
+    opened.goto(f"{served}/{path}?cluster=shop")
+    quiet(opened)
+
+    assert {} == _serious(opened)
+    opened.emulate_media(color_scheme="dark")
+    opened.wait_for_function(
+        "() => getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor === 'rgb(20, 23, 27)'"
+    )
+    quiet(opened)
+    assert {} == _serious(opened)
+
+
+def _serious(page: Page) -> dict[str, list[str]]:
+    """Violations by their name, each with the first places."""
+    found: dict[str, Any] = Axe().run(page).response
+    return {
+        violation["id"]: [node["html"][:160] for node in violation["nodes"]][:3]
+        for violation in found["violations"]
+        if violation["impact"] in {"serious", "critical"}
+    }
+
+
+def test_a_box_narrows_the_page_and_a_chart_is_taken_along(served: str, browser: Browser, tmp_path: Path) -> None:
+    """In dark, in the reader's zone: a box in the heatmap is a stretch in the address, in UTC; the browser draws it."""
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 900}, color_scheme="dark", timezone_id="Asia/Kathmandu"
+    )
+    context.set_default_timeout(60_000)
+    page, asked = context.new_page(), []
+    page.goto(f"{served}/confirms?cluster=shop&tz=local")
+    quiet(page)
+    chart = page.locator(".st-key-plain-chart-heat")
+    chart.locator(".g-xtitle", has_text="UTC+05:45").wait_for()
+    chart.hover()
+    page.on("request", lambda sent: asked.append(sent.url))
+    with page.expect_download() as taken:
+        chart.get_by_role("button", name="Download plot as a PNG").click()
+    taken.value.save_as(tmp_path / "heat.png")
+
+    assert re.fullmatch(r"confirms-heat-\d{4}-\d\d-\d\dT\d{4}Z\.png", taken.value.suggested_filename)
+    assert (tmp_path / "heat.png").read_bytes().startswith(b"\x89PNG")
+    assert [] == [url for url in asked if not url.startswith((served, "data:", "blob:"))]
+    address = _draw_a_box(page, chart)
+    page.get_by_text("Only ").first.wait_for()
+
+    start, end = (datetime.fromisoformat(address[name][0]).replace(tzinfo=UTC) for name in ("from", "to"))
+    assert timedelta(minutes=5) <= end - start <= timedelta(minutes=30)
+    assert timedelta(0) <= rollup_files.this_minute() - end < timedelta(hours=1)
+    page.get_by_role("button", name="Back to the whole range").click()
+    page.wait_for_function("() => !location.search.includes('from=')")
+    page.get_by_role("button", name="Back to the whole range").wait_for(state="detached")
+    context.close()
+
+
+def _draw_a_box(page: Page, chart: Locator) -> dict[str, list[str]]:
+    """Over a tenth of the heatmap, until it is in the address; a refresh in the middle of it undoes it."""
+    for _ in range(5):
+        box = chart.locator(".nsewdrag").first.bounding_box()
+        across = [box["x"] + box["width"] * share for share in (0.5, 0.55, 0.6)]
+        page.mouse.move(across[0], box["y"] + 80)
+        page.mouse.down()
+        for x in across[1:]:
+            page.mouse.move(x, box["y"] + 140, steps=4)
+        page.mouse.up()
+        with contextlib.suppress(PlaywrightTimeout):
+            page.wait_for_function("() => location.search.includes('to=')", timeout=10_000)
+            return parse_qs(urlsplit(page.url).query)
+    raise AssertionError(page.url)
+
+
+def test_the_way_from_the_first_screen_to_a_queue_and_back(served: str, opened: Page, tmp_path: Path) -> None:
+    """One click from the finding to all of its queue; its address shows the same again; Back leads back."""
+    opened.goto(f"{served}/?cluster=shop")
+    quiet(opened)
+    opened.get_by_text("All of this queue").first.click()
+    opened.wait_for_url("**/queues?**")
+    opened.get_by_text("Nobody consumes").or_(opened.get_by_text("invoice-worker")).first.wait_for()
+    address = parse_qs(urlsplit(opened.url).query)
+    opened.screenshot(path=str(tmp_path / "queue.png"))
+
+    assert {"cluster": ["shop"], "queue": ["orders.invoices"], "vhost": ["/"]} == address
+    opened.reload()
+    quiet(opened)
+    opened.get_by_role("heading", name="orders.invoices").wait_for()
+    opened.go_back()
+    opened.get_by_role("heading", name="1 critical, 1 warning").wait_for()
+
+
+def test_what_was_asked_for_stays_in_the_address(served: str, opened: Page) -> None:
+    """The words that were typed, the order that was chosen: a link shows the same list to somebody else."""
+    opened.goto(f"{served}/queues?cluster=shop&sort=name&find=idle.0000%5B12%5D")
+    quiet(opened)
+    opened.get_by_text("54 queues, 2 match").or_(opened.get_by_text("53 queues, 2 match")).first.wait_for()
+
+    assert "idle.0000[12]" == opened.get_by_label("Find").input_value()
+
+
+def test_a_proxy_may_serve_it_below_a_path(browser: Browser, tmp_path: Path) -> None:
+    """The page, its health, and the way to the other pages stand below it."""
+    with answers.serving(answers.sick("shop")) as exporter:
+        exporter.lists = {"shop": shop()}
+        with serving_page(exporter.url, tmp_path / "none", tmp_path, "/ops/ackscope") as page:
+            opened = browser.new_page()
+            opened.set_default_timeout(60_000)
+            opened.goto(f"{page.url}/queues?cluster=shop")
+            opened.get_by_text("3 queues").first.wait_for()
+            opened.get_by_role("link", name="Consumers").click()
+            opened.wait_for_url("**/ops/ackscope/consumers**")
+            opened.get_by_text("3 consumers").first.wait_for()
+            opened.close()
+
+
+def test_every_finding_is_two_clicks_from_its_next_step(browser: Browser, tmp_path: Path) -> None:
+    """Twelve at once: the first three lie open, each of the others opens with one click on its line."""
+    rules = [f"rule-{number:02}" for number in range(12)]
+    found = tuple(
+        replace(answers.stuck(f"orders.{rule}"), rule=rule, next_steps=(f"look: rabbitmqctl list_queues -p {rule}",))
+        for rule in rules
+    )
+    with (
+        answers.serving(replace(answers.sick("shop"), findings=found)) as exporter,
+        serving_page(exporter.url, tmp_path / "none", tmp_path) as page,
+    ):
+        opened = browser.new_page(viewport={"width": 1280, "height": 900})
+        opened.set_default_timeout(60_000)
+        opened.goto(page.url)
+        quiet(opened)
+        clicks = {}
+        for rule in rules:
+            step = opened.get_by_text(f"rabbitmqctl list_queues -p {rule}").first
+            clicks[rule] = 0
+            if not step.is_visible():
+                opened.locator("[data-testid=stExpander] summary", has_text=rule).first.click()
+                clicks[rule] = 1
+            step.wait_for()
+            opened.get_by_text(f"orders.{rule}").first.wait_for()
+        opened.close()
+
+    assert [0, 0, 0, *[1] * 9] == list(clicks.values())

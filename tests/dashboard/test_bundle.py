@@ -1,0 +1,78 @@
+"""A bundle taken from the page: the exporter's own, without a secret, and judged elsewhere as it was here."""
+
+import gzip
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from ackscope.__main__ import main
+from ackscope.snapshot import Part, Queue
+from ackscope.topology import Link
+from dashboard.data import bundle
+from exporter.http import Request
+from exporter.routes import Parts, make_routes
+from exporter.state import State
+from tests.dashboard.answers import Exporter
+from tests.unit.diagnosis.pictures import film, stuck
+from tests.unit.exporter.made import SetClock, outcome
+
+PLANTED = ("hush1", "hush2", "hush3", "hush4", "hush5")
+
+
+def packed() -> bytes:
+    """What the exporter's own code serves of a cluster with a stuck consumer, in which secrets stand everywhere."""
+    window = film(stuck, until=120)
+    latest = window.latest
+    state = State([latest.cluster])
+    for snapshot in window.snapshots:
+        odd = Queue(
+            vhost="/",
+            name="amqp://u:hush1@host/x",
+            arguments={"x-password": "hush2", "x-uri": "http://a:hush3@b"},
+            messages_ready=0,
+        )
+        link = Link(kind="shovel", name="s", reason='cannot reach amqp://u:hush4@far:5672, said "no"')
+        queues = replace(snapshot.queues, value=(*snapshot.queues.value, odd))
+        state.put_snapshot(replace(snapshot, queues=queues, links=Part(value=(link,), at=snapshot.taken)))
+    told = outcome(reason="refused by amqp://probe:hush5@shop-3:5672")
+    state.put_outcomes(latest.cluster, [told], latest.taken)
+    clock = SetClock(latest.taken.mono)
+    page = SimpleNamespace(answer=None)
+    parts = Parts(state=state, exposition=page, status=None, probe_page=None, reload=None, clock=clock)
+    return make_routes(parts)["/api/v1/bundle"].answer(Request({"cluster": latest.cluster})).body
+
+
+def test_it_holds_no_secret_and_is_judged_the_same_elsewhere(exporter: Exporter, tmp_path: Path, capsys) -> None:
+    """The finding is there, with the exit code of the verdict."""
+    exporter.raw = {"/api/v1/bundle": (200, packed())}
+    taken = bundle.read(exporter.url, "shop")
+    text = gzip.decompress(taken.content).decode()
+    path = tmp_path / taken.name
+    path.write_bytes(taken.content)
+    code = main(["diagnose", "--bundle", str(path)])
+
+    assert None is taken.problem
+    assert [] == [secret for secret in PLANTED if secret in text]
+    assert "amqp://u:***@host/x" in text
+    assert 2 == code
+    assert "stuck-consumer" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("status", [400, 503])
+def test_why_there_is_none(exporter: Exporter, status: int) -> None:
+    """In a phrase; nothing is raised."""
+    exporter.raw = {"/api/v1/bundle": (status, b"no")}
+
+    assert f"HTTP status {status} at /api/v1/bundle" == bundle.read(exporter.url, "shop").problem
+
+
+def test_what_has_no_end_is_not_read_to_it(exporter: Exporter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page holds it in memory."""
+    monkeypatch.setattr(bundle, "MOST", 1000)
+    exporter.raw = {"/api/v1/bundle": (200, b"x" * 2_000)}
+    taken = bundle.read(exporter.url, "shop")
+
+    assert b"" == taken.content
+    assert "use `ackscope bundle`" in taken.problem

@@ -1,0 +1,47 @@
+"""The page "History" in a real browser, with a queue whose name means something to every kind of markup."""
+
+from pathlib import Path
+
+import pytest
+
+from dashboard.escape import visible
+from tests.dashboard import answers
+from tests.dashboard.answers import HOSTILE
+from tests.dashboard.browser import chromium, settle
+from tests.dashboard.command import serving_page
+from tests.dashboard.history_files import write_story
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+WINDOWS = {"desk": (1280, 900), "phone": (390, 844)}
+
+
+def test_it_is_read_on_a_desk_and_on_a_phone(tmp_path: Path) -> None:
+    """Who moved first is on the first screen; nothing is wider than it, no name does anything, nobody is called."""
+    root = tmp_path / "rollups"
+    write_story(root, HOSTILE)
+    with (
+        answers.serving(answers.healthy()) as exporter,
+        serving_page(exporter.url, root, tmp_path) as served,
+        chromium() as browser,
+    ):
+        for name, (width, height) in WINDOWS.items():
+            asked, complaints = [], []
+            page = browser.new_page(viewport={"width": width, "height": height})
+            page.on("request", lambda sent, asked=asked: asked.append(sent.url))
+            page.on("pageerror", lambda error, complaints=complaints: complaints.append(str(error)))
+            page.goto(f"{served.url}/history?cluster=shop&around=1h")
+            settle(page)
+            page.screenshot(path=str(tmp_path / f"{name}.png"))
+            first = page.get_by_text("First to move").first.bounding_box()
+            shown = page.inner_text("[data-testid=stMain]")
+
+            assert first["y"] < height
+            assert page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth")
+            assert page.evaluate("() => window.hurt === undefined")
+            assert 0 == page.locator("img[src=x], [href^=javascript], .katex, [data-testid=stMain] script").count()
+            assert shown.count(visible(HOSTILE)) > 8
+            assert "\u202e" not in shown
+            assert [] == complaints
+            assert [] == [url for url in asked if not url.startswith((served.url, "data:", "blob:"))]
+            page.close()

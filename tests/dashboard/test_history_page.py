@@ -1,0 +1,259 @@
+"""The page "History", run as a viewer's session would: empty, not yet, with a story, with hostile names."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from ackscope.baselines import hour_of_week
+from ackscope.measures import measure
+from ackscope.tables import BASELINES, CHANGES
+from dashboard import history_charts, history_frames
+from dashboard.data import answers as reader
+from dashboard.frames import RANGES, Axis
+from dashboard.settings import PageSettings
+from dashboard.views import history_parts
+from tests.dashboard.answers import HOSTILE, Exporter
+from tests.dashboard.history_files import document, moved, not_yet, put, row, write_answers, write_story
+from tests.dashboard.reading import errors, words
+from tests.dashboard.rollup_files import queue_row, this_minute
+
+Open = Callable[..., AppTest]
+
+SCRIPT = """
+from dataclasses import replace
+from dashboard import shell
+from dashboard.pages import PAGES
+shell.run([replace(page, path="") for page in PAGES if page.path == "history"])
+"""
+
+
+@pytest.fixture
+def visit(monkeypatch: pytest.MonkeyPatch, exporter: Exporter) -> Open:
+    """Run the page once: `visit(rollups, at="2026-03-01T12:04")`, the rest is its query string."""
+
+    def run(root: Path, **query: str) -> AppTest:
+        for name, value in PageSettings(exporter.url, root).to_environ().items():
+            monkeypatch.setenv(name, value)
+        st.cache_data.clear()
+        st.cache_resource.clear()
+        page = AppTest.from_string(SCRIPT, default_timeout=60)
+        for name, value in query.items():
+            page.query_params[name] = value
+        return page.run()
+
+    return run
+
+
+def test_without_a_history_it_says_how_to_get_one(visit: Open, tmp_path: Path) -> None:
+    """With the command and the folder; nothing is called quiet."""
+    page = visit(tmp_path / "none")
+    said = words(page)
+
+    assert [] == errors(page)
+    for text in (
+        "Shifts were not looked for yet",
+        f"ackscope pipeline stream --landing DIR --rollups {tmp_path / 'none'}",
+        "No queue is known to the answers yet",
+    ):
+        assert text in said
+
+
+def test_what_cannot_be_told_yet_says_why(visit: Open, tmp_path: Path) -> None:
+    """Each section for itself; no figure is made up."""
+    write_answers(tmp_path, not_yet())
+    page = visit(tmp_path)
+    said = words(page)
+
+    assert [] == errors(page)
+    assert [] == list(page.metric)
+    for text in (
+        "Cannot tell: there are no probe messages in this time.",
+        "Cannot tell: there is no data of the last two weeks.",
+        "No finding was told in the last 30 days.",
+        "Whether any is there now cannot be told",
+    ):
+        assert text in said
+
+
+def test_the_story_is_told_from_its_cause_on(visit: Open, tmp_path: Path) -> None:
+    """Who moved first, with before and after; then the answers, each with its data."""
+    write_story(tmp_path)
+    page = visit(tmp_path, around="1h")
+    said = words(page)
+
+    assert [] == errors(page)
+    for text in (
+        "First to move: queue 'orders' in vhost '/'",
+        "ack rate fell from 120/s to 0/s; messages ready rose from 3 to 9,000",
+        "stuck-consumer (critical)",
+        "03:00 to 06:00 UTC (9 of 9)",
+        "39 more;",
+        "How it is counted: 100 ms lies inside a bucket.",
+        "In time: 99.75 % to 99.95 %",
+        "met or not: between two buckets",
+        "free disk of node 'orders': reaches its limit",
+        "not yet: 2 of 4 days",
+        "Data: 2026-03-02 00:00 to 2026-03-15 00:00 UTC, gaps of 5 h together.",
+        "▲ 2 times",
+    ):
+        assert text in said
+    assert said.index("queue 'orders' in vhost '/'") < said.index("queue 'invoices'")
+
+
+def test_a_moment_without_data_is_not_called_quiet(visit: Open, tmp_path: Path) -> None:
+    """And one with data in which nothing moved is."""
+    write_story(tmp_path)
+
+    assert "Cannot tell: there is no data from 2026-01-01 09:00" in words(visit(tmp_path, at="2026-01-01T12:00"))
+    quiet = f"{this_minute() - timedelta(hours=12):%Y-%m-%dT%H:%M}"
+    assert "Nothing moved from" in words(visit(tmp_path, at=quiet, around="1h"))
+
+
+def test_the_address_keeps_moment_and_choices(visit: Open, tmp_path: Path) -> None:
+    """So that what one sees can be sent to a colleague."""
+    write_story(tmp_path)
+    page = visit(tmp_path)
+    page.selectbox(key="around-choice").set_value("12h").run()
+    page.selectbox(key="worst-choice").set_value("confirm").run()
+    page.selectbox(key="band-measure").set_value("acked").run()
+
+    assert [] == errors(page)
+    assert {"around": "12h", "by": "confirm", "measure": "acked"} == {
+        name: page.query_params[name] for name in ("around", "by", "measure")
+    }
+    assert "What is usual is not known yet: 2 of 3 days." in words(page)
+
+
+def test_old_links_lead_somewhere(visit: Open, tmp_path: Path) -> None:
+    """Unknown words in the address are passed over; a moment in the future is now."""
+    write_story(tmp_path)
+    page = visit(tmp_path, at="2999-01-01T00:00", around="century", by="size", measure="mood", range="aeon")
+
+    assert [] == errors(page)
+    assert "First to move" in words(page)
+
+
+def test_the_queue_of_the_address_is_shown_over_its_band(visit: Open, tmp_path: Path) -> None:
+    """How many points lie outside is said in words."""
+    write_story(tmp_path)
+    page = visit(tmp_path, queue="orders", vhost="/", range="1h")
+
+    assert [] == errors(page)
+    assert "Outside of the band: 30 of" in words(page)
+
+
+def test_a_damaged_file_is_named_and_hides_nothing_else(visit: Open, tmp_path: Path) -> None:
+    """The moves cannot be read; the answers can."""
+    write_story(tmp_path)
+    broken = next((tmp_path / CHANGES.name).rglob("*.parquet"))
+    broken.write_bytes(b"not parquet")
+    page = visit(tmp_path)
+
+    assert [] == errors(page)
+    assert "The history cannot be read" in words(page)
+    assert "In time: 99.75 % to 99.95 %" in words(page)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("{", "is no file of answers"), ("[]", "is no file of answers"), ('{"version": 9}', "is of version 9")],
+)
+def test_answers_that_are_none_are_said(visit: Open, tmp_path: Path, text: str, said: str) -> None:
+    """With the file's name; the page stands."""
+    path = write_answers(tmp_path, document())
+    path.write_text(text)
+    page = visit(tmp_path)
+
+    assert [] == errors(page)
+    assert said in page.warning[0].value
+    assert str(path) in page.warning[0].value
+
+
+def test_answers_of_a_younger_or_older_pipeline_do_no_harm(visit: Open, tmp_path: Path) -> None:
+    """A section that is not there says so."""
+    write_answers(tmp_path, {"version": 1, "made_at": "2026-03-01T00:00:00Z"})
+    page = visit(tmp_path)
+
+    assert [] == errors(page)
+    assert "Not answered yet" in words(page)
+    assert "stale: is `ackscope pipeline stream` running?" in words(page)
+
+
+def test_names_with_markup_run_through_the_whole_page(visit: Open, tmp_path: Path) -> None:
+    """Every place that shows a name is drawn, and none of them hands the name to Markdown bare."""
+    write_story(tmp_path, HOSTILE)
+    page = visit(tmp_path, around="1h", queue=HOSTILE, vhost="/")
+    bare = [
+        element.value
+        for kind in ("header", "subheader", "markdown", "caption", "error", "warning")
+        for element in page.get(kind)
+        if "<script>" in element.value and "`` " not in element.value
+    ]
+
+    assert [] == errors(page)
+    assert [] == bare
+    assert "First to move: queue" in words(page)
+    assert words(page).count("<script>") > 8
+
+
+def test_moves_are_read_by_the_catalog_alone(tmp_path: Path) -> None:
+    """A file that lies there and is not named does not count."""
+    put(tmp_path, CHANGES, [moved(30, "old", "ready", 1.0, 9.0)])
+    put(tmp_path, CHANGES, [moved(30, "new", "ready", 1.0, 9.0)])
+    end = this_minute()
+    found = reader.moves(tmp_path, "shop", end - timedelta(hours=1), end)
+
+    assert ["new"] == [it.name for it in found.shifts]
+    assert (True, 0, None) == (found.looked, found.watched, found.problem)
+
+
+def test_a_band_has_the_hour_of_its_minute() -> None:
+    """And a rate is a second; a minute without a value stays one."""
+    end = this_minute()
+    axis = Axis(end - timedelta(minutes=3), end, 1)
+    minutes = pd.DataFrame([queue_row(axis.start, "q", 7), queue_row(end - timedelta(minutes=1), "q", 9)])
+    numbers = {hour_of_week(at.timestamp()) for at in axis.points}
+    bands = pd.DataFrame(
+        [
+            row(BASELINES, hour_of_week=it, measure="published", scope="hour-of-day", low=1.0, middle=2.0, high=3.0)
+            for it in numbers
+        ]
+    )
+    lines = history_frames.banded(minutes, bands, axis, "published")
+
+    assert [10.0, 10.0] == [lines["value"].iloc[0], lines["value"].iloc[2]]
+    assert pd.isna(lines["value"].iloc[1])
+    assert [1.0, 2.0, 3.0] == list(lines[["low", "middle", "high"]].iloc[0])
+    assert history_frames.not_yet(bands, "published") is None
+    assert "no history of it" == history_frames.not_yet(bands, "ready")
+
+
+def test_a_band_of_latency_is_drawn_in_milliseconds() -> None:
+    """Its axis starts at zero, and what lies outside has its own mark."""
+    axis = Axis.until(this_minute(), RANGES["15m"])
+    lines = pd.DataFrame({"value": 0.2, "low": 0.0, "middle": 0.05, "high": 0.1}, index=axis.points)
+    figure = history_charts.band(lines, axis, measure("confirm_p99"))
+    seen, outside = (next(it for it in figure.data if it.name == name) for name in ("seen", "outside"))
+
+    assert 200.0 == seen.y[0] == outside.y[0]
+    assert ("tozero", "ms") == (figure.layout.yaxis.rangemode, figure.layout.yaxis.title.text)
+    assert "diamond-open" == outside.marker.symbol
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "\N{EN DASH}"), (1.0, "100 %"), (0.99999, "99.999 %"), (0.999996, "99.999 %")]
+)
+def test_a_share_is_never_rounded_up_to_all(value: float | None, text: str) -> None:
+    """99.9996 % is not 100 %."""
+    assert text == history_parts.share(value)
+
+
+def test_the_file_of_the_page_is_json() -> None:
+    """As the tests here make it."""
+    assert json.loads(json.dumps(document()))["version"] == reader.VERSION

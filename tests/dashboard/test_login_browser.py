@@ -1,0 +1,256 @@
+"""Signing in and out in a real browser, at a real provider on loopback, with the page below a base path."""
+
+import base64
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import requests
+from axe_playwright_python.sync_playwright import Axe
+from joserfc import jwt
+from joserfc.jwk import OctKey
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
+
+from tests.dashboard import answers
+from tests.dashboard.answers import Exporter
+from tests.dashboard.browser import chromium, settle
+from tests.dashboard.command import free_port, serving_page
+from tests.dashboard.login_provider import Provider, providing
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+BASE = "/ops/ackscope"
+WANTED = "/queues?cluster=shop&find=orders"
+TOKEN = "eyJ"
+"""Every JSON web token begins so: it is `{"` in base64."""
+
+ANN = {"email": "ann@example.org", "email_verified": True}
+
+
+class House(NamedTuple):
+    """A page behind a login, and what is around it."""
+
+    url: str
+    provider: Provider
+    exporter: Exporter
+    log: Path
+    secrets: tuple[str, str]
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """The real command; ann may come in."""
+    folder = tmp_path_factory.mktemp("login")
+    port = free_port()
+    url = f"http://localhost:{port}{BASE}"
+    with answers.serving(answers.sick("shop")) as exporter, providing(folder) as provider:
+        name, secret = provider.register(f"{url}/oauth2callback")
+        (folder / "client").write_text(secret)
+        (folder / "client").chmod(0o600)
+        (folder / "login.yml").write_text(
+            f"metadata_url: {provider.metadata}\n"
+            f"client_id: {name}\n"
+            "client_secret_file: client\n"
+            "cookie_secret_file: cookie\n"
+            f"redirect_uri: {url}/oauth2callback\n"
+            "session: 1h\n"
+            "allow: {emails: [ann@example.org]}\n"
+        )
+        options = ("--login", str(folder / "login.yml"))
+        with serving_page(exporter.url, folder / "none", folder, BASE, *options, port=port) as served:
+            yield House(url, provider, exporter, served.log, (secret, (folder / "cookie").read_text().strip()))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One Chromium for all tests of this file."""
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture
+def away() -> list[str]:
+    """Every address that the page, or a way to it, asked for elsewhere."""
+    return []
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    """Errors of the page, and what the browser printed as errors while it was shown."""
+    return []
+
+
+@pytest.fixture
+def page(house: House, browser: Browser, away: list[str], complaints: list[str]) -> Iterator[Page]:
+    """An empty page of somebody whom nobody knows; what is asked of other machines goes nowhere."""
+    context = browser.new_context()
+    context.set_default_timeout(60_000)
+    context.route(lambda url: "//localhost:" not in url, lambda route: route.abort())
+    opened = context.new_page()
+
+    def ours() -> bool:
+        return opened.url.startswith((house.url, "about:"))
+
+    opened.on("request", lambda sent: away.append(sent.url) if ours() and "//localhost:" not in sent.url else None)
+    opened.on("websocket", lambda sent: away.append(sent.url) if "//localhost:" not in sent.url else None)
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    opened.on("console", lambda said: complaints.append(said.text) if _complains(said) and ours() else None)
+    yield opened
+    context.close()
+
+
+def _complains(said: ConsoleMessage) -> bool:
+    """Whether it is an error; not that Streamlit's page looks for its server below its own address first."""
+    searched = str(said.location.get("url", "")).endswith(("/queues/_stcore/health", "/queues/_stcore/host-config"))
+    return said.type == "error" and not searched
+
+
+def knock(page: Page, house: House, sub: str, wanted: str = WANTED) -> None:
+    """Ask for a page, and say who one is; until the provider has answered."""
+    page.goto(f"{house.url}{wanted}")
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"{house.provider.url}/oauth2/authorize**")
+    page.fill("input[name=sub]", sub)
+    page.get_by_role("button", name="Authorize").click()
+    page.wait_for_url(f"{house.url}/**")
+
+
+def sign_in(page: Page, house: House, wanted: str = WANTED) -> None:
+    """As ann, until the page is there."""
+    knock(page, house, "ann", wanted)
+    page.get_by_text("Signed in as").wait_for()
+
+
+def names(context: BrowserContext) -> set[str]:
+    """Of the cookies that say who somebody is."""
+    return {cookie["name"] for cookie in context.cookies() if cookie["name"].startswith("_streamlit_user")}
+
+
+def cookie_header(context: BrowserContext) -> dict[str, str]:
+    """What a browser would send."""
+    return {"cookie": "; ".join(f"{cookie['name']}={cookie['value']}" for cookie in context.cookies())}
+
+
+def as_ann(cookie: str) -> str:
+    """The cookie of bob, saying that he is ann, under the signature that it had."""
+    told, _, signature = cookie.strip('"').partition(".")
+    text = base64.urlsafe_b64decode(told + "=" * (-len(told) % 4)).replace(b"bob@", b"ann@")
+    return f"{base64.urlsafe_b64encode(text).decode().rstrip('=')}.{signature}"
+
+
+def provider_token(key: str) -> str:
+    """What Streamlit's page sends a browser to the provider with."""
+    ends = int(time.time()) + 60
+    return jwt.encode({"alg": "HS256"}, {"provider": "default", "exp": ends}, OctKey.import_key(key))
+
+
+def test_a_stranger_gets_nothing(house: House, page: Page, away: list[str], complaints: list[str]) -> None:
+    """No word of the cluster on the way, nothing asked of the exporter, no figures; health is open."""
+    frames: list[bytes] = []
+    page.on("websocket", lambda opened: opened.on("framereceived", lambda frame: frames.append(bytes(frame))))
+    before = len(house.exporter.asked)
+    page.goto(f"{house.url}{WANTED}")
+    page.get_by_role("button", name="Sign in").wait_for()
+    shut = [requests.get(f"{house.url}/{path}", timeout=10).status_code for path in ("_stcore/metrics", "media/a.csv")]
+
+    serious = [found for found in Axe().run(page).response["violations"] if found["impact"] in {"serious", "critical"}]
+
+    assert before == len(house.exporter.asked)
+    assert [] == serious
+    assert frames
+    assert not any(b"shop" in frame or b"invoices" in frame for frame in frames)
+    assert [401, 401] == shut
+    assert "ok" == requests.get(f"{house.url}/_stcore/health", timeout=10).text
+    assert [] == away
+    assert [] == complaints
+
+
+def test_in_and_out_again(house: House, page: Page, away: list[str], complaints: list[str]) -> None:
+    """To the address that was wanted, and to the door; the cookie is worth nothing afterwards, in another tab too."""
+    house.provider.say("ann", **ANN)
+    sign_in(page, house)
+    came_to = page.url
+    page.goto(f"{house.url}/?cluster=shop")
+    settle(page)
+    page.get_by_text("1 critical, 1 warning").wait_for()
+    other = page.context.new_page()
+    other.goto(f"{house.url}/?cluster=shop")
+    other.get_by_text("Signed in as").wait_for()
+    shown = page.content() + other.content()
+    cookie = cookie_header(page.context)
+    open_before = requests.get(f"{house.url}/_stcore/metrics", headers=cookie, timeout=10).status_code
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_role("button", name="End session").click()
+    page.get_by_role("button", name="Sign in").wait_for()
+    other.get_by_role("button", name="Sign in").wait_for()
+
+    told = shown + house.log.read_text()
+
+    assert f"{house.url}{WANTED}" == came_to
+    assert f"{house.url}/" == page.url
+    assert set() == names(page.context)
+    assert 200 == open_before
+    assert 401 == requests.get(f"{house.url}/_stcore/metrics", headers=cookie, timeout=10).status_code
+    assert [] == [secret for secret in (*house.secrets, TOKEN, "Traceback") if secret in told]
+    assert [] == away
+    assert [] == complaints
+
+
+def test_who_may_not_is_told_and_can_leave(house: House, page: Page, away: list[str]) -> None:
+    """One sentence, a way out, nothing of the cluster; nor does it help to change the cookie."""
+    before = len(house.exporter.asked)
+    house.provider.say("bob", email="bob@example.org", email_verified=True)
+    knock(page, house, "bob")
+    page.get_by_text("bob@example.org may not see this page; ask whoever keeps it to let you in.").wait_for()
+    shut = requests.get(f"{house.url}/media/a.csv", headers=cookie_header(page.context), timeout=10).status_code
+    [kept] = [cookie for cookie in page.context.cookies() if cookie["name"] == "_streamlit_user"]
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_role("button", name="End session").click()
+    page.get_by_role("button", name="Sign in").wait_for()
+    page.context.add_cookies([{**kept, "value": as_ann(kept["value"])}])
+    page.goto(f"{house.url}/?cluster=shop")
+    page.get_by_role("button", name="Sign in").wait_for()
+
+    assert before == len(house.exporter.asked)
+    assert 401 == shut
+    assert "WARNING dashboard.login.gate: not let in: 'bob@example.org'" in house.log.read_text()
+    assert [] == away
+
+
+def test_who_did_not_succeed_is_told(house: House, page: Page) -> None:
+    """The token of mallory was changed after it was signed: the door says so, and is where it was."""
+    house.provider.say("mallory", **ANN)
+    knock(page, house, "mallory")
+    page.get_by_text("That did not succeed; try again").wait_for()
+
+    assert set() == names(page.context)
+
+
+@pytest.mark.parametrize(
+    ("sub", "claims", "good"),
+    [
+        pytest.param("ann", ANN, True, id="as it should be"),
+        pytest.param("mallory", ANN, False, id="changed after it was signed"),
+        pytest.param("trudy", ANN, False, id="signed with another key"),
+        pytest.param("late", {**ANN, "exp": 1_700_000_000}, False, id="expired"),
+        pytest.param("misled", {**ANN, "aud": ["another-page"]}, False, id="made for another page"),
+        pytest.param("strayed", {**ANN, "iss": "https://elsewhere.test"}, False, id="of another provider"),
+        pytest.param("again", {**ANN, "nonce": "of-yesterday"}, False, id="used before"),
+    ],
+)
+def test_only_a_good_token_gives_a_cookie(house: House, sub: str, claims: dict[str, object], good: bool) -> None:  # noqa: FBT001
+    """Of any other one, the log says in a line what is wrong with it."""
+    house.provider.say(sub, **claims)
+    told = len(house.log.read_text())
+    with requests.Session() as session:
+        asked = session.get(f"{house.url}/auth/login?provider={provider_token(house.secrets[1])}", timeout=10)
+        granted = session.post(asked.url, data={"sub": sub}, allow_redirects=False, timeout=10)
+        back = session.get(granted.headers["location"], allow_redirects=False, timeout=10)
+    said = house.log.read_text()[told:].splitlines()
+
+    assert 302 == back.status_code
+    assert f"{BASE}/{'' if good else '?signin=failed'}" == back.headers["location"]
+    assert good == ("_streamlit_user" in session.cookies)
+    assert [True] * (not good) == ["OAuth token exchange failed for provider 'default'" in line for line in said]

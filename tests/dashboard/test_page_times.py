@@ -1,0 +1,100 @@
+"""Every page in the reader's own zone, and the page "Confirms" narrowed to a stretch of time."""
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard import wording
+from dashboard.zones import Zone
+from tests.dashboard import answers, history_files
+from tests.dashboard.answers import Exporter
+from tests.dashboard.broker_lists import shop
+from tests.dashboard.reading import errors, words
+from tests.dashboard.rollup_files import this_minute
+
+Open = Callable[..., AppTest]
+FAR = Zone("Asia/Kathmandu")
+"""Five hours and three quarters ahead of UTC, all the year."""
+
+
+@pytest.mark.parametrize("path", ["", "confirms", "queues", "history", "timeline"])
+def test_every_page_tells_times_in_the_zone_of_the_address(
+    visit: Open, exporter: Exporter, rollups: Path, path: str
+) -> None:
+    """None of its times is told in UTC then."""
+    exporter.clusters = (answers.sick(),)
+    exporter.lists = {"shop": shop()}
+    history_files.write_story(rollups)
+    page = visit(path, exporter.url, rollups, tz=FAR.name)
+    said = words(page)
+
+    assert [] == errors(page)
+    assert re.search(r"UTC\+05:45|Asia/Kathmandu", said)
+    # What the pipeline wrote in its own words is of UTC.
+    assert [] == [line for line in said.splitlines() if re.search(r"UTC(?!\+)", line) and "(9 of 9)" not in line]
+
+
+def test_a_moment_of_the_address_is_utc_in_every_zone(visit: Open, exporter: Exporter, rollups: Path) -> None:
+    """The box shows it as the reader's clock did; the address is left as it is."""
+    history_files.write_story(rollups)
+    at = this_minute() - timedelta(minutes=40)
+    page = visit("history", exporter.url, rollups, at=f"{at:%Y-%m-%dT%H:%M}", tz=FAR.name)
+    box = page.datetime_input[0]
+
+    assert [] == errors(page)
+    assert "Around (Asia/Kathmandu)" == box.label
+    assert f"{FAR.at(at):%Y-%m-%d %H:%M}" == f"{box.value:%Y-%m-%d %H:%M}"
+    box.set_value((FAR.at(at) + timedelta(minutes=10)).replace(tzinfo=None)).run()
+    assert f"{at + timedelta(minutes=10):%Y-%m-%dT%H:%M}" == "".join(page.query_params["at"])
+
+
+def test_an_address_narrows_confirms_and_one_click_leads_back(visit: Open, exporter: Exporter, rollups: Path) -> None:
+    """The stretch is said in words, and the range is left as it was."""
+    start, end = this_minute() - timedelta(minutes=30), this_minute() - timedelta(minutes=10)
+    told = {"from": f"{start:%Y-%m-%dT%H:%M}", "to": f"{end:%Y-%m-%dT%H:%M}"}
+    page = visit("confirms", exporter.url, rollups, range="6h", tz=FAR.name, **told)
+
+    assert [] == errors(page)
+    assert f"Only **{wording.between(start, end, FAR)}** (20 min)" in words(page)
+    page.button(key="leave-stretch").click().run()
+    assert [] == errors(page)
+    assert "Only **" not in words(page)
+    assert "6h" == page.selectbox(key="range-choice").value
+    assert {"range", "tz"} == set(page.query_params) - {"cluster"}
+
+
+@pytest.mark.parametrize(
+    ("back", "said"), [((500, 400), "No history of"), ((240, 100), "History of this stretch begins with")]
+)
+def test_what_history_does_not_hold_is_said(
+    visit: Open, exporter: Exporter, rollups: Path, back: tuple[int, int], said: str
+) -> None:
+    """A link outlives the minutes that it leads to."""
+    start, end = (f"{this_minute() - timedelta(minutes=it):%Y-%m-%dT%H:%M}" for it in back)
+    page = visit("confirms", exporter.url, rollups, **{"from": start, "to": end})
+
+    assert [] == errors(page)
+    assert said in words(page)
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [
+        ("yesterday", "2026-03-01T12:00"),
+        ("2026-03-01T12:00", "2026-03-01T12:00"),
+        ("2999-01-01T00:00", "2999-01-02T00:00"),
+        ("2026-03-01T12:00", ""),
+    ],
+)
+def test_a_stretch_that_is_none_is_passed_over(
+    visit: Open, exporter: Exporter, rollups: Path, first: str, last: str
+) -> None:
+    """The range is shown as ever."""
+    page = visit("confirms", exporter.url, rollups, **{"from": first, "to": last})
+
+    assert [] == errors(page)
+    assert "Only **" not in words(page)

@@ -1,0 +1,142 @@
+from pathlib import Path
+
+import pytest
+
+from ackscope.findings import Finding, Severity, Subject
+from ackscope.ranking import Shift, Told
+from dashboard import timeline
+from dashboard.data import notes
+from dashboard.data.notes import Note
+from dashboard.zones import Zone
+from tests.dashboard.answers import HOSTILE
+
+NOON = 1_767_268_800.0
+"""2026-01-01 12:00 UTC."""
+
+
+def note(minutes: float = 5, text: str = "restarted the worker", cluster: str = "shop") -> Note:
+    """A note about some minutes past noon."""
+    return Note(cluster=cluster, at=NOON + 60 * minutes, written=NOON + 60 * minutes, author="Kim", text=text)
+
+
+def finding(since: str = "2026-01-01T12:03:00Z") -> Finding:
+    """A finding of the present."""
+    return Finding(
+        rule="stuck-consumer",
+        severity=Severity.CRITICAL,
+        subject=Subject(kind="queue", name="orders", vhost="/"),
+        since=since,
+        summary="it stands still",
+        cause="",
+        evidence=(),
+        next_steps=(),
+        runbook="",
+    )
+
+
+def told(minutes: float = 3, ended: float | None = None, *, lasts: bool = True) -> Told:
+    """The same, as history tells it."""
+    end = None if ended is None else NOON + 60 * ended
+    return Told(
+        NOON + 60 * minutes, end, "stuck-consumer", "critical", "queue", "/", "orders", "it stands still", lasts=lasts
+    )
+
+
+SHIFT = Shift(NOON + 60, "queue", "/", "orders", "acked", 120.0, 0.0, 50.0, 30)
+
+
+def test_everything_stands_in_its_order() -> None:
+    """A shift, the finding that tells of it, a note, and its end."""
+    rows = timeline.entries([SHIFT], [told(3, 9, lasts=False)], [], [note()], NOON, NOON + 3600)
+
+    assert ["shift", "began", "note", "ended"] == [entry.kind for entry in rows]
+    assert "ack rate fell from 120/s to 0/s" == rows[0].what
+    assert ("Kim", "restarted the worker") == (rows[2].who, rows[2].what)
+
+
+def test_a_finding_that_history_knows_is_told_once() -> None:
+    """By history, whose moment is exact; one that it does not know yet by the exporter."""
+    known = timeline.entries([], [told()], [finding()], [], NOON, NOON + 3600)
+    fresh = timeline.entries([], [], [finding()], [], NOON, NOON + 3600)
+
+    assert (1, 1) == (len(known), len(fresh))
+    assert ["stuck-consumer: it stands still"] * 2 == [known[0].what, fresh[0].what]
+
+
+def test_what_lies_outside_is_left_out() -> None:
+    """Also the end of what began inside."""
+    rows = timeline.entries([], [told(3, 90, lasts=False)], [], [note(-1)], NOON, NOON + 3600)
+
+    assert ["began"] == [entry.kind for entry in rows]
+
+
+def test_markdown_is_a_table_whatever_the_words() -> None:
+    """For a post-mortem: names and notes hold no markup that could act."""
+    rows = timeline.entries([], [], [], [note(text=f"{HOSTILE}\nsecond line")], NOON, NOON + 3600)
+    text = timeline.markdown(HOSTILE, rows, NOON, NOON + 3600)
+    (row,) = [line for line in text.splitlines() if line.startswith("| 2026-01-01 12:05:00")]
+
+    assert 4 == row.replace("\\|", "").count("|") - 1
+    assert "\\<script\\>" in row
+    assert "<script>" not in row
+    assert "\u202e" not in text
+    assert "From 2026-01-01 12:00:00 to 2026-01-01 13:00:00 UTC." in text
+
+
+def test_markdown_has_the_reader_s_own_times_beside_utc() -> None:
+    """For those who looked at a clock on the wall; a row has as many cells as the heading."""
+    rows = timeline.entries([SHIFT], [], [], [note()], NOON, NOON + 3600)
+    text = timeline.markdown("shop", rows, NOON, NOON + 3600, zone=Zone("Asia/Kolkata"))
+    head, rule, *lines = [line for line in text.splitlines() if line.startswith("|")]
+
+    assert "| UTC | Asia/Kolkata | What | Who | |" == head
+    assert {head.count("|")} == {line.count("|") for line in (rule, *lines)}
+    assert "| 2026-01-01 12:05:00 | 2026-01-01 17:35:00 IST | note | `Kim` | restarted the worker |" in lines
+    assert "From 2026-01-01 12:00:00 to 2026-01-01 13:00:00 UTC." in text
+
+
+def test_entries_are_saved_as_rows() -> None:
+    """With their moments, whatever zone the page has; none are no rows."""
+    rows = timeline.table(timeline.entries([], [told()], [], [note()], NOON, NOON + 3600))
+
+    assert ["began", "note"] == list(rows["kind"])
+    assert "2026-01-01 12:03:00+00:00" == str(rows["at"].iloc[0])
+    assert 0 == len(timeline.table(()))
+
+
+def test_a_note_is_kept_and_read_again(tmp_path: Path) -> None:
+    """In the order of what they are about, of this cluster and time only."""
+    path = tmp_path / "new" / "notes.jsonl"
+    for each in (note(9, "later"), note(5), note(5, cluster="depot"), note(500)):
+        assert None is notes.add(path, each)
+    found, problem = notes.read(path, "shop", NOON, NOON + 3600)
+
+    assert (["restarted the worker", "later"], None) == ([each.text for each in found], problem)
+
+
+def test_a_broken_line_costs_no_other(tmp_path: Path) -> None:
+    """A writer that was killed left half of one; the next note stands on a line of its own."""
+    path = tmp_path / "notes.jsonl"
+    notes.add(path, note())
+    path.write_bytes(path.read_bytes() + b'{"cluster":"sh')
+    notes.add(path, note(6, "after"))
+    found, problem = notes.read(path, "shop", NOON, NOON + 3600)
+
+    assert ["restarted the worker", "after"] == [each.text for each in found]
+    assert problem is not None
+    assert "1 lines are no notes" in problem
+
+
+@pytest.mark.parametrize(("text", "why"), [(" \n", "needs some words"), ("x" * 2001, "2,000 characters at most")])
+def test_what_is_no_note_is_not_kept(tmp_path: Path, text: str, why: str) -> None:
+    """It is said, and nothing is written."""
+    problem = notes.add(tmp_path / "notes.jsonl", note(text=text))
+
+    assert why in (problem or "")
+    assert not (tmp_path / "notes.jsonl").exists()
+
+
+def test_a_folder_is_no_place_for_a_note(tmp_path: Path) -> None:
+    """One line that names it."""
+    assert f"{tmp_path}: cannot be written (is a directory)" == notes.add(tmp_path, note())
+    assert ((), f"{tmp_path}: cannot be read (is a directory)") == notes.read(tmp_path, "shop", 0, NOON)
