@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from diagnosis.rules import RULES
+from exporter.runbooks import runbooks
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "deploy/prometheus"
@@ -19,9 +20,9 @@ ALERTS = [
 @pytest.mark.parametrize(
     "words",
     [
-        ["check", "rules", "ackscope-alerts.yml"],
+        ["check", "rules", "ackscope-alerts.yml", "ackscope-recording.yml"],
         ["check", "config", "prometheus.yml"],
-        ["test", "rules", "ackscope-alerts.test.yml"],
+        ["test", "rules", "ackscope-alerts.test.yml", "ackscope-recording.test.yml"],
     ],
     ids=" ".join,
 )
@@ -42,19 +43,20 @@ def test_every_alert_is_tested():
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert["alert"])
 def test_every_alert_says_how_soon_what_and_where_to_read_on(alert):
-    """Severity, summary, and a runbook that exists for every rule that may fire it."""
+    """Severity, summary, and a runbook that the exporter serves for every rule that may fire it."""
     url = alert["annotations"]["runbook_url"]
-    pages = {url.replace("{{ $labels.rule }}", rule.name) for rule in RULES}
+    rules = {rule.name for rule in RULES} if "rule=" in url else {""}
 
+    assert url.startswith("http://{{ $labels.instance }}/runbook")
     assert alert["labels"]["severity"] in {"critical", "warning", "info"}
     assert alert["annotations"]["summary"]
-    assert [] == [page for page in pages if not (ROOT / page).is_file()]
+    assert [] == sorted(rules - set(runbooks()))
 
 
 def test_alerts_about_ackscope_itself_have_a_paragraph():
     """Their page is one for all of them."""
     page = (ROOT / "docs/runbooks/README.md").read_text()
-    own = [alert["alert"] for alert in ALERTS if alert["annotations"]["runbook_url"].endswith("README.md")]
+    own = [alert["alert"] for alert in ALERTS if alert["annotations"]["runbook_url"].endswith("/runbook")]
 
     assert [] == [name for name in own if f"**{name}.**" not in page]
 
@@ -65,3 +67,34 @@ def test_alerts_ask_for_metrics_that_are_documented():
     asked = {name for alert in ALERTS for name in re.findall(r"\backscope_\w+", alert["expr"])}
 
     assert [] == sorted(name for name in asked if f"`{name}`" not in reference)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_every_rule_pages_or_warns_with_the_way_to_its_runbook(rule, tmp_path):
+    """A real promtool: a finding of this rule fires its alert, and the link names this rule."""
+    tests = []
+    for severity, alert in (("critical", "AckscopeFindingCritical"), ("warning", "AckscopeFindingWarning")):
+        labels = {
+            "cluster": "shop",
+            "rule": rule.name,
+            "severity": severity,
+            "kind": "queue",
+            "name": "q",
+            "instance": "x:1",
+        }
+        series = "ackscope_finding{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"
+        ends = {"critical": "are being lost or stopped now", "warning": "will be lost or stopped, or are slow"}[
+            severity
+        ]
+        told = {
+            "summary": f"{rule.name}: queue q of cluster shop: messages {ends}",
+            "runbook_url": f"http://x:1/runbook?rule={rule.name}",
+        }
+        case = {"eval_time": "3m", "alertname": alert, "exp_alerts": [{"exp_labels": labels, "exp_annotations": told}]}
+        inputs = [{"series": series, "values": "1x20"}]
+        tests.append({"interval": "15s", "input_series": inputs, "alert_rule_test": [case]})
+    file = tmp_path / "rule.test.yml"
+    file.write_text(yaml.safe_dump({"rule_files": [str(FOLDER / "ackscope-alerts.yml")], "tests": tests}))
+    done = subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True, check=False)
+
+    assert 0 == done.returncode, done.stdout + done.stderr
