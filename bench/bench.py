@@ -1,9 +1,11 @@
 """What every benchmark is: a name, what it shows, how to measure it, how to print it."""
 
 import argparse
+import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +15,9 @@ from ackscope.log import redact, setup_logging
 from bench.tables import WIDTH, wrap
 
 Document = dict[str, Any]
+
+INTERRUPTED = 130
+"""The exit code of a command that Ctrl-C or SIGTERM ended, as a shell has it."""
 
 
 def _no_options(_: argparse.ArgumentParser) -> None:
@@ -41,14 +46,18 @@ class Bench:
     room: str = "probes"
 
     def main(self, words: list[str] | None = None) -> int:
-        """The command `python -m bench.<room>.<name>`: 0 once it has measured, whatever it found."""
+        """The command `python -m bench.<room>.<name>`: 0 once it has measured, whatever it found; 130 if ended."""
         parser = Parser(prog=f"python -m bench.{self.room}.{self.name}", description=self.shows)
         self.add_arguments(parser)
         parser.add_argument("--json", action="store_true", help="print one JSON document")
         args = parser.parse_args(words)
         setup_logging()
         try:
-            document = self.measure(args)
+            with _in_order():
+                document = self.measure(args)
+        except KeyboardInterrupt:
+            tell("ended before it was done; what it started is stopped")
+            return INTERRUPTED
         except AckscopeError as error:
             print(f"{parser.prog}: {redact(str(error))}", file=sys.stderr)
             return error.exit_code
@@ -68,13 +77,26 @@ def run_all(benches: Sequence[Bench], words: Sequence[str]) -> int:
         words: options for all of them, such as `--json`.
 
     Returns:
-        The worst of their exit codes: one that lacks a part does not keep the others from running.
+        The worst of their exit codes: one that lacks a part does not keep the others from running,
+        one that was ended does.
     """
     worst = 0
     for bench in benches:
         worst = max(worst, bench.main([*bench.short, *words]))
+        if worst == INTERRUPTED:
+            break
         print(flush=True)
     return worst
+
+
+@contextmanager
+def _in_order() -> Iterator[None]:
+    """SIGTERM ends what runs here as Ctrl-C does, so that the servers it started are stopped."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _fitted(line: str) -> list[str]:

@@ -35,8 +35,9 @@ def usage(pid: int) -> Usage:
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line)
     links = [_target(link) for link in Path(f"/proc/{pid}/fd").iterdir()]
     return Usage(
-        rss=int(status["VmRSS"].split()[0]) * 1024,
-        peak=int(status["VmHWM"].split()[0]) * 1024,
+        # One that has ended and was not waited for holds nothing, and says nothing of it.
+        rss=int(status.get("VmRSS", "0").split()[0]) * 1024,
+        peak=int(status.get("VmHWM", "0").split()[0]) * 1024,
         files=len(links),
         sockets=sum(link.startswith("socket:") for link in links),
         threads=int(status["Threads"]),

@@ -16,6 +16,8 @@ _FAMILIES = ("queue_coarse_metrics", "queue_consumer_count", "queue_metrics")
 _TOTALS_WITHIN = 120.0
 _VIEW_WITHIN = 30.0
 """Seconds that a full view may take before the measured part begins without it."""
+_SECOND_WITHIN = 120.0
+"""Seconds until the totals are read for the second time; from then on their cost is known, as it is in the long run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +83,17 @@ def ackscope(interval: float) -> Contender:
             full = None
             with suppress(BrokerError):
                 full = wait_for(lambda: _since(began, url, queues, details_seen), "all details", _VIEW_WITHIN)
+            if full is None:
+                with suppress(BrokerError):
+                    wait_for(lambda: _since(began, url, 2, _readings), "the totals once more", _SECOND_WITHIN)
             yield Running(url, exporter.process.pid, full, totals)
 
     return run
 
 
-def _since(began: float, url: str, queues: int, seen: Callable[[str], float]) -> float | None:
-    """Seconds since `began` once that many queues are seen; None before. Looked for twice a second."""
-    if seen(scrape(url).text) >= queues:
+def _since(began: float, url: str, most: int, seen: Callable[[str], float]) -> float | None:
+    """Seconds since `began` once that many are seen; None before. Looked for twice a second."""
+    if seen(scrape(url).text) >= most:
         return time.monotonic() - began
     time.sleep(0.5)
     return None
@@ -103,6 +108,11 @@ def details_seen(text: str) -> float:
     """Queues whose full statistics were read at some time."""
     detailed = samples(text, "ackscope_poll_detailed_queues")
     return sum(value for _, value in detailed) if detailed else totals_seen(text)
+
+
+def _readings(text: str) -> float:
+    """How often all queues were read."""
+    return by_label(text, "ackscope_poll_attempts_total", "family").get("queues", 0.0)
 
 
 def _read(text: str, family: str) -> bool:

@@ -1,11 +1,15 @@
 """Goals beside figures: what was wanted, what was seen, and whether that is enough."""
 
-from collections.abc import Mapping
+import math
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from bench.exporter.contenders import ENDED, OURS
 from bench.usage import MB
+
+_TELLING = 3
 
 RSS_QUEUES, RSS_MB = 10_000, 200
 """At this many queues ours shall stay below so many MB."""
@@ -18,16 +22,22 @@ class Goal:
     Attributes:
         seen: the figure; None where it could not be had.
         most: the largest that is enough.
+        low, high: where the truth lies, by the noise between stretches; `low` None where that is not known, `high`
+            None beside a `low` where there is no bound.
     """
 
     what: str
     seen: float | None
     most: float
+    low: float | None = None
+    high: float | None = None
 
     @property
     def met(self) -> bool | None:
-        """Whether it is; None where nothing was seen."""
-        return None if self.seen is None else self.seen <= self.most
+        """Whether it is; None where nothing was seen, or where noise leaves both possible."""
+        if self.seen is None or (self.low is not None and self.low <= self.most < (self.high or math.inf)):
+            return None
+        return self.seen <= self.most
 
     def as_dict(self) -> dict[str, Any]:
         """For the document; `Goal(**...)` reads it back."""
@@ -37,7 +47,10 @@ class Goal:
         """For the table."""
         verdict = {None: "could not tell", True: "met", False: "NOT met"}[self.met]
         seen = "-" if self.seen is None else f"{self.seen:.3g}"
-        return f"{verdict}: {self.what}: {seen}, at most {self.most:.3g}"
+        bounds = ""
+        if self.low is not None:
+            bounds = f" ({self.low:.2g} to {'any' if self.high is None else f'{self.high:.2g}'})"
+        return f"{verdict}: {self.what}: {seen}{bounds}, at most {self.most:.3g}"
 
 
 def ratio(part: float | None, whole: float | None) -> float | None:
@@ -45,11 +58,28 @@ def ratio(part: float | None, whole: float | None) -> float | None:
     return None if part is None or whole is None or whole <= 0 else part / whole
 
 
+def noise(values: Sequence[float]) -> float | None:
+    """Twice the standard error of their mean; None of fewer than three, which tell too little of it."""
+    return 2 * statistics.stdev(values) / math.sqrt(len(values)) if len(values) >= _TELLING else None
+
+
+def bounds(part: Sequence[float], whole: Sequence[float]) -> tuple[float | None, float | None]:
+    """Between what the quotient of two means lies, by their noise: low and high as of a goal."""
+    around_part, around_whole = noise(part), noise(whole)
+    if around_part is None or around_whole is None:
+        return None, None
+    above, below = statistics.fmean(whole) + around_whole, statistics.fmean(whole) - around_whole
+    low = max(0.0, statistics.fmean(part) - around_part) / above if above > 0 else 0.0
+    return low, max(0.0, statistics.fmean(part) + around_part) / below if below > 0 else None
+
+
 def peer_goals(shown: Mapping[str, Mapping[str, Any]], queues: int, interval: float) -> list[Goal]:
     """The goals of the comparison with the peers at one size."""
     ours, ended = shown[OURS], shown[ENDED]
+    low, high = bounds(ours["added_cpus"], ended["added_cpus"])
+    cpu = ratio(ours["added_cpu"], ended["added_cpu"])
     goals = [
-        Goal("broker CPU, as a share of the ended exporter's", ratio(ours["added_cpu"], ended["added_cpu"]), 0.25),
+        Goal("broker CPU, as a share of the ended exporter's", cpu, 0.25, low, high),
         Goal("scrape time, as a share of the ended exporter's", ratio(ours["scrape"], ended["scrape"]), 0.2),
         Goal(f"age of the totals, in intervals in force ({interval:g} s or longer)", ours["oldest_totals"], 2.0),
     ]

@@ -12,7 +12,7 @@ from bench.bench import Bench, Document, add_seconds, tell
 from bench.exporter import contenders
 from bench.exporter.busy import busy_broker
 from bench.exporter.contenders import ENDED, NOBODY, OURS, Contender, details_seen
-from bench.exporter.goals import Goal, peer_goals
+from bench.exporter.goals import Goal, noise, peer_goals
 from bench.exporter.scraping import Page, by_label, scrape
 from bench.tables import median, table
 from bench.usage import MB, Stretch, usage
@@ -30,9 +30,9 @@ _MORE_SCRAPES = {OURS: 20}
 
 @dataclass(slots=True)
 class _Run:
-    """What one contender showed, a value for each stretch."""
+    """What one contender showed, a value for each stretch; `broker` by the number of its round."""
 
-    broker: list[float] = field(default_factory=list)
+    broker: dict[int, float] = field(default_factory=dict)
     cpu: list[float] = field(default_factory=list)
     scrapes: list[float] = field(default_factory=list)
     views: list[float] = field(default_factory=list)
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--broker", nargs="+", default=["4.3", "3.10"], help="versions (default 4.3 3.10)")
     parser.add_argument("--queues", type=int, nargs="+", default=[1000, 10_000], help="sizes (default 1000 10000)")
-    parser.add_argument("--rounds", type=int, default=1, help="stretches of each contender (default 1)")
+    parser.add_argument("--rounds", type=int, default=1, help="stretches of each; from 3 on noise is told (default 1)")
     parser.add_argument("--busy", type=int, default=200, help="queues with traffic (default 200)")
     add_seconds(parser, 60, "each stretch")
 
@@ -77,22 +77,27 @@ def _compare(lab: Lab, queues: int, args: argparse.Namespace) -> Document:
         for name, contender in runners.items():
             tell(f"{lab.broker}, {queues} queues, {name}, {number + 1} of {args.rounds}")
             try:
-                _stretch(lab, queues, name, contender, args.seconds, runs[name])
+                _stretch(lab, queues, number, contender, args.seconds, runs[name], _MORE_SCRAPES.get(name, 0))
             except BrokerError as error:
                 # One that cannot serve this size is a result too, and no reason to lose the others.
                 runs[name].failed = str(error)
+    if args.rounds > 1:
+        # Nobody once more, so that every round has the broker alone before and after it.
+        _stretch(lab, queues, args.rounds, contenders.nobody, args.seconds, runs[NOBODY])
     shown = {name: _summary(run, runs[NOBODY]) for name, run in runs.items()}
     document = {"broker": lab.broker, "queues": queues, "contenders": shown}
     return {**document, "goals": [goal.as_dict() for goal in peer_goals(shown, queues, INTERVAL)]}
 
 
-def _stretch(lab: Lab, queues: int, name: str, contender: Contender, seconds: float, run: _Run) -> None:
+def _stretch(
+    lab: Lab, queues: int, number: int, contender: Contender, seconds: float, run: _Run, more: int = 0
+) -> None:
     with contender(lab.nodes[0], queues) as running:
         time.sleep(_SETTLED)
         spent = Stretch({"broker": lab.processes[0].pid, "exporter": running.pid})
         pages = list(_every(running.url, seconds))
         minute = spent.per_minute()
-        run.broker.append(minute["broker"])
+        run.broker[number] = minute["broker"]
         if running.url is None:
             return
         if running.full_view is not None:
@@ -106,16 +111,16 @@ def _stretch(lab: Lab, queues: int, name: str, contender: Contender, seconds: fl
             run.peak.append(seen.peak)
         run.oldest += oldest(pages)
         run.scrapes += [page.seconds for _, page in pages]
-        run.scrapes += [scrape(running.url).seconds for _ in range(_MORE_SCRAPES.get(name, 0))]
+        run.scrapes += [scrape(running.url).seconds for _ in range(more)]
         run.page = pages[-1][1]
-        run.detailed = details_seen(run.page.text) / queues if name == OURS else None
+        run.detailed = details_seen(run.page.text) / queues if running.totals_after is not None else None
 
 
 def _every(url: str | None, seconds: float) -> Iterator[tuple[float, Page]]:
-    """A scrape at once and then every interval, for as long as the stretch takes."""
+    """A scrape at once and then every interval, for as long as the stretch takes; none begins after its end."""
     began = time.monotonic()
     due = began
-    while due < began + seconds:
+    while max(due, time.monotonic()) < began + seconds:
         time.sleep(max(0.0, due - time.monotonic()))
         if url is not None:
             yield time.monotonic(), scrape(url)
@@ -142,12 +147,13 @@ def oldest(pages: list[tuple[float, Page]]) -> list[float]:
 
 
 def _summary(run: _Run, alone: _Run) -> dict[str, Any]:
-    broker, quiet = median(run.broker), median(alone.broker)
+    added = [seen - quiet for number, seen in run.broker.items() if (quiet := _quiet(alone, number)) is not None]
     page = run.page
     return {
         "failed": run.failed,
-        "broker_cpu": broker,
-        "added_cpu": None if broker is None or quiet is None else broker - quiet,
+        "broker_cpu": median(list(run.broker.values())),
+        "added_cpu": median(added),
+        "added_cpus": added,
         "full_view": median(run.views),
         "totals_after": median(run.totals),
         "detailed": run.detailed,
@@ -163,6 +169,12 @@ def _summary(run: _Run, alone: _Run) -> dict[str, Any]:
     }
 
 
+def _quiet(alone: _Run, number: int) -> float | None:
+    """The broker with nobody monitoring around a round: before it and, where that was measured, after it."""
+    around = [alone.broker[place] for place in (number, number + 1) if place in alone.broker]
+    return sum(around) / len(around) if around else None
+
+
 def lines(document: Document) -> list[str]:
     """A table for each version and size, with its goals below."""
     stretches = f"{document['rounds']} alternating stretches of {document['seconds']:g} s"
@@ -172,14 +184,15 @@ def lines(document: Document) -> list[str]:
         text += [f"RabbitMQ {result['broker']}, {result['queues']} queues", "", *_table(result), ""]
         text += [Goal(**goal).line() for goal in result["goals"]] + [""]
     note = (
-        "broker: processor seconds a minute above those with nobody monitoring; view: all objects seen once, from the "
-        "start; scrape: the middle one, gzip as Prometheus asks; CPU: of the exporter, seconds a minute; MB RSS: most."
+        "broker: processor seconds a minute above those with nobody monitoring; +-: twice its standard error, from 3 "
+        "rounds on; view: all objects seen once, from the start; scrape: the middle one, gzip as Prometheus asks; "
+        "CPU: of the exporter, seconds a minute; MB RSS: most."
     )
     return [*text, note]
 
 
 def _table(result: Document) -> list[str]:
-    head = ("", "broker", "view s", "scrape ms", "CPU", "MB RSS", "series", "MB page")
+    head = ("", "broker", "+-", "view s", "scrape s", "CPU", "MB RSS", "series", "MB page")
     rows = []
     for name, each in result["contenders"].items():
         if name == NOBODY or each["failed"] is not None:
@@ -188,12 +201,13 @@ def _table(result: Document) -> list[str]:
             (
                 name,
                 _figure(each["added_cpu"]),
+                _figure(noise(each["added_cpus"])),
                 _figure(each["full_view"]),
-                _figure(each["scrape"], 1000, 1),
+                _figure(each["scrape"], 1, 4),
                 _figure(each["exporter_cpu"]),
                 _figure(each["peak"], 1 / MB, 0),
                 _figure(each["series"], 1, 0),
-                _figure(each["bytes"], 1 / MB),
+                _figure(each["bytes"], 1 / MB, 1),
             )
         )
     quiet = result["contenders"][NOBODY]["broker_cpu"]

@@ -54,7 +54,7 @@ def fetch(url: str, *, compressed: bool = True) -> tuple[float, bytes, bool]:
         answer = connection.getresponse()
         body = answer.read()
         seconds = time.perf_counter() - began
-    except OSError as error:
+    except (OSError, http.client.HTTPException) as error:
         raise BrokerError(f"{address.netloc}{address.path}: {type(error).__name__}") from None
     finally:
         connection.close()

@@ -23,13 +23,15 @@ from lab.node import Node
 FLAT = 0.05
 """What the end may lie above the beginning."""
 
-WARM_UP = 0.2
-"""Share of the run that is not judged: first readings, and all details once."""
+WARM_UP, WARM_UP_SECONDS = 0.2, 720.0
+"""Share of the run that is not judged, and seconds where half of it is left: the first readings, all details once, and
+the ten minutes of past that diagnosis holds."""
 
 _LOOK = 10.0
 _SCRAPE_EVERY = 15.0
 _NOTE = (
-    f"after the first {WARM_UP * 100:g} % of the run; growth: the middle of the last third above that of the first; "
+    f"after the first {WARM_UP * 100:g} % of the run, or {WARM_UP_SECONDS / 60:g} minutes where half of it is left "
+    "then; growth: the middle of the last third above that of the first; "
     f"slope: rise of the line of least squares over the run; flat: neither above {FLAT * 100:g} %"
 )
 _KINDS = ("rss", "files", "sockets", "threads")
@@ -124,7 +126,9 @@ def trend(points: Sequence[tuple[float, float]]) -> dict[str, Any]:
         `first`, `last`: the middle of the first and of the last third; `growth`: what the last is above the first, as a
         share of it; `slope`: the same by the line of least squares through all. None where there are too few points.
     """
-    judged = points[int(len(points) * WARM_UP) :]
+    share = int(len(points) * WARM_UP)
+    late = sum(at < WARM_UP_SECONDS for at, _ in points)
+    judged = points[max(share, late if late <= len(points) // 2 else 0) :]
     third = len(judged) // 3
     if third < 1:
         return {"first": None, "last": None, "growth": None, "slope": None}

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from bench.exporter.ended import go_version
-from bench.exporter.goals import Goal, peer_goals, ratio
+from bench.exporter.goals import Goal, bounds, noise, peer_goals, ratio
 from bench.exporter.growth import per_doubling
 from bench.exporter.peers import oldest
 from bench.exporter.scraping import Page
 from bench.exporter.soak import trend
 from bench.usage import Stretch, cpu_seconds, usage
 
-OURS = {"added_cpu": 1.0, "scrape": 0.01, "oldest_totals": 1.1, "peak": 100 * 1024 * 1024}
-ENDED = {"added_cpu": 5.0, "scrape": 0.5}
+OURS = {"added_cpu": 1.0, "added_cpus": [1.0], "scrape": 0.01, "oldest_totals": 1.1, "peak": 100 * 1024 * 1024}
+ENDED = {"added_cpu": 5.0, "added_cpus": [5.0], "scrape": 0.5}
 
 
 def page(age, interval=15):
@@ -29,6 +29,30 @@ def page(age, interval=15):
 def test_a_goal_is_met_missed_or_unknown(seen, verdict):
     """What was not seen is not taken for a success."""
     assert Goal("share", seen, 0.25).line().startswith(f"{verdict}: share")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [(0.1, 0.24, "met"), (0.1, 0.3, "could not tell"), (0.1, None, "could not tell"), (0.3, 0.4, "NOT met")],
+)
+def test_a_goal_within_the_noise_is_neither_met_nor_missed(low, high, verdict):
+    """The figure alone would say one or the other."""
+    seen = 0.35 if verdict == "NOT met" else 0.2
+
+    assert Goal("share", seen, 0.25, low, high).line().startswith(f"{verdict}: share: {seen} ({low} to ")
+
+
+def test_noise_is_told_from_three_stretches_on():
+    """Of two it would be told wrong more often than right."""
+    assert (None, 0.0) == (noise([1.0, 2.0]), noise([1.0, 1.0, 1.0]))
+    assert noise([0.0, 1.0, 2.0]) == pytest.approx(2 / 3**0.5)
+
+
+def test_a_quotient_is_as_sure_as_its_parts():
+    """Without a bound where the whole may be nothing."""
+    assert (0.5, 0.5) == bounds([1.0] * 3, [2.0] * 3)
+    assert (None, None) == bounds([1.0], [2.0] * 3)
+    assert bounds([1.0] * 3, [0.0, 1.0, 2.0])[1] is None
 
 
 def test_the_goals_of_the_peers():
@@ -83,6 +107,14 @@ def test_a_trend_leaves_the_warm_up_out():
     seen = trend([(at, 50.0 if at < 20 else 100.0) for at in range(100)])
 
     assert {"first": 100.0, "last": 100.0, "growth": 0.0, "slope": 0.0} == seen
+
+
+def test_a_trend_of_an_hour_leaves_twelve_minutes_out():
+    """The past that diagnosis holds is whole by then; a run too short for that is judged from its first fifth on."""
+    hour = trend([(at, 50.0 if at < 720 else 100.0) for at in range(0, 2400, 10)])
+    short = trend([(at, 50.0 if at < 720 else 100.0) for at in range(0, 1000, 10)])
+
+    assert (0.0, 1.0) == (hour["slope"], short["growth"])
 
 
 def test_a_trend_that_rises_is_seen_both_ways():

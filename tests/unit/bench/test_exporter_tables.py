@@ -22,11 +22,12 @@ NOTHING = dict.fromkeys(
         "bytes",
         "sent",
     )
-)
+) | {"added_cpus": []}
 LARGE = {
     **NOTHING,
     "broker_cpu": 59.99,
     "added_cpu": 59.99,
+    "added_cpus": [0.0, 50.0, 99.0],
     "full_view": 599.9,
     "scrape": 59.9999,
     "exporter_cpu": 59.99,

@@ -82,3 +82,24 @@ def test_an_address_where_nothing_listens_is_an_error(server):
     """In one line."""
     with pytest.raises(BrokerError, match="ConnectionRefusedError"):
         scrape("http://127.0.0.1:1/metrics")
+
+
+def test_an_answer_that_breaks_off_is_told_in_a_line():
+    """As a server does that gives up in the middle of a page of 50,000 queues: a result, not a crash."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(b"up")
+
+        def log_message(self, *args):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as listening:
+        thread = threading.Thread(target=listening.handle_request)
+        thread.start()
+        with pytest.raises(BrokerError, match=r"/metrics: IncompleteRead"):
+            scrape(f"http://127.0.0.1:{listening.server_address[1]}/metrics")
+        thread.join()

@@ -1,0 +1,39 @@
+"""`python -m bench.dashboard.empty PORT`: a page of one heading, served by the same server with the same options."""
+
+import sys
+from pathlib import Path
+
+import streamlit as st
+from starlette.middleware import Middleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dashboard.server import CONFIG, content_policy
+
+PAGE = Path(__file__).with_name("empty_page.py")
+
+
+class _Guard:
+    """Puts the page's policy on every answer, as the page's server does."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._header = (b"content-security-policy", content_policy().encode())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], self._header]}
+            await send(message)
+
+        await self._app(scope, receive, guarded if scope["type"] == "http" else send)
+
+
+def main(port: int) -> None:
+    """Serve until a signal."""
+    sys.argv = [str(PAGE)]
+    app = st.App(PAGE, middleware=[Middleware(_Guard)])
+    app.run(config={**CONFIG, "server.address": "127.0.0.1", "server.port": port})
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,158 @@
+"""A viewer without a browser: it speaks Streamlit's protocol over a websocket, and asks as often as the page tells."""
+
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ClientState_pb2 import ClientState
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+from websockets.typing import Subprotocol
+
+from ackscope.errors import BrokerError
+
+_WITHIN = 120.0
+_LARGEST = 64 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Seen:
+    """What one viewer got.
+
+    Attributes:
+        runs: of the page or of a part of it, each from its request to its end, in seconds.
+        received: bytes.
+    """
+
+    runs: list[float] = field(default_factory=list)
+    received: int = 0
+
+
+class Viewer:
+    """One session on one page.
+
+    Args:
+        base: the page's address.
+        path: of one page, "" for the first.
+        query: as in the address, without its question mark.
+
+    Raises:
+        BrokerError: it cannot be reached, or the page fails.
+    """
+
+    def __init__(self, base: str, path: str = "", query: str = "") -> None:
+        self.seen = Seen()
+        self._path, self._query = path, query
+        self._timers: dict[str, float] = {}
+        self._known: dict[str, None] = {}
+        self._hash = ""
+        try:
+            self._socket = connect(
+                f"{base.replace('http', 'ws', 1)}/_stcore/stream",
+                subprotocols=[Subprotocol("streamlit")],
+                max_size=_LARGEST,
+            )
+        except OSError as error:
+            raise BrokerError(f"{base}: no viewer can connect ({error})") from None
+
+    def __enter__(self) -> Self:
+        self.run()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    @property
+    def fragments(self) -> dict[str, float]:
+        """The parts of the page that refresh by themselves: name -> seconds between two times."""
+        return dict(self._timers)
+
+    def run(self, fragment: str = "") -> None:
+        """Ask for the page, or for one part of it as the browser does when it is due, and take it in to its end.
+
+        Raises:
+            BrokerError: it failed, or took too long.
+        """
+        if not fragment:
+            self._timers.clear()
+        state = ClientState(
+            query_string=self._query,
+            page_script_hash=self._hash,
+            page_name="" if self._hash else self._path,
+            fragment_id=fragment,
+            is_auto_rerun=bool(fragment),
+            cached_message_hashes=list(self._known),
+        )
+        began = time.monotonic()
+        try:
+            self._socket.send(BackMsg(rerun_script=state).SerializeToString())
+            while not self._takes(self._socket.recv(_WITHIN)):
+                pass
+        except (TimeoutError, ConnectionClosed) as error:
+            raise BrokerError(f"page {self._path or 'now'!r}: no end of its run ({type(error).__name__})") from None
+        self.seen.runs.append(time.monotonic() - began)
+
+    def watch(self, until: float) -> None:
+        """Refresh what is due, until that moment of the monotonic clock."""
+        due = {name: time.monotonic() + every for name, every in self._timers.items()}
+        while due:
+            name = min(due, key=due.__getitem__)
+            if due[name] > until:
+                break
+            time.sleep(max(0.0, due[name] - time.monotonic()))
+            self.run(name)
+            due[name] = max(due[name] + self._timers.get(name, _WITHIN), time.monotonic())
+        time.sleep(max(0.0, until - time.monotonic()))
+
+    def _takes(self, data: Any) -> bool:
+        """Take one message in; whether it ends the run."""
+        message = ForwardMsg.FromString(data)
+        self.seen.received += len(data)
+        kind = message.WhichOneof("type")
+        if message.metadata.cacheable:
+            self._known[message.hash] = None
+        if kind == "navigation":
+            self._hash = message.navigation.page_script_hash
+        elif kind == "auto_rerun":
+            self._timers[message.auto_rerun.fragment_id] = message.auto_rerun.interval
+        elif kind == "delta" and message.delta.new_element.WhichOneof("type") == "exception":
+            raise BrokerError(f"page {self._path or 'now'!r} fails: {message.delta.new_element.exception.message}")
+        elif kind == "page_not_found":
+            raise BrokerError(f"page {self._path!r} is not there")
+        return kind == "script_finished" and message.script_finished in {
+            ForwardMsg.FINISHED_SUCCESSFULLY,
+            ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY,
+        }
+
+
+def watch_together(base: str, viewers: int, seconds: float) -> list[Seen]:
+    """So many viewers on the first page, one thread each, that come one after the other within the first refresh.
+
+    Raises:
+        BrokerError: the page failed for one of them.
+    """
+    problems: list[BrokerError] = []
+    seen: list[Seen] = []
+    until = time.monotonic() + seconds
+
+    def one(number: int) -> None:
+        time.sleep(number * 5.0 / viewers)
+        try:
+            with Viewer(base) as viewer:
+                viewer.watch(until)
+                seen.append(viewer.seen)
+        except BrokerError as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=one, args=(number,), daemon=True) for number in range(viewers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with suppress(IndexError):
+        raise problems[0]
+    return seen

@@ -1,0 +1,12 @@
+"""`python -m bench.diagnosis [--json]`: every benchmark of diagnosis in a row, kept short, each with its table."""
+
+import sys
+
+from bench.bench import run_all
+from bench.diagnosis import decoys, faults, size
+
+BENCHES = (size.BENCH, decoys.BENCH, faults.BENCH)
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_all(BENCHES, sys.argv[1:]))

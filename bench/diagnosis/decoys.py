@@ -1,0 +1,95 @@
+"""Healthy things that look ill, and an hour of a healthy shop: how many warnings and alarms that raises."""
+
+import argparse
+import time
+from contextlib import ExitStack
+from typing import Any
+
+from bench.bench import Bench, Document, tell
+from bench.diagnosis.scene import Scene, flat, scene
+from bench.exporter.goals import Goal
+from bench.tables import table
+from lab.brokers import SUITES
+from lab.decoys import DECOYS
+
+_LOOK = 1.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--broker", nargs="+", default=["3.10", "4.3"], help=f"of {', '.join(SUITES)} (3.10 4.3)")
+    parser.add_argument("--nodes", type=int, default=1, help="nodes of the broker (1)")
+    parser.add_argument("--minutes", type=float, default=4.0, help="how long all decoys are held at once (4)")
+    parser.add_argument("--healthy", type=float, default=2.0, help="minutes of the shop alone, before (2)")
+
+
+def measure(args: argparse.Namespace) -> Document:
+    """The shop alone, then with every decoy that the broker can have, all at once."""
+    results: list[Document] = []
+    for broker in args.broker:
+        with scene(broker, args.nodes) as stage, ExitStack() as stack:
+            tell(f"{stage.lab.broker}, {args.nodes} nodes: the shop alone for {args.healthy:g} minutes")
+            results.append(_watched(stage, args, "healthy shop", args.healthy))
+            fitting = [spec for spec in DECOYS.values() if broker in spec.brokers and spec.nodes <= args.nodes]
+            tell(f"{stage.lab.broker}: {len(fitting)} decoys for {args.minutes:g} minutes")
+            for spec in fitting:
+                stack.enter_context(stage.held(spec))
+            results.append(_watched(stage, args, ", ".join(spec.name for spec in fitting), args.minutes))
+    worst = sum(len(result["raised"]) for result in results)
+    return {"results": results, "goals": [Goal("warnings and alarms over healthy things", worst, 0).as_dict()]}
+
+
+def _watched(stage: Scene, args: argparse.Namespace, what: str, minutes: float) -> Document:
+    raised: dict[str, str] = {}
+    facts: dict[str, str] = {}
+    until = time.monotonic() + 60 * minutes
+    while time.monotonic() < until:
+        for told, _ in flat(stage.findings()):
+            place = facts if told["severity"] == "info" else raised
+            name = f"{told['severity']} {told['rule']} {told['subject']['kind']} {told['subject']['name']}"
+            place.setdefault(name, told["summary"])
+        time.sleep(_LOOK)
+    cpu: Any = stage.exporter.get("/metrics").text
+    seconds = [float(line.split()[-1]) for line in cpu.splitlines() if line.startswith("ackscope_diagnosis_duration")]
+    return {
+        "broker": stage.lab.broker,
+        "nodes": args.nodes,
+        "what": what,
+        "minutes": minutes,
+        "raised": raised,
+        "facts": facts,
+        "diagnosis_seconds": max(seconds, default=None),
+    }
+
+
+def lines(document: Document) -> list[str]:
+    """A line each, then what was raised."""
+    rows = [
+        (
+            f"{result['broker']}{' x' + str(result['nodes']) if result['nodes'] > 1 else ''}",
+            f"{result['minutes']:g}",
+            str(len(result["raised"])),
+            str(len(result["facts"])),
+            result["what"].split(",")[0] if "," not in result["what"] else f"{result['what'].count(',') + 1} decoys",
+        )
+        for result in document["results"]
+    ]
+    text = table(("", "minutes", "raised", "information", "what"), rows)
+    for result in document["results"]:
+        text += [f"raised: {name}: {said}" for name, said in result["raised"].items()]
+        text += [f"information: {name}" for name in result["facts"]]
+    return [*text, "", *(Goal(**goal).line() for goal in document["goals"])]
+
+
+BENCH = Bench(
+    name="decoys",
+    room="diagnosis",
+    shows="healthy things that look ill: what diagnosis says of them",
+    measure=measure,
+    lines=lines,
+    add_arguments=add_arguments,
+    short=("--broker", "4.3", "--healthy", "0.5"),
+)
+
+if __name__ == "__main__":
+    raise SystemExit(BENCH.main())

@@ -1,0 +1,262 @@
+"""Faults on real brokers: named or not, by the right rule, about the right thing, how soon, and what else was said."""
+
+import argparse
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+
+from ackscope.errors import AckscopeError
+from bench.bench import Bench, Document, tell
+from bench.diagnosis.figures import goals, rows_table
+from bench.diagnosis.peers import Alert
+from bench.diagnosis.scene import Held, Scene, Told, flat, scene
+from lab.brokers import SUITES
+from lab.faults import FAULTS
+from lab.faults.fault import FaultSpec
+
+WITHIN = 75.0
+"""Seconds after which a fault that was not named is missed."""
+_ONCE_AFTER = 8.0
+"""A person looks when something has gone wrong for a while, not in the same second."""
+_CLEARED = 60.0
+_LOOK = 0.5
+
+
+@dataclass(slots=True, kw_only=True)
+class Row:
+    """What became of one fault.
+
+    Attributes:
+        seconds: from its being in effect to its being named; None where it never was.
+        severity: when it was first named.
+        under: the rule of the cause that it hung under; "" where it was a finding of its own.
+        once: whether `ackscope diagnose` named it; None where that cannot be asked of it.
+        others: "severity rule subject" of findings that were not expected.
+        cleared: seconds from its end to the end of its finding; None where that was not seen.
+        failed: why it could not be injected.
+        peers: who published the rule -> names of alerts whose condition began to hold meanwhile.
+        named_by: those of them whose name says the cause.
+        peers_wait: peer -> seconds that the first of its alerts would still wait.
+    """
+
+    broker: str
+    nodes: int
+    fault: str
+    seconds: float | None = None
+    severity: str = ""
+    under: str = ""
+    once: bool | None = None
+    others: list[str] = field(default_factory=list)
+    cleared: float | None = None
+    failed: str = ""
+    peers: dict[str, list[str]] = field(default_factory=dict)
+    named_by: list[str] = field(default_factory=list)
+    peers_wait: dict[str, float] = field(default_factory=dict)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--broker", nargs="+", default=["3.10", "4.3"], help=f"of {', '.join(SUITES)} (3.10 4.3)")
+    parser.add_argument("--nodes", type=int, default=0, help="only faults that take so many nodes (all)")
+    parser.add_argument("--fault", nargs="+", default=[], help="these only (default: all that fit)")
+    parser.add_argument("--together", type=int, default=8, help="faults of queues and clients held at once (8)")
+    parser.add_argument("--compare", action="store_true", help="also evaluate the alert rules that others publish")
+
+
+def measure(args: argparse.Namespace) -> Document:
+    """Every version by itself; faults that disturb the whole broker one after the other, all others together."""
+    rows: list[Row] = []
+    for broker in args.broker:
+        for group in groups(_chosen(args, broker)):
+            rows += _group(broker, group, args)
+    shown = [asdict(row) for row in rows]
+    return {"within": WITHIN, "rows": shown, "goals": [goal.as_dict() for goal in goals(shown)]}
+
+
+def _chosen(args: argparse.Namespace, broker: str) -> list[FaultSpec]:
+    return [
+        spec
+        for spec in FAULTS.values()
+        if broker in spec.brokers and (not args.fault or spec.name in args.fault) and args.nodes in {0, spec.nodes}
+    ]
+
+
+def groups(specs: Sequence[FaultSpec]) -> Iterator[list[FaultSpec]]:
+    """Those that can share a broker: the same number of nodes, started alike; one that wrecks it is its own group."""
+    left = list(specs)
+    while left:
+        first = left[0]
+        alike = [spec for spec in left if (spec.nodes, spec.extra) == (first.nodes, first.extra) and not spec.wrecks]
+        group = [first] if first.wrecks else alike
+        yield group
+        left = [spec for spec in left if spec not in group]
+
+
+def batches(specs: Sequence[FaultSpec], together: int) -> Iterator[list[FaultSpec]]:
+    """Those that can be held at once, together; then those that cannot, one by one."""
+    plain = [spec for spec in specs if not spec.alone and not spec.apart]
+    loops = [spec for spec in specs if spec.apart and not spec.alone]
+    rest = max(1, together - 1) if loops else together
+    for first in range(0, len(plain), rest):
+        yield plain[first : first + rest] + ([loops.pop(0)] if loops else [])
+    yield from ([spec] for spec in (*loops, *(spec for spec in specs if spec.alone)))
+
+
+def _group(broker: str, group: list[FaultSpec], args: argparse.Namespace) -> list[Row]:
+    """A broker for all of them; a new one where a fault left it ill."""
+    rows: list[Row] = []
+    left = list(batches(group, args.together))
+    while left:
+        done = 0
+        try:
+            with scene(broker, group[0].nodes, group[0].extra, compare=args.compare) as stage:
+                for batch in left:
+                    done += 1
+                    found, well = _batch(stage, group[0].nodes, batch)
+                    rows += found
+                    if not well:
+                        break
+        except AckscopeError as error:
+            done = max(done, 1)
+            rows += [
+                Row(broker=broker, nodes=spec.nodes, fault=spec.name, failed=str(error)) for spec in left[done - 1]
+            ]
+        left = left[done:]
+    return rows
+
+
+def _batch(stage: Scene, nodes: int, batch: list[FaultSpec]) -> tuple[list[Row], bool]:
+    """Inject some, watch, end them, watch again; whether the broker is as well as before."""
+    version = stage.lab.broker
+    tell(f"{version}, {nodes} nodes: {', '.join(spec.name for spec in batch)}")
+    rows = {spec.name: Row(broker=version, nodes=nodes, fault=spec.name) for spec in batch}
+    before = {_name(told) for told, _ in flat(stage.findings())}
+    held_before = stage.peers.holding() if stage.peers else set()
+    with ExitStack() as stack:
+        held: list[Held] = []
+        injecting = threading.Thread(target=_inject, args=(stage, batch, stack, rows, held))
+        injecting.start()
+        _watch(stage, batch, held, rows, before, injecting)
+        if stage.peers:
+            _compare(stage.peers.holding() - held_before, held, rows)
+    well = _clear(stage, held, rows, before)
+    for row in rows.values():
+        tell(f"  {row.fault}: {row.failed or row.seconds} {row.severity} once={row.once} {'; '.join(row.others)}")
+    return list(rows.values()), well
+
+
+def _inject(stage: Scene, batch: Sequence[FaultSpec], stack: ExitStack, rows: dict[str, Row], held: list[Held]) -> None:
+    """One after the other; each is watched from when it is in effect, though others are still on their way."""
+    for spec in batch:
+        try:
+            held.append(stack.enter_context(stage.held(spec)))
+        except AckscopeError as error:
+            rows[spec.name].failed = str(error)
+
+
+def _watch(
+    stage: Scene,
+    batch: Sequence[FaultSpec],
+    held: Sequence[Held],
+    rows: dict[str, Row],
+    before: set[str],
+    injecting: threading.Thread,
+) -> None:
+    """Until all are named or the time is over; a person's one look in between, when all are in effect."""
+    expected = {rule for spec in batch for rule in (spec.rule, *spec.also)}
+    look: threading.Thread | None = None
+    began = time.monotonic()
+    while time.monotonic() < began + WITHIN:
+        if injecting.is_alive():
+            began = time.monotonic()
+        elif look is None:
+            look = threading.Thread(target=_once, args=(stage, held, rows))
+            look.start()
+        told = flat(stage.findings())
+        for item in tuple(held):
+            _see(item, told, rows[item.spec.name])
+        strange = [
+            f"{each['severity']} {_name(each)}" for each, under in told if _is_strange(each, under, expected, before)
+        ]
+        for row in rows.values():
+            row.others += [text for text in strange if text not in row.others]
+        looked = look is not None and not look.is_alive()
+        if looked and all(rows[item.spec.name].seconds is not None for item in held):
+            break
+        time.sleep(_LOOK)
+    if look is not None:
+        look.join()
+
+
+def _compare(alerts: set[Alert], held: Sequence[Held], rows: dict[str, Row]) -> None:
+    for item in held:
+        row, name = rows[item.spec.name], item.subject["name"]
+        for alert in sorted(alerts, key=lambda each: (each.waits, each.peer, each.name)):
+            if alert.queue in {"", name}:
+                row.peers.setdefault(alert.peer, []).append(alert.name)
+                row.peers_wait.setdefault(alert.peer, alert.waits)
+                if item.spec.rule in alert.causes and alert.peer not in row.named_by:
+                    row.named_by.append(alert.peer)
+
+
+def _see(item: Held, told: Sequence[tuple[Told, Told | None]], row: Row) -> None:
+    if row.seconds is not None:
+        return
+    for each, under in told:
+        if item.is_named_by(each):
+            row.seconds, row.severity = time.monotonic() - item.since, each["severity"]
+            row.under = under["rule"] if under else ""
+            return
+
+
+def _once(stage: Scene, held: Sequence[Held], rows: dict[str, Row]) -> None:
+    time.sleep(_ONCE_AFTER)
+    told = [each for each, _ in flat(stage.once())]
+    for item in held:
+        if item.spec.one_shot:
+            rows[item.spec.name].once = any(item.is_named_by(each) for each in told)
+
+
+def _clear(stage: Scene, held: Sequence[Held], rows: dict[str, Row], before: set[str]) -> bool:
+    """How long each finding stays after its fault has ended; whether nothing is left of any warning by then."""
+    ended, left = time.monotonic(), list(held)
+    strange: set[str] = set()
+    while time.monotonic() < ended + _CLEARED:
+        told = [each for each, _ in flat(stage.findings())]
+        for item in [item for item in left if not any(item.is_named_by(each) for each in told)]:
+            rows[item.spec.name].cleared = time.monotonic() - ended
+            left.remove(item)
+        strange = {_name(each) for each in told if each["severity"] != "info"} - before
+        if not left and not strange:
+            return True
+        time.sleep(_LOOK)
+    return False
+
+
+def _name(told: Told) -> str:
+    return f"{told['rule']} {told['subject']['kind']} {told['subject']['name']}"
+
+
+def _is_strange(each: Told, under: Told | None, expected: set[str], before: set[str]) -> bool:
+    return under is None and each["rule"] not in expected and _name(each) not in before
+
+
+def lines(document: Document) -> list[str]:
+    """The table, what failed or was said beside, and the goals."""
+    return rows_table(document["rows"], document["goals"])
+
+
+BENCH = Bench(
+    name="faults",
+    room="diagnosis",
+    shows="faults put into real brokers: named, by which rule, how soon, what else was said",
+    measure=measure,
+    lines=lines,
+    add_arguments=add_arguments,
+    short=("--broker", "4.3"),
+)
+
+if __name__ == "__main__":
+    raise SystemExit(BENCH.main())

@@ -1,0 +1,83 @@
+"""Figures over many faults: goals, and a table in 80 columns."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bench.exporter.goals import Goal
+from bench.tables import median, table
+from lab.brokers import minor
+
+Row = Mapping[str, Any]
+
+_NAMED, _ONCE = 0.95, 0.90
+_MIDDLE, _WORST = 20.0, 60.0
+
+
+def goals(rows: Sequence[Row]) -> list[Goal]:
+    """Those of the faults: what could not be injected is told apart, and is no success."""
+    tried = [row for row in rows if not row["failed"]]
+    named = [row["seconds"] for row in tried if row["seconds"] is not None]
+    asked = [row for row in tried if row["once"] is not None]
+    return [
+        Goal("faults not named, as a share", _share(len(tried) - len(named), len(tried)), 1 - _NAMED),
+        Goal("seconds to be named, the middle", median(named), _MIDDLE),
+        Goal("seconds to be named, the worst", max(named, default=None), _WORST),
+        Goal(
+            "faults that one look of 15 s does not name, as a share",
+            _share(sum(not row["once"] for row in asked), len(asked)),
+            1 - _ONCE,
+        ),
+    ]
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def rows_table(rows: Sequence[Row], found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line a fault, what was strange below, then the goals."""
+    shown = [
+        (
+            row["fault"],
+            minor(row["broker"]) + (f" x{row['nodes']}" if row["nodes"] > 1 else ""),
+            "-" if row["seconds"] is None else f"{row['seconds']:.0f}",
+            row["severity"] or "-",
+            {True: "yes", False: "NO", None: "-"}[row["once"]],
+            "-" if row["cleared"] is None else f"{row['cleared']:.0f}",
+            str(len(row["others"])),
+        )
+        for row in rows
+        if not row["failed"]
+    ]
+    text = table(("", "broker", "named s", "as", "once", "ends s", "more"), shown)
+    note = (
+        "named s: from being in effect to being named; once: by ackscope diagnose in one look; ends s: from its end to "
+        "the end of the finding; more: findings that were not expected."
+    )
+    text += ["", note]
+    tried = [row for row in rows if not row["failed"]]
+    text += ["", f"{sum(row['seconds'] is not None for row in tried)} of {len(tried)} named"]
+    text += [f"not injected: {row['fault']} ({row['broker']}): {row['failed']}" for row in rows if row["failed"]]
+    text += [
+        f"also said, {row['fault']} ({row['broker']}): {'; '.join(row['others'])}" for row in rows if row["others"]
+    ]
+    text += [f"under another cause: {row['fault']} ({row['broker']}): {row['under']}" for row in rows if row["under"]]
+    text += _peers(tried)
+    return [*text, "", *(Goal(**goal).line() for goal in found)]
+
+
+def _peers(rows: Sequence[Row]) -> list[str]:
+    """What the rules of others said of the same faults."""
+    names = sorted({name for row in rows for name in row["peers"]})
+    if not names:
+        return []
+    shown = [
+        (
+            name,
+            f"{sum(name in row['peers'] for row in rows)} of {len(rows)}",
+            f"{sum(name in row['named_by'] for row in rows)} of {len(rows)}",
+            f"{median([row['peers_wait'][name] for row in rows if name in row['peers']]) or 0:.0f}",
+        )
+        for name in names
+    ]
+    return ["", *table(("rules of others", "alerted", "cause named", "waits s"), shown)]

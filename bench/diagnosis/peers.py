@@ -1,0 +1,110 @@
+"""The published alert rules of others, evaluated by a real Prometheus over the official plugin of the same broker.
+
+Their waiting times (`for`) are not waited for: an alert counts as soon as its condition holds, in their favour, and
+the time that it would wait is told. An alert without a queue in its labels counts for every fault held at that moment.
+"""
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import requests
+import yaml
+
+from ackscope.errors import MissingPart
+from bench.exporting import end_process, wait_for
+from lab.demo.prometheus import answers
+from lab.node import Node
+from lab.ports import free_ports
+
+RULES = Path(__file__).with_name("peer_rules.yml")
+_FAMILIES = ("queue_coarse_metrics", "queue_consumer_count")
+_PATHS = {"plugin": "/metrics", "objects": "/metrics/per-object", "detailed": "/metrics/detailed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A condition that holds.
+
+    Attributes:
+        peer: who published the rule.
+        queue: "" where the alert names none.
+        causes: rules of ours whose cause its name says.
+        waits: seconds that it would still have to hold before anybody is told.
+    """
+
+    peer: str
+    name: str
+    queue: str
+    causes: frozenset[str]
+    waits: float
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """A Prometheus with their rules."""
+
+    url: str
+
+    def holding(self) -> set[Alert]:
+        """Every condition that holds now."""
+        answer = requests.get(f"{self.url}/api/v1/rules?type=alert", timeout=10)
+        groups: Sequence[Mapping[str, Any]] = answer.json()["data"]["groups"] if answer.ok else []
+        return {
+            Alert(
+                peer=group["name"],
+                name=rule["name"],
+                queue=alert["labels"].get("queue", ""),
+                causes=frozenset(rule["labels"]["causes"].split()),
+                waits=rule["duration"],
+            )
+            for group in groups
+            for rule in group["rules"]
+            for alert in rule["alerts"]
+        }
+
+
+@contextmanager
+def peers(nodes: Sequence[Node]) -> Iterator[Peers]:
+    """Run a Prometheus that scrapes every node's plugin and evaluates their rules each 5 s.
+
+    Raises:
+        MissingPart: there is no prometheus command.
+    """
+    binary = shutil.which("prometheus")
+    if binary is None:
+        raise MissingPart("prometheus is missing: run make setup, or apt-get install prometheus")
+    targets = [node.prometheus.removeprefix("http://") for node in nodes]
+    jobs = [
+        {
+            "job_name": job,
+            "metrics_path": path,
+            "static_configs": [{"targets": targets}],
+            **({"params": {"family": list(_FAMILIES)}} if job == "detailed" else {}),
+        }
+        for job, path in _PATHS.items()
+    ]
+    listen = f"127.0.0.1:{free_ports(1)[0]}"
+    with tempfile.TemporaryDirectory(prefix="ackscope-bench-peers-") as folder:
+        config = Path(folder) / "prometheus.yml"
+        every = {"scrape_interval": "5s", "evaluation_interval": "5s"}
+        config.write_text(yaml.safe_dump({"global": every, "rule_files": [str(RULES)], "scrape_configs": jobs}))
+        words = [
+            binary,
+            f"--config.file={config}",
+            f"--storage.tsdb.path={folder}/data",
+            f"--web.listen-address={listen}",
+        ]
+        process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        try:
+            wait_for(lambda: answers(f"http://{listen}/-/ready"), "Prometheus")
+            yield Peers(f"http://{listen}")
+        finally:
+            end_process(process)

@@ -1,0 +1,163 @@
+"""A broker with a sample shop, watched by an exporter with its defaults, and faults put into it."""
+
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import requests
+
+from ackscope.errors import BrokerError
+from bench.diagnosis.peers import Peers, peers
+from bench.exporting import Exporter, end_process, exporting_cluster, wait_for
+from lab.cluster import Lab, start_lab
+from lab.faults.fault import FaultSpec
+from lab.node import NOTHING, Extra
+
+_IN_EFFECT = 150.0
+"""Seconds that a fault may take to be in effect: some wait for a time limit of the broker."""
+_UNDONE = 60.0
+_SETTLED = 25.0
+"""Seconds in which exporter and broker get to know each other: some parts are read every half minute."""
+
+_ROUTABLE = ["transient", "classic", "classic-large", "quorum", "stream"]
+
+Told = dict[str, Any]
+"""A finding as the API tells it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A fault in effect.
+
+    Attributes:
+        subject: what the finding should be about: kind, vhost, name; a name of "" is any.
+        since: monotonic clock.
+    """
+
+    spec: FaultSpec
+    subject: dict[str, str | None]
+    since: float
+
+    def is_named_by(self, told: Told) -> bool:
+        """Whether a finding names it: the right rule and the right subject."""
+        subject = told["subject"]
+        return (
+            told["rule"] == self.spec.rule
+            and subject["kind"] == self.subject["kind"]
+            and self.subject["name"] in {"", subject["name"]}
+            and (subject["vhost"] is None or self.subject["vhost"] in {None, subject["vhost"]})
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """All of it, running."""
+
+    lab: Lab
+    exporter: Exporter
+    peers: Peers | None = None
+
+    def findings(self) -> list[Told]:
+        """What is told now; none while the exporter does not answer."""
+        try:
+            clusters: list[Told] = self.exporter.get("/api/v1/findings").json()["clusters"]
+        except (requests.RequestException, ValueError):
+            return []
+        return list(clusters[0]["findings"])
+
+    def once(self) -> list[Told]:
+        """What `ackscope diagnose` says, with probes."""
+        node = self.lab.nodes[0]
+        words = ["diagnose", "--management", node.management, "--amqp", node.amqp, "--json"]
+        done = subprocess.run(
+            [sys.executable, "-m", "ackscope", *words], capture_output=True, stdin=subprocess.DEVNULL, check=False
+        )
+        return list(orjson.loads(done.stdout)["clusters"][0]["findings"]) if done.stdout else []
+
+    @contextmanager
+    def held(self, spec: FaultSpec) -> Iterator[Held]:
+        """Put a fault into the broker, and take it out again at the end.
+
+        Raises:
+            BrokerError: it did not come into effect.
+        """
+        node = self.lab.nodes[0]
+        words = [spec.name, "--amqp", node.amqp, "--management", node.management, "--lab", str(self.lab.folder)]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lab.faults", *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        try:
+            said = _announced(process, spec.name)
+            yield Held(spec, said["subject"], time.monotonic())
+        finally:
+            end_process(process, _UNDONE)
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
+
+
+def flat(findings: Sequence[Told]) -> list[tuple[Told, Told | None]]:
+    """Every finding with the cause that it hangs under; None for causes."""
+    pairs: list[tuple[Told, Told | None]] = []
+    for told in findings:
+        pairs.append((told, None))
+        pairs += [(other, told) for other, _ in flat(told.get("consequences", []))]
+    return pairs
+
+
+@contextmanager
+def scene(broker: str, nodes: int = 1, extra: Extra = NOTHING, *, compare: bool = False) -> Iterator[Scene]:
+    """Start everything, settled.
+
+    Args:
+        broker: the version.
+        nodes: of the broker.
+        extra: what it is started with.
+        compare: have a Prometheus evaluate the rules of others as well.
+
+    Raises:
+        BrokerError: a part did not come up.
+    """
+    with ExitStack() as stack:
+        lab = stack.enter_context(start_lab(broker, nodes, extra=extra))
+        words = [sys.executable, "-m", "lab.workload", "--amqp", lab.nodes[0].amqp]
+        # It ends with its input.
+        workload = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        stack.callback(end_process, workload)
+        others = stack.enter_context(peers(lab.nodes)) if compare else None
+        amqp: dict[str, Any] = {"url": lab.nodes[0].amqp}
+        if nodes > 1:
+            amqp["nodes"] = {node.name: node.amqp for node in lab.nodes}
+        cluster = {"management": {"url": lab.nodes[0].management}, "amqp": amqp}
+        # One stream of ours is unroutable on purpose, and would keep the alerts of others on all the time.
+        own = {"probes": {"confirm": {"streams": _ROUTABLE}}} if compare else {}
+        exporter = stack.enter_context(exporting_cluster(cluster, own))
+        wait_for(lambda: exporter.get("/-/ready").ok, "the first poll")
+        time.sleep(_SETTLED)
+        yield Scene(lab, exporter, others)
+
+
+def _announced(process: subprocess.Popen[bytes], name: str) -> Told:
+    """The line that a fault prints once it is in effect."""
+    deadline, line = time.monotonic() + _IN_EFFECT, b""
+    while not line.endswith(b"\n"):
+        left = deadline - time.monotonic()
+        if process.stdout is None or left <= 0 or not select.select([process.stdout], [], [], left)[0]:
+            raise BrokerError(f"{name}: not in effect within {_IN_EFFECT:.0f} s")
+        piece = os.read(process.stdout.fileno(), 65536)
+        if not piece:
+            said = process.stderr.read().decode(errors="replace").strip().splitlines() if process.stderr else []
+            raise BrokerError(f"{name}: {said[-1] if said else 'it ended and said nothing'}")
+        line += piece
+    document: Told = orjson.loads(line)
+    return document

@@ -1,0 +1,1 @@
+"""Benchmarks of the pipeline: generated history, throughput, scale, incidents, kills, freshness, compaction."""

@@ -1,0 +1,12 @@
+"""`python -m bench.pipeline [--json]`: every benchmark of the pipeline in a row, kept short, each with its table."""
+
+import sys
+
+from bench.bench import run_all
+from bench.pipeline import compaction, freshness, incidents, kills, scale, throughput
+
+BENCHES = (throughput.BENCH, scale.BENCH, incidents.BENCH, compaction.BENCH, freshness.BENCH, kills.BENCH)
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_all(BENCHES, sys.argv[1:]))

@@ -1,0 +1,27 @@
+"""Arrays as columns of a table of the contract."""
+
+import pyarrow as pa
+
+from ackscope.tables import Table
+from bench.pipeline.cluster import Ints
+from bench.pipeline.simulation import Stretch
+from pipeline.schema import arrow_schema
+
+
+def at(stretch: Stretch, step: Ints) -> pa.Array:
+    """When these steps begin."""
+    return pa.array((stretch.first + step * stretch.step) * 1_000_000, pa.timestamp("us", tz="UTC"))
+
+
+def named(names: list[str], places: Ints) -> pa.Array:
+    """The names at these places."""
+    return pa.array(names, pa.string()).take(pa.array(places))
+
+
+def ordered(table: Table, columns: dict[str, pa.Array]) -> pa.Table:
+    """Columns as rows of the table; those that may be null, and are not given, are."""
+    rows = pa.table(columns)
+    for column in table.columns:
+        if column.nullable and column.name not in columns:
+            rows = rows.append_column(column.name, pa.nulls(rows.num_rows))
+    return rows.select(list(table.names)).cast(arrow_schema(table))

@@ -1,0 +1,152 @@
+"""Landing files that keep arriving, each with rows of several hours: what a stream that is killed works on."""
+
+import random
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ackscope.tables import ACK_BURSTS, POLL_SAMPLES, PROBE_MESSAGES, PROBE_STEPS, QUEUE_SAMPLES, Table
+from pipeline.schema import arrow_schema
+
+Row = dict[str, Any]
+START = datetime(2026, 3, 1, 22, tzinfo=UTC)
+"""Two hours before midnight: files hold rows of two dates."""
+
+HOURS = 4
+MESSAGES, BURSTS, STEPS, SAMPLES, POLLS = 60, 30, 30, 8, 8
+"""Rows of one file, spread over all hours; no file holds a row of another."""
+
+
+class Feeder:
+    """Lands a set of files every so often, in a thread; for a `with`."""
+
+    def __init__(self, root: Path, cluster: str, every: float, seed: int) -> None:
+        self.sets = 0
+        self._root, self._cluster, self._every = root, cluster, every
+        self._dice = random.Random(seed)  # noqa: S311  makes rows, guards nothing
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="landing", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._end.wait(self._every * self._dice.uniform(0.5, 1.5)):
+            self.land()
+
+    def land(self) -> None:
+        """One set of files; of one table in four now and then none, and now and then one twice."""
+        self.sets += 1
+        for table, rows in self._tables(self.sets):
+            if self._dice.random() < 0.25:
+                continue
+            path = self._write(table, rows, f"set-{self.sets:06d}")
+            if self._dice.random() < 0.03:
+                self._copy(path)
+
+    def _tables(self, number: int) -> Iterator[tuple[Table, list[Row]]]:
+        yield POLL_SAMPLES, [self._poll(moment) for moment in self._moments(POLLS)]
+        yield QUEUE_SAMPLES, [self._sample(moment) for moment in self._moments(SAMPLES)]
+        yield PROBE_STEPS, [self._step(moment) for moment in self._moments(STEPS)]
+        yield ACK_BURSTS, [self._burst(moment) for moment in self._moments(BURSTS)]
+        yield PROBE_MESSAGES, [self._message(number, seq, it) for seq, it in enumerate(self._moments(MESSAGES))]
+
+    def _moments(self, count: int) -> list[datetime]:
+        """Times over all hours, as many in each; no two alike."""
+        spread = timedelta(hours=HOURS) / count
+        return [START + spread * (index + self._dice.random()) for index in range(count)]
+
+    def _message(self, number: int, seq: int, at: datetime) -> Row:
+        confirm = self._dice.lognormvariate(-6, 1)
+        row = dict.fromkeys(PROBE_MESSAGES.names)
+        return row | {
+            "intended_at": at,
+            **self._stream(),
+            "epoch": 1,
+            "seq": number * MESSAGES + seq,
+            "delivery_mode": 2,
+            "payload_bytes": 100,
+            "outcome": self._dice.choice(["acked", "acked", "acked", "nacked"]),
+            "send_delay": self._dice.expovariate(10_000),
+            "confirm": confirm,
+            "response": confirm,
+        }
+
+    def _burst(self, at: datetime) -> Row:
+        counts = dict.fromkeys(("frames", "multiple_frames"), 1)
+        return {
+            "at": at,
+            **self._stream(),
+            **counts,
+            "messages": self._dice.randrange(1, 50),
+            "interval": self._dice.expovariate(50),
+            "span": 0.0,
+        }
+
+    def _step(self, at: datetime) -> Row:
+        return {
+            "at": at,
+            "probe": "handshake",
+            "stream": "handshake",
+            "vhost": "/",
+            "node": "rabbit@one",
+            "run_id": "run-1",
+            "step": self._dice.choice(["tcp", "tls"]),
+            "seconds": self._dice.expovariate(100),
+            "ok": True,
+            "reason": None,
+        }
+
+    def _sample(self, at: datetime) -> Row:
+        row = dict.fromkeys(QUEUE_SAMPLES.names)
+        return row | {
+            "at": at,
+            "vhost": "/",
+            "queue": f"queue-{self._dice.randrange(20)}",
+            "queue_type": "classic",
+            "messages_ready": self._dice.randrange(1000),
+            "messages_unacked": 0,
+            "consumers": 1,
+            "publish": self._dice.randrange(10**6),
+            "gone": False,
+        }
+
+    @staticmethod
+    def _poll(at: datetime) -> Row:
+        row = dict.fromkeys(POLL_SAMPLES.names)
+        return row | {"at": at, "family": "queues", "success": True, "took": 0.1, "gaps": 0, "whole": False}
+
+    def _stream(self) -> Row:
+        kind = self._dice.choice(["classic", "quorum"])
+        return {
+            "probe": "confirm",
+            "stream": kind,
+            "queue_type": kind,
+            "vhost": "/",
+            "node": "rabbit@one",
+            "run_id": "run-1",
+        }
+
+    def _write(self, table: Table, rows: list[Row], name: str) -> Path:
+        folder = self._root / table.name / f"cluster={self._cluster}" / f"date={START:%Y-%m-%d}"
+        folder.mkdir(parents=True, exist_ok=True)
+        path, hidden = folder / f"{name}.parquet", folder / f".{name}.tmp"
+        pq.write_table(pa.Table.from_pylist(rows, schema=arrow_schema(table)), hidden)
+        hidden.rename(path)
+        return path
+
+    @staticmethod
+    def _copy(path: Path) -> None:
+        hidden = path.with_name(f".{path.stem}-again.tmp")
+        hidden.write_bytes(path.read_bytes())
+        hidden.rename(path.with_name(f"{path.stem}-again.parquet"))

@@ -1,0 +1,73 @@
+"""Ackscope's own rollup in a process of its own, one session for all that is asked; the twin of `contenders.py`.
+
+A line on stdin: {"landing", "to", "distinct"}; a line on stdout: {"messages", "counted", "nanoseconds", "listing",
+"rows"}; `listing` is the seconds that looking at the landing files took, `rows` the rollup rows by table. Without
+`distinct`, duplicates are not looked for, which ackscope itself never leaves out.
+"""
+
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from ackscope.clock import SystemClock
+from ackscope.tables import LATENCY_1M, MINUTES, OUTCOMES_1M, Table
+from pipeline.rebuild import rebuild
+from pipeline.session import spark_session
+from pipeline.storage.landing import Landing, Touched
+from pipeline.storage.rollups import Rollups
+from pipeline.transforms import latency, outcomes
+from pipeline.transforms.common import distinct_messages
+
+
+def _as_they_are(rows: DataFrame) -> DataFrame:
+    return rows
+
+
+def _roll_up(spark: SparkSession, asked: dict[str, Any]) -> dict[str, Any]:
+    clock = SystemClock()
+    began = clock.now()
+    landing, rollups = Landing(Path(asked["landing"])), Rollups(Path(asked["to"]))
+    touched: Touched = defaultdict(set)
+    for partition in landing.partitions():
+        for held in landing.files(partition).values():
+            touched[partition.table, partition.cluster] |= held.hours
+    listing = clock.now().since(began)
+    rebuild(spark, landing, rollups, touched)
+    return {
+        "messages": _sum(rollups, OUTCOMES_1M, "messages"),
+        "counted": _sum(rollups, LATENCY_1M, "count"),
+        "nanoseconds": _sum(rollups, LATENCY_1M, "sum", 1e9),
+        "listing": listing,
+        "rows": {name: rows for name, rows in rollups.counts().items() if rows and name in MINUTES},
+    }
+
+
+def _sum(rollups: Rollups, table: Table, column: str, times: float = 1) -> int:
+    """The sum of a column over all that the catalogs name; each value is whole once it was multiplied."""
+    total = 0
+    for cluster in rollups.clusters():
+        for path in rollups.catalog(cluster).files(rollups.root, table.name):
+            values = pq.ParquetFile(path).read([column])[column]
+            total += int(pc.sum(pc.round(pc.multiply(values, times)).cast("int64")).as_py() or 0)
+    return total
+
+
+def main() -> None:
+    """Answer until stdin ends."""
+    with spark_session() as spark:
+        for line in sys.stdin:
+            asked = json.loads(line)
+            chosen = distinct_messages if asked["distinct"] else _as_they_are
+            for module in (latency, outcomes):
+                vars(module)[distinct_messages.__name__] = chosen
+            print(json.dumps(_roll_up(spark, asked)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

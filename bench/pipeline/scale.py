@@ -1,0 +1,223 @@
+"""One cluster of usual size measured, and what follows for 1, 100 and 10,000: bytes, files, processor, catalogs."""
+
+import argparse
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from ackscope import catalog
+from ackscope.tables import DAYS, HOURS, LANDING, MINUTES, POLL_SAMPLES
+from bench.bench import Bench, Document, tell
+from bench.pipeline.fleet import Fleet
+from bench.pipeline.workers import roll_up
+from bench.pipeline.writing import write_fleet
+from bench.tables import table
+from bench.usage import MB
+from pipeline.storage.landing import Landing
+
+CLUSTERS = (1, 100, 10_000)
+ROTATE, STEP = 10, 15
+"""Seconds from one landing file of a table to the next, and from poll to poll, as the exporter has them."""
+
+RAW_DAYS, MINUTE_DAYS, HOUR_DAYS = 3, 30, 400
+"""For how long each is kept."""
+
+_WRITTEN_ALWAYS = 6
+"""Landing tables that get rows with every file: messages, bursts, steps, queues, channels, polls."""
+
+_LOG_LINE = 160
+"""Bytes of one file name in the list of Spark's file source, where paths are of usual length."""
+
+_PART = 29
+"""Bytes in a catalog for the digest of one hour."""
+
+_SHUFFLED = 170
+"""Bytes of a queue sample on its way from task to task."""
+
+_BUSY = 0.5
+"""The share of a core that may be planned with: the rest is for what comes late, is done again, or is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What so many clusters need; bytes and files a day, unless it says otherwise.
+
+    Attributes:
+        small: landing as it is written, a file a table every `ROTATE` seconds.
+        landing: the same compacted.
+        files: landing files before they are compacted.
+        cpu: processor seconds.
+        cores: at `_BUSY`.
+        shuffle: bytes that go from task to task.
+        kept: bytes of landing and rollups together, once all are as old as they may become.
+        kept_files: files then, compacted.
+        log: bytes of Spark's list of files after its 30 days.
+        listing: seconds to look at one day's landing files again, none of them new.
+        catalog: bytes of the catalog of one cluster then, which is read and written whole.
+    """
+
+    clusters: int
+    small: float
+    landing: float
+    minutes: float
+    files: float
+    cpu: float
+    cores: float
+    shuffle: float
+    kept: float
+    kept_files: float
+    log: float
+    listing: float
+    catalog: float
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--queues", type=int, default=200, help="of the cluster that is measured (default 200)")
+    parser.add_argument("--hours", type=int, default=6, help="of it (default 6)")
+
+
+def measure(args: argparse.Namespace) -> Document:
+    """Land and roll up some hours of one cluster, look at many small files, and multiply."""
+    with tempfile.TemporaryDirectory(prefix="ackscope-bench-") as name:
+        folder = Path(name)
+        tell(f"landing {args.hours} hours of {args.queues} queues")
+        fleet = Fleet("bench", queues=args.queues, days=1, incidents=0)
+        landed = write_fleet(folder / "landing", fleet, args.hours, STEP, times=1)
+        tell("rolling up, twice: Java's start is in the first")
+        (cold, run), sizes = roll_up(folder / "landing", folder / "rollups", times=2)
+        told = catalog.read(folder / "rollups" / "0", fleet.cluster)
+        entries = sum(len(files) for files in told.tables.values())
+        seen: dict[str, Any] = {
+            "queues": args.queues,
+            "hours": args.hours,
+            "landed": landed,
+            "rows": run.answer["rows"],
+            "bytes": sizes,
+            "cold_cpu": cold.cpu,
+            "cpu": run.cpu,
+            "peak": run.peak,
+            "catalog_entry": len(catalog.encode(told)) / max(entries, 1),
+            "looks": _looks(folder / "small", args.queues),
+        }
+    return seen | {"plans": [asdict(plan(seen, clusters)) for clusters in CLUSTERS]}
+
+
+def _looks(root: Path, queues: int, files: int = 2000) -> dict[str, float]:
+    """Processor seconds a file to look at landing files for the first time, and again; bytes a day in small files."""
+    fleet = Fleet("bench", queues=queues, days=1, incidents=0)
+    _, tables = next(iter(fleet.landing(step=STEP, times=1)))
+    folder = root / POLL_SAMPLES.name / "cluster=bench" / "date=2026-01-05"
+    folder.mkdir(parents=True)
+    sizes = []
+    for rows in tables.values():
+        path = root / "small"
+        pq.write_table(rows.slice(0, max(1, rows.num_rows * ROTATE // 3600)), path, compression="zstd")
+        sizes.append(path.stat().st_size)
+    rows = tables[POLL_SAMPLES.name].slice(0, 4)
+    for number in range(files):
+        pq.write_table(rows, folder / f"{number:05d}.parquet", compression="zstd")
+    landing, partition = Landing(root), next(iter(Landing(root).partitions()))
+    took = []
+    for _ in range(2):
+        began = time.process_time()
+        landing.files(partition)
+        took.append((time.process_time() - began) / files)
+    return {"first": took[0], "again": took[1], "bytes_a_day": sum(sizes) * 86400 / ROTATE}
+
+
+def plan(seen: dict[str, Any], clusters: int) -> Plan:
+    """Multiply what was measured of one."""
+    days = 24 / seen["hours"] * clusters
+    landing = sum(told[1] for told in seen["landed"].values()) * days
+    files = _WRITTEN_ALWAYS * 86400 / ROTATE * clusters
+    minutes = sum(seen["bytes"].values()) * days
+    # A column of an hour is as wide as one of a minute; there are sixty times fewer.
+    hours = minutes / 60
+    cpu = seen["cpu"] * days
+    small = seen["looks"]["bytes_a_day"] * clusters
+    return Plan(
+        clusters=clusters,
+        small=small,
+        landing=landing,
+        minutes=minutes,
+        files=files,
+        cpu=cpu,
+        cores=cpu / 86400 / _BUSY,
+        shuffle=seen["landed"]["queue_samples"][0] * days * _SHUFFLED,
+        # The last day of landing is small files yet.
+        kept=landing * (RAW_DAYS - 1) + small + minutes * MINUTE_DAYS + hours * HOUR_DAYS,
+        kept_files=clusters
+        * (len(LANDING) * (RAW_DAYS - 1) + len(MINUTES) * (MINUTE_DAYS + 24) + len(HOURS) * HOUR_DAYS + len(DAYS) * 24)
+        + files,
+        log=files * 30 * _LOG_LINE,
+        listing=files * seen["looks"]["again"],
+        # A day's file of minutes names 24 hours, one of hours the 24 that it was made of.
+        catalog=(len(MINUTES) * MINUTE_DAYS + len(HOURS) * HOUR_DAYS) * (seen["catalog_entry"] + 24 * _PART),
+    )
+
+
+def lines(document: Document) -> list[str]:
+    """What was measured, then what was multiplied."""
+    measured = [
+        (name, f"{told[0] * 24 // document['hours']:,}", f"{told[1] / max(told[0], 1):.1f}", _mb(told[1], document))
+        for name, told in document["landed"].items()
+    ] + [
+        (name, f"{rows * 24 // document['hours']:,}", f"{document['bytes'][name] / rows:.1f}", _mb(size, document))
+        for (name, rows), size in zip(document["rows"].items(), document["bytes"].values(), strict=True)
+    ]
+    looks = document["looks"]
+    plans = [Plan(**it) for it in document["plans"]]
+    rows = [
+        ("landing as written, GB a day", *(f"{it.small / 1e9:,.2f}" for it in plans)),
+        ("landing compacted, GB a day", *(f"{it.landing / 1e9:,.2f}" for it in plans)),
+        ("landing files a day, 10 s each", *(f"{it.files:,.0f}" for it in plans)),
+        ("minutes, GB a day", *(f"{it.minutes / 1e9:,.3f}" for it in plans)),
+        ("kept in the end, GB", *(f"{it.kept / 1e9:,.1f}" for it in plans)),
+        ("files kept in the end", *(f"{it.kept_files:,.0f}" for it in plans)),
+        ("cores, at half their time", *(f"{it.cores:,.2f}" for it in plans)),
+        ("shuffle, GB a day", *(f"{it.shuffle / 1e9:,.2f}" for it in plans)),
+        ("state: Spark's list of files, GB", *(f"{it.log / 1e9:,.1f}" for it in plans)),
+        ("catalog of each cluster, MB", *(f"{it.catalog / 1e6:,.1f}" for it in plans)),
+        ("a look at a day's files, s", *(f"{it.listing:,.1f}" for it in plans)),
+    ]
+    head = (
+        f"measured: {document['queues']} queues, 3 nodes, probes at their default rates, polls every {STEP} s, "
+        f"{document['hours']} hours"
+    )
+    took = (
+        f"minutes of these hours: {document['cpu']:.0f} s of processor, {document['cold_cpu']:.0f} with Java's start, "
+        f"{document['peak'] / MB:.0f} MB at the peak; a landing file is looked at in {looks['first'] * 1e6:.0f} us, "
+        f"and again in {looks['again'] * 1e6:.1f} us; {document['catalog_entry']:.0f} bytes of catalog a rollup file"
+    )
+    return [
+        head,
+        "",
+        *table(("table", "rows a day", "bytes a row", "MB a day"), measured),
+        "",
+        took,
+        "",
+        *table(("multiplied: clusters", *(f"{it.clusters:,}" for it in plans)), rows),
+    ]
+
+
+def _mb(size: float, document: Document) -> str:
+    return f"{size * 24 / document['hours'] / 1e6:.2f}"
+
+
+BENCH = Bench(
+    name="scale",
+    room="pipeline",
+    shows="one cluster measured, and 1, 100 and 10,000 of them by multiplication",
+    measure=measure,
+    lines=lines,
+    add_arguments=add_arguments,
+    short=("--hours", "2"),
+)
+
+if __name__ == "__main__":
+    raise SystemExit(BENCH.main())

@@ -1,0 +1,333 @@
+"""A made-up cluster in motion: what is published, waits, is delivered and acknowledged, step by step.
+
+Queues are filled and emptied by Poisson counts, so backlogs, full prefetch windows and starved queues downstream come
+about by themselves: an incident changes one cause (consumers, speed, a node's memory), and the rest follows.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.pipeline import incident_plan as kinds
+from bench.pipeline.cluster import LONGEST_WAY, Bools, Floats, Ints, Shape
+from bench.pipeline.incident_plan import Planned
+
+DAY = 86400
+_KNOT = 600
+"""Seconds between two values of the slow noise, which remembers some three hours."""
+
+_MEMORY = np.exp(-_KNOT / 10800)
+_ROUND_TRIP = 0.0005
+_BATCH, _BATCH_TIMES = 40, 12.0
+"""Minutes of a nightly batch, and how many times the queue's own rate it adds."""
+
+_DEPLOY_EVERY = 8 * 1440
+"""Minutes from one deploy of a queue's consumers to the next, in the mean: they are away for a minute."""
+
+_GAP_EVERY = 7 * 1440
+"""Minutes from one time that nobody looked to the next, in the mean: 5 to 40 minutes without any row."""
+
+LIMIT = 6 * 1024**3
+"""Bytes of a node's memory at which its alarm goes off."""
+
+_USUAL, _A_MESSAGE = 0.35, 2500
+"""What of it is used by an empty node, and bytes a waiting message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Some steps of a history, arrays of (steps, queues) or (steps, nodes) or (steps,).
+
+    Attributes:
+        first: seconds since 1970 at which its first step begins.
+        step: seconds.
+        there: the queue exists and its node answers for it.
+        away: nobody looked: no row of this step may be landed or rolled up.
+        generation: grows with every deploy of the queue's consumers, whose channels are then new ones.
+        disk: factor of how long a persistent message takes to be confirmed.
+        network: seconds that every answer takes longer.
+        blocked: publishers are stopped by a memory alarm.
+    """
+
+    first: int
+    step: int
+    away: Bools
+    there: Bools
+    published: Ints
+    delivered: Ints
+    acked: Ints
+    redelivered: Ints
+    ready: Ints
+    unacked: Ints
+    consumers: Ints
+    prefetch: Ints
+    generation: Ints
+    up: Bools
+    memory: Ints
+    disk: Floats
+    network: Floats
+    blocked: Bools
+
+    def __len__(self) -> int:
+        return len(self.away)
+
+
+class Simulation:
+    """One history of one cluster.
+
+    Args:
+        shape: the cluster.
+        plan: what shall happen.
+        dice: where all chance comes from.
+        start: seconds since 1970, a full minute.
+        minutes: how long.
+        step: seconds; divides a minute, or is one.
+
+    Attributes:
+        settled: incident -> minute since the start at which its backlog was worked off; known once that was passed.
+    """
+
+    def __init__(
+        self, shape: Shape, plan: Sequence[Planned], dice: np.random.Generator, start: int, minutes: int, step: int = 60
+    ) -> None:
+        self.settled: dict[Planned, int] = {}
+        self._shape, self._plan, self._dice = shape, tuple(plan), dice
+        self._start, self._minutes, self._step = start, minutes, step
+        queues = len(shape)
+        self._slow = dice.normal(0.0, 1.0, queues)
+        self._waiting: Floats = np.zeros(queues)
+        self._in_flight: Ints = np.zeros(queues, dtype=np.int64)
+        self._on_the_way: Floats = np.zeros((LONGEST_WAY * 60 // step + 1, queues))
+        self._burst_left: Ints = np.zeros(queues, dtype=np.int64)
+        self._burst_times: Floats = np.ones(queues)
+        self._generation: Ints = np.zeros(queues, dtype=np.int64)
+        self._poison: Floats = np.zeros(queues)
+        self._before: dict[Planned, float] = {}
+        self._usual: dict[Planned, float] = {}
+        gaps = dice.poisson(minutes / _GAP_EVERY)
+        self._gaps = [(at, at + int(dice.integers(5, 41))) for at in dice.integers(0, minutes, gaps).tolist()]
+
+    def stretches(self, minutes: int) -> Iterator[Stretch]:
+        """The whole history in stretches of so many minutes, to be had once."""
+        for first in range(0, self._minutes, minutes):
+            yield self._stretch(first, min(minutes, self._minutes - first))
+
+    def _stretch(self, minute: int, minutes: int) -> Stretch:
+        steps = minutes * 60 // self._step
+        rates = self._rates(minute * 60, steps)
+        told: dict[str, list[Floats]] = {}
+        for number in range(steps):
+            at = minute * 60 + number * self._step
+            for name, values in self._advance(at, rates[number]).items():
+                told.setdefault(name, []).append(values)
+        stacked = {name: np.stack(values) for name, values in told.items()}
+        whole = {name: stacked.pop(name).astype(np.bool_) for name in ("there", "up", "blocked", "away")}
+        slow = {name: stacked.pop(name).astype(np.float64) for name in ("disk", "network")}
+        rest = {name: values.astype(np.int64) for name, values in stacked.items()}
+        return Stretch(self._start + minute * 60, self._step, **whole, **slow, **rest)  # type: ignore[arg-type]
+
+    # -------------------------------------------------------- what publishers do by themselves
+
+    def _rates(self, since: int, steps: int) -> Floats:
+        """Messages a second, by season and noise."""
+        shape, dice = self._shape, self._dice
+        seconds = self._start + since + np.arange(steps) * self._step
+        hour = (seconds % DAY / 3600)[:, None]
+        turn = 2 * np.pi * (hour - shape.peak) / 24
+        season = 1 + shape.swing * (0.85 * np.cos(turn) + 0.15 * np.cos(2 * turn))
+        rest = _weekend(seconds)[:, None]
+        season = season * (1 + rest * (shape.weekend - 1))
+        knots = [self._slow]
+        for _ in range(-(-steps * self._step // _KNOT)):
+            fresh = dice.normal(0.0, 1.0, len(shape))
+            knots.append(_MEMORY * knots[-1] + np.sqrt(1 - _MEMORY**2) * fresh)
+        self._slow = knots[-1]
+        place = np.arange(steps) * self._step / _KNOT
+        low = place.astype(np.int64)
+        share = (place - low)[:, None]
+        stacked = np.stack(knots)
+        noise = (stacked[low] * (1 - share) + stacked[low + 1] * share) * shape.restless * 1.5
+        fast = dice.normal(0.0, 1.0, (steps, len(shape))) * shape.restless
+        minute_of_day = (seconds % DAY // 60)[:, None] - shape.nightly
+        batch = (shape.nightly >= 0) & (minute_of_day >= 0) & (minute_of_day < _BATCH)
+        rates: Floats = shape.rate * (season * np.exp(noise + fast) + batch * _BATCH_TIMES)
+        return rates
+
+    def _bursts(self) -> Floats:
+        """Factors of the bursts that are going on."""
+        dice, minutes = self._dice, self._step / 60
+        self._burst_left = np.maximum(self._burst_left - 1, 0)
+        begins = (dice.random(len(self._shape)) < minutes / 60 / self._shape.burst_every) & (self._burst_left == 0)
+        if begins.any():
+            length = np.minimum(dice.geometric(0.25, begins.sum()), 12)
+            self._burst_left[begins] = np.ceil(length / minutes)
+            self._burst_times[begins] = dice.uniform(1.5, 5.0, begins.sum())
+        return np.where(self._burst_left > 0, self._burst_times, 1.0)
+
+    # -------------------------------------------------------- one step
+
+    def _advance(self, at: int, rate: Floats) -> dict[str, Floats]:
+        shape, dice, minute = self._shape, self._dice, at // 60
+        scene = _Scene(shape, self._dice)
+        for planned in self._plan:
+            if planned.began <= minute < planned.ended:
+                if planned not in self._usual:
+                    self._usual[planned] = float(rate[planned.queue])
+                    self._before[planned] = float(self._waiting[planned.queue]) if planned.queue >= 0 else 0.0
+                scene.happen(planned, minute - planned.began, rate, self._usual[planned])
+        alive = (minute > shape.born) & (minute <= shape.gone)
+        there = alive & (scene.up[shape.node] | shape.quorum)
+        deployed = self._deploys(minute, scene.deployed)
+        consumers = np.where(deployed, 0, scene.consumers)
+        factor = 0.0 if scene.blocked else self._bursts() * scene.publishing
+        ring, slot = self._on_the_way, at // self._step % len(self._on_the_way)
+        come = np.where(there, dice.poisson(rate * factor * self._step), 0) + np.where(there, ring[slot], 0)
+        # What cannot be delivered on is tried again by who wanted to.
+        ring[(slot + 1) % len(ring)] += np.where(there, 0, ring[slot])
+        ring[slot] = 0
+        trip = _ROUND_TRIP + scene.network
+        ability = consumers * np.minimum(shape.workers / shape.work, scene.prefetch / (shape.work + trip)) * scene.speed
+        room = np.where(there, ability * self._step, 0)
+        taken = np.minimum(dice.poisson(np.minimum(room, 1e9)), self._waiting + come)
+        self._waiting = self._waiting + come - taken
+        # Consumers that go leave what they had: it is delivered again to those that come.
+        again = np.where(deployed & there, self._in_flight, 0) + np.where(
+            there, dice.poisson(scene.loop * self._step), 0
+        )
+        rejected = dice.binomial(taken.astype(np.int64), scene.rejecting)
+        acked = np.minimum(taken - rejected, taken)
+        self._pass_on(slot, acked, rejected)
+        window = consumers * scene.prefetch
+        flight = dice.poisson(np.minimum(taken / self._step * (shape.work + trip), 1e6)) + np.minimum(scene.loop, 50)
+        self._in_flight = np.minimum(np.where(self._waiting >= 1, window, flight), window).astype(np.int64)
+        self._settle(minute)
+        return {
+            "away": np.array(any(low <= minute < high for low, high in self._gaps)),
+            "there": there,
+            "published": come,
+            "delivered": taken + again,
+            "acked": acked,
+            "redelivered": again,
+            "ready": self._waiting + np.where(there, dice.poisson(np.minimum(rate * 0.01, 3)), 0) * (come > 0),
+            "unacked": self._in_flight,
+            "consumers": consumers,
+            "prefetch": scene.prefetch,
+            "generation": self._generation.copy(),
+            "up": scene.up,
+            "memory": self._used(at, scene),
+            "disk": np.array(scene.disk),
+            "network": np.array(scene.network),
+            "blocked": np.array(scene.blocked),
+        }
+
+    def _deploys(self, minute: int, forced: Bools) -> Bools:
+        """Queues whose consumers are being replaced in this step."""
+        hour = (self._start // 60 + minute) % 1440 / 60
+        often = 3.0 if 8 <= hour < 17 else 0.2
+        now = self._dice.random(len(self._shape)) < often * self._step / 60 / _DEPLOY_EVERY
+        now = (now & (self._shape.consumers > 0)) | forced
+        self._generation += now
+        return now
+
+    def _pass_on(self, slot: int, acked: Floats, rejected: Ints) -> None:
+        """What was worked off goes to the next queue, what was rejected to the dead letters, minutes later."""
+        shape, ring = self._shape, self._on_the_way
+        steps = 60 // self._step
+        feeding = np.flatnonzero(shape.feeds >= 0)
+        places = (slot + shape.way[feeding] * steps) % len(ring)
+        np.add.at(ring, (places, shape.feeds[feeding]), acked[feeding])
+        losing = np.flatnonzero((shape.dead >= 0) & (rejected > 0))
+        if len(losing):
+            np.add.at(ring[(slot + 3 * steps) % len(ring)], shape.dead[losing], rejected[losing])
+
+    def _used(self, at: int, scene: "_Scene") -> Floats:
+        """Bytes of memory of every node."""
+        held = np.bincount(self._shape.node, self._waiting + self._in_flight, len(scene.up)) * _A_MESSAGE
+        daily = 1 + 0.06 * np.cos(2 * np.pi * ((self._start + at) % DAY / 3600 - 14) / 24)
+        own = LIMIT * _USUAL * daily * (1 + self._dice.normal(0, 0.015, len(scene.up)))
+        used: Floats = np.where(scene.up, np.minimum(own * scene.load + held + scene.eaten * LIMIT, LIMIT * 1.05), 0)
+        return used
+
+    def _settle(self, minute: int) -> None:
+        """Note incidents whose backlog is worked off."""
+        for planned in self._plan:
+            if minute >= planned.ended and planned not in self.settled:
+                left = self._waiting[planned.queue] if planned.queue >= 0 else 0.0
+                if left <= 1.5 * self._before.get(planned, 0.0) + 20:
+                    self.settled[planned] = minute
+
+
+class _Scene:
+    """What incidents make of one step; without any, all is as it always is."""
+
+    def __init__(self, shape: Shape, dice: np.random.Generator) -> None:
+        queues, nodes = len(shape), len(shape.node_names)
+        self._shape, self._dice = shape, dice
+        self.consumers, self.prefetch = shape.consumers, shape.prefetch
+        self.speed, self.publishing = np.ones(queues), np.ones(queues)
+        # A few messages are no good on any day.
+        self.rejecting = np.where(shape.dead >= 0, 0.0001, 0.0)
+        self.loop = np.zeros(queues)
+        self.deployed = np.zeros(queues, dtype=np.bool_)
+        self.up = np.ones(nodes, dtype=np.bool_)
+        self.eaten, self.load = np.zeros(nodes), np.ones(nodes)
+        self.disk, self.network, self.blocked = 1.0, 0.0, False
+
+    def happen(self, planned: Planned, age: int, rate: Floats, usual: float) -> None:
+        """Let an incident have its effect, `age` minutes after it began; `usual` is the queue's rate of that minute."""
+        shape, queue, bad = self._shape, planned.queue, planned.strength
+        used = usual * shape.work[queue] / shape.workers[queue] / max(1, shape.consumers[queue])
+        match planned.kind:
+            case kinds.CONSUMER_STOPS:
+                self.consumers = _with(self.consumers, queue, 0)
+            case kinds.CONSUMER_SLOWS:
+                self.speed[queue] = min(1.0, used * (0.6 - 0.4 * bad))
+            case kinds.PUBLISHER_BURST:
+                self.publishing[queue] = 3 + 5 * bad
+            case kinds.REQUEUE_LOOP:
+                self.loop[queue] = 5 + 40 * bad + rate[queue]
+                self.speed[queue] = 0.8
+            case kinds.DISK_SLOWS:
+                self.disk = 3 + 9 * bad
+                # Publishers that wait for confirms send less, once their windows are full.
+                held = shape.quorum & (age >= 3)
+                self.publishing = np.where(held, 0.75 - 0.2 * bad, self.publishing)
+            case kinds.NETWORK_SLOWS:
+                self.network = 0.01 + 0.05 * bad
+            case kinds.MEMORY_ALARM:
+                self.eaten[planned.node] = 0.7 * min(1.0, (age + 1) / (6 + 6 * bad))
+                self.blocked = self.eaten[planned.node] >= 0.62
+            case kinds.NODE_DIES:
+                self.up[planned.node] = False
+                if age >= 4:
+                    self.load *= 1.2
+            case kinds.PREFETCH_TOO_SMALL:
+                self.prefetch = _with(self.prefetch, queue, 1)
+                self.speed[queue] = min(1.0, used * (0.7 - 0.3 * bad))
+                self.deployed[queue] = age == 0
+            case kinds.DEPLOY_HALVES:
+                self.speed[queue] = min(1.0, used * 0.5)
+                self.deployed[queue] = age == 0
+            case kinds.BACKLOG_LEAK:
+                # A little slower than what comes, whatever that is.
+                self.speed[queue] = min(1.0, used * rate[queue] / max(usual, 1e-9) * (0.92 - 0.2 * bad))
+            case kinds.DEAD_LETTERS:
+                # Tried again first, dead-lettered three minutes later.
+                share = 0.15 + 0.4 * bad
+                self.loop[queue] = rate[queue] * share * 3
+                self.rejecting[queue] = share
+
+
+def _with(values: Ints, place: int, value: int) -> Ints:
+    changed = values.copy()
+    changed[place] = value
+    return changed
+
+
+def _weekend(seconds: Ints) -> Floats:
+    """0 on workdays, 1 at the weekend, and hours in between: nobody stops at midnight sharp."""
+    # 1970 began on a Thursday.
+    hour = (seconds / 3600 + 72) % 168
+    late = np.where(hour < 84, hour + 168, hour)
+    return np.minimum(np.clip((late - 117) / 6, 0, 1), np.clip((171 - late) / 6, 0, 1))

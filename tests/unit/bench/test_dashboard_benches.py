@@ -1,0 +1,122 @@
+"""The benchmarks of the page as commands, their tables, and the history that they write."""
+
+import argparse
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+
+from ackscope import catalog
+from ackscope.tables import MINUTES
+from bench.dashboard import history, management, speed
+from bench.dashboard.__main__ import BENCHES
+from bench.tables import WIDTH
+from dashboard.data import answers, rollups
+
+NOW = datetime(2026, 3, 2, 10, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("bench", BENCHES, ids=lambda bench: bench.name)
+def test_the_short_form_is_one_that_the_command_takes(bench):
+    """What `make bench-dashboard` passes is known to the benchmark."""
+    parser = argparse.ArgumentParser()
+    bench.add_arguments(parser)
+
+    assert parser.parse_args(list(bench.short))
+    assert bench.room == "dashboard"
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Two days of it."""
+    root = tmp_path_factory.mktemp("rollups")
+    history.write(root, "bench", 3, NOW.timestamp(), days=2)
+    return root
+
+
+def test_the_history_is_one_that_the_page_reads(written):
+    """Every table of minutes that the page asks for has rows up to the end, and moves and answers are there."""
+    told = rollups.read(written, "bench", NOW - timedelta(hours=1), NOW)
+    moved = answers.moves(written, "bench", NOW - timedelta(days=1), NOW)
+
+    assert NOW - timedelta(minutes=1) == rollups.last_minute(written, "bench")
+    assert told.problem is None
+    for frame in (told.latency, told.outcomes, told.bursts, told.depth, told.redelivered):
+        assert len(frame)
+    assert moved.problem is None
+    assert moved.looked
+    assert moved.shifts
+    assert answers.answers(written, "bench").document["slo"]["rows"]
+
+
+def test_a_queue_has_what_is_usual(written):
+    """The queues carry the names of the replayed broker."""
+    banded = answers.banded(written, "bench", "/", "queue-000000", NOW - timedelta(hours=1), NOW)
+
+    assert banded.problem is None
+    assert {"published", "ready"} <= set(banded.bands["measure"])
+    assert len(banded.minutes)
+
+
+def test_the_files_of_a_table_do_not_overlap(written):
+    """As a pipeline leaves them: one file speaks of an hour."""
+    known = catalog.read(written, "bench")
+    for name in set(MINUTES) & set(known.tables):
+        files = known.shelved(name)
+
+        assert all(left.end <= right.start for left, right in pairwise(files))
+
+
+def test_what_misses_its_goal_says_so():
+    """Of the reruns the slowest page is judged; figures that are missing are met by nothing."""
+    text = speed.lines(_seen(paint=4.0, slowest=0.31))
+
+    assert any(line.startswith("NOT met: first useful paint") for line in text)
+    assert any("NOT met" in line and "the page queues, one queue" in line for line in text)
+    assert any(line.startswith("met: processor seconds of a refresh") for line in text)
+    assert all(len(line) <= WIDTH for line in text if "  " in line)
+
+
+def test_viewers_that_had_to_wait_tell_nothing():
+    """Who is served more slowly than the page's own pace asks the exporter less: that is no good news of it."""
+    seen = _seen(paint=1.2, slowest=0.1)
+    seen["watched"] = {**seen["watched"], "many": {**seen["watched"]["many"], "run": 35.0}}
+
+    assert [True, True, True, None, None] == [goal.met for goal in speed.goals(seen)]
+
+
+def test_the_other_page_is_named_beside_ours():
+    """Both with time and bytes, and how many times."""
+    ours = {"listed": 2.0, "sorted": 2.0, "bytes": 4e6, "requests": 30}
+    theirs = {"listed": 1.5, "sorted": 4.0, "bytes": 8e6, "requests": 60}
+    seen = {"broker": "4.3.6", "queues": 10_000, "times": 3, "middle": {"ackscope": ours, "management": theirs}}
+    text = management.lines(seen)
+
+    assert any("0.50 times as long" in line and "0.50 times the bytes" in line for line in text)
+
+
+def _seen(paint, slowest):
+    watched = {"cpu": 0.1, "asked": 1.0, "scrapes": 0.02, "exporter": 0.2, "run": 0.05}
+    document = {
+        "broker": "4.3.6",
+        "queues": 10_000,
+        "findings": 101,
+        "last_findings": 102,
+        "days": 30,
+        "rollups": 4.4e8,
+        "seconds": 45,
+        "viewers": 20,
+        "paint": {
+            "seconds": {"now": paint, "empty": 1.0},
+            "all": {"now": [1], "empty": [1]},
+            "bytes": {"now": 1, "empty": 1},
+        },
+        "nothing": {"page": "now", "query": "", "cpu": 0.01, "most": 0.02, "bytes": 2000},
+        "reruns": [
+            {"page": "now", "query": "", "cpu": 0.1, "most": 0.2, "bytes": 10_000},
+            {"page": "queues", "query": "queue=a", "cpu": slowest, "most": slowest, "bytes": 10_000},
+        ],
+        "refresh": {"every": 5.0, "cpu": 0.05, "most": 0.1, "bytes": 90_000},
+        "watched": {"one": watched, "many": watched, "peak": 4e8, "rss": 3e8},
+    }
+    return document | {"goals": [goal.as_dict() for goal in speed.goals(document)]}

@@ -1,0 +1,108 @@
+import pytest
+
+from bench.diagnosis.comparison import page
+from bench.diagnosis.faults import batches, groups
+from bench.diagnosis.figures import goals, rows_table
+from bench.diagnosis.scene import Held, flat
+from lab.faults import FAULTS
+
+
+def row(fault="stuck-consumer", **fields):
+    """A fault that was named after 12 s, and by one look."""
+    usual = {
+        "broker": "4.3.6",
+        "nodes": 1,
+        "seconds": 12.0,
+        "severity": "info",
+        "under": "",
+        "once": True,
+        "others": [],
+        "cleared": 24.0,
+        "failed": "",
+        "peers": {},
+        "named_by": [],
+        "peers_wait": {},
+    }
+    return {"fault": fault, **usual, **fields}
+
+
+def test_what_was_not_named_counts_and_what_could_not_be_injected_does_not():
+    """A fault that never came into effect is no success and no failure of diagnosis."""
+    rows = [row(), row(seconds=None, once=False), row(failed="no such plugin", seconds=None, once=None)]
+    missed, middle, worst, once = goals(rows)
+
+    assert (0.5, 12.0, 12.0, 0.5) == (missed.seen, middle.seen, worst.seen, once.seen)
+    assert not missed.met
+
+
+def test_the_table_fits_a_terminal_and_tells_what_was_strange():
+    """80 columns for the longest names."""
+    rows = [row(name, broker="3.10.8", nodes=3, severity="critical", others=["warning x queue y"]) for name in FAULTS]
+    text = rows_table(rows, [])
+
+    assert max(len(line) for line in text[: len(rows) + 2]) <= 80
+    assert any(line.startswith("also said, stuck-consumer (3.10.8): warning x") for line in text)
+
+
+def told(rule="stuck-consumer", kind="queue", name="orders", vhost="/", **fields):
+    """A finding as the API tells it."""
+    return {"rule": rule, "subject": {"kind": kind, "vhost": vhost, "name": name, "node": None}, **fields}
+
+
+@pytest.mark.parametrize(
+    ("finding", "named"),
+    [
+        (told(), True),
+        (told(vhost=None), True),
+        (told(rule="slow-consumer"), False),
+        (told(name="stock"), False),
+        (told(kind="connection"), False),
+        (told(vhost="shop"), False),
+    ],
+)
+def test_a_fault_is_named_by_the_right_rule_about_the_right_thing(finding, named):
+    """Another queue, or another rule, is no success."""
+    held = Held(FAULTS["stuck-consumer"], {"kind": "queue", "vhost": "/", "name": "orders"}, 0.0)
+
+    assert named == held.is_named_by(finding)
+
+
+def test_consequences_are_findings_with_their_cause():
+    """All the way down."""
+    deep = told("c", consequences=[])
+    cause = told("a", consequences=[told("b", consequences=[deep])])
+
+    assert [("a", None), ("b", "a"), ("c", "a")] == [(it["rule"], up and up["rule"]) for it, up in flat([cause])]
+
+
+def test_every_fault_is_tried_once_and_those_that_disturb_all_are_alone():
+    """Whatever can share a broker does."""
+    grouped = list(groups(list(FAULTS.values())))
+    tried = [spec for group in grouped for batch in batches(group, 5) for spec in batch]
+    alone = [len(batch) for group in grouped for batch in batches(group, 5) if batch[0].alone or batch[0].wrecks]
+
+    assert sorted(FAULTS) == sorted(spec.name for spec in tried)
+    assert set(alone) <= {1}
+    assert all(sum(spec.apart for spec in batch) <= 1 for group in grouped for batch in batches(group, 5))
+
+
+def test_the_comparison_counts_in_favour_of_others_and_says_so():
+    """A condition that holds is an alert; a name that says the cause is bold."""
+    rows = [
+        row(
+            "no-consumer",
+            peers={"adinhodovic-mixin": ["NoConsumer"]},
+            named_by=["adinhodovic-mixin"],
+            peers_wait={"adinhodovic-mixin": 120},
+        ),
+        row("stuck-consumer", seconds=None),
+    ]
+    text = page(rows)
+
+    assert "| **ackscope** | 1 of 2 | 1 of 2 | 12 s, all in all |" in text
+    assert "| adinhodovic/rabbitmq-mixin | 1 of 2 | 1 of 2 | 2 min |" in text
+    assert (
+        "| [no-consumer](runbooks/no-consumer.md) | 4.3.6, one node | **12 s**, info | - | - | - | **NoConsumer** |"
+        in text
+    )
+    assert "not named" in text

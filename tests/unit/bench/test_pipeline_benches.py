@@ -1,0 +1,55 @@
+"""The benchmarks of the pipeline as commands."""
+
+import argparse
+from dataclasses import asdict
+
+import pytest
+
+from bench.pipeline.__main__ import BENCHES
+from bench.pipeline.scale import CLUSTERS, lines, plan
+from bench.tables import WIDTH
+
+
+@pytest.mark.parametrize("bench", BENCHES, ids=lambda bench: bench.name)
+def test_the_short_form_is_one_that_the_command_takes(bench):
+    """What `make bench-pipeline` passes is known to the benchmark."""
+    parser = argparse.ArgumentParser()
+    bench.add_arguments(parser)
+
+    assert parser.parse_args(list(bench.short))
+    assert bench.room == "pipeline"
+
+
+@pytest.fixture
+def seen():
+    """Two hours of one cluster."""
+    return {
+        "queues": 200,
+        "hours": 2,
+        "landed": {"queue_samples": [60_000, 480_000], "probe_messages": [115_000, 4_000_000]},
+        "rows": {"queues_1m": 24_000},
+        "bytes": {"queues_1m": 120_000},
+        "cold_cpu": 40.0,
+        "cpu": 8.0,
+        "peak": 900_000_000,
+        "catalog_entry": 200.0,
+        "looks": {"first": 1e-4, "again": 1e-5, "bytes_a_day": 300e6},
+    }
+
+
+def test_many_clusters_are_one_times_their_number(seen):
+    """Bytes, files and processor time grow with the clusters; the catalog of each does not."""
+    one, many = plan(seen, 1), plan(seen, 10_000)
+
+    assert 8.0 * 12 == one.cpu
+    assert 4_480_000 * 12 == one.landing
+    for name in ("landing", "small", "minutes", "files", "cpu", "kept", "kept_files", "log", "listing"):
+        assert getattr(one, name) * 10_000 == pytest.approx(getattr(many, name))
+    assert one.catalog == many.catalog
+
+
+def test_the_tables_fit(seen):
+    """Every line of a table is 80 columns at most, whatever the sizes."""
+    text = lines(seen | {"plans": [asdict(plan(seen, count)) for count in CLUSTERS]})
+
+    assert all(len(line) <= WIDTH for line in text if "  " in line)
