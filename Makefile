@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 PYTEST := .venv/bin/python -m pytest
 DEMO = $(if $(FOR),--for $(FOR)) $(if $(FAULT),--fault $(FAULT)) $(if $(BROKER),--broker $(BROKER)) $(if $(JSON),--json)
-.PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration bench-probes bench-exporter lock
+.PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration bench-probes bench-exporter bench-diagnosis bench-pipeline bench-dashboard lock screenshots
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -40,8 +40,20 @@ test-integration: setup-test ## real brokers
 bench-probes: setup ## the probes against the wire, PerfTest, slow disks, stalls, kills; under 10 minutes, as root
 	@.venv/bin/python -m bench.probes
 
-bench-exporter: setup ## the exporter against its peers and limits, growth, a hung node, churn; under 15 minutes, as root, needs Go
+bench-exporter: setup ## the exporter against its peers and limits, growth, a hung node, churn; about 15 minutes on an idle machine, as root, needs Go
 	@.venv/bin/python -m bench.exporter
+
+bench-diagnosis: setup ## faults and decoys on real brokers: named or not, how soon, what else is said; an hour or so, as root
+	@.venv/bin/python -m bench.diagnosis
+
+bench-pipeline: setup ## made-up history through the pipeline: beside DuckDB, Polars, pandas; incidents, kills, freshness; half an hour or so
+	@.venv/bin/python -m bench.pipeline
+
+bench-dashboard: setup-test ## the page at 10,000 queues: first look, reruns, twenty viewers, beside RabbitMQ's own; half an hour or so, needs Chromium
+	@.venv/bin/python -m bench.dashboard
 
 lock: ## pin every package anew, with hashes
 	@scripts/lock.sh --upgrade
+
+screenshots: setup-test ## pictures of every page during real faults, into docs/images; a quarter of an hour
+	@.venv/bin/python -m tests.e2e.pictures

@@ -5,17 +5,18 @@ The stages build on each other and are slow, so each broker's story is lived onc
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow.dataset as ds
 import requests
 
-from ackscope import tables
+from ackscope import catalog, tables
 from lab.demo import summary
 from lab.demo.prometheus import CONFIRM_P99, answers, query
-from lab.demo.stack import Stack, running_stack
+from lab.demo.stack import CLUSTER, Stack, running_stack
+from tests.e2e.panels import Panel, ask
 
 FAULTS = ("stuck-consumer", "requeue-loop", "pub-nacked-overflow")
 INTERVAL = 5.0
@@ -43,6 +44,7 @@ class Story:
     sick: list[dict[str, Any]] = field(default_factory=list)
     detected_after: dict[str, float] = field(default_factory=dict)
     page: str = ""
+    panels: list[Panel] = field(default_factory=list)
     grown_away: float = 0.0
     answered_away: bool = False
     fresh_after: float = -1.0
@@ -68,6 +70,11 @@ def live(asked: str, read_page: Callable[[str, str], str]) -> Story:
     return story
 
 
+def pressing(findings: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those that are more than information: a fact about how things are declared is no fault."""
+    return [finding for finding in findings if finding["severity"] != "info"]
+
+
 def _until(condition: Callable[[], bool], seconds: float) -> float | None:
     """Seconds until `condition` held; None where it did not within `seconds`."""
     began = time.monotonic()
@@ -80,7 +87,7 @@ def _until(condition: Callable[[], bool], seconds: float) -> float | None:
 
 def _be_healthy(stack: Stack, story: Story) -> None:
     watched = summary.Watched()
-    _until(lambda: bool(watched.see(stack.get("/api/v1/findings"))), _HEALTHY)
+    _until(lambda: bool(pressing(watched.see(stack.get("/api/v1/findings")))), _HEALTHY)
     story.healthy = list(watched.findings.values())
     story.probes = stack.get("/api/v1/probes")["clusters"][0]["probes"]
     story.metrics = requests.get(f"http://{stack.exporter}/metrics", timeout=10).text
@@ -94,12 +101,16 @@ def _fall_ill(stack: Stack, story: Story) -> None:
     watched = summary.Watched()
 
     def all_found() -> bool:
-        for finding in watched.see(stack.get("/api/v1/findings")):
+        watched.see(stack.get("/api/v1/findings"))
+        for finding in pressing(watched.findings.values()):
             story.detected_after.setdefault(finding["rule"], time.monotonic() - began)
         return set(FAULTS) <= set(story.detected_after)
 
     _until(all_found, _DETECT)
     story.sick = list(watched.findings.values())
+    # Two scrapes after the last finding, so that rates have something to compare.
+    _until(lambda: False, 2 * INTERVAL)
+    story.panels = ask(stack.prometheus, CLUSTER)
 
 
 def _by_family(stack: Stack, metric: str) -> dict[str, float]:
@@ -139,7 +150,8 @@ def _count(stack: Stack, story: Story) -> None:
     story.landed = summary.rows(stack.landing, {tables.PROBE_MESSAGES.name: tables.PROBE_MESSAGES})
 
     def rolled() -> bool:
-        files = [str(path) for path in (stack.rollups / tables.OUTCOMES_1M.name).glob("*/*/[!._]*.parquet")]
+        known = catalog.read(stack.rollups, CLUSTER)
+        files = [str(path) for path in known.files(stack.rollups, tables.OUTCOMES_1M.name)]
         story.rolled = sum(ds.dataset(files, format="parquet").to_table(columns=["messages"])["messages"].to_pylist())
         return story.rolled == story.landed
 

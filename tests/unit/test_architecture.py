@@ -38,5 +38,5 @@ def test_no_lock_file_names_a_registry() -> None:
     """Versions are pinned by hash; where they come from is the reader's own configuration."""
     lock = (ROOT / "requirements.lock").read_text()
 
-    assert "http" not in lock
+    assert "://" not in lock
     assert "--hash=sha256:" in lock

@@ -1,0 +1,53 @@
+"""Every page during real faults: it shows what is sick, its address shows it again, everybody can read it, no leak."""
+
+import pytest
+
+from dashboard.pages import PAGES
+from tests.e2e.drama import Drama
+from tests.e2e.visits import ALARM, VISITS
+
+pytestmark = [pytest.mark.integration, pytest.mark.browser, pytest.mark.slow]
+
+SEEN = (*(visit.title for visit in VISITS), ALARM.seen_as)
+
+
+def test_no_page_is_left_out() -> None:
+    """A page that is added is visited, too."""
+    assert [page.title for page in PAGES] == [visit.title for visit in VISITS]
+
+
+@pytest.mark.timeout(1500)
+@pytest.mark.parametrize("title", SEEN)
+def test_the_sick_object_is_shown(drama: Drama, title: str) -> None:
+    """After what a person does on that page."""
+    assert [] == drama.pages[title].missing
+
+
+@pytest.mark.timeout(1500)
+@pytest.mark.parametrize("title", SEEN)
+def test_a_link_shows_the_same_to_somebody_else(drama: Drama, title: str) -> None:
+    """The address of what is shown, opened in another browser: the same is chosen, the same is sick."""
+    assert drama.pages[title].address
+    assert [] == drama.pages[title].lost
+
+
+@pytest.mark.timeout(1500)
+@pytest.mark.parametrize("title", SEEN)
+def test_everybody_can_read_it_with_faults_on_it(drama: Drama, title: str) -> None:
+    """The accessibility engine axe-core finds nothing that is serious or critical."""
+    assert {} == drama.pages[title].serious
+
+
+@pytest.mark.timeout(1500)
+def test_nobody_else_is_asked(drama: Drama) -> None:
+    """No request and no socket leaves the page's own server; the page itself makes no error."""
+    assert any(url.startswith("ws") for url in drama.asked)
+    assert [] == drama.strangers
+    assert [] == drama.complaints
+
+
+@pytest.mark.timeout(1500)
+def test_no_secret_is_in_any_payload(drama: Drama) -> None:
+    """Neither in an answer nor in a frame of the socket, of all that twelve readings and every page brought."""
+    assert drama.payloads > 500
+    assert [] == drama.leaks
