@@ -1,0 +1,46 @@
+"""A wish to end the demo is never lost."""
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from lab.demo.ending import End
+
+
+@pytest.fixture(autouse=True)
+def signals() -> Iterator[None]:
+    """What this process did at a signal before, it does after."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+class _Hit:
+    """An object whose finalizer the signal hits."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_signal_that_hits_a_finalizer_is_seen_at_the_next_look() -> None:
+    """Python drops an exception there, whatever it is."""
+    end = End()
+    end.listen()
+    end.check()
+    _Hit()
+
+    with pytest.raises(KeyboardInterrupt):
+        end.check()
+
+
+def test_the_second_signal_leaves_the_end_alone() -> None:
+    """Else half of it would stay."""
+    end = End()
+    end.listen()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGTERM)
+    signal.raise_signal(signal.SIGINT)
+    signal.raise_signal(signal.SIGTERM)
