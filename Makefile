@@ -16,8 +16,8 @@ setup-test:
 demo: setup ## a private broker, a workload, everything watched; FOR=120 ends by itself, FAULT=, BROKER=4.3, JSON=1
 	@exec .venv/bin/ackscope demo $(DEMO)
 
-test: setup-test lint ## install what is missing and run every test
-	@$(PYTEST)
+test: setup-test lint ## install what is missing and run every test; JOBS=2 runs two at once
+	@$(PYTEST) --second-try $(if $(JOBS),-n $(JOBS) --dist loadfile --no-loadscope-reorder)
 
 lint: setup-test ## style, types
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy

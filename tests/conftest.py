@@ -2,5 +2,51 @@
 
 import signal
 
+import pytest
+
+SECOND_TRIES = 3
+"""More of them than this in one run, and the run has failed whatever they brought."""
+
+_REAL = ("integration", "spark", "browser")
+
 # A shell that starts something in the background has it ignore Ctrl-C, and so everything that it starts in turn.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """For a run of everything, which takes most of an hour."""
+    parser.addoption("--second-try", action="store_true", help="a test with real parts may fail once; told at the end")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of several workers none is left alone with a slow file at the end: they take these first."""
+    if config.getoption("second_try"):
+        for item in items:
+            if any(item.get_closest_marker(name) for name in _REAL):
+                item.add_marker(pytest.mark.flaky(reruns=1))
+    if hasattr(config, "workerinput"):
+        slow = {item.path for item in items if item.get_closest_marker("slow")}
+        items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Many second tries are no accident."""
+    if len(_first_tries(session.config)) > SECOND_TRIES and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """A test that failed once is a fault somewhere, to be looked at."""
+    found = _first_tries(config)
+    for report in found:
+        terminalreporter.write_sep("_", f"failed once: {report.nodeid}")
+        terminalreporter.write_line(report.longreprtext)
+    if len(found) > SECOND_TRIES:
+        terminalreporter.write_line(f"{len(found)} second tries; more than {SECOND_TRIES} are a failure", red=True)
+
+
+def _first_tries(config: pytest.Config) -> list[pytest.TestReport]:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    return reporter.stats.get("rerun", []) if reporter else []

@@ -40,14 +40,18 @@ def test_a_demo_that_ends_by_itself_prints_one_json_document() -> None:
 @pytest.mark.timeout(400)
 def test_an_interrupted_demo_leaves_nothing_behind() -> None:
     """Ctrl-C reaches the whole foreground group, as a terminal sends it."""
-    demo = subprocess.Popen(DEMO, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    assert demo.stderr is not None
-    lines = iter(demo.stderr.readline, "")
-    assert any("Ctrl-C ends everything" in line for line in lines)
-    family = _family(demo.pid)
-    folder = next(line.split()[2] for line in lines if "removed at the end" in line)
-    os.killpg(demo.pid, signal.SIGINT)
-    demo.communicate(timeout=90)
+    with subprocess.Popen(DEMO, stderr=subprocess.PIPE, text=True, start_new_session=True) as demo:
+        try:
+            assert demo.stderr is not None
+            lines = iter(demo.stderr.readline, "")
+            assert any("Ctrl-C ends everything" in line for line in lines)
+            family = _family(demo.pid)
+            folder = next(line.split()[2] for line in lines if "removed at the end" in line)
+            os.killpg(demo.pid, signal.SIGINT)
+            demo.communicate(timeout=90)
+        finally:
+            # What it started ends with it.
+            demo.kill()
 
     assert 0 == demo.returncode
     assert len(family) > 8
