@@ -2,7 +2,7 @@
 
 import logging
 import signal
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import Protocol
 
 from ackscope.clock import Clock
@@ -15,6 +15,21 @@ ENDS = (signal.SIGTERM, signal.SIGINT)
 READY_WITHIN = 30.0
 """Seconds after which we call ourselves ready though a cluster has not answered: a start must not hang on a broker."""
 _LOOK = 0.2
+
+
+HEARD = (*ENDS, signal.SIGHUP)
+"""What `live` goes by."""
+
+
+class Heard(Protocol):
+    """Where signals come from."""
+
+    def get(self, timeout: float | None = None) -> int:
+        """The next one, waited for so many seconds.
+
+        Raises:
+            Empty: none came.
+        """
 
 
 class Service(Protocol):
@@ -40,16 +55,7 @@ class Service(Protocol):
         """Whether every part still moves."""
 
 
-def listen() -> "SimpleQueue[int]":
-    """A queue into which the signals come that concern us."""
-    # A SimpleQueue and not an Event: a signal handler may put into it at any moment without a deadlock.
-    signals: SimpleQueue[int] = SimpleQueue()
-    for number in (*ENDS, signal.SIGHUP):
-        signal.signal(number, lambda got, _frame: signals.put(got))
-    return signals
-
-
-def live(service: Service, signals: "SimpleQueue[int]", notify: Notify, clock: Clock) -> int:
+def live(service: Service, signals: Heard, notify: Notify, clock: Clock) -> int:
     """Work until SIGTERM or SIGINT, reload at SIGHUP; the result is the exit code."""
     service.start()
     ready, late = False, clock.now().mono + READY_WITHIN
@@ -82,7 +88,7 @@ def _pause(notify: Notify, *, ready: bool) -> float | None:
     return None if notify.watchdog is None else notify.watchdog / 3
 
 
-def _next(signals: "SimpleQueue[int]", seconds: float | None) -> int | None:
+def _next(signals: Heard, seconds: float | None) -> int | None:
     try:
         return signals.get(timeout=seconds)
     except Empty:

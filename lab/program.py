@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from ackscope.errors import AckscopeError
 from ackscope.log import redact, setup_logging
+from ackscope.signals import Signals
 
 
 def end_event() -> threading.Event:
@@ -18,12 +19,8 @@ def end_event() -> threading.Event:
     its going, however it goes, is seen here.
     """
     event = threading.Event()
-    # Setting the event in the handler itself could wait for a lock that the interrupted main thread holds.
-    told, tell = os.pipe()
-    os.set_blocking(tell, False)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: os.write(tell, b"."))
-    threading.Thread(target=_watch, args=(told, event), name="signals", daemon=True).start()
+    signals = Signals((signal.SIGTERM, signal.SIGINT))
+    threading.Thread(target=_watch, args=(signals, event), name="signals", daemon=True).start()
     try:
         piped = stat.S_ISFIFO(os.fstat(0).st_mode)
     except OSError:
@@ -33,8 +30,8 @@ def end_event() -> threading.Event:
     return event
 
 
-def _watch(told: int, event: threading.Event) -> None:
-    os.read(told, 1)
+def _watch(signals: Signals, event: threading.Event) -> None:
+    signals.get()
     event.set()
 
 

@@ -1,0 +1,55 @@
+"""Signals that are heard for certain."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from queue import Empty
+
+import pytest
+
+from ackscope.signals import Signals
+
+ONE, OTHER, NEITHER = signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP
+
+
+@pytest.fixture
+def signals() -> Iterator[Signals]:
+    """What this process did at a signal before, it does after."""
+    before = {number: signal.getsignal(number) for number in (ONE, OTHER, NEITHER)}
+    yield Signals((ONE, OTHER))
+    signal.set_wakeup_fd(-1)
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def _elsewhere(number: int) -> None:
+    """A thread that is not the main one gets the signal, a moment from now."""
+
+    def take() -> None:
+        signal.pthread_kill(threading.get_ident(), number)
+
+    threading.Timer(0.05, take).start()
+
+
+def test_a_signal_that_another_thread_gets_wakes_the_main_one(signals: Signals) -> None:
+    """Python's handlers do not: they wait for the main thread, and it sleeps."""
+    _elsewhere(ONE)
+
+    assert ONE == signals.get(10)
+
+
+def test_signals_come_in_order(signals: Signals) -> None:
+    """None is lost while nobody asks."""
+    for number in (OTHER, ONE, OTHER):
+        signal.raise_signal(number)
+
+    assert [OTHER, ONE, OTHER] == [signals.get(0) for _ in range(3)]
+
+
+def test_silence_is_told(signals: Signals) -> None:
+    """After the time that was given, and after signals that do not concern us."""
+    signal.signal(NEITHER, lambda _number, _frame: None)
+    signal.raise_signal(NEITHER)
+
+    with pytest.raises(Empty):
+        signals.get(0.05)
