@@ -10,6 +10,7 @@ from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Channel, Connection, Consumer, HealthCheck, Node, Overview, Part, Queue, Snapshot
 from ackscope.topology import Binding, Bindings, Exchange
+from ackscope.tuning import tune
 from bench.bench import Bench, Document
 from bench.exporter.goals import Goal
 from bench.tables import median, ms, table
@@ -31,6 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def measure(args: argparse.Namespace) -> Document:
     """A window of ten minutes for each size."""
+    # As the exporter does before all else.
+    tune()
     results = []
     for queues in args.queues:
         for sick in (0.0, args.sick):
