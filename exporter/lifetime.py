@@ -12,13 +12,11 @@ from exporter.reload import Reloaded
 log = logging.getLogger(__name__)
 
 ENDS = (signal.SIGTERM, signal.SIGINT)
+HEARD = (*ENDS, signal.SIGHUP)
+"""What `live` goes by."""
 READY_WITHIN = 30.0
 """Seconds after which we call ourselves ready though a cluster has not answered: a start must not hang on a broker."""
 _LOOK = 0.2
-
-
-HEARD = (*ENDS, signal.SIGHUP)
-"""What `live` goes by."""
 
 
 class Heard(Protocol):

@@ -1,6 +1,7 @@
 """What every test stands on."""
 
 import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -13,6 +14,17 @@ _REAL = ("integration", "spark", "browser")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture
+def kept_signals() -> Iterator[None]:
+    """What this process does at a signal is after the test what it was before."""
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+    before, wakeup = {number: signal.getsignal(number) for number in numbers}, signal.set_wakeup_fd(-1)
+    yield
+    signal.set_wakeup_fd(wakeup)
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """For a run of everything, which takes most of an hour."""
     parser.addoption("--second-try", action="store_true", help="a test with real parts may fail once; told at the end")
@@ -20,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of several workers none is left alone with a slow file at the end: they take these first."""
+    """A second try for real parts; and of several workers none is left alone with a slow file at the end."""
     if config.getoption("second_try"):
         for item in items:
             if any(item.get_closest_marker(name) for name in _REAL):

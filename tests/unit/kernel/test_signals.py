@@ -2,7 +2,6 @@
 
 import signal
 import threading
-from collections.abc import Iterator
 from queue import Empty
 
 import pytest
@@ -11,15 +10,13 @@ from ackscope.signals import Signals
 
 ONE, OTHER, NEITHER = signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP
 
+pytestmark = pytest.mark.usefixtures("kept_signals")
+
 
 @pytest.fixture
-def signals() -> Iterator[Signals]:
-    """What this process did at a signal before, it does after."""
-    before = {number: signal.getsignal(number) for number in (ONE, OTHER, NEITHER)}
-    yield Signals((ONE, OTHER))
-    signal.set_wakeup_fd(-1)
-    for number, handler in before.items():
-        signal.signal(number, handler)
+def signals() -> Signals:
+    """Two that concern us."""
+    return Signals((ONE, OTHER))
 
 
 def _elsewhere(number: int) -> None:

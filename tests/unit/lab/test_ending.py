@@ -1,20 +1,12 @@
 """A wish to end the demo is never lost."""
 
 import signal
-from collections.abc import Iterator
 
 import pytest
 
 from lab.demo.ending import End
 
-
-@pytest.fixture(autouse=True)
-def signals() -> Iterator[None]:
-    """What this process did at a signal before, it does after."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+pytestmark = pytest.mark.usefixtures("kept_signals")
 
 
 class _Hit:

@@ -1,6 +1,5 @@
 import fcntl
 import json
-import signal
 
 import pytest
 
@@ -10,6 +9,8 @@ from ackscope.tables import ROLLUPS
 from pipeline import jobs
 from pipeline.session import check_master
 from pipeline.verbs.run import report
+
+pytestmark = pytest.mark.usefixtures("kept_signals")
 
 
 @pytest.fixture
@@ -23,10 +24,7 @@ def pipeline(tmp_path, capsys):
             code = end.code
         return code, *capsys.readouterr()
 
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    yield run
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    return run
 
 
 def test_nothing_to_read_is_said(pipeline, tmp_path):

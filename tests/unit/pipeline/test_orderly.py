@@ -12,14 +12,7 @@ from pipeline.stop import StoppedError
 from pipeline.storage.rollups import Rollups
 from pipeline.verbs.orderly import orderly
 
-
-@pytest.fixture(autouse=True)
-def _signals():
-    """As they were before."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+pytestmark = pytest.mark.usefixtures("kept_signals")
 
 
 @contextmanager
