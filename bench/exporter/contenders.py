@@ -69,14 +69,15 @@ def detailed(node: Node, _queues: int) -> Iterator[Running]:
     yield Running(url, None, scrape(url).seconds)
 
 
-def ackscope(interval: float) -> Contender:
-    """Ours, polling at an interval, with the default budget."""
+def ackscope(interval: float, budget: float | None = None) -> Contender:
+    """Ours, polling at an interval, with a share of one core as its budget; None for the default."""
 
     @contextmanager
     def run(node: Node, queues: int) -> Iterator[Running]:
         began = time.monotonic()
         # Without landing, as none of the others writes history either.
-        root = {"poll": {"interval": interval}, "landing": {}}
+        poll = {"interval": interval, **({} if budget is None else {"budget": budget})}
+        root = {"poll": poll, "landing": {}}
         with exporting(node, probes=False, root=root) as exporter:
             url = f"{exporter.url}/metrics"
             totals = wait_for(lambda: _since(began, url, queues, totals_seen), "all queues in ackscope", _TOTALS_WITHIN)

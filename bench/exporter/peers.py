@@ -24,6 +24,11 @@ INTERVAL = 15.0
 _SETTLED = 8.0
 """Seconds after a start in which nothing is measured."""
 
+_PLUGIN: dict[str, Contender] = {
+    "per-object": contenders.per_object,
+    "detailed": contenders.detailed,
+}
+
 _MORE_SCRAPES = {OURS: 20}
 """Scrapes after the stretch, beyond those in it: cheap ones, so that the middle means something."""
 
@@ -51,6 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--queues", type=int, nargs="+", default=[1000, 10_000], help="sizes (default 1000 10000)")
     parser.add_argument("--rounds", type=int, default=1, help="stretches of each; from 3 on noise is told (default 1)")
     parser.add_argument("--busy", type=int, default=200, help="queues with traffic (default 200)")
+    parser.add_argument("--plugin", nargs="*", choices=_PLUGIN, default=list(_PLUGIN), help="its ways (default both)")
+    parser.add_argument("--budget", type=float, help="poll.budget of ackscope, cores (default: its own)")
     add_seconds(parser, 60, "each stretch")
 
 
@@ -61,16 +68,16 @@ def measure(args: argparse.Namespace) -> Document:
         for queues in args.queues:
             with busy_broker(version, queues, args.busy) as lab:
                 results.append(_compare(lab, queues, args))
-    return {"seconds": args.seconds, "rounds": args.rounds, "busy": args.busy, "interval": INTERVAL, "results": results}
+    told = {"interval": INTERVAL, "budget": args.budget}
+    return {"seconds": args.seconds, "rounds": args.rounds, "busy": args.busy, **told, "results": results}
 
 
 def _compare(lab: Lab, queues: int, args: argparse.Namespace) -> Document:
     runners: dict[str, Contender] = {
         NOBODY: contenders.nobody,
         ENDED: contenders.ended,
-        "per-object": contenders.per_object,
-        "detailed": contenders.detailed,
-        OURS: contenders.ackscope(INTERVAL),
+        **{name: way for name, way in _PLUGIN.items() if name in args.plugin},
+        OURS: contenders.ackscope(INTERVAL, args.budget),
     }
     runs = {name: _Run() for name in runners}
     for number in range(args.rounds):
@@ -180,6 +187,8 @@ def lines(document: Document) -> list[str]:
     stretches = f"{document['rounds']} alternating stretches of {document['seconds']:g} s"
     every = f"a scrape every {document['interval']:g} s"
     text = [f"{document['busy']} queues with traffic; {stretches}, {every}", ""]
+    if document.get("budget") is not None:
+        text[1:1] = [f"ackscope with a budget of {document['budget']:g} of a core"]
     for result in document["results"]:
         text += [f"RabbitMQ {result['broker']}, {result['queues']} queues", "", *_table(result), ""]
         text += [Goal(**goal).line() for goal in result["goals"]] + [""]
