@@ -11,12 +11,14 @@ import signal
 import time
 from collections.abc import Sequence
 from queue import Empty
+from typing import Self
 
 
 class Signals:
     """A queue of the signals that came, in order.
 
-    To be made in the main thread, once a process: from then on these signals do nothing else.
+    To be made in the main thread, once a process: from then on these signals do nothing else, until it is closed. For a
+    `with`, too.
     """
 
     def __init__(self, numbers: Sequence[int]) -> None:
@@ -24,10 +26,24 @@ class Signals:
         self._told, self._tell = os.pipe()
         os.set_blocking(self._told, False)
         os.set_blocking(self._tell, False)
-        signal.set_wakeup_fd(self._tell, warn_on_full_buffer=False)
-        for number in numbers:
-            # Only a signal with a handler is told.
-            signal.signal(number, lambda _number, _frame: None)
+        self._woken = signal.set_wakeup_fd(self._tell, warn_on_full_buffer=False)
+        # Only a signal with a handler is told.
+        self._before = {number: signal.signal(number, lambda _number, _frame: None) for number in numbers}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the signals back to those who had them; in the main thread."""
+        for number, handler in self._before.items():
+            # None is one that Python did not set, and cannot set again.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        signal.set_wakeup_fd(self._woken)
+        os.close(self._tell)
+        os.close(self._told)
 
     def get(self, timeout: float | None = None) -> int:
         """The next one, waited for so many seconds; without end where it is None. Any thread may ask.

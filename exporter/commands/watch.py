@@ -3,15 +3,15 @@
 import shutil
 import signal
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from queue import Empty
 
 import orjson
 
 from ackscope.clock import Instant
 from ackscope.errors import BrokerError
 from ackscope.findings import Finding, Verdict, exit_code
+from ackscope.signals import Signals
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
 from exporter.api import cluster_findings
@@ -35,8 +35,8 @@ def watch(look: Looking, usual: Usual | None = None, *, as_json: bool, everythin
         DataError: the rollups cannot be read.
     """
     verdict: Verdict | None = None
-    with _interrupted() as ended:
-        while not ended.is_set():
+    with Signals((signal.SIGINT, signal.SIGTERM)) as signals:
+        while True:
             began = look.clock.now()
             try:
                 look.look(EVERY * 2)
@@ -49,20 +49,17 @@ def watch(look: Looking, usual: Usual | None = None, *, as_json: bool, everythin
             bands = usual.at(now.wall) if usual else None
             verdict = diagnose(look.window, look.outcomes, now, Thresholds(), before, baselines=bands)
             _show(look, verdict, before, as_json=as_json, everything=everything)
-            ended.wait(max(0.0, EVERY - look.clock.now().since(began)))
-    return 3 if verdict is None else exit_code([verdict])
+            if _asked_to_end(signals, max(0.0, EVERY - look.clock.now().since(began))):
+                return exit_code([verdict])
 
 
-@contextmanager
-def _interrupted() -> Iterator[threading.Event]:
-    """Set when Ctrl-C or SIGTERM asks to end; the handlers of before are put back."""
-    ended = threading.Event()
-    before = {number: signal.signal(number, lambda *_: ended.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+def _asked_to_end(signals: Signals, seconds: float) -> bool:
+    """Whether Ctrl-C or SIGTERM came, or comes within so many seconds."""
     try:
-        yield ended
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        signals.get(timeout=seconds)
+    except Empty:
+        return False
+    return True
 
 
 def _show(look: Looking, verdict: Verdict, before: Verdict | None, *, as_json: bool, everything: bool) -> None:

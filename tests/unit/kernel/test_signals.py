@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from pathlib import Path
 from queue import Empty
 
 import pytest
@@ -50,3 +51,18 @@ def test_silence_is_told(signals: Signals) -> None:
 
     with pytest.raises(Empty):
         signals.get(0.05)
+
+
+def test_closed_they_belong_to_those_who_had_them() -> None:
+    """Handlers and wakeup of before are there again, and no descriptor is left."""
+    heard: list[int] = []
+    signal.signal(ONE, lambda number, _frame: heard.append(number))
+    fds = len(list(Path("/proc/self/fd").iterdir()))
+    with Signals((ONE, OTHER)) as signals:
+        signal.raise_signal(ONE)
+
+        assert (ONE, []) == (signals.get(0), heard)
+    signal.raise_signal(ONE)
+
+    assert [ONE] == heard
+    assert (-1, fds) == (signal.set_wakeup_fd(-1), len(list(Path("/proc/self/fd").iterdir())))
