@@ -23,7 +23,7 @@ _PATIENCE_SECONDS = 2.0
 _SLOWER = 4.0
 """Times as long as it took last, one is waited for in any case."""
 
-_READING_SECONDS = 4.0
+_READING_SECONDS = 3.0
 """All that hang in one reading are waited for so long, and then half a second each: the others must not grow old."""
 
 _LEAST_SECONDS = 0.5
