@@ -17,7 +17,7 @@ _TOTALS_WITHIN = 120.0
 _VIEW_WITHIN = 30.0
 """Seconds that a full view may take before the measured part begins without it."""
 _SECOND_WITHIN = 120.0
-"""Seconds until the totals are read for the second time; from then on their cost is known, as it is in the long run."""
+"""Seconds until the queues are read for the second time; from then on their cost is known, as it is in the long run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,8 @@ def ackscope(interval: float, budget: float | None = None) -> Contender:
             full = None
             with suppress(BrokerError):
                 full = wait_for(lambda: _since(began, url, queues, details_seen), "all details", _VIEW_WITHIN)
-            if full is None:
-                with suppress(BrokerError):
-                    wait_for(lambda: _since(began, url, 2, _readings), "the totals once more", _SECOND_WITHIN)
+            with suppress(BrokerError):
+                wait_for(lambda: _since(began, url, 2, _readings), "the queues once more", _SECOND_WITHIN)
             yield Running(url, exporter.process.pid, full, totals)
 
     return run
