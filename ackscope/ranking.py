@@ -8,6 +8,7 @@ The pipeline's answer and the page both rank with this, so that they say the sam
 3. Change points are known to about `TOGETHER`; among those who moved together, a node that stopped or an alarm comes
    before all, what many queues share (nodes, probes) before each of them, a queue before its channels and consumers;
    then the larger shift.
+4. What moved of a queue's channels and consumers is told with the queue, where that moved in the same wave.
 """
 
 import math
@@ -34,10 +35,17 @@ _DECISIVE = ("down", "mem_alarm", "disk_alarm", "partitions")
 _SURE = {"critical": 30.0, "warning": 10.0, "info": 2.0}
 _ENOUGH = 1000.0
 
+Subject = tuple[str, str, str]
+"""(kind, vhost, name)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """One row of `changes`; `at` in seconds since 1970."""
+    """One row of `changes`; `at` in seconds since 1970.
+
+    Attributes:
+        queue: of a channel or consumer the queue that it takes from; None where it is not known, or of other kinds.
+    """
 
     at: float
     kind: str
@@ -48,6 +56,7 @@ class Shift:
     after: float
     score: float
     minutes: int
+    queue: str | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "Shift":
@@ -55,9 +64,14 @@ class Shift:
         return cls(**{**row, "at": stamp(row["at"])})
 
     @property
-    def subject(self) -> tuple[str, str, str]:
+    def subject(self) -> Subject:
         """The object that moved."""
         return (self.kind, self.vhost, self.name)
+
+    @property
+    def whole(self) -> Subject:
+        """The object that this one is a part of, or itself."""
+        return self.subject if self.queue is None else ("queue", self.vhost, self.queue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +111,7 @@ class Told:
         )
 
     @property
-    def subject(self) -> tuple[str, str, str]:
+    def subject(self) -> Subject:
         """The object that it is about."""
         return (self.kind, self.vhost, self.name)
 
@@ -107,10 +121,11 @@ class Moved:
     """One object that moved, and all that moved of it in this wave.
 
     Attributes:
-        at: its first move.
+        at: its first move, or the first of its parts.
         wave: 0 is the one that matters most.
         strength: 0 and up; grows with the logarithm of the largest shift.
         shifts, findings: earliest first.
+        parts: shifts of its channels and consumers, earliest first.
     """
 
     kind: str
@@ -121,6 +136,7 @@ class Moved:
     strength: float
     shifts: tuple[Shift, ...]
     findings: tuple[Told, ...]
+    parts: tuple[Shift, ...] = ()
 
     def told(self) -> tuple[tuple[Told, int], ...]:
         """The first finding of each rule and severity, and how often it was told: one may come and go all the hour."""
@@ -144,6 +160,20 @@ def ranked(shifts: Iterable[Shift], told: Iterable[Told], moment: float, around:
     waves = [_objects(wave) for wave in _waves(moves)]
     waves.sort(key=lambda wave: -_weight(wave, moment, around))
     return tuple(_moved(key, number, mine) for number, wave in enumerate(waves) for key, mine in _in_order(wave))
+
+
+def parts_told(it: Moved, most: int = 2) -> list[tuple[float, str]]:
+    """What moved of its channels and consumers, with the first moment: so many of them, and how many more."""
+    parts: dict[Subject, list[Shift]] = {}
+    for shift in it.parts:
+        parts.setdefault(shift.subject, []).append(shift)
+    told = [
+        (shifts[0].at, f"its {name_of(kind, '', name)}: {', '.join(map(verb, shifts))}")
+        for (kind, _, name), shifts in list(parts.items())[:most]
+    ]
+    if more := list(parts.values())[most:]:
+        told.append((more[0][0].at, f"and {len(more)} more of its channels and consumers"))
+    return told
 
 
 def name_of(kind: str, vhost: str, name: str) -> str:
@@ -178,13 +208,15 @@ def _waves(moves: list[Shift | Told]) -> list[list[Shift | Told]]:
     return waves
 
 
-_Objects = dict[tuple[str, str, str], list[Shift | Told]]
+_Objects = dict[Subject, list[Shift | Told]]
 
 
 def _objects(wave: Sequence[Shift | Told]) -> _Objects:
+    moved = {move.subject for move in wave}
     objects: _Objects = {}
     for move in wave:
-        objects.setdefault(move.subject, []).append(move)
+        whole = move.whole if isinstance(move, Shift) else move.subject
+        objects.setdefault(whole if whole in moved else move.subject, []).append(move)
     return objects
 
 
@@ -193,14 +225,15 @@ def _strength(moves: Sequence[Shift | Told]) -> float:
     return math.log2(1 + min(_ENOUGH, max((size for size in sizes if not math.isnan(size)), default=0.0)))
 
 
-def _moved(key: tuple[str, str, str], wave: int, moves: Sequence[Shift | Told]) -> Moved:
+def _moved(key: Subject, wave: int, moves: Sequence[Shift | Told]) -> Moved:
     return Moved(
         *key,
         at=_first(moves),
         wave=wave,
         strength=_strength(moves),
-        shifts=tuple(move for move in moves if isinstance(move, Shift)),
+        shifts=tuple(move for move in moves if isinstance(move, Shift) and move.subject == key),
         findings=tuple(move for move in moves if isinstance(move, Told)),
+        parts=tuple(move for move in moves if isinstance(move, Shift) and move.subject != key),
     )
 
 
@@ -211,9 +244,9 @@ def _weight(wave: _Objects, moment: float, around: float) -> float:
     return near * sum(_strength(moves) for moves in wave.values())
 
 
-def _in_order(wave: _Objects) -> list[tuple[tuple[str, str, str], list[Shift | Told]]]:
+def _in_order(wave: _Objects) -> list[tuple[Subject, list[Shift | Told]]]:
     """Who moved first comes first; those who moved together by what they are, and by how much."""
-    groups: list[list[tuple[tuple[str, str, str], list[Shift | Told]]]] = []
+    groups: list[list[tuple[Subject, list[Shift | Told]]]] = []
     for item in sorted(wave.items(), key=lambda item: (_first(item[1]), item[0])):
         if groups and _first(item[1]) - _first(groups[-1][0][1]) <= TOGETHER:
             groups[-1].append(item)
@@ -226,9 +259,7 @@ def _in_order(wave: _Objects) -> list[tuple[tuple[str, str, str], list[Shift | T
     return found
 
 
-def _place(
-    item: tuple[tuple[str, str, str], list[Shift | Told]], *, many: bool
-) -> tuple[bool, bool, bool, float, tuple[str, str, str]]:
+def _place(item: tuple[Subject, list[Shift | Told]], *, many: bool) -> tuple[bool, bool, bool, float, Subject]:
     key, moves = item
     decisive = any(isinstance(move, Shift) and move.measure in _DECISIVE for move in moves)
     broad = many and key[0] in _BROAD

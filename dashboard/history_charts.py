@@ -19,23 +19,30 @@ _SCALE = {"seconds": 1000.0, "share": 100.0, "bytes": 1 / 1024**2}
 
 
 def moves(moved: Sequence[Moved], axis: Axis, moment: datetime) -> go.Figure:
-    """Who moved when, the likeliest cause on top: up and down as triangles, findings as stars."""
+    """Who moved when, the likeliest cause on top: up and down as triangles, findings as stars.
+
+    What moved of a queue's channels and consumers stands on the line of the queue.
+    """
     zone = axis.start.tzinfo
     rows = list(moved[:_SHOWN])
     labels = [f"{place}. {plot_text(name_of(it.kind, it.vhost, it.name), 40)}" for place, it in enumerate(rows, 1)]
     figure = go.Figure()
     for name, symbol, colour in (("rose", "triangle-up", ROSE), ("fell", "triangle-down", FELL)):
         found = [
-            (shift, label)
+            (
+                shift,
+                verb(shift) if shift in it.shifts else f"{name_of(shift.kind, '', shift.name)}: {verb(shift)}",
+                label,
+            )
             for it, label in zip(rows, labels, strict=True)
-            for shift in it.shifts
+            for shift in (*it.shifts, *it.parts)
             if (shift.after > shift.before) == (name == "rose")
         ]
         figure.add_trace(
             go.Scatter(
-                x=[datetime.fromtimestamp(shift.at, zone) for shift, _ in found],
-                y=[label for _, label in found],
-                text=[plot_text(verb(shift), 90) for shift, _ in found],
+                x=[datetime.fromtimestamp(shift.at, zone) for shift, _, _ in found],
+                y=[label for _, _, label in found],
+                text=[plot_text(what, 90) for _, what, _ in found],
                 name=name,
                 mode="markers",
                 marker={"symbol": symbol, "size": 12, "color": colour},

@@ -49,6 +49,7 @@ CHANGES = Table(
         number("after", "median of the minutes after"),
         number("score", "size of the shift in robust spreads of the minutes before; the larger, the surer"),
         count("minutes", "how many minutes the new level was seen"),
+        text("queue", "of a channel or consumer the queue that it takes from, where it is one alone", nullable=True),
     ),
 )
 

@@ -142,7 +142,7 @@ def _run(spark: SparkSession, folder: Path, fleet: Fleet) -> dict[str, Any]:
         "seconds": ended - start,
         "incidents": [asdict(_judged(fleet.seed, it, shifts, candidates)) for it in truth],
         "changes": len(shifts),
-        "false": len(_objects(wrong)),
+        "false": len(objects(wrong)),
         "false_rows": len(wrong),
         "false_of": dict(Counter(f"{it.kind} {it.measure}" for it in wrong).most_common()),
         "false_changes": [asdict(it) for it in wrong],
@@ -193,14 +193,14 @@ def explains(incident: Incident, shift: Shift, hosts: Mapping[str, str]) -> bool
     return shift.subject in touched or (shift.kind in {"channel", "consumer"} and of_queue in queues)
 
 
-def _objects(shifts: Sequence[Shift]) -> list[Shift]:
-    """The first of each object's shifts that lie together."""
+def objects(shifts: Sequence[Shift]) -> list[Shift]:
+    """The first of each object's shifts that lie together; a queue with its channels and consumers is one object."""
     last: dict[Subject, float] = {}
     first = []
     for it in sorted(shifts, key=lambda it: it.at):
-        if it.at - last.get(it.subject, -_ONE * 2) > _ONE:
+        if it.at - last.get(it.whole, -_ONE * 2) > _ONE:
             first.append(it)
-        last[it.subject] = it.at
+        last[it.whole] = it.at
     return first
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from ackscope.clock import SystemClock
-from ackscope.ranking import Moved, name_of, often, ranked, verb
+from ackscope.ranking import Moved, name_of, often, parts_told, ranked, verb
 from dashboard import history_cache, history_charts, wording
 from dashboard.data.answers import Moves
 from dashboard.escape import visible
@@ -96,4 +96,4 @@ def _who(it: Moved) -> str:
 def _what(it: Moved) -> str:
     """Every shift, and what diagnosis said of it: on a phone there is no room for a column more."""
     told = [f"diagnosis told {one.rule} ({one.severity}){often(times)}" for one, times in it.told()]
-    return "; ".join([*(verb(one) for one in it.shifts), *told])
+    return "; ".join([*(verb(one) for one in it.shifts), *told, *(what for _, what in parts_told(it))])

@@ -16,17 +16,22 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
 from ackscope.catalog import Catalog
+from ackscope.tables import CONSUMERS_1M
 from pipeline.analysis.memory import CANDIDATES
 from pipeline.analysis.noise import noise
 from pipeline.analysis.packed import Objects, judged
 from pipeline.analysis.series import FAMILIES, Family
 from pipeline.analysis.shifts import HISTORY, LASTING, PATIENT, QUICK, Found, moving, shifts
+from pipeline.analysis.taking import taking
 from pipeline.frames import rolled_up
 from pipeline.hours import HOUR
 from pipeline.schema import arrow_schema
 
 BLOCK = 4
 """Hours."""
+
+_NO_QUEUE = None
+"""Not known from the series of an object; `taking` finds it."""
 
 _BEFORE, _AFTER = HISTORY // 60, -(-LASTING // 60)
 """Hours around a block that its shifts depend on."""
@@ -72,7 +77,10 @@ def search(spark: SparkSession, root: Path, catalog: Catalog, wanted: Sequence[i
             place = (F.unix_seconds("at") - start * HOUR) / 60
             judge = partial(candidates, family=family, start=start, wanted=tuple(wanted))
             found.append(judged(frame, place, (end - start) * 60, CANDIDATES, judge))
-    return pa.concat_tables(found)
+    rows = pa.concat_tables(found)
+    if not catalog.shelved(CONSUMERS_1M.name, start, end):
+        return rows
+    return taking(rows, rolled_up(spark, root, catalog, CONSUMERS_1M, start, end), BLOCK * HOUR)
 
 
 def replaced(known: pa.Table, wanted: Sequence[int], found: pa.Table) -> pa.Table:
@@ -105,7 +113,7 @@ def candidates(objects: Objects, family: Family, start: int, wanted: Sequence[in
                 for it, soon in _found(slices[row], name):
                     if first <= it.at + low < last:
                         at = (start * 60 + low + it.at) * 60_000_000
-                        told = (it.before, it.after, abs(it.score), it.minutes, it.sure, it.back, soon)
+                        told = (it.before, it.after, abs(it.score), it.minutes, _NO_QUEUE, it.sure, it.back, soon)
                         rows.append((at, *subject, *told))
     columns = zip(*rows, strict=True) if rows else [()] * len(CANDIDATES.columns)
     schema = arrow_schema(CANDIDATES)

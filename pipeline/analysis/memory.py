@@ -74,7 +74,7 @@ def read(root: Path, cluster: str) -> Memory:
         if told["version"] != VERSION or mismatch(CANDIDATES, rows.schema) is not None:
             return Memory()
         shifted, banded = ({int(hour): text for hour, text in told[name].items()} for name in ("shifted", "banded"))
-        return Memory(shifted, banded, rows.replace_schema_metadata(None).cast(arrow_schema(CANDIDATES)))
+        return Memory(shifted, banded, _whole(rows.replace_schema_metadata(None)))
     except (OSError, pa.ArrowInvalid, KeyError, TypeError, AttributeError, ValueError):
         return Memory()
 
@@ -136,6 +136,15 @@ def seen(memory: Memory, *, shifted: Hours | None = None, banded: Hours | None =
 def only(hours: Hours, wanted: Iterable[int]) -> dict[int, str]:
     """Some of them."""
     return {hour: hours[hour] for hour in wanted if hour in hours}
+
+
+def _whole(rows: pa.Table) -> pa.Table:
+    """With columns that were not told yet when it was written: null."""
+    schema = arrow_schema(CANDIDATES)
+    for name in schema.names:
+        if name not in rows.schema.names:
+            rows = rows.append_column(name, pa.nulls(len(rows), schema.field(name).type))
+    return rows.select(schema.names).cast(schema)
 
 
 def _write(rows: pa.Table, file: IO[bytes]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ackscope.clock import iso
-from ackscope.ranking import Moved, Shift, Told, name_of, often, ranked, verb
+from ackscope.ranking import Moved, Shift, Told, name_of, often, parts_told, ranked, verb
 from ackscope.tables import BASELINES, CHANGES, EPISODES, HOURS, OUTCOMES_1M, POLLS_1M, QUEUES_1M
 from pipeline.answers.answer import MOST, Answer, Span, span
 from pipeline.answers.moments import long, when
@@ -65,18 +65,20 @@ def _row(place: int, it: Moved) -> dict[str, Any]:
         "vhost": it.vhost,
         "name": it.name,
         "strength": it.strength,
-        "shifts": [
-            {
-                "at": iso(one.at),
-                "measure": one.measure,
-                "before": one.before,
-                "after": one.after,
-                "score": one.score,
-                "minutes": one.minutes,
-            }
-            for one in it.shifts
-        ],
+        "shifts": [_shift(one) for one in it.shifts],
+        "parts": [{"kind": one.kind, "name": one.name, **_shift(one)} for one in it.parts],
         "findings": [{"at": iso(one.began), "rule": one.rule, "severity": one.severity} for one in it.findings],
+    }
+
+
+def _shift(one: Shift) -> dict[str, Any]:
+    return {
+        "at": iso(one.at),
+        "measure": one.measure,
+        "before": one.before,
+        "after": one.after,
+        "score": one.score,
+        "minutes": one.minutes,
     }
 
 
@@ -89,6 +91,7 @@ def _sentence(it: Moved, moved: Iterable[Moved]) -> str:
         f"diagnosis told {one.rule} ({one.severity}){_minute(one.began, it.at)}{often(times)}"
         for one, times in it.told()
     ]
+    parts += [f"{what}{_minute(at, it.at)}" for at, what in parts_told(it)]
     return f"{when(it.at)} UTC{later}: {name_of(it.kind, it.vhost, it.name)}: {'; '.join(parts)}"
 
 

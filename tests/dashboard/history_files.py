@@ -64,6 +64,7 @@ def write_story(root: Path, name: str = "orders", cluster: str = "shop") -> None
     known = {"family": "queues", "minutes": 60}
     put(root, POLLS, [row(POLLS, hour=at, first_minute=at, last_minute=at, **known) for at in hours], cluster)
     moves = [moved(30, name, "acked", 120.0, 0.0), moved(29, name, "ready", 3.0, 9000.0, score=90.0)]
+    moves.append(moved(29, "10.0.0.7:4001", "unacked", 3.0, 50.0, kind="channel", queue=name))
     put(root, CHANGES, [*moves, moved(20, "invoices", "published", 40.0, 0.0, score=300.0)], cluster)
     put(root, EPISODES, [episode(28, name)], cluster)
     minutes = [now - timedelta(minutes=it) for it in range(60, 0, -1)]

@@ -91,7 +91,7 @@ def test_the_story_is_told_from_its_cause_on(visit: Open, tmp_path: Path) -> Non
     for text in (
         "First to move: queue 'orders' in vhost '/'",
         "ack rate fell from 120/s to 0/s; messages ready rose from 3 to 9,000",
-        "stuck-consumer (critical)",
+        "stuck-consumer (critical); its channel '10.0.0.7:4001': messages unacked rose from 3 to 50",
         "03:00 to 06:00 UTC (9 of 9)",
         "39 more;",
         "How it is counted: 100 ms lies inside a bucket.",

@@ -39,6 +39,7 @@ def story(tmp_path: Path) -> Path:
             moved(4, "orders", "acked", 120.0, 0.0, score=8.0),
             moved(3.95, "orders", "ready", 3.0, 9_000.0),
             moved(30, "other", "ready", 3.0, 9.0),
+            moved(3.93, "10.0.0.7:4001", "unacked", 3.0, 50.0, kind="channel", queue="orders"),
         ],
     )
     put(tmp_path, EPISODES, [episode(3.97, None), episode(30, 29.5), episode(60, 58)])
@@ -50,9 +51,11 @@ def test_what_changed_begins_with_the_cause(story: Path) -> None:
     answer = changed(story, "shop", NOW - 4 * HOUR, 3 * HOUR, NOW)
 
     assert ["orders", "invoices"] == [it["name"] for it in answer.rows]
+    assert ["10.0.0.7:4001"] == [it["name"] for it in answer.rows[0]["parts"]]
     assert (
         "2026-03-15 20:00 UTC: queue 'orders' in vhost '/': ack rate fell from 120/s to 0/s; "
-        "messages ready rose from 3 to 9,000 at 20:03; diagnosis told no-consumer (critical) at 20:01" == answer.told[0]
+        "messages ready rose from 3 to 9,000 at 20:03; diagnosis told no-consumer (critical) at 20:01; "
+        "its channel '10.0.0.7:4001': messages unacked rose from 3 to 50 at 20:04" == answer.told[0]
     )
     assert (
         "2026-03-15 20:06 UTC, 6 min after the first: queue 'invoices' in vhost '/': publish rate fell from 40/s to 0/s"

@@ -1,12 +1,13 @@
 """Shifts of levels: found to the minute, told once, and not where a series only goes as it always does."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from ackscope.tables import CHANGES
+from ackscope.tables import CHANGES, CONSUMERS_1M
 from pipeline.analysis import changes, memory
 from pipeline.analysis.noise import noise
 from pipeline.analysis.novelty import news
@@ -15,7 +16,9 @@ from pipeline.analysis.refresh import due, shifts
 from pipeline.analysis.series import FAMILIES
 from pipeline.analysis.shifts import LASTING
 from pipeline.analysis.shifts import shifts as found_in
+from pipeline.analysis.taking import taking
 from pipeline.analysis.telling import told
+from pipeline.schema import spark_schema
 from pipeline.storage.rollups import Rollups
 from tests.spark.series_made import CLUSTER, FIRST, START, counts, put, queue
 
@@ -204,6 +207,42 @@ def test_blocks_around_new_minutes() -> None:
     assert [4, 8, 12] == changes.blocks({8}, set(range(24)))
 
 
+def test_the_queue_of_a_channel_or_consumer(spark) -> None:
+    """The one that it takes from at that time; none where it takes from several."""
+    took = [
+        (0, "orders", "t1", "c1"),
+        (1, "orders", "t1", "c1"),
+        (0, "orders", "t2", "c2"),
+        (0, "mail", "t2", "c2"),
+        (30, "mail", "t1", "c1"),
+    ]
+    consumers = [
+        dict.fromkeys(CONSUMERS_1M.names)
+        | {"minute": START + timedelta(minutes=minute), "vhost": "/", "queue": queue, "tag": tag, "channel": channel}
+        for minute, queue, tag, channel in took
+    ]
+    rows = pa.concat_tables(
+        _rows(kind, name, **{measure: np.where(np.arange(480) < 200, 1.0, 60.0)})
+        for kind, name, measure in (
+            ("channel", "c1", "unacked"),
+            ("channel", "c2", "unacked"),
+            ("consumer", "mail/t2", "prefetch"),
+            ("queue", "orders", "unacked"),
+        )
+    )
+    later = [it | {"minute": it["minute"] + timedelta(minutes=200)} for it in consumers]
+    frame = spark.createDataFrame(later, spark_schema(CONSUMERS_1M))
+
+    def queues(stretch: int) -> dict[str, set[str | None]]:
+        told: dict[str, set[str | None]] = {}
+        for row in taking(rows, frame, stretch).to_pylist():
+            told.setdefault(row["name"], set()).add(row["queue"])
+        return told
+
+    assert {"c1": {"orders"}, "c2": {None}, "mail/t2": {"mail"}, "orders": {None}} == queues(1200)
+    assert {None} == queues(24 * 3600)["c1"]
+
+
 @pytest.fixture
 def stopped() -> list[dict]:
     """Two queues of nine hours: one stops at 5:10, and its backlog grows; the other goes on."""
@@ -230,6 +269,15 @@ def test_minutes_to_changes(spark, tmp_path, rolled, stopped) -> None:
     assert all(abs((row["at"] - moment).total_seconds()) <= 120 for row in rows)
     assert number == rollups.catalog(CLUSTER).number
     assert [] == due(rollups, CLUSTER, now).blocks
+
+
+def test_what_was_remembered_before_is_kept(tmp_path) -> None:
+    """A file of before shifts knew their queue: nothing is looked for again, what may have expired is not lost."""
+    known = memory.Memory(shifted={FIRST: "a"}, candidates=_rows(acked=np.repeat([2.0, 9.0], 240)))
+    memory.write(tmp_path, CLUSTER, replace(known, candidates=known.candidates.drop_columns("queue")))
+
+    assert known.candidates.num_rows
+    assert known == memory.read(tmp_path, CLUSTER)
 
 
 def test_bit_by_bit_is_as_at_once(spark, tmp_path, fingerprint, stopped) -> None:

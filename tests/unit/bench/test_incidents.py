@@ -8,7 +8,7 @@ import pytest
 from ackscope.ranking import Shift
 from bench.pipeline.fleet import Fleet
 from bench.pipeline.incident_plan import Incident, Subject
-from bench.pipeline.incidents import explains, hosts_of, told_of
+from bench.pipeline.incidents import explains, hosts_of, objects, told_of
 from pipeline.analysis.memory import CANDIDATES
 from pipeline.schema import arrow_schema
 
@@ -45,6 +45,19 @@ def test_an_incident_explains_what_moved_of_its_queue(shape, kind, other):
     )
 
     assert (other == 0) == explains(incident, moved, hosts_of(shape))
+
+
+def test_a_queue_and_its_channels_are_one_false_change():
+    """Within a quarter of an hour; what comes later is another one."""
+
+    def moved(minute, kind, name, queue=None):
+        return Shift(BEGAN.timestamp() + 60 * minute, kind, "/", name, "unacked", 0.0, 9.0, 9.0, 60, queue)
+
+    together = [moved(0, "queue", "orders"), moved(3, "channel", "a", "orders"), moved(9, "channel", "b", "orders")]
+
+    assert together[:1] == objects(together)
+    assert 2 == len(objects([*together, moved(40, "channel", "a", "orders")]))
+    assert 2 == len(objects([*together, moved(3, "channel", "c")]))
 
 
 def test_what_is_told_depends_on_when_it_is_asked():

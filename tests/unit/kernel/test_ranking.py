@@ -1,7 +1,7 @@
 import pytest
 
 from ackscope.measures import measure, quantity
-from ackscope.ranking import APART, MANY, Moved, Shift, Told, often, ranked, verb
+from ackscope.ranking import APART, MANY, Moved, Shift, Told, often, parts_told, ranked, verb
 
 MOMENT = 1_000_000.0
 
@@ -83,6 +83,33 @@ def test_a_queue_comes_before_its_channels() -> None:
     probe = shift(0, "confirm/quorum/a", 5.0, "confirm_p99", kind="probe", vhost="")
 
     assert "q" == names(ranked([*channels, shift(60, "q", 50.0), probe], [], MOMENT))[0]
+
+
+def test_a_queue_tells_of_its_channels_and_consumers() -> None:
+    """One entry, with what moved of each; the first of them says when it began."""
+    parts = [shift(-60 + number, f"c{number}", 9.0, "unacked", kind="channel", queue="q") for number in range(4)]
+    consumer = shift(30, "q/tag", 9.0, "prefetch", kind="consumer", queue="q")
+    (moved,) = ranked([shift(0, "q"), *parts, consumer], [], MOMENT)
+
+    assert ("queue", "q", MOMENT - 60) == (moved.kind, moved.name, moved.at)
+    assert ["ready"] == [it.measure for it in moved.shifts]
+    assert [*parts, consumer] == list(moved.parts)
+    assert [
+        (MOMENT - 60, "its channel 'c0': messages unacked rose from 1 to 9"),
+        (MOMENT - 59, "its channel 'c1': messages unacked rose from 1 to 9"),
+        (MOMENT - 58, "and 3 more of its channels and consumers"),
+    ] == parts_told(moved)
+
+
+def test_a_channel_whose_queue_did_not_move_is_told_by_itself() -> None:
+    """Nor does one that moved in another wave belong to it; and what diagnosis said of it stays with it."""
+    channel = shift(0, "c", 9.0, "unacked", kind="channel", queue="q")
+    later = shift(2 * APART, "q", 5.0)
+
+    assert ["c"] == names(ranked([channel], [], MOMENT))
+    assert ["c", "q"] == sorted(names(ranked([channel, later], [], MOMENT)))
+    both = ranked([channel, shift(0, "q")], [told(0, "c", kind="channel")], MOMENT)
+    assert {"q": 0, "c": 1} == {it.name: len(it.findings) for it in both}
 
 
 def test_a_node_that_stopped_is_first_of_those_that_moved_together() -> None:
