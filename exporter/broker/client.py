@@ -9,9 +9,10 @@ import orjson
 import requests
 import urllib3
 
-from ackscope.errors import BadAnswer
+from ackscope.errors import BadAnswer, Unreachable
 from exporter.broker.credentials import Credentials, credentials_of
 from exporter.broker.failures import explain_status, explain_transport, not_json
+from exporter.broker.patience import Patience
 from exporter.broker.pieces import is_list, items
 from exporter.broker.session import limit, open_session
 from exporter.broker.settings import ManagementSettings
@@ -60,6 +61,7 @@ class ManagementClient:
         self.requests = 0
         self.seconds = 0.0
         self._timeout = settings.timeout
+        self._patience = Patience(settings.timeout)
         self._way = Way() if way is None else way
         self._credentials = credentials_of(settings, what) if credentials is None else credentials
         self._user = None if settings.bearer else self.address.username
@@ -68,15 +70,20 @@ class ManagementClient:
         self._session.headers.update({"Accept": "*/*", "Accept-Encoding": "identity"})
         self._base = f"{self.address.scheme}://{self.address.where}{self.address.path}"
 
-    def get(self, path: str, params: Mapping[str, str | int] | None = None) -> Any:
+    def get(self, path: str, params: Mapping[str, str | int] | None = None, *, patient: bool = False) -> Any:
         """The JSON at `path` (from `/api/` on).
+
+        Args:
+            path: from `/api/` on.
+            params: of the query.
+            patient: waited for longer than the time limit of the settings where that was not enough (`Patience`).
 
         Raises:
             Unreachable: no connection, or no full answer in time.
             Refused: 401 or 403.
             BadAnswer: any other status, or not JSON.
         """
-        return self.ask(path, params).body
+        return self.ask(path, params, patient=patient).body
 
     def ask(
         self,
@@ -84,6 +91,8 @@ class ManagementClient:
         params: Mapping[str, str | int] | None = None,
         understood: tuple[int, ...] = (200,),
         within: float | None = None,
+        *,
+        patient: bool = False,
     ) -> Answer:
         """The same, where other statuses than 200 are answers too.
 
@@ -92,11 +101,15 @@ class ManagementClient:
             params: of the query.
             understood: statuses that are answers.
             within: seconds that this request may take, where that is less than the time limit of the settings.
+            patient: as of `get`.
 
         Raises:
             BrokerError: as `get` does; every status that is not in `understood` is an error.
         """
-        status, headers, body = self._authorized(path, params, within)
+        if patient:
+            status, headers, body = self._patiently(path, params)
+        else:
+            status, headers, body = self._authorized(path, params, min(within or self._timeout, self._timeout))
         if status not in understood:
             raise explain_status(self.address, path, status, headers, body, self._user)
         try:
@@ -107,12 +120,12 @@ class ManagementClient:
             raise not_json(self.address, path, headers.get("content-type", ""), body) from None
 
     def each(self, path: str, params: Mapping[str, str | int] | None = None) -> Iterator[Any] | None:
-        """The items of a long list, decoded little by little; None where the answer is no list.
+        """The items of a long list, decoded little by little; None where the answer is no list. Asked patiently.
 
         Raises:
             BrokerError: as `get` does, that it is not JSON perhaps only after some items.
         """
-        status, headers, body = self._authorized(path, params)
+        status, headers, body = self._patiently(path, params)
         if status != 200:
             raise explain_status(self.address, path, status, headers, body, self._user)
         if is_list(body):
@@ -133,10 +146,19 @@ class ManagementClient:
         """Close the kept connection."""
         self._session.close()
 
+    def _patiently(self, path: str, params: Mapping[str, str | int] | None) -> tuple[int, Mapping[str, str], bytearray]:
+        began = time.monotonic()
+        try:
+            answer = self._authorized(path, params, self._patience.limit(path))
+        except Unreachable:
+            self._patience.failed(path, time.monotonic() - began)
+            raise
+        self._patience.answered(path, time.monotonic() - began)
+        return answer
+
     def _authorized(
-        self, path: str, params: Mapping[str, str | int] | None, within: float | None = None
+        self, path: str, params: Mapping[str, str | int] | None, seconds: float
     ) -> tuple[int, Mapping[str, str], bytearray]:
-        seconds = self._timeout if within is None else min(within, self._timeout)
         authorization = self._credentials.header()
         status, headers, body = self._exchange(path, params, authorization, seconds)
         if status == 401 and self._credentials.renew(authorization):

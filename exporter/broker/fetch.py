@@ -32,9 +32,9 @@ class Page(NamedTuple):
     pages: int
 
 
-def one(client: ManagementClient, path: str) -> Any:
-    """The answer of one request."""
-    return client.get(path)
+def one(client: ManagementClient, path: str, *, patient: bool = False) -> Any:
+    """The answer of one request; see `ManagementClient.get`."""
+    return client.get(path, patient=patient)
 
 
 def pages(client: ManagementClient, path: str) -> list[Any]:

@@ -21,6 +21,9 @@ from exporter.broker.way import Way
 
 _VERSION_WAIT_SECONDS = 1.0
 
+_SHORT = ("overview", "nodes")
+"""Families whose one answer does not grow with what the broker holds: by them one sees that it hangs."""
+
 
 class Spent(NamedTuple):
     """What asking for one family has cost so far.
@@ -93,7 +96,7 @@ class Reader:
         client = self._clients[family]
         match how:
             case How.ONE:
-                return fetch.one(client, paths[0])
+                return fetch.one(client, paths[0], patient=family not in _SHORT)
             case How.PAGES:
                 return fetch.pages(client, paths[0])
             case How.CHECKS:

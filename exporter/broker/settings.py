@@ -83,7 +83,7 @@ class AccessSettings(Settings):
         key_file: its key, without a passphrase.
         verify: False trusts any certificate.
         timeout: seconds for one request, from its first byte to the last of its answer; connecting has its own,
-            shorter limit.
+            shorter limit. A list that was not whole by then gets up to a minute from then on.
     """
 
     username: str | None = None
