@@ -31,10 +31,16 @@ Rollup = Callable[[dict[str, Any], Path, bool], Answer]
 # ------------------------------------------------------------ DuckDB
 
 
-def duckdb() -> Rollup:
-    """In SQL, with memory and threads as ackscope has them."""
+def connected() -> Any:
+    """A DuckDB with memory and threads as ackscope has them."""
     base = importlib.import_module("duckdb").connect()
     base.execute(f"SET threads = {_THREADS}; SET memory_limit = '2GB'; SET TimeZone = 'UTC'")
+    return base
+
+
+def duckdb() -> Rollup:
+    """In SQL."""
+    base = connected()
     by = ", ".join(BY)
 
     def rollup(hour: dict[str, Any], to: Path, distinct: bool) -> Answer:  # noqa: FBT001  one signature for all
@@ -211,15 +217,24 @@ ENGINES: dict[str, Callable[[], Rollup]] = {"duckdb": duckdb, "polars": polars, 
 def main() -> None:
     """Answer until stdin ends."""
     rollup = ENGINES[sys.argv[1]]()
-    for line in sys.stdin:
-        asked = json.loads(line)
-        to = Path(asked["to"])
-        to.mkdir(parents=True, exist_ok=True)
+
+    def answer(asked: dict[str, Any], to: Path) -> Answer:
         total = dict.fromkeys(("messages", "counted", "nanoseconds"), 0)
         for hour in asked["hours"]:
             for name, value in rollup(hour, to, asked["distinct"]).items():
                 total[name] += value
-        print(json.dumps(total), flush=True)
+        return total
+
+    serve(answer)
+
+
+def serve(answer: Callable[[dict[str, Any], Path], dict[str, Any]]) -> None:
+    """Answer each line of stdin with one on stdout, until it ends; what is made goes to the folder of the second."""
+    for line in sys.stdin:
+        asked = json.loads(line)
+        to = Path(asked["to"])
+        to.mkdir(parents=True, exist_ok=True)
+        print(json.dumps(answer(asked, to)), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
 """Ackscope's own rollup in a process of its own, one session for all that is asked; the twin of `contenders.py`.
 
-A line on stdin: {"landing", "to", "distinct"}; a line on stdout: {"messages", "counted", "nanoseconds", "listing",
-"rows"}; `listing` is the seconds that looking at the landing files took, `rows` the rollup rows by table. Without
-`distinct`, duplicates are not looked for, which ackscope itself never leaves out.
+A line on stdin: {"landing", "to", "distinct", "tables"}; a line on stdout: {"messages", "counted", "nanoseconds",
+"listing", "rows", "files"}; `listing` is the seconds that looking at the landing files took, `rows` the rollup rows by
+table, `files` those that hold them. Without `distinct`, duplicates are not looked for, which ackscope itself never
+leaves out. With `tables`, only what is made of these landing tables is made; what they are read beside is read.
 """
 
 import json
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from ackscope.clock import SystemClock
-from ackscope.tables import LATENCY_1M, MINUTES, OUTCOMES_1M, Table
+from ackscope.tables import LANDING, LATENCY_1M, MINUTES, OUTCOMES_1M, Table
 from pipeline.rebuild import rebuild
 from pipeline.session import spark_session
 from pipeline.storage.landing import Landing, Touched
@@ -34,7 +36,10 @@ def _roll_up(spark: SparkSession, asked: dict[str, Any]) -> dict[str, Any]:
     began = clock.now()
     landing, rollups = Landing(Path(asked["landing"])), Rollups(Path(asked["to"]))
     touched: Touched = defaultdict(set)
+    tables = asked.get("tables") or LANDING
     for partition in landing.partitions():
+        if partition.table.name not in tables:
+            continue
         for held in landing.files(partition).values():
             touched[partition.table, partition.cluster] |= held.hours
     listing = clock.now().since(began)
@@ -45,17 +50,22 @@ def _roll_up(spark: SparkSession, asked: dict[str, Any]) -> dict[str, Any]:
         "nanoseconds": _sum(rollups, LATENCY_1M, "sum", 1e9),
         "listing": listing,
         "rows": {name: rows for name, rows in rollups.counts().items() if rows and name in MINUTES},
+        "files": {name: [str(path) for path in _files(rollups, table)] for name, table in MINUTES.items()},
     }
 
 
 def _sum(rollups: Rollups, table: Table, column: str, times: float = 1) -> int:
     """The sum of a column over all that the catalogs name; each value is whole once it was multiplied."""
     total = 0
-    for cluster in rollups.clusters():
-        for path in rollups.catalog(cluster).files(rollups.root, table.name):
-            values = pq.ParquetFile(path).read([column])[column]
-            total += int(pc.sum(pc.round(pc.multiply(values, times)).cast("int64")).as_py() or 0)
+    for path in _files(rollups, table):
+        values = pq.ParquetFile(path).read([column])[column]
+        total += int(pc.sum(pc.round(pc.multiply(values, times)).cast("int64")).as_py() or 0)
     return total
+
+
+def _files(rollups: Rollups, table: Table) -> Iterator[Path]:
+    for cluster in rollups.clusters():
+        yield from rollups.catalog(cluster).files(rollups.root, table.name)
 
 
 def main() -> None:

@@ -2,16 +2,16 @@
 
 import argparse
 import tempfile
-import time
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from ackscope.tables import QUEUE_SAMPLES, QUEUES_1M
 from bench.bench import Bench, Document, tell
 from bench.exporter.goals import Goal, ratio
 from bench.pipeline.fleet import Fleet
-from bench.pipeline.workers import OURS, PEERS, Run, Worker, roll_up, working
+from bench.pipeline.queue_work import sums, windows
+from bench.pipeline.workers import MESSAGES, OURS, PEERS, QUEUES, Engines, Run, roll_up
 from bench.pipeline.writing import RATE, by_hour, write_fleet, write_messages
 from bench.tables import median, table
 from bench.usage import MB
@@ -38,13 +38,15 @@ def measure(args: argparse.Namespace) -> Document:
     engines = args.engines.split(",")
     sizes = [round(float(text) * 1e6) for text in args.messages.split(",") if text]
     document: Document = {"rate": RATE, "sizes": [], "queues": None}
-    with tempfile.TemporaryDirectory(prefix="ackscope-bench-", dir=args.folder) as folder:
+    with tempfile.TemporaryDirectory(prefix="ackscope-bench-", dir=args.folder) as name:
+        folder = Path(name)
         with ExitStack() as stack:
-            workers: dict[str, Worker] = {}
-            for count in sizes:
-                document["sizes"].append(_messages(Path(folder), count, engines, workers, stack, args.warm))
+            messages = Engines(engines, MESSAGES, folder, stack)
+            document["sizes"] = [_messages(folder, count, messages, args.warm) for count in sizes]
         if args.queues:
-            document["queues"] = _queues(Path(folder), args.queues, args.hours)
+            with ExitStack() as stack:
+                queues = Engines(engines, QUEUES, folder, stack)
+                document["queues"] = _queues(folder, args.queues, args.hours, queues, args.warm)
     document["goals"] = [goal.as_dict() for goal in _goals(document)]
     return document
 
@@ -52,51 +54,36 @@ def measure(args: argparse.Namespace) -> Document:
 # ------------------------------------------------------------ messages
 
 
-def _messages(
-    folder: Path, count: int, engines: Sequence[str], workers: dict[str, Worker], stack: ExitStack, warm: int
-) -> dict[str, Any]:
+def _messages(folder: Path, count: int, engines: Engines, warm: int) -> dict[str, Any]:
     """One size; the first one starts the engines, and is their cold run."""
     tell(f"writing {count:,} messages")
     landing = folder / f"landing-{count}"
     size = write_messages(landing, count)
-    hours = by_hour(landing)
-    found: dict[str, dict[str, list[Run]]] = {name: {"cold": [], "warm": [], "without": []} for name in engines}
-
-    def ask(name: str, kind: str, number: int) -> Run:
-        tell(f"{name}: {count:,} messages, {kind}, {number + 1}")
-        to = folder / name / str(count) / f"{kind}-{number}"
-        asked = {"landing": str(landing), "hours": hours, "to": str(to), "distinct": kind != "without"}
-        run = workers[name].ask(asked)
-        tell(f"{name}: {run.wall:.1f} s, {run.cpu:.1f} s of processor, {run.peak / MB:.0f} MB, sums {run.sums()}")
-        return run
-
-    for name in engines:
-        if name not in workers:
-            began = time.monotonic()
-            workers[name] = stack.enter_context(working(name))
-            run = ask(name, "cold", 0)
-            run.wall = time.monotonic() - began
-            found[name]["cold"].append(run)
-    for number in range(warm):
-        for name in engines:
-            for kind in ("warm", "without") if count <= _LARGE else ("warm",):
-                found[name][kind].append(ask(name, kind, number))
-    answers = {tuple(run.sums()) for each in found.values() for run in (*each["cold"], *each["warm"])}
+    asked = {"landing": str(landing), "hours": by_hour(landing)}
+    found = engines.compare(
+        f"{count:,} messages",
+        lambda kind: asked | {"distinct": kind != "without"},
+        lambda run: tuple(run.answer[name] for name in ("messages", "counted", "nanoseconds")),
+        warm,
+        ("warm", "without") if count <= _LARGE else ("warm",),
+    )
     for path in landing.rglob("*.parquet"):
         path.unlink()
-    return {
-        "messages": count,
-        "bytes_per_row": size / count,
-        "same": len(answers) == 1,
-        "engines": {name: _summary(each) for name, each in found.items()},
-    }
+    return {"messages": count, "bytes_per_row": size / count} | _compared(found)
+
+
+def _compared(found: dict[str, dict[str, list[Run]]]) -> dict[str, Any]:
+    answers = {run.sums for each in found.values() for run in (*each["cold"], *each["warm"])}
+    engines = {name: _summary(each) for name, each in found.items()}
+    return {"same": len(answers) == 1, "sums": min(answers), "engines": engines}
 
 
 def _summary(runs: dict[str, list[Run]]) -> dict[str, Any]:
+    told = {kind: runs.get(kind, []) for kind in ("cold", "warm", "without")}
     return {
-        **{kind: median([run.wall for run in each]) for kind, each in runs.items()},
-        **{f"{kind}_cpu": median([run.cpu for run in each]) for kind, each in runs.items()},
-        "peak": max(run.peak for each in runs.values() for run in each),
+        **{kind: median([run.wall for run in each]) for kind, each in told.items()},
+        **{f"{kind}_cpu": median([run.cpu for run in each]) for kind, each in told.items()},
+        "peak": max(run.peak for each in told.values() for run in each),
         "listing": median([run.answer.get("listing") for run in runs["warm"]]),
     }
 
@@ -104,13 +91,21 @@ def _summary(runs: dict[str, list[Run]]) -> dict[str, Any]:
 # ------------------------------------------------------------ queues
 
 
-def _queues(folder: Path, queues: int, hours: int) -> dict[str, Any]:
+def _queues(folder: Path, queues: int, hours: int, engines: Engines, warm: int) -> dict[str, Any]:
+    """All tables by ackscope alone, then the one of queues by all."""
     tell(f"writing {hours} hours of {queues:,} queues")
     landing = folder / "landing-queues"
     landed = write_fleet(landing, Fleet("bench", queues=queues, days=-(-hours // 24), incidents=0), hours, 60)
     tell(f"{OURS}: {queues:,} queues, {hours} hours")
     (run,), sizes = roll_up(landing, folder / OURS / "queues")
-    return {
+    asked = {"landing": str(landing), "windows": windows(landing), "tables": [QUEUE_SAMPLES.name], "distinct": True}
+    found = engines.compare(
+        f"{queues:,} queues, {hours} hours",
+        lambda _: asked,
+        lambda run: sums(run.answer["files"][QUEUES_1M.name]),
+        warm,
+    )
+    return _compared(found) | {
         "queues": queues,
         "hours": hours,
         "landed": landed,
@@ -128,26 +123,37 @@ def _queues(folder: Path, queues: int, hours: int) -> dict[str, Any]:
 def _goals(document: Document) -> list[Goal]:
     goals = []
     for size in document["sizes"]:
-        own = size["engines"][OURS]
-        peers = [it for name, it in size["engines"].items() if name != OURS]
         told = {
             "warm": "warm: seconds",
             "warm_cpu": "warm: processor time",
             "without_cpu": "duplicates left in: processor time",
         }
-        goals += [
-            Goal(f"{size['messages'] / 1e6:g} M, {text}, times the fastest", ratio(own[kind], fastest), _WARM_TIMES)
-            for kind, text in told.items()
-            if (fastest := min((it[kind] for it in peers if it[kind] is not None), default=None)) is not None
-        ]
+        many = f"{size['messages'] / 1e6:g} M"
+        goals += _times_the_fastest(
+            size["engines"], {kind: f"{many}, {text}, times the fastest" for kind, text in told.items()}
+        )
     if len(document["sizes"]) > 1:
         first, last = document["sizes"][0], document["sizes"][-1]
         per = [it["engines"][OURS]["warm_cpu"] / it["messages"] for it in (first, last)]
         text = f"processor time a message, {last['messages'] / 1e6:g} M over {first['messages'] / 1e6:g} M"
         goals.append(Goal(text, ratio(per[1], per[0]), _LINEAR_TIMES))
-    peaks = [it["engines"][OURS]["peak"] for it in document["sizes"]] + [(document["queues"] or {}).get("peak", 0)]
-    goals.append(Goal("memory of all processes of ackscope, MB at their peak", max(peaks) / MB, _MEMORY))
+    peaks = [it["engines"][OURS]["peak"] for it in document["sizes"]]
+    if queues := document["queues"]:
+        text = "queues, warm: processor time, times the fastest"
+        goals += _times_the_fastest(queues["engines"], {"warm_cpu": text})
+        peaks += [queues["peak"], queues["engines"][OURS]["peak"]]
+    goals.append(Goal("memory of all processes of ackscope, MB at their peak", max(peaks, default=0) / MB, _MEMORY))
     return goals
+
+
+def _times_the_fastest(engines: dict[str, dict[str, Any]], told: dict[str, str]) -> list[Goal]:
+    """A goal for each of these kinds that a peer has a figure of."""
+    peers = [it for name, it in engines.items() if name != OURS]
+    return [
+        Goal(text, ratio(engines[OURS][kind], fastest), _WARM_TIMES)
+        for kind, text in told.items()
+        if (fastest := min((it[kind] for it in peers if it[kind] is not None), default=None)) is not None
+    ]
 
 
 def lines(document: Document) -> list[str]:
@@ -157,7 +163,7 @@ def lines(document: Document) -> list[str]:
         text += [
             (
                 f"{size['messages']:,} messages, {size['bytes_per_row']:.0f} bytes each in landing; "
-                f"results {'equal' if size['same'] else 'NOT EQUAL'}"
+                f"results {_equal(size)}"
             ),
             "",
             *table(
@@ -174,21 +180,22 @@ def lines(document: Document) -> list[str]:
 
 
 def _row(name: str, it: dict[str, Any], engines: dict[str, dict[str, Any]]) -> tuple[str, ...]:
-    def times(kind: str) -> str:
-        quotient = ratio(it[kind], min((each[kind] for each in engines.values() if each[kind] is not None), default=0))
-        return "-" if quotient is None else f"{quotient:.1f}"
-
-    def figure(kind: str) -> str:
-        return "-" if it[kind] is None else f"{it[kind]:.1f}"
-
     return (
         name,
-        *(figure(kind) for kind in ("cold", "warm", "warm_cpu")),
-        times("warm_cpu"),
-        figure("without_cpu"),
-        times("without_cpu"),
+        *(_figure(it[kind]) for kind in ("cold", "warm", "warm_cpu")),
+        _times(it, engines, "warm_cpu"),
+        _figure(it["without_cpu"]),
+        _times(it, engines, "without_cpu"),
         f"{it['peak'] / MB:.0f}",
     )
+
+
+def _times(it: dict[str, Any], engines: dict[str, dict[str, Any]], kind: str) -> str:
+    return _figure(ratio(it[kind], min((each[kind] for each in engines.values() if each[kind] is not None), default=0)))
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
 
 
 def _where(size: dict[str, Any]) -> list[str]:
@@ -218,7 +225,23 @@ def _queue_lines(it: dict[str, Any]) -> list[str]:
         text,
         "",
         *table(("table", "rows", "bytes a row", "MB"), rows),
+        "",
+        f"{QUEUES_1M.name} alone, warm; results {_equal(it)}",
+        "",
+        *table(
+            ("queues: engine", "warm s", "cpu s", "times", "peak MB"),
+            [_queue_row(name, each, it["engines"]) for name, each in it["engines"].items()],
+        ),
     ]
+
+
+def _queue_row(name: str, it: dict[str, Any], engines: dict[str, dict[str, Any]]) -> tuple[str, ...]:
+    seconds = (_figure(it[kind]) for kind in ("warm", "warm_cpu"))
+    return name, *seconds, _times(it, engines, "warm_cpu"), f"{it['peak'] / MB:.0f}"
+
+
+def _equal(it: dict[str, Any]) -> str:
+    return "equal" if it["same"] else "NOT EQUAL"
 
 
 BENCH = Bench(

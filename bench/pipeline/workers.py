@@ -1,12 +1,13 @@
 """Ackscope and its peers as processes that answer lines, with what each answer took of time and memory."""
 
 import json
+import shutil
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -14,27 +15,33 @@ from typing import Any, Self
 import psutil
 
 from ackscope.errors import DataError
+from bench.bench import tell
 from bench.pipeline.peers import peers_python
-from bench.usage import cpu_seconds
+from bench.usage import MB, cpu_seconds
 
 OURS = "ackscope"
 PEERS = ("duckdb", "polars", "pandas")
+MESSAGES, QUEUES = "bench.pipeline.contenders", "bench.pipeline.queue_contenders"
+"""What the peers run, to roll up the one and the other."""
+
+_OURS = "bench.pipeline.ours"
 
 _LOOK = 0.1
 
 
 @dataclass(slots=True)
 class Run:
-    """One answer: seconds, processor seconds, most bytes that the processes held at once."""
+    """One answer: seconds, processor seconds, most bytes that the processes held at once.
+
+    Attributes:
+        sums: what must be equal for all engines.
+    """
 
     wall: float
     cpu: float
     peak: int
     answer: dict[str, Any] = field(default_factory=dict)
-
-    def sums(self) -> list[int]:
-        """What must be equal for all engines."""
-        return [self.answer[name] for name in ("messages", "counted", "nanoseconds")]
+    sums: tuple[int, ...] = ()
 
 
 class Worker:
@@ -63,16 +70,13 @@ class Worker:
 
 
 @contextmanager
-def working(name: str) -> Iterator[Worker]:
-    """The process of an engine, until the block ends.
+def working(name: str, peers: str = MESSAGES) -> Iterator[Worker]:
+    """The process of an engine, until the block ends; `peers` is the module that it runs unless it is ours.
 
     Raises:
         MissingPart: the peers cannot be had.
     """
-    if name == OURS:
-        words = [sys.executable, "-m", "bench.pipeline.ours"]
-    else:
-        words = [str(peers_python()), "-m", "bench.pipeline.contenders", name]
+    words = [sys.executable, "-m", _OURS] if name == OURS else [str(peers_python()), "-m", peers, name]
     root = Path(__file__).parents[2]
     process = subprocess.Popen(words, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
@@ -80,6 +84,54 @@ def working(name: str) -> Iterator[Worker]:
     finally:
         # The end of its stdin is the end of its work.
         process.communicate()
+
+
+@dataclass(slots=True)
+class Engines:
+    """Engines side by side; the first question to each starts its process, and is its cold run.
+
+    Attributes:
+        names: in the order in which they take turns.
+        peers: the module that answers, of those that are not ours.
+        folder: what they make goes here, until it was counted.
+        stack: ends them.
+    """
+
+    names: Sequence[str]
+    peers: str
+    folder: Path
+    stack: ExitStack
+    _workers: dict[str, Worker] = field(default_factory=dict)
+
+    def compare(
+        self,
+        what: str,
+        asked: Callable[[str], dict[str, Any]],
+        sums: Callable[[Run], tuple[int, ...]],
+        warm: int,
+        kinds: Sequence[str] = ("warm",),
+    ) -> dict[str, dict[str, list[Run]]]:
+        """Runs by engine and kind: cold ones where this is the first question, then so many of each kind in turn."""
+        found = {name: {kind: list[Run]() for kind in ("cold", *kinds)} for name in self.names}
+
+        def ask(name: str, kind: str, number: int) -> Run:
+            tell(f"{name}: {what}, {kind}, {number + 1}")
+            to = self.folder / name / f"{kind}-{number}"
+            run = self._workers[name].ask(asked(kind) | {"to": str(to)})
+            run.sums = sums(run)
+            tell(f"{name}: {run.wall:.1f} s, {run.cpu:.1f} s of processor, {run.peak / MB:.0f} MB, sums {run.sums}")
+            shutil.rmtree(to)
+            return run
+
+        for name in self.names:
+            if name not in self._workers:
+                self._workers[name] = self.stack.enter_context(working(name, self.peers))
+                found[name]["cold"].append(ask(name, "cold", 0))
+        for number in range(warm):
+            for name in self.names:
+                for kind in kinds:
+                    found[name][kind].append(ask(name, kind, number))
+        return found
 
 
 class _Peak:
