@@ -192,8 +192,8 @@ class Poller:
                 for other in self._lines.values():
                     if other is not line:
                         other.hasten()
-            # It missed a round: it is shown now, not with the next one.
-            self._late = self._late or (part is not None and ended.since(began) > self._interval)
+            # It was not there when its round was handed out: it is shown now, not with the next one.
+            self._late = self._late or (part is not None and ended.since(began) > self._interval / 2)
             self._changed.notify_all()
 
     # ------------------------------------------------------------ the thread of the rounds

@@ -1,5 +1,6 @@
 import logging
 import threading
+import time
 from queue import SimpleQueue
 
 import pytest
@@ -62,6 +63,22 @@ def test_rounds_follow_each_other():
         assert stats[family].last_seconds > 0
         assert stats[family].bytes_total > 0
     assert watch.poller.latest.version == (4, 3)
+
+
+def test_what_comes_after_its_round_is_shown_at_once():
+    """And not with the next round, which may have to wait for others: it would be half an interval older."""
+    with serve(whole_broker("4.3.6")) as server, polling(server, poll=quickly(2.0)) as watch:
+        good = watch.until(whole)
+        answer = server.routes["/api/nodes"]
+
+        def slowly(request):
+            time.sleep(1.4)
+            answer(request)
+
+        server.routes["/api/nodes"] = slowly
+        later = watch.until(lambda snapshot: snapshot.nodes.at.mono > good.nodes.at.mono + 1.5)
+
+    assert later.nodes.age(later.taken) < 0.5
 
 
 def test_an_endpoint_that_hangs_starves_no_other():
