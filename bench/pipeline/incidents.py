@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from ackscope.ranking import Shift, ranked
+from ackscope.ranking import Shift, Subject, ranked
 from ackscope.tables import MINUTES
 from bench.bench import Bench, Document, tell
 from bench.exporter.goals import Goal
@@ -63,7 +63,6 @@ _ONE = 900.0
 """Seconds within which all that moves of one object is one change."""
 
 Row = Mapping[str, Any]
-Subject = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
