@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
@@ -37,6 +38,21 @@ def rolled_up(
 def spark_path(path: Path) -> str:
     """A local path as Spark takes it: never another file system's, and never a pattern."""
     return f"file:{str(path.absolute()).translate(_GLOB)}"
+
+
+def bounds(spark: SparkSession, **moments: int) -> DataFrame:
+    """One row of moments, to be read beside others; given in seconds, microseconds in it.
+
+    Spark generates code that holds every constant, so that constants which change have everything compiled anew.
+    """
+    row = {name: pa.array([moment * 1_000_000], pa.int64()) for name, moment in moments.items()}
+    return F.broadcast(spark.createDataFrame(pa.table(row)))
+
+
+def within(rows: DataFrame, time: str, near: DataFrame) -> DataFrame:
+    """Rows from `low` to before `high` of `near`, made by `bounds`."""
+    at = F.unix_micros(time)
+    return rows.join(near, (at >= F.col("low")) & (at < F.col("high"))).select(*rows.columns)
 
 
 def between(time: str, start: int, end: int) -> Column:

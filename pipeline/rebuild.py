@@ -16,7 +16,7 @@ from ackscope.catalog import Catalog
 from ackscope.errors import DataError
 from ackscope.tables import Table
 from pipeline.arrivals import Arrivals
-from pipeline.frames import between, frame
+from pipeline.frames import bounds, frame, within
 from pipeline.hours import runs
 from pipeline.look import Files, Look
 from pipeline.progress import Progress, Silent
@@ -28,7 +28,20 @@ from pipeline.storage.footer import Contents
 from pipeline.storage.landing import Landing, Touched
 from pipeline.storage.rollups import Rollups
 from pipeline.transforms import TRANSFORMS, Transform
-from pipeline.windows import Window, Work, chunks, hours_of, joined, narrowed, only, together, whole, without
+from pipeline.windows import (
+    Growth,
+    Window,
+    Work,
+    chunks,
+    hours_of,
+    joined,
+    narrowed,
+    only,
+    steps,
+    together,
+    whole,
+    without,
+)
 
 Listing = Mapping[Table, Mapping[Path, Contents]]
 
@@ -144,6 +157,7 @@ class _Rebuild:
     progress: Progress
     alone: bool = False
     taken: Taken = field(default_factory=Taken)
+    growth: dict[Transform, Growth] = field(default_factory=dict)
 
     def through(self, work: Work, paths: Iterable[Path] = ()) -> int:
         """Do this work, and take in these files, in as many commits as it takes; how many files are new."""
@@ -171,19 +185,31 @@ class _Rebuild:
         """The next commit; planned anew where a landing file proves bad on the way."""
         while True:
             change, floor = self.rollups.change(self.cluster), self.landing.floor(self.cluster)
-            plan = self._plan(Look(self.landing, self.cluster), left, given)
+            look = Look(self.landing, self.cluster)
+            plan = self._plan(look, left, given)
             try:
                 for portion in plan.portions:
                     for transform, wanted in plan.work.items():
                         windows = _whole_where_new(change.catalog, transform.rollup, wanted)
                         # What expired since it was touched would be replaced by nothing.
                         for run in runs(hour for hour in portion if hour in windows and hour >= floor):
-                            window = together(windows, run)
-                            rows = self._compute(plan.listing, transform, window)
-                            change.amend(transform.rollup, *window, rows)
+                            self._amend(change, look, plan.listing, transform, {hour: windows[hour] for hour in run})
             except _ChangedError:
                 continue
             return plan, change
+
+    def _amend(
+        self, change: Change, look: Look, listing: Listing, transform: Transform, windows: Mapping[int, Window]
+    ) -> None:
+        """Make anew these minutes of hours without a gap between them."""
+        growth = self.growth.setdefault(transform, Growth(transform.most))
+        hours = sorted(windows)
+        landed = look.rows_of(transform, together(windows, hours))
+        for step in steps(hours, landed, growth):
+            window = together(windows, step)
+            rows = self._compute(listing, transform, window)
+            growth.measured(landed / len(hours) * len(step), rows.num_rows)
+            change.amend(transform.rollup, *window, rows)
 
     def _plan(self, look: Look, left: Work, paths: set[Path]) -> _Plan:
         given, beside = self._given(look, paths), Files()
@@ -233,7 +259,8 @@ class _Rebuild:
         if not self.go_on():
             raise StoppedError
         start, end = window
-        first, last = (start - transform.memory) * 1_000_000, (end + transform.memory) * 1_000_000
+        low, high = start - transform.memory, end + transform.memory
+        first, last = low * 1_000_000, high * 1_000_000
         paths = {
             table: [path for path, held in listing[table].items() if held.first < last and first <= held.last]
             for table in transform.sources
@@ -241,13 +268,10 @@ class _Rebuild:
         if not paths[transform.source]:
             return arrow_schema(transform.rollup).empty_table()
         try:
-            frames = [
-                frame(self.spark, table, paths[table]).where(
-                    between(table.time, start - transform.memory, end + transform.memory)
-                )
-                for table in transform.sources
-            ]
-            return transform.build(*frames).where(between(transform.rollup.time, start, end)).toArrow()
+            near = bounds(self.spark, low=low, high=high)
+            frames = [within(frame(self.spark, table, paths[table]), table.time, near) for table in transform.sources]
+            wanted = [bounds(self.spark, start=start, end=end)] if transform.memory else []
+            return transform.build(*frames, *wanted).toArrow()
         except SPARK_ERRORS as error:
             if not self.go_on():
                 raise StoppedError from None

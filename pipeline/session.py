@@ -30,6 +30,9 @@ SPARK_ERRORS = (Py4JError, PySparkException, ConnectionError)
 
 _LOOPBACK = re.compile(r"localhost|127(\.\d+){3}|::1")
 _MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|(spark|k8s)://\S+|yarn")
+_NEWS = ("WARN ", "ERROR ", "FATAL ", "Exception in ", "Terminating due to ")
+"""How lines begin that somebody should read."""
+
 _GOODBYE = 10.0
 """Seconds that Java gets to end by itself."""
 
@@ -121,7 +124,7 @@ class _Voice(threading.Thread):
 
     def _pass_on(self, line: str) -> None:
         self.last = line or self.last
-        news = not self._hushed and line.startswith(("WARN ", "ERROR ", "FATAL ", "Exception in "))
+        news = not self._hushed and line.startswith(_NEWS)
         log.log(logging.WARNING if news else logging.DEBUG, "spark: %s", line)
 
 
@@ -132,6 +135,9 @@ def _settings(master: str, log4j: Path, *, long_lived: bool) -> dict[str, str]:
             "-Duser.timezone=UTC",
             # The least memory, and as fast as the others with a heap of 1 GiB and two cores.
             "-XX:+UseSerialGC",
+            # Spark loses threads to a lack of memory, and then waits for them for good.
+            "-XX:+ExitOnOutOfMemoryError",
+            "-XX:+DisplayVMOutputToStderr",
             *(["-XX:TieredStopAtLevel=1"] if long_lived else []),
         ]
     )
@@ -148,6 +154,10 @@ def _settings(master: str, log4j: Path, *, long_lived: bool) -> dict[str, str]:
         "spark.ui.retainedTasks": "100",
         "spark.sql.ui.retainedExecutions": "5",
         "spark.sql.session.timeZone": "UTC",
+        # All tables together need some hundreds of generated classes, again and again; of 100, the default, each
+        # round would compile them anew. Nor may the order in which parts of a query end make another class of one.
+        "spark.sql.codegen.cache.maxEntries": "2000",
+        "spark.sql.codegen.useIdInClassName": "false",
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
         # Landing files are many and small: pack them into few tasks, and list them here and not in a job.

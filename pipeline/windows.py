@@ -1,6 +1,7 @@
 """Which minutes a rebuild makes anew, and in which portions: plans, without a look at a file."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from pipeline.hours import HOUR, runs
 from pipeline.transforms import Transform
@@ -8,10 +9,15 @@ from pipeline.transforms import Transform
 MINUTE = 60
 
 ROWS_AT_ONCE = 4_000_000
-"""Landing rows of one Spark job: its result is collected here, and must fit beside a small heap."""
+"""Landing rows of one commit."""
+
+COLLECTED_AT_ONCE = 1_200_000
+"""Rollup rows of one Spark job: they pass through a heap of 1 GiB on their way here."""
 
 Window = tuple[int, int]
 """From a full minute to before another, seconds since 1970."""
+
+_MARGIN = 1.25
 
 Work = dict[Transform, dict[int, Window]]
 """What each transform has to do, by hour since 1970."""
@@ -98,6 +104,39 @@ def chunks(work: Work, rows: Callable[[Transform, Window], int]) -> Iterator[lis
             left -= mine
     if chunk:
         yield chunk
+
+
+@dataclass(slots=True)
+class Growth:
+    """How many rollup rows a landing row becomes.
+
+    Attributes:
+        seen: at first the most that may be, then as it was, and a little more; 0: fewer than there are landing rows.
+    """
+
+    seen: float
+
+    def measured(self, landing: float, rollup: int) -> None:
+        """So many rows became so many."""
+        if self.seen and landing and rollup:
+            self.seen = rollup / landing * _MARGIN
+
+
+def steps(run: Sequence[int], rows: int, growth: Growth) -> Iterator[list[int]]:
+    """Hours of a run whose rollup rows may be collected at once; each step is taken once the one before was measured.
+
+    Args:
+        run: hours since 1970.
+        rows: landing rows of all of them.
+        growth: of these rows, as known when a step is taken.
+    """
+    each = rows / max(len(run), 1)
+    start = 0
+    while start < len(run):
+        expected = each * growth.seen
+        count = max(1, int(COLLECTED_AT_ONCE / expected)) if expected else len(run)
+        yield list(run[start : start + count])
+        start += count
 
 
 def _both(one: Window, other: Window) -> Window:

@@ -28,7 +28,7 @@ from ackscope.tables import (
 from pipeline.transforms.bursts import bursts_1m
 from pipeline.transforms.channels import channels_1m
 from pipeline.transforms.consumers import consumers_1m
-from pipeline.transforms.holding import MEMORY
+from pipeline.transforms.holding import MEMORY, MOST
 from pipeline.transforms.latency import latency_1m
 from pipeline.transforms.nodes import nodes_1m
 from pipeline.transforms.outcomes import outcomes_1m
@@ -42,9 +42,11 @@ class Transform:
     """How one rollup table is made.
 
     Attributes:
-        build: takes the rows of `source`, then those of each table `beside`.
+        build: takes the rows of `source`, then those of each table `beside`; where it has a `memory`, at last the
+            bounds of the minutes that are wanted (`Holding.minutes`).
         memory: seconds before and after an hour whose landing rows its rollup depends on, too; an hour at most.
         beside: tables that its rollup depends on, too.
+        most: rollup rows that a landing row may become; 0: always fewer than there are landing rows.
     """
 
     source: Table
@@ -52,6 +54,7 @@ class Transform:
     build: Callable[..., DataFrame]
     memory: int = 0
     beside: tuple[Table, ...] = ()
+    most: int = 0
 
     @property
     def sources(self) -> tuple[Table, ...]:
@@ -64,9 +67,9 @@ TRANSFORMS = (
     Transform(PROBE_MESSAGES, OUTCOMES_1M, outcomes_1m),
     Transform(ACK_BURSTS, BURSTS_1M, bursts_1m),
     Transform(PROBE_STEPS, STEPS_1M, steps_1m),
-    Transform(QUEUE_SAMPLES, QUEUES_1M, queues_1m, memory=MEMORY, beside=(POLL_SAMPLES,)),
-    Transform(CHANNEL_SAMPLES, CHANNELS_1M, channels_1m, memory=MEMORY, beside=(POLL_SAMPLES,)),
-    Transform(CONSUMER_SAMPLES, CONSUMERS_1M, consumers_1m, memory=MEMORY, beside=(POLL_SAMPLES,)),
+    Transform(QUEUE_SAMPLES, QUEUES_1M, queues_1m, memory=MEMORY, beside=(POLL_SAMPLES,), most=MOST),
+    Transform(CHANNEL_SAMPLES, CHANNELS_1M, channels_1m, memory=MEMORY, beside=(POLL_SAMPLES,), most=MOST),
+    Transform(CONSUMER_SAMPLES, CONSUMERS_1M, consumers_1m, memory=MEMORY, beside=(POLL_SAMPLES,), most=MOST),
     Transform(NODE_SAMPLES, NODES_1M, nodes_1m),
     Transform(POLL_SAMPLES, POLLS_1M, polls_1m),
 )

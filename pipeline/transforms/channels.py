@@ -22,7 +22,7 @@ _CHANNELS = Holding(
 )
 
 
-def channels_1m(samples: DataFrame, polls: DataFrame) -> DataFrame:
+def channels_1m(samples: DataFrame, polls: DataFrame, wanted: DataFrame | None = None) -> DataFrame:
     """One row a minute and channel.
 
     The prefetch is that of each consumer (`basic.qos` with global=false), so a channel may hold as many messages for
@@ -40,4 +40,4 @@ def channels_1m(samples: DataFrame, polls: DataFrame) -> DataFrame:
         F.max(held("messages_unconfirmed")).alias("unconfirmed_max"),
         last("messages_unconfirmed").alias("unconfirmed_last"),
     ]
-    return _CHANNELS.minutes(samples, polls, levels).select(*CHANNELS_1M.names)
+    return _CHANNELS.minutes(samples, polls, levels, wanted).select(*CHANNELS_1M.names)

@@ -24,15 +24,13 @@ MESSAGE = tuple(reversed(PROBE_MESSAGES.key))
 """What tells messages apart, the number first: sorting compares numbers many times faster than text."""
 
 
-def distinct_rows(rows: DataFrame, key: Sequence[str], together: Sequence[str] = ()) -> DataFrame:
+def distinct_rows(rows: DataFrame, key: Sequence[str]) -> DataFrame:
     """One row a key, whatever was delivered twice: a file that was copied must not count again.
 
     Of rows that share a key and differ, the greatest stays, so that the result does not depend on their order.
-    Rows are spread over the tasks once, by `together` or else by the key, and leave in the order of the key.
     """
     rest = [name for name in rows.columns if name not in key]
-    spread = rows.repartition(*(together or key))
-    return spread.groupBy(*key).agg(F.max(F.struct(*rest)).alias("row")).select(*key, "row.*")
+    return rows.repartition(*key).groupBy(*key).agg(F.max(F.struct(*rest)).alias("row")).select(*key, "row.*")
 
 
 def distinct_messages(rows: DataFrame) -> DataFrame:

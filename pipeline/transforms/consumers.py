@@ -11,7 +11,7 @@ _OWNER = ("connection", "user", "node")
 _CONSUMERS = Holding(CONSUMER_SAMPLES, "consumers", levels=(*_OWNER, "prefetch_count", "ack_required", "active"))
 
 
-def consumers_1m(samples: DataFrame, polls: DataFrame) -> DataFrame:
+def consumers_1m(samples: DataFrame, polls: DataFrame, wanted: DataFrame | None = None) -> DataFrame:
     """One row a minute and consumer; what it does not tell, counts neither as inactive nor as automatic."""
     levels = [
         *(F.max(name).alias(name) for name in _OWNER),
@@ -19,4 +19,4 @@ def consumers_1m(samples: DataFrame, polls: DataFrame) -> DataFrame:
         count_polls(~F.col("ack_required")).alias("automatic"),
         last("prefetch_count").alias("prefetch_last"),
     ]
-    return _CONSUMERS.minutes(samples, polls, levels).select(*CONSUMERS_1M.names)
+    return _CONSUMERS.minutes(samples, polls, levels, wanted).select(*CONSUMERS_1M.names)

@@ -12,12 +12,13 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 
 from ackscope.tables import HEARTBEAT, POLL_SAMPLES, Table
 from pipeline.hours import REACH
-from pipeline.transforms.common import distinct_rows
+from pipeline.transforms.polled import MINUTE, at_polls, held_until, numbered
 
 MEMORY = REACH
 """Seconds: an increase over a longer silence is unknown. Of two heartbeats, the earlier one may tell older counters."""
 
-_MINUTE = 60_000_000
+MOST = round(HEARTBEAT) // 60
+"""Minutes that a sample holds at most, each a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,9 @@ class Holding:
         """The columns that tell objects apart."""
         return tuple(name for name in self.source.key if name != self.source.time)
 
-    def minutes(self, samples: DataFrame, polls: DataFrame, levels: Sequence[Column]) -> DataFrame:
+    def minutes(
+        self, samples: DataFrame, polls: DataFrame, levels: Sequence[Column], wanted: DataFrame | None = None
+    ) -> DataFrame:
         """One row a minute and object, with these levels and what each counter grew by.
 
         An increase is spread evenly over the time between the two samples that tell it, so that minutes add up to the
@@ -54,17 +57,14 @@ class Holding:
             samples: rows of `source`.
             polls: rows of `POLL_SAMPLES`.
             levels: aggregates, made by `held`, `last` and `count_polls`.
+            wanted: one row: `start` and `end` of the minutes that are asked for, microseconds; all where it is None.
         """
-        good = self._good(polls)
-        grown = [self._grown(counter).alias(name) for counter, name in self.counters.items()]
+        good = numbered(self._good(polls))
+        grown = [self._share(counter).alias(name) for counter, name in self.counters.items()]
         known = F.col("samples") > 0
+        spread = self._spread(held_until(self._known(samples), good), wanted)
         return (
-            self._known(samples)
-            .crossJoin(F.broadcast(_whole(good)))
-            .withColumn("until", _until())
-            .withColumn("minute", F.explode(F.expr(self._minutes())))
-            .join(F.broadcast(_by_minute(good)), "minute", "left")
-            .withColumn("polls", F.expr(_polls()))
+            at_polls(spread, good)
             .groupBy(*self.key, "minute")
             .agg(F.sum("polls").alias("samples"), *levels, *grown)
             .where(known | F.coalesce(*self.counters.values()).isNotNull() if grown else known)
@@ -76,51 +76,70 @@ class Holding:
         return rows.select(F.unix_micros("at").alias("at"), "whole")
 
     def _known(self, samples: DataFrame) -> DataFrame:
-        """Each sample with what was known before it, and when the next one came; times in microseconds."""
-        rows = distinct_rows(samples.select(*self.source.names), (*self.key, "at"), together=self.key)
+        """Each sample once with what was known before it, and when the next one came; times in microseconds."""
+        own = Window.partitionBy("_hash", *self.key).orderBy("at")
+        earlier = own.rangeBetween(Window.unboundedPreceding, -1)
+        then = {f"{name}_then": F.col(name) for name in self.counters}
+        if then:
+            then["any_then"] = F.coalesce(*self.counters)
+        rows = self._in_order(samples).select(
+            "*",
+            F.lead("at").over(own).alias("next"),
+            *(_last_known(value).over(earlier).alias(name) for name, value in then.items()),
+        )
+        # Of rows that share a key and differ, the greatest stays, which stands last.
+        once = rows.where(F.col("next").isNull() | (F.col("next") > F.col("at")))
+        kept = ("at", "told", "gone", "older", "next", *self.key, *self.levels, *self.counters)
+        before = {name: _before(name) for name in self.counters}
+        return once.select(*kept, *(value.alias(f"{name}_before") for name, value in before.items())).select(
+            *kept,
+            *(F.col(f"{name}_before.told").alias(f"{name}_since") for name in before),
+            *(_grown(name).alias(f"{name}_grown") for name in before),
+        )
+
+    def _in_order(self, samples: DataFrame) -> DataFrame:
+        """Samples by object and time."""
         gone, at = F.coalesce("gone", F.lit(False)), F.unix_micros("at")
         late = "details_at" in self.source.names
         absent = F.lit(0) if self.births else F.lit(None).cast("long")
-        counted = {name: F.when(gone, absent).otherwise(F.col(name)) for name in self.counters}
-        stated = rows.select(
+        rows = samples.select(
+            # Sorting compares numbers many times faster than text.
+            F.xxhash64(*self.key).alias("_hash"),
             *self.key,
             at.alias("at"),
             (F.least(F.unix_micros("details_at"), at) if late else at).alias("told"),
             gone.alias("gone"),
             (F.col("details_at").isNotNull() if late else F.lit(False)).alias("older"),
             *self.levels,
-            *(value.alias(name) for name, value in counted.items()),
+            *(F.when(gone, absent).otherwise(F.col(name)).alias(name) for name in self.counters),
         )
-        own = Window.partitionBy(*self.key).orderBy("at")
-        earlier = own.rowsBetween(Window.unboundedPreceding, Window.currentRow - 1)
-        then = {f"{name}_then": F.col(name) for name in self.counters}
-        if then:
-            then["any_then"] = F.coalesce(*self.counters)
-        return stated.select(
-            "*",
-            F.lead("at").over(own).alias("next"),
-            *(_last_known(value).over(earlier).alias(name) for name, value in then.items()),
-        ).select("*", *(_before(name).alias(f"{name}_before") for name in self.counters))
+        order = ("_hash", *self.key, "at")
+        rest = [name for name in rows.columns if name not in order]
+        return rows.repartition(*self.key).sortWithinPartitions(*order, *rest)
 
-    def _minutes(self) -> str:
-        """The minutes that a sample says something of: where it holds, and where its increases lie."""
-        first = ", ".join(("at", "told", *(f"{name}_before.told" for name in self.counters)))
-        return _sequence(f"least({first})", "greatest(at, told, until - 1)")
+    def _spread(self, rows: DataFrame, wanted: DataFrame | None) -> DataFrame:
+        """Samples by the minutes that they say something of: where they hold, and where their increases lie."""
+        named = ", ".join(("at", "told", *(f"{name}_since" for name in self.counters)))
+        first, last = f"least({named})", "greatest(at, told, until - 1)"
+        first, last = (f"{moment} - {moment} % {MINUTE}" for moment in (first, last))
+        told = rows.columns
+        if wanted is not None:
+            first, last = f"greatest({first}, start)", f"least({last}, end - {MINUTE})"
+            rows = rows.crossJoin(wanted).where(F.expr(f"{first} <= {last}"))
+        return rows.select(*told, F.expr(f"explode(sequence({first}, {last}, {MINUTE}L)) AS minute"))
 
-    def _grown(self, counter: str) -> Column:
+    def _share(self, counter: str) -> Column:
         """How much a counter grew in this minute; null where that cannot be told.
 
-        A fall means that the object or the broker's statistics began anew: the new value counts. Where a sample holds,
-        the counters that it told as of its own poll stand still.
+        Where a sample holds, the counters that it told as of its own poll stand still.
         """
-        before = f"{counter}_before"
-        grown = f"if({counter} >= {before}.value, {counter} - {before}.value, {counter})"
+        since = f"{counter}_since"
 
         def share(moment: str) -> str:
-            return f"cast(floor({grown} * (({moment} - {before}.told) / (told - {before}.told))) AS bigint)"
+            return f"cast(floor({counter}_grown * (({moment} - {since}) / (told - {since}))) AS bigint)"
 
-        start, end = f"greatest({before}.told, minute)", f"least(told, minute + {_MINUTE})"
-        inside = f"{before} IS NOT NULL AND minute <= told AND minute + {_MINUTE} > {before}.told"
+        start, end = f"greatest({since}, minute)", f"least(told, minute + {MINUTE})"
+        inside = f"{since} IS NOT NULL AND minute <= told AND minute + {MINUTE} > {since}"
         still = f"polls > 0 AND at < minute AND NOT older AND {counter} IS NOT NULL"
         return F.sum(F.expr(f"CASE WHEN {inside} THEN {share(end)} - {share(start)} WHEN {still} THEN 0L END"))
 
@@ -166,29 +185,10 @@ def _fresh(known: str, value: Column) -> Column:
     return F.when(near & F.col(f"{known}.value").isNotNull(), value)
 
 
-def _whole(good: DataFrame) -> DataFrame:
-    """One row: the times of the polls at which an object without a sample was not there."""
-    return good.where("whole").agg(F.collect_set("at").alias("wholes"))
+def _grown(counter: str) -> Column:
+    """By how much.
 
-
-def _by_minute(good: DataFrame) -> DataFrame:
-    """The times of the polls of each minute."""
-    return good.groupBy(F.expr(f"at - at % {_MINUTE}").alias("minute")).agg(F.collect_set("at").alias("times"))
-
-
-def _until() -> Column:
-    """When a sample holds no more."""
-    whole = F.expr("array_min(filter(wholes, whole -> whole > at))")
-    return F.when(F.col("gone"), F.col("at")).otherwise(
-        F.least(F.col("at") + round(HEARTBEAT * 1_000_000), "next", whole)
-    )
-
-
-def _sequence(first: str, last: str) -> str:
-    return f"sequence({first} - {first} % {_MINUTE}, {last} - {last} % {_MINUTE}, {_MINUTE}L)"
-
-
-def _polls() -> str:
-    """At how many polls of this minute a sample holds: its own, and those that follow."""
-    later = "size(filter(coalesce(times, array()), poll -> poll > at AND poll < until))"
-    return f"{later} + if(NOT gone AND at >= minute AND at < minute + {_MINUTE}, 1, 0)"
+    A fall means that the object or the broker's statistics began anew: the new value counts.
+    """
+    value, before = F.col(counter), F.col(f"{counter}_before.value")
+    return F.when(value >= before, value - before).otherwise(value)

@@ -18,7 +18,7 @@ _QUEUES = Holding(
 )
 
 
-def queues_1m(samples: DataFrame, polls: DataFrame) -> DataFrame:
+def queues_1m(samples: DataFrame, polls: DataFrame, wanted: DataFrame | None = None) -> DataFrame:
     """One row a minute and queue."""
     levels = [
         F.max("queue_type").alias("queue_type"),
@@ -29,5 +29,16 @@ def queues_1m(samples: DataFrame, polls: DataFrame) -> DataFrame:
         F.min(held("consumers")).alias("consumers_min"),
         last("consumers").alias("consumers_last"),
     ]
-    rows = _QUEUES.minutes(samples, polls, levels)
+    kinds = _kinds(samples)
+    coded = samples.crossJoin(kinds).withColumn("queue_type", F.array_position("kinds", F.col("queue_type")))
+    rows = _QUEUES.minutes(coded, polls, levels, wanted).crossJoin(kinds)
+    rows = rows.withColumn("queue_type", F.expr("element_at(kinds, cast(queue_type AS int))"))
     return rows.withColumn("busy", F.expr("cast(published > 0 AS bigint)")).select(*QUEUES_1M.names)
+
+
+def _kinds(samples: DataFrame) -> DataFrame:
+    """One row: the types of queues, in order.
+
+    As numbers in that order they are gathered in a hash table; text would have all rows sorted.
+    """
+    return F.broadcast(samples.agg(F.sort_array(F.collect_set("queue_type")).alias("kinds")))

@@ -148,3 +148,21 @@ def test_run_prints_one_document(tmp_path):
     assert len(made) == summary["landing_files"]
     # Two minutes of history hold no lasting shift, and no finding.
     assert {"changes", "episodes"} == {name for name, rows in summary["rollup_rows"].items() if not rows}
+
+
+def test_without_memory_it_ends_instead_of_waiting():
+    """A Java that has no memory left ends, and its last words are passed on."""
+    program = """
+import logging
+from pipeline.session import SPARK_ERRORS, cause, spark_session
+logging.basicConfig()
+with spark_session() as spark:
+    try:
+        spark.sparkContext._gateway.new_array(spark._jvm.long, 2**28)
+    except SPARK_ERRORS as error:
+        print(cause(error))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+
+    assert "its Java process is gone; where memory ran out" in done.stdout
+    assert "Terminating due to java.lang.OutOfMemoryError" in done.stderr

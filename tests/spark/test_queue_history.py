@@ -111,6 +111,34 @@ def test_an_increase_over_a_gap_keeps_the_gap(history):
     assert [0, None, None, 0] == [row["messages_ready_max"] for row in rows.values()]
 
 
+def test_a_sample_that_no_poll_goes_with_counts_itself(history):
+    """Before the first poll, after the last one, or between them: the minutes of its increases stay as they are."""
+    told = [sample(-150, publish=0), sample(5, publish=10), sample(250, publish=250)]
+    rows = history(told, [poll(0), poll(10), poll(70)])
+
+    assert {-3: 1, 0: 3, 1: 1, 4: 1} == {minute: row["samples"] for minute, row in rows.items() if row["samples"]}
+    assert 250 == sum(row["published"] or 0 for row in rows.values())
+
+
+def test_a_whole_poll_ends_what_it_does_not_show_however_far_it_is(history):
+    """With minutes without a poll before it, or with no poll at all until then."""
+    polls = [poll(0), poll(20, whole=True), poll(40), poll(140), poll(240), poll(430, whole=True), poll(440)]
+    rows = history([sample(-300), sample(130)], polls)
+
+    assert {-5: 1, 0: 1, 2: 2, 4: 1} == {minute: row["samples"] for minute, row in rows.items()}
+
+
+def test_of_rows_of_one_poll_that_differ_the_greatest_counts(history):
+    """Whichever comes first, and for what is known of the time after it, too."""
+    twice = [sample(70, messages_ready=3, publish=9), sample(70, messages_ready=1, publish=40)]
+    for both in (twice, twice[::-1]):
+        rows = history([sample(10, publish=3), *both, sample(80, publish=12)], every(10, 0, 120))
+
+        assert 3 == rows[1]["messages_ready_max"]
+        assert [5, 4] == [row["published"] for row in rows.values()]
+        assert [5, 6] == [row["samples"] for row in rows.values()]
+
+
 def test_samples_of_an_older_exporter_are_read(session, rolled, tmp_path):
     """Its files lack the newer columns and tell every poll."""
     path = write(tmp_path / "landing", QUEUE_SAMPLES, [sample(0, publish=1), sample(10, publish=4)], "a")

@@ -93,6 +93,28 @@ def test_chunks_hold_as_many_rows_as_one_commit_takes(monkeypatch):
     assert [[[1]], [[2]], [[3]], [[7]]] == list(windows.chunks(work, rows(50)))
 
 
+def test_steps_grow_once_it_is_known_what_rows_become(monkeypatch):
+    """Quiet queues become ten times as many rows, busy ones hardly more: the first step is for the former."""
+    monkeypatch.setattr(windows, "COLLECTED_AT_ONCE", 20)
+    growth = windows.Growth(10)
+    steps = windows.steps(range(8), 32, growth)
+
+    assert [0] == next(steps)
+
+    growth.measured(4, 4)
+
+    assert [[1, 2, 3, 4], [5, 6, 7]] == list(steps)
+
+
+def test_an_hour_is_never_split_and_what_only_shrinks_is_one_step(monkeypatch):
+    """However many rows."""
+    monkeypatch.setattr(windows, "COLLECTED_AT_ONCE", 20)
+
+    assert [[5], [6]] == list(windows.steps([5, 6], 1000, windows.Growth(10)))
+    assert [[5, 6]] == list(windows.steps([5, 6], 1000, windows.Growth(0)))
+    assert [[5, 6]] == list(windows.steps([5, 6], 0, windows.Growth(10)))
+
+
 def test_a_folder_is_looked_at_once(tmp_path):
     """What comes after the look is not among its files, whoever asks again."""
     write(tmp_path, QUEUE_SAMPLES, [sample(0)], "a")
