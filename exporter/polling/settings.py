@@ -12,7 +12,7 @@ class PollSettings(Settings):
         interval: time from poll to poll; brokers refresh their figures every 5 s, so less tells nothing new.
         budget: how much of one core of each broker its polling may take, beside overview, nodes and health checks: 0.01
             is a hundredth. What costs more is asked less often, and statistics of single queues by turns. The totals
-            of all queues are read once a minute even where that alone is more.
+            of all queues are read once a minute even where that alone is more, up to a thirtieth of a core.
     """
 
     interval: Seconds = Field(default=5.0, ge=1.0, le=300.0)

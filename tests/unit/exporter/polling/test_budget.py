@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.broker.families import FAMILIES
-from exporter.polling.budget import TOTALS_SECONDS, VITAL_SHARE, Demand, fair_shares, interval, shares, split
+from exporter.polling.budget import TOTALS_SECONDS, TOTALS_SHARE, Demand, fair_shares, interval, shares, split
 from exporter.polling.line import CLIENTS, VITAL
 
 BUDGETS = st.floats(0.001, 1)
@@ -180,7 +180,7 @@ def test_who_wants_little_gets_it_whole_and_the_rest_share_alike():
 def test_totals_and_statistics_of_queues_share_what_the_queues_get(totals, share):
     """The totals take half of it, or what once a minute takes; statistics what is left, and half of it at least."""
     period, left = split(totals, share)
-    longest = max(totals.shortest, TOTALS_SECONDS, totals.cost / VITAL_SHARE)
+    longest = max(totals.shortest, TOTALS_SECONDS, totals.cost / TOTALS_SHARE)
 
     assert totals.shortest <= period <= longest
     assert left >= share / 2
@@ -190,8 +190,8 @@ def test_totals_and_statistics_of_queues_share_what_the_queues_get(totals, share
 
 
 def test_totals_of_a_large_broker_are_read_once_a_minute():
-    """Whatever the budget; but where they take long themselves, a fifth of the time."""
-    assert [60, 60, 240] == [split(Demand(cost=cost, shortest=5), 0.00375)[0] for cost in (0.34, 1.7, 48)]
+    """Whatever the budget; but where they take long themselves, for a thirtieth of the time."""
+    assert [60, 60, 90] == [split(Demand(cost=cost, shortest=5), 0.00375)[0] for cost in (0.34, 2, 3)]
     assert [5, 60, 60] == [split(Demand(cost=0.34, shortest=5), share)[0] for share in (0.2, 0.0113, 0)]
 
 
