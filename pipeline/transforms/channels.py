@@ -1,7 +1,6 @@
 """channel_samples, poll_samples -> channels_1m."""
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
 from ackscope.tables import CHANNEL_SAMPLES, CHANNELS_1M
 from pipeline.transforms.holding import Holding, count_polls, held, last
@@ -28,16 +27,15 @@ def channels_1m(samples: DataFrame, polls: DataFrame, wanted: DataFrame | None =
     The prefetch is that of each consumer (`basic.qos` with global=false), so a channel may hold as many messages for
     each that it has; where their number is not told, for one.
     """
-    limited = (F.col("prefetch_count") > 0) & (F.coalesce("consumers", F.lit(1)) > 0)
-    allowed = F.col("prefetch_count") * F.coalesce("consumers", F.lit(1))
-    levels = [
-        *(F.max(name).alias(name) for name in _OWNER),
-        count_polls(limited).alias("limited"),
-        count_polls(limited & (F.col("messages_unacked") >= allowed)).alias("at_ceiling"),
-        last("prefetch_count").alias("prefetch_last"),
-        F.max(held("messages_unacked")).alias("unacked_max"),
-        last("messages_unacked").alias("unacked_last"),
-        F.max(held("messages_unconfirmed")).alias("unconfirmed_max"),
-        last("messages_unconfirmed").alias("unconfirmed_last"),
-    ]
-    return _CHANNELS.minutes(samples, polls, levels, wanted).select(*CHANNELS_1M.names)
+    limited, allowed = "prefetch_count > 0 AND coalesce(consumers, 1) > 0", "prefetch_count * coalesce(consumers, 1)"
+    levels = {
+        **{name: f"max({name})" for name in _OWNER},
+        "limited": count_polls(limited),
+        "at_ceiling": count_polls(f"{limited} AND messages_unacked >= {allowed}"),
+        "prefetch_last": last("prefetch_count"),
+        "unacked_max": f"max({held('messages_unacked')})",
+        "unacked_last": last("messages_unacked"),
+        "unconfirmed_max": f"max({held('messages_unconfirmed')})",
+        "unconfirmed_last": last("messages_unconfirmed"),
+    }
+    return _CHANNELS.minutes(samples, polls, levels, wanted).selectExpr(*CHANNELS_1M.names)

@@ -2,15 +2,17 @@
 
 The samples tell changes; what they say holds until the next one, at the polls that succeeded, and `HEARTBEAT` seconds
 at most (`ackscope.tables.QUEUE_SAMPLES`).
+
+Written as SQL: each part of an expression that Python builds is a request to Java, some thousands for a batch.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
-from ackscope.tables import HEARTBEAT, POLL_SAMPLES, Table
+from ackscope.tables import HEARTBEAT, Table
 from pipeline.hours import REACH
 from pipeline.transforms.polled import MINUTE, at_polls, held_until, numbered
 
@@ -46,7 +48,7 @@ class Holding:
         return tuple(name for name in self.source.key if name != self.source.time)
 
     def minutes(
-        self, samples: DataFrame, polls: DataFrame, levels: Sequence[Column], wanted: DataFrame | None = None
+        self, samples: DataFrame, polls: DataFrame, levels: Mapping[str, str], wanted: DataFrame | None = None
     ) -> DataFrame:
         """One row a minute and object, with these levels and what each counter grew by.
 
@@ -56,65 +58,64 @@ class Holding:
         Args:
             samples: rows of `source`.
             polls: rows of `POLL_SAMPLES`.
-            levels: aggregates, made by `held`, `last` and `count_polls`.
+            levels: column -> aggregate, made with `held`, `last` and `count_polls`.
             wanted: one row: `start` and `end` of the minutes that are asked for, microseconds; all where it is None.
         """
-        good = numbered(self._good(polls))
-        grown = [self._share(counter).alias(name) for counter, name in self.counters.items()]
-        known = F.col("samples") > 0
-        spread = self._spread(held_until(self._known(samples), good), wanted)
+        good = numbered(
+            polls.where(f"family = '{self.family}' AND success").selectExpr("unix_micros(at) AS at", "whole")
+        )
+        found = at_polls(self._spread(held_until(self._known(samples), good), wanted), good)
+        told = {"samples": "sum(polls)", **levels, **{name: self._share(key) for key, name in self.counters.items()}}
+        known = ["samples > 0", *(f"{name} IS NOT NULL" for name in self.counters.values())]
         return (
-            at_polls(spread, good)
-            .groupBy(*self.key, "minute")
-            .agg(F.sum("polls").alias("samples"), *levels, *grown)
-            .where(known | F.coalesce(*self.counters.values()).isNotNull() if grown else known)
+            found.groupBy(*self.key, "minute")
+            .agg(*(F.expr(f"{value} AS {name}") for name, value in told.items()))
+            .where(" OR ".join(known))
             .withColumn("minute", F.timestamp_micros("minute"))
         )
 
-    def _good(self, polls: DataFrame) -> DataFrame:
-        rows = polls.select(*POLL_SAMPLES.names).where((F.col("family") == self.family) & F.col("success"))
-        return rows.select(F.unix_micros("at").alias("at"), "whole")
-
     def _known(self, samples: DataFrame) -> DataFrame:
         """Each sample once with what was known before it, and when the next one came; times in microseconds."""
-        own = Window.partitionBy("_hash", *self.key).orderBy("at")
-        earlier = own.rangeBetween(Window.unboundedPreceding, -1)
-        then = {f"{name}_then": F.col(name) for name in self.counters}
+        own = f"PARTITION BY _hash, {', '.join(self.key)} ORDER BY at"
+        earlier = f"({own} RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+        then = {name: name for name in self.counters}
         if then:
-            then["any_then"] = F.coalesce(*self.counters)
-        rows = self._in_order(samples).select(
+            then["any"] = f"coalesce({', '.join(self.counters)})"
+        rows = self._in_order(samples).selectExpr(
             "*",
-            F.lead("at").over(own).alias("next"),
-            *(_last_known(value).over(earlier).alias(name) for name, value in then.items()),
+            f"lead(at) OVER ({own}) AS next",
+            *(f"{_last_known(value)} OVER {earlier} AS {name}_then" for name, value in then.items()),
         )
-        # Of rows that share a key and differ, the greatest stays, which stands last.
-        once = rows.where(F.col("next").isNull() | (F.col("next") > F.col("at")))
         kept = ("at", "told", "gone", "older", "next", *self.key, *self.levels, *self.counters)
-        before = {name: _before(name) for name in self.counters}
-        return once.select(*kept, *(value.alias(f"{name}_before") for name, value in before.items())).select(
-            *kept,
-            *(F.col(f"{name}_before.told").alias(f"{name}_since") for name in before),
-            *(_grown(name).alias(f"{name}_grown") for name in before),
+        return (
+            # Of rows that share a key and differ, the greatest stays, which stands last.
+            rows.where("next IS NULL OR next > at")
+            .selectExpr(*kept, *(f"{_before(name)} AS {name}_before" for name in self.counters))
+            .selectExpr(
+                *kept,
+                *(f"{name}_before.told AS {name}_since" for name in self.counters),
+                *(f"{_grown(name)} AS {name}_grown" for name in self.counters),
+            )
         )
 
     def _in_order(self, samples: DataFrame) -> DataFrame:
         """Samples by object and time."""
-        gone, at = F.coalesce("gone", F.lit(False)), F.unix_micros("at")
-        late = "details_at" in self.source.names
-        absent = F.lit(0) if self.births else F.lit(None).cast("long")
-        rows = samples.select(
-            # Sorting compares numbers many times faster than text.
-            F.xxhash64(*self.key).alias("_hash"),
-            *self.key,
-            at.alias("at"),
-            (F.least(F.unix_micros("details_at"), at) if late else at).alias("told"),
-            gone.alias("gone"),
-            (F.col("details_at").isNotNull() if late else F.lit(False)).alias("older"),
-            *self.levels,
-            *(F.when(gone, absent).otherwise(F.col(name)).alias(name) for name in self.counters),
-        )
+        gone, at, late = "coalesce(gone, false)", "unix_micros(at)", "details_at" in self.source.names
+        absent = "0" if self.births else "NULL"
+        counters = (f"if({gone}, {absent}, {name}) AS {name}" for name in self.counters)
         order = ("_hash", *self.key, "at")
-        rest = [name for name in rows.columns if name not in order]
+        rest = ("told", "gone", "older", *self.levels, *self.counters)
+        rows = samples.selectExpr(
+            # Sorting compares numbers many times faster than text.
+            f"xxhash64({', '.join(self.key)}) AS _hash",
+            *self.key,
+            f"{at} AS at",
+            f"least(unix_micros(details_at), {at}) AS told" if late else f"{at} AS told",
+            f"{gone} AS gone",
+            "details_at IS NOT NULL AS older" if late else "false AS older",
+            *self.levels,
+            *counters,
+        )
         return rows.repartition(*self.key).sortWithinPartitions(*order, *rest)
 
     def _spread(self, rows: DataFrame, wanted: DataFrame | None) -> DataFrame:
@@ -125,10 +126,10 @@ class Holding:
         told = rows.columns
         if wanted is not None:
             first, last = f"greatest({first}, start)", f"least({last}, end - {MINUTE})"
-            rows = rows.crossJoin(wanted).where(F.expr(f"{first} <= {last}"))
-        return rows.select(*told, F.expr(f"explode(sequence({first}, {last}, {MINUTE}L)) AS minute"))
+            rows = rows.crossJoin(wanted).where(f"{first} <= {last}")
+        return rows.selectExpr(*told, f"explode(sequence({first}, {last}, {MINUTE}L)) AS minute")
 
-    def _share(self, counter: str) -> Column:
+    def _share(self, counter: str) -> str:
         """How much a counter grew in this minute; null where that cannot be told.
 
         Where a sample holds, the counters that it told as of its own poll stand still.
@@ -141,54 +142,57 @@ class Holding:
         start, end = f"greatest({since}, minute)", f"least(told, minute + {MINUTE})"
         inside = f"{since} IS NOT NULL AND minute <= told AND minute + {MINUTE} > {since}"
         still = f"polls > 0 AND at < minute AND NOT older AND {counter} IS NOT NULL"
-        return F.sum(F.expr(f"CASE WHEN {inside} THEN {share(end)} - {share(start)} WHEN {still} THEN 0L END"))
+        return f"sum(CASE WHEN {inside} THEN {share(end)} - {share(start)} WHEN {still} THEN 0L END)"
 
 
-def held(name: str) -> Column:
+def held(name: str) -> str:
     """A level where it holds at a poll of the minute, else null."""
-    return F.when(F.col("polls") > 0, F.col(name))
+    return f"if(polls > 0, {name}, NULL)"
 
 
-def last(name: str) -> Column:
+def last(name: str) -> str:
     """The level at the last poll of the minute."""
-    return F.max_by(name, held("at"))
+    return f"max_by({name}, {held('at')})"
 
 
-def count_polls(where: Column) -> Column:
+def count_polls(where: str) -> str:
     """At how many polls of the minute something held."""
-    return F.sum(F.when(where, F.col("polls")).otherwise(0))
+    return f"sum(if({where}, polls, 0))"
 
 
-def _last_known(value: Column) -> Column:
+def _last_known(value: str) -> str:
     """What an earlier sample of this object last knew, and of when: {told, value}, or null.
 
     That one which is no more followed knows nothing, is knowledge, too: {told, null}.
     """
-    return F.last(F.when(value.isNotNull() | F.col("gone"), F.struct("told", value.alias("value"))), ignorenulls=True)
+    return f"last(if({value} IS NOT NULL OR gone, {_told('told', value)}, NULL), true)"
 
 
-def _before(counter: str) -> Column:
+def _before(counter: str) -> str:
     """Where an increase starts: {told, value}; null where it cannot be told.
 
     The broker leaves a counter out before its first event, so where earlier samples had only others, this one stood
     at zero; where they had none, nothing was asked or told, and the increase is unknown.
     """
-    other = F.struct(F.col("any_then.told").alias("told"), F.lit(0).cast("long").alias("value"))
-    known = F.coalesce(_fresh(f"{counter}_then", F.col(f"{counter}_then")), _fresh("any_then", other))
-    return F.when(~F.col("gone") & F.col(counter).isNotNull(), known)
+    other = _fresh("any_then", _told("any_then.told", "0L"))
+    return f"if(NOT gone AND {counter} IS NOT NULL, coalesce({_fresh(f'{counter}_then')}, {other}), NULL)"
 
 
-def _fresh(known: str, value: Column) -> Column:
-    then = F.col(f"{known}.told")
+def _fresh(known: str, value: str = "") -> str:
+    then = f"{known}.told"
     # By the time of the sample, and not of what it tells: an hour must not depend on samples later than `MEMORY`.
-    near = (F.col("told") > then) & (F.col("at") - then <= MEMORY * 1_000_000)
-    return F.when(near & F.col(f"{known}.value").isNotNull(), value)
+    near = f"told > {then} AND at - {then} <= {MEMORY * 1_000_000}"
+    return f"if({near} AND {known}.value IS NOT NULL, {value or known}, NULL)"
 
 
-def _grown(counter: str) -> Column:
+def _told(told: str, value: str) -> str:
+    return f"named_struct('told', {told}, 'value', {value})"
+
+
+def _grown(counter: str) -> str:
     """By how much.
 
     A fall means that the object or the broker's statistics began anew: the new value counts.
     """
-    value, before = F.col(counter), F.col(f"{counter}_before.value")
-    return F.when(value >= before, value - before).otherwise(value)
+    before = f"{counter}_before.value"
+    return f"if({counter} >= {before}, {counter} - {before}, {counter})"

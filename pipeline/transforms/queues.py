@@ -20,20 +20,20 @@ _QUEUES = Holding(
 
 def queues_1m(samples: DataFrame, polls: DataFrame, wanted: DataFrame | None = None) -> DataFrame:
     """One row a minute and queue."""
-    levels = [
-        F.max("queue_type").alias("queue_type"),
-        F.max(held("messages_ready")).alias("messages_ready_max"),
-        last("messages_ready").alias("messages_ready_last"),
-        F.max(held("messages_unacked")).alias("messages_unacked_max"),
-        last("messages_unacked").alias("messages_unacked_last"),
-        F.min(held("consumers")).alias("consumers_min"),
-        last("consumers").alias("consumers_last"),
-    ]
+    levels = {
+        "queue_type": "max(queue_type)",
+        "messages_ready_max": f"max({held('messages_ready')})",
+        "messages_ready_last": last("messages_ready"),
+        "messages_unacked_max": f"max({held('messages_unacked')})",
+        "messages_unacked_last": last("messages_unacked"),
+        "consumers_min": f"min({held('consumers')})",
+        "consumers_last": last("consumers"),
+    }
     kinds = _kinds(samples)
-    coded = samples.crossJoin(kinds).withColumn("queue_type", F.array_position("kinds", F.col("queue_type")))
+    coded = samples.crossJoin(kinds).withColumn("queue_type", F.expr("array_position(kinds, queue_type)"))
     rows = _QUEUES.minutes(coded, polls, levels, wanted).crossJoin(kinds)
-    rows = rows.withColumn("queue_type", F.expr("element_at(kinds, cast(queue_type AS int))"))
-    return rows.withColumn("busy", F.expr("cast(published > 0 AS bigint)")).select(*QUEUES_1M.names)
+    told = {"queue_type": "element_at(kinds, cast(queue_type AS int))", "busy": "cast(published > 0 AS bigint)"}
+    return rows.selectExpr(*(f"{told.get(name, name)} AS {name}" for name in QUEUES_1M.names))
 
 
 def _kinds(samples: DataFrame) -> DataFrame:
