@@ -204,11 +204,11 @@ class _Rebuild:
         """Make anew these minutes of hours without a gap between them."""
         growth = self.growth.setdefault(transform, Growth(transform.most))
         hours = sorted(windows)
-        landed = look.rows_of(transform, together(windows, hours))
-        for step in steps(hours, landed, growth):
+        each = look.rows_of(transform, together(windows, hours)) / len(hours)
+        for step in steps(hours, each, growth):
             window = together(windows, step)
             rows = self._compute(listing, transform, window)
-            growth.measured(landed / len(hours) * len(step), rows.num_rows)
+            growth.measured(each * len(step), rows.num_rows)
             change.amend(transform.rollup, *window, rows)
 
     def _plan(self, look: Look, left: Work, paths: set[Path]) -> _Plan:

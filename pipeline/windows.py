@@ -17,8 +17,6 @@ COLLECTED_AT_ONCE = 1_200_000
 Window = tuple[int, int]
 """From a full minute to before another, seconds since 1970."""
 
-_MARGIN = 1.25
-
 Work = dict[Transform, dict[int, Window]]
 """What each transform has to do, by hour since 1970."""
 
@@ -106,6 +104,10 @@ def chunks(work: Work, rows: Callable[[Transform, Window], int]) -> Iterator[lis
         yield chunk
 
 
+_MARGIN = 1.25
+"""More than was seen, for the next hours may have more of it."""
+
+
 @dataclass(slots=True)
 class Growth:
     """How many rollup rows a landing row becomes.
@@ -122,15 +124,14 @@ class Growth:
             self.seen = rollup / landing * _MARGIN
 
 
-def steps(run: Sequence[int], rows: int, growth: Growth) -> Iterator[list[int]]:
+def steps(run: Sequence[int], each: float, growth: Growth) -> Iterator[list[int]]:
     """Hours of a run whose rollup rows may be collected at once; each step is taken once the one before was measured.
 
     Args:
         run: hours since 1970.
-        rows: landing rows of all of them.
+        each: landing rows of one of them.
         growth: of these rows, as known when a step is taken.
     """
-    each = rows / max(len(run), 1)
     start = 0
     while start < len(run):
         expected = each * growth.seen

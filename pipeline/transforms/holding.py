@@ -20,7 +20,7 @@ MEMORY = REACH
 """Seconds: an increase over a longer silence is unknown. Of two heartbeats, the earlier one may tell older counters."""
 
 MOST = round(HEARTBEAT) // 60
-"""Minutes that a sample holds at most, each a row."""
+"""Minutes that a sample holds at most, each a row; those before it that its increases lie in are mostly others' too."""
 
 
 @dataclass(frozen=True, slots=True)

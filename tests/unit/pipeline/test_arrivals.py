@@ -97,7 +97,7 @@ def test_steps_grow_once_it_is_known_what_rows_become(monkeypatch):
     """Quiet queues become ten times as many rows, busy ones hardly more: the first step is for the former."""
     monkeypatch.setattr(windows, "COLLECTED_AT_ONCE", 20)
     growth = windows.Growth(10)
-    steps = windows.steps(range(8), 32, growth)
+    steps = windows.steps(range(8), 4, growth)
 
     assert [0] == next(steps)
 
