@@ -33,6 +33,8 @@ _MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|(spark|k8s)://\S+|yarn")
 _NEWS = ("WARN ", "ERROR ", "FATAL ", "Exception in ", "Terminating due to ")
 """How lines begin that somebody should read."""
 
+_COMPILE_ALL = "-XX:-DontCompileHugeMethods"
+
 _GOODBYE = 10.0
 """Seconds that Java gets to end by itself."""
 
@@ -135,6 +137,8 @@ def _settings(master: str, log4j: Path, *, long_lived: bool) -> dict[str, str]:
             "-Duser.timezone=UTC",
             # The least memory, and as fast as the others with a heap of 1 GiB and two cores.
             "-XX:+UseSerialGC",
+            # Java leaves methods above 8,000 bytes to its interpreter, and Spark's generated code has such.
+            _COMPILE_ALL,
             # Spark loses threads to a lack of memory, and then waits for them for good.
             "-XX:+ExitOnOutOfMemoryError",
             "-XX:+DisplayVMOutputToStderr",
@@ -178,7 +182,7 @@ def _settings(master: str, log4j: Path, *, long_lived: bool) -> dict[str, str]:
         "spark.sql.parquet.compression.codec": "zstd",
         # Executors of a cluster; locally there are none.
         "spark.executor.memory": "1g",
-        "spark.executor.defaultJavaOptions": "-Duser.timezone=UTC",
+        "spark.executor.defaultJavaOptions": f"-Duser.timezone=UTC {_COMPILE_ALL}",
     }
     if _near(master):
         # Both, or results over a megabyte are fetched from the outward address, where nobody listens.

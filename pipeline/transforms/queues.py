@@ -29,16 +29,17 @@ def queues_1m(samples: DataFrame, polls: DataFrame, wanted: DataFrame | None = N
         "consumers_min": f"min({held('consumers')})",
         "consumers_last": last("consumers"),
     }
+    # As numbers in their order they are gathered in a hash table; text would have all rows sorted.
     kinds = _kinds(samples)
-    coded = samples.crossJoin(kinds).withColumn("queue_type", F.expr("array_position(kinds, queue_type)"))
-    rows = _QUEUES.minutes(coded, polls, levels, wanted).crossJoin(kinds)
-    told = {"queue_type": "element_at(kinds, cast(queue_type AS int))", "busy": "cast(published > 0 AS bigint)"}
+    coded = samples.withColumn("queue_type", F.expr(f"array_position({kinds}, queue_type)"))
+    rows = _QUEUES.minutes(coded, polls, levels, wanted)
+    told = {"queue_type": f"get({kinds}, cast(queue_type AS int) - 1)", "busy": "cast(published > 0 AS bigint)"}
     return rows.selectExpr(*(f"{told.get(name, name)} AS {name}" for name in QUEUES_1M.names))
 
 
-def _kinds(samples: DataFrame) -> DataFrame:
-    """One row: the types of queues, in order.
-
-    As numbers in that order they are gathered in a hash table; text would have all rows sorted.
-    """
-    return F.broadcast(samples.agg(F.sort_array(F.collect_set("queue_type")).alias("kinds")))
+def _kinds(samples: DataFrame) -> str:
+    """The types of queues, in order: an array in SQL, which is the same for a long time."""
+    kinds = samples.select("queue_type").distinct().toArrow()["queue_type"].drop_null().to_pylist()
+    # In hexadecimal, for a name is what somebody chose.
+    told = (f"decode(X'{kind.encode().hex()}', 'UTF-8')" for kind in sorted(kinds))
+    return f"cast(array({', '.join(told)}) AS array<string>)"
