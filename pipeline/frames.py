@@ -52,7 +52,7 @@ def bounds(spark: SparkSession, **moments: int) -> DataFrame:
 def within(rows: DataFrame, time: str, near: DataFrame) -> DataFrame:
     """Rows from `low` to before `high` of `near`, made by `bounds`."""
     at = F.unix_micros(time)
-    return rows.join(near, (at >= F.col("low")) & (at < F.col("high"))).select(*rows.columns)
+    return rows.join(near, (at >= F.col("low")) & (at < F.col("high"))).drop("low", "high")
 
 
 def between(time: str, start: int, end: int) -> Column:
