@@ -11,7 +11,7 @@ MINUTE = 60
 ROWS_AT_ONCE = 4_000_000
 """Landing rows of one commit."""
 
-COLLECTED_AT_ONCE = 1_500_000
+COLLECTED_AT_ONCE = 2_400_000
 """Rollup rows of one Spark job: they pass through a heap of 1 GiB on their way here."""
 
 Window = tuple[int, int]

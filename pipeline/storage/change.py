@@ -7,26 +7,24 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from ackscope.catalog import Catalog, Shelved, encode, place
 from ackscope.clock import Clock
-from ackscope.errors import DataError
-from ackscope.tables import BASELINES, Table
+from ackscope.tables import BASELINES, MINUTES, Table
 from pipeline.hours import HOUR, date_of
 from pipeline.schema import arrow_schema
+from pipeline.storage.arranged import by_time, read, write
 from pipeline.storage.digest import digest, digest_of
 from pipeline.storage.durable import put, sync, unwritable
 from pipeline.storage.shelves import Shelf, coarser, hour_of, shelf_of, unit, whole_day
-
-_GROUP = 262_144
-"""Rows of a row group at most: a reader of one minute skips the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ class Change:
             DataError: a file cannot be read.
         """
         found = [
-            _read(self._root / it.path, table, max(start, it.start), min(end, it.end))
+            self._read(table, it, max(start, it.start), min(end, it.end))
             for it in self.staged.shelved(table.name, start, end)
         ]
         return pa.concat_tables([arrow_schema(table).empty_table(), *found])
@@ -86,11 +84,11 @@ class Change:
             asked[hour - hour % wide].add(hour)
         pieces: dict[int, _Piece | None] = {}
         for start, mine in asked.items():
-            part = _ordered(table, rows.filter(pc.is_in(numbers, pa.array(sorted(mine), pa.int64()))))
+            part = by_time(table, rows.filter(pc.is_in(numbers, pa.array(sorted(mine), pa.int64()))))
             if len(mine) < wide:
                 old = self.rows(table, start, start + wide)
                 others = pc.invert(pc.is_in(hour_of(table, old), pa.array(sorted(mine), pa.int64())))
-                part = _ordered(table, pa.concat_tables([old.filter(others), part]))
+                part = by_time(table, pa.concat_tables([old.filter(others), part]))
             pieces[start] = _Piece(digest(part), partial(_same, part)) if part.num_rows else None
         of = {hour: (made_of or {}).get(hour) for mine in asked.values() for hour in mine}
         self._shelve(table, pieces, of, _day(table, rows))
@@ -102,16 +100,18 @@ class Change:
             DataError: as of `replace`.
         """
         low, high = (pa.scalar(second * 1_000_000, pa.int64()) for second in (start, end))
-        numbers = hour_of(table, rows)
+        ordered = by_time(table, rows)
+        hours = range(start // HOUR, -(-end // HOUR))
+        edges = np.searchsorted(hour_of(table, ordered).to_numpy(), [*hours, hours.stop])
         pieces: dict[int, _Piece | None] = {}
-        for hour in range(start // HOUR, -(-end // HOUR)):
-            part = _ordered(table, rows.filter(pc.equal(numbers, hour)))
-            whole_hour = start <= hour * HOUR and (hour + 1) * HOUR <= end
-            old = arrow_schema(table).empty_table() if whole_hour else self.rows(table, hour, hour + 1)
-            times = old[table.time].cast(pa.int64())
-            # Time comes first in the key: what is before and after needs no sorting.
-            before, after = old.filter(pc.less(times, low)), old.filter(pc.greater_equal(times, high))
-            whole = pa.concat_tables([before, part, after]).combine_chunks()
+        for hour, (first, last) in zip(hours, pairwise(edges.tolist()), strict=True):
+            whole = ordered.slice(first, last - first)
+            if not (start <= hour * HOUR and (hour + 1) * HOUR <= end):
+                old = self.rows(table, hour, hour + 1)
+                times = old[table.time].cast(pa.int64())
+                # Time comes first in the key: what is before and after needs no sorting.
+                before, after = old.filter(pc.less(times, low)), old.filter(pc.greater_equal(times, high))
+                whole = pa.concat_tables([before, whole, after]).combine_chunks()
             pieces[hour] = _Piece(digest(whole), partial(_same, whole)) if whole.num_rows else None
         self._shelve(table, pieces, {}, None)
 
@@ -213,7 +213,11 @@ class Change:
     def _pieces(self, table: Table, it: Shelved) -> Iterator[tuple[int, _Piece]]:
         for start, text in it.parts.items():
             hour = int(start)
-            yield hour, _Piece(text, partial(_read, self._root / it.path, table, hour, hour + unit(table)))
+            yield hour, _Piece(text, partial(self._read, table, it, hour, hour + unit(table)))
+
+    def _read(self, table: Table, it: Shelved, start: int, end: int) -> pa.Table:
+        """Some hours of a file, in the order of the key."""
+        return read(self._root / it.path, table, start, end, several=_several(table, it))
 
     def _put_on(self, table: Table, shelf: Shelf, pieces: Mapping[int, _Piece], made_of: Mapping[int, str]) -> None:
         """The file of a shelf is now exactly these pieces; it is not written where one with the same content stands."""
@@ -227,11 +231,11 @@ class Change:
             )
             path = named.path if named else shelf.path(table, self.catalog.cluster, _name(parts))
             self._folders.add((self._root / path).parent)
-            rows = self._stage(table, path, pieces)
+            rows = self._stage(table, path, pieces, several=_several(table, shelf))
             others.append(Shelved(path, shelf.start, shelf.end, rows, parts, of))
         self._tables[table.name] = sorted(others, key=lambda it: it.start)
 
-    def _stage(self, table: Table, path: str, pieces: Mapping[int, _Piece]) -> int:
+    def _stage(self, table: Table, path: str, pieces: Mapping[int, _Piece], *, several: bool) -> int:
         """Write a file, unless it is there and whole; how many rows it has."""
         final = self._root / path
         with suppress(OSError, pa.ArrowException):
@@ -242,17 +246,19 @@ class Change:
         written = []
 
         def fill(file: IO[bytes]) -> None:
-            with pq.ParquetWriter(file, arrow_schema(table), compression="zstd") as writer:
-                for start in sorted(pieces):
-                    rows = pieces[start].rows()
-                    writer.write_table(rows, row_group_size=_GROUP)
-                    written.append(rows.num_rows)
+            in_order = (pieces[start].rows() for start in sorted(pieces))
+            written.append(write(file, table, in_order, several=several))
 
         try:
             put(final, fill)
         except pa.ArrowException as error:
             raise unwritable(final, OSError(str(error))) from None
         return sum(written)
+
+
+def _several(table: Table, it: Shelf | Shelved) -> bool:
+    """Whether a file holds minutes of several hours: a month of days is written again and again, day by day."""
+    return table.name in MINUTES and it.end - it.start > unit(table)
 
 
 def _name(parts: Mapping[str, str]) -> str:
@@ -263,34 +269,12 @@ def _plain(catalog: Catalog) -> dict[str, tuple[Shelved, ...]]:
     return {name: tuple(files) for name, files in catalog.tables.items() if files}
 
 
-def _ordered(table: Table, rows: pa.Table) -> pa.Table:
-    """The columns of the contract, in the order of the key."""
-    ordered = rows.select(list(table.names)).cast(arrow_schema(table))
-    return ordered.sort_by([(name, "ascending") for name in table.key]).combine_chunks()
-
-
 def _day(table: Table, rows: pa.Table) -> date | None:
     """The folder of rows whose hours are those of the week."""
     if table.name != BASELINES.name or not rows.num_rows:
         return None
     latest: date = pc.max(rows[table.time]).as_py().date()
     return latest
-
-
-def _read(path: Path, table: Table, start: int, end: int) -> pa.Table:
-    try:
-        rows = ds.dataset(str(path), schema=arrow_schema(table), format="parquet")
-        if table.name == BASELINES.name:
-            return rows.to_table()
-        kind = arrow_schema(table).field(table.time).type
-        when = ds.field(table.time)
-        low, high = (pa.scalar(hour * HOUR * 1_000_000, pa.int64()).cast(kind) for hour in (start, end))
-        return rows.to_table(filter=(when >= low) & (when < high))
-    except (OSError, pa.ArrowException) as error:
-        reason = str(error).splitlines()[0]
-        raise DataError(
-            f"{path}: cannot be read ({reason}); `ackscope pipeline backfill` makes it anew while landing has its rows"
-        ) from None
 
 
 def _same(rows: pa.Table) -> pa.Table:
