@@ -64,13 +64,22 @@ def noise(values: Sequence[float]) -> float | None:
 
 
 def bounds(part: Sequence[float], whole: Sequence[float]) -> tuple[float | None, float | None]:
-    """Between what the quotient of two means lies, by their noise: low and high as of a goal."""
+    """Between what the quotient of two means lies, by their noise: low and high as of a goal.
+
+    Both noises at once: that each mean is off by its most, and against the other, is rarer than either (Fieller, Some
+    problems in interval estimation, 1954; the means are independent).
+    """
     around_part, around_whole = noise(part), noise(whole)
     if around_part is None or around_whole is None:
         return None, None
-    above, below = statistics.fmean(whole) + around_whole, statistics.fmean(whole) - around_whole
-    low = max(0.0, statistics.fmean(part) - around_part) / above if above > 0 else 0.0
-    return low, max(0.0, statistics.fmean(part) + around_part) / below if below > 0 else None
+    above, below = statistics.fmean(part), statistics.fmean(whole)
+    # Where a r^2 - 2 b r + c is 0 the quotient r is as far off as noise explains.
+    a, b, c = below**2 - around_whole**2, above * below, above**2 - around_part**2
+    if a <= 0 or below <= 0:
+        return 0.0, None
+    # Never below nothing, but for the last digits.
+    apart = math.sqrt(max(0.0, b**2 - a * c))
+    return max(0.0, (b - apart) / a), max(0.0, (b + apart) / a)
 
 
 def peer_goals(shown: Mapping[str, Mapping[str, Any]], queues: int, interval: float) -> list[Goal]:

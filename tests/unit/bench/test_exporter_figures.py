@@ -53,6 +53,17 @@ def test_a_quotient_is_as_sure_as_its_parts():
     assert (0.5, 0.5) == bounds([1.0] * 3, [2.0] * 3)
     assert (None, None) == bounds([1.0], [2.0] * 3)
     assert bounds([1.0] * 3, [0.0, 1.0, 2.0])[1] is None
+    assert bounds([1.0] * 3, [-2.0, -2.0, -2.1])[1] is None
+
+
+def test_the_noise_of_both_parts_is_the_noise_of_the_quotient():
+    """Their squares add up: where both are small, a tenth and a tenth make a seventh."""
+    part, whole = [0.9, 1.0, 1.1], [9.0, 10.0, 11.0]
+    each = noise(part)
+    low, high = bounds(part, whole)
+
+    assert (low, high) == pytest.approx((0.1 * (1 - each * 2**0.5), 0.1 * (1 + each * 2**0.5)), rel=0.03)
+    assert bounds([-1.0, 0.0, 1.0], whole)[0] == 0
 
 
 def test_the_goals_of_the_peers():
