@@ -30,7 +30,6 @@ from pipeline.storage.landing import Landing, Partition
 from pipeline.storage.taken import note
 
 _TIMES = 3
-_QUEUES = 200
 _PAUSE = 0.1
 """Seconds between two polls of the reader, which shares the cores with what it watches."""
 
@@ -46,11 +45,11 @@ def measure(args: argparse.Namespace) -> Document:
 
 def _measure(root: Path, args: argparse.Namespace) -> Document:
     week = Week(root / "landing", args.days, args.every)
-    tell(f"writing {2 * week.days * week.files} landing files and {24 * week.days} hours of {_QUEUES} queues")
+    tell(f"writing {2 * week.days * week.files} landing files and {24 * week.days} hours of {args.queues} queues")
     began = time.monotonic()
     for partition in week.partitions():
         week.write(partition)
-    roll_up(root / "rollups", week.days, _QUEUES)
+    roll_up(root / "rollups", week.days, args.queues)
     note(root / "rollups", generation(), 1e11)
     tell(f"written in {time.monotonic() - began:.0f} s; asking")
     before = _ask(root)
@@ -75,6 +74,7 @@ def _measure(root: Path, args: argparse.Namespace) -> Document:
     return {
         "days": week.days,
         "every": week.every,
+        "queues": args.queues,
         "summary": asdict(summary),
         "sizes": sizes,
         "polls": polls,
@@ -113,7 +113,7 @@ def _ask(root: Path) -> dict[str, float]:
     """Seconds of each query, the best of some."""
     return {
         "landing: the slowest confirm of each hour": _best(lambda: _slowest(root)),
-        "rollups: a week of one queue": _best(lambda: _queue(root)),
+        "rollups: all days of one queue": _best(lambda: _queue(root)),
     }
 
 
@@ -137,7 +137,7 @@ def _slowest(root: Path) -> pa.Table:
 def _queue(root: Path) -> pa.Table:
     paths = [str(path) for path in read(root / "rollups", CLUSTER).files(root / "rollups", QUEUES_1M.name)]
     return ds.dataset(paths, format="parquet").to_table(
-        columns=["minute", "published"], filter=ds.field("queue") == "queue-007"
+        columns=["minute", "published"], filter=ds.field("queue") == "queue-0007"
     )
 
 
@@ -150,7 +150,7 @@ def lines(document: Document) -> list[str]:
     ]
     before, after = (f"{summary[name] / 2**20:.0f} MB" for name in ("bytes_before", "bytes_after"))
     smallest, largest = (f"{document['sizes'][index] / 2**20:.1f}" for index in (0, -1))
-    written = f"{document['days']} days, a file every {document['every']} s of 2 tables"
+    written = f"{document['days']} days, {document['queues']} queues, a file every {document['every']} s of 2 tables"
     return [
         f"{written}: {summary['files_before']} files, {before}, {summary['rows']} rows",
         f"became {summary['files_after']} files, {after}, of {smallest} to {largest} MB, in {summary['seconds']:.0f} s",
@@ -166,6 +166,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How much of it."""
     parser.add_argument("--days", type=int, default=7, metavar="N", help="days of landing files (default 7)")
     parser.add_argument("--every", type=int, default=10, metavar="N", help="seconds a file (default 10)")
+    parser.add_argument("--queues", type=int, default=2000, metavar="N", help="of the rollups (default 2000)")
     parser.add_argument("--to", type=Path, metavar="DIR", help="where the files go meanwhile (default: the system's)")
 
 
@@ -175,7 +176,7 @@ BENCH = Bench(
     measure,
     lines,
     add_arguments,
-    ("--days", "2"),
+    ("--days", "2", "--queues", "200"),
     room="pipeline",
 )
 

@@ -78,7 +78,7 @@ def checked(table: Table) -> str:
 def roll_up(root: Path, days: int, queues: int) -> None:
     """Minutes of so many queues, an hour a commit as `stream` does it."""
     rollups, dice = Rollups(root), np.random.default_rng(1)
-    names = pa.array([f"queue-{number:03d}" for number in range(queues)])
+    names = pa.array([f"queue-{number:04d}" for number in range(queues)])
     start = first_hour(FIRST)
     for hour in range(start, start + days * 24):
         count = 60 * queues
