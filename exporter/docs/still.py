@@ -90,7 +90,7 @@ STILL: Mapping[str, str] = {
     "ackscope_landing_dropped_rows_total": "it takes a disk that is too slow for what is landed",
     "ackscope_landing_expired_files_total": "files are kept for days",
     "ackscope_landing_expired_bytes_total": "files are kept for days",
-    "ackscope_poll_budget_ratio": _SETTING,
+    "ackscope_poll_budget_ratio": "it is a setting, or follows a broker of more queues than the lab's",
     "ackscope_poll_full_reading": "a small broker is read in full every time",
 }
 """Metric -> the reason."""

@@ -46,7 +46,11 @@ COST = counter(
     *_FAMILY,
 )
 BUDGET = gauge(
-    "ackscope_poll_budget_ratio", "Share of one core of the broker that polling may take.", "poll.budget", "cluster"
+    "ackscope_poll_budget_ratio",
+    "Share of one core of the broker that polling may take now: poll.budget, or, where that is not set, 0.01 while "
+    "something moves on the broker and less while it is calm.",
+    "poll.budget",
+    "cluster",
 )
 SPENT = gauge(
     "ackscope_poll_spent_ratio",

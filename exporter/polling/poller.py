@@ -27,6 +27,7 @@ from exporter.broker.reader import Reader, Spent
 from exporter.broker.reading import Reading
 from exporter.broker.settings import ManagementSettings
 from exporter.polling import budget
+from exporter.polling.allowed import Allowed
 from exporter.polling.line import Line, PollStats
 from exporter.polling.settings import PollSettings
 from exporter.polling.telling import Teller
@@ -48,7 +49,7 @@ class PollerStats:
 
     Attributes:
         families: family name -> its counts.
-        budget: the share of a core of the broker that is allowed.
+        budget: the share of a core of the broker that is allowed now.
         spent: the share that was taken lately, vital families not counted; None before there is a measure.
         mode: how the queues are read; None before the first reading.
         coverage: how well statistics of queues are known; None where all are read every time.
@@ -95,7 +96,7 @@ class Poller:
         on_snapshot: Callable[[Snapshot], None],
     ) -> None:
         self._cluster, self._clock, self._on_snapshot = cluster, clock, on_snapshot
-        self._interval, self._budget = settings.interval, settings.budget
+        self._interval, self._allowed = settings.interval, Allowed(settings.budget)
         self._reader = Reader(management, clock, f"clusters.{cluster}.management")
         self._changed = threading.Condition()
         self._lines = {
@@ -126,7 +127,7 @@ class Poller:
                 spent = (to - from_) / max(until - since, 1e-9)
             return PollerStats(
                 families={name: line.stats for name, line in self._lines.items()},
-                budget=self._budget,
+                budget=self._allowed.share,
                 spent=spent,
                 mode=self._reader.queues.mode,
                 coverage=self._coverage,
@@ -247,7 +248,8 @@ class Poller:
         demands = {name: line.demand for name, line in self._lines.items()}
         queues = self._reader.queues
         demands["queues"] = replace(demands["queues"], cost=queues.full_cost)
-        granted = budget.shares(demands, self._budget)
+        overview, nodes = (self._lines[name].part for name in ("overview", "nodes"))
+        granted = budget.shares(demands, self._allowed.plan(demands, overview, nodes.value or ()))
         for name, line in self._lines.items():
             line.stats = replace(line.stats, interval=line.measured(budget.interval(demands[name], granted[name])))
         share = granted["queues"]

@@ -1,0 +1,123 @@
+"""What polling may take of a broker where nobody says it: little while it is calm, the whole while something moves.
+
+The broker's own sums tell whether it does. They are read in every round whatever the budget is, cost the same for any
+number of queues, and a backlog, a redelivery or a loss of clients that matters to anybody shows in them.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+
+from ackscope.clock import Instant
+from ackscope.snapshot import Node, Overview, Part
+from exporter.broker.least import Least
+from exporter.polling.budget import Demand
+
+MOST = 0.01
+"""Of a core, while something moves, and always for a broker of 8,000 queues or more."""
+
+CALM = 0.00125
+"""Of a core, while nothing moves, for a broker of up to 1,000 queues: all of them in full every 15 s took 0.005."""
+
+_A_QUEUE = 1.25e-6
+"""Of a core, for each queue of a larger one."""
+
+CHEAP_SECONDS = 0.005
+"""A reading that takes less is not worth saving: it is read as often as without a budget, up to `MOST` in all."""
+
+_SPAN_SECONDS = 150.0
+"""A sum is held against what it was within the last one to two of these."""
+
+_RISE, _FALL = 1.25, 0.8
+
+_RISES = {"messages_ready": 100.0, "messages_unacked": 100.0, "redelivered": 5.0}
+"""Sum that is bad when it rises -> what it may rise by beside: messages, of redelivered ones a second."""
+
+_FALLS = {"consumers": 2.0, "connections": 2.0}
+"""Sum that is bad when it falls -> what it may fall by beside: clients come and go, our own probes among them."""
+
+
+class Stir:
+    """Whether something moves at one broker; not for several threads.
+
+    Attributes:
+        moving: whether it does, as of the latest note.
+    """
+
+    def __init__(self) -> None:
+        self._rises = {name: Least(_SPAN_SECONDS) for name in _RISES}
+        self._falls = {name: Least(_SPAN_SECONDS) for name in _FALLS}
+        self._redelivered: tuple[int, Instant] | None = None
+        self._at: Instant | None = None
+        self._stirred = self.moving = False
+
+    def note(self, overview: Part[Overview], nodes: Iterable[Node]) -> None:
+        """Take in what the broker says of itself: what is held against the same of some minutes before, and alarms."""
+        if overview.value is not None and overview.at is not None and overview.at != self._at:
+            self._at = overview.at
+            self._stirred = self._compare(self._sums(overview.value, overview.at), overview.at.mono)
+        self.moving = self._stirred or any(
+            node.running is False or node.mem_alarm or node.disk_free_alarm for node in nodes
+        )
+
+    def _compare(self, sums: Mapping[str, float], now: float) -> bool:
+        risen = fallen = False
+        for name in _RISES.keys() & sums.keys():
+            self._rises[name].note(sums[name], now)
+            risen |= sums[name] > _RISE * self._rises[name].value + _RISES[name]
+        for name in _FALLS.keys() & sums.keys():
+            self._falls[name].note(-sums[name], now)
+            fallen |= sums[name] < _FALL * -self._falls[name].value - _FALLS[name]
+        return risen or fallen
+
+    def _sums(self, overview: Overview, at: Instant) -> dict[str, float]:
+        """Those that are told."""
+        told = {
+            "messages_ready": overview.messages_ready,
+            "messages_unacked": overview.messages_unacked,
+            "redelivered": self._redelivery(overview.stats.redeliver, at),
+            "consumers": overview.consumers,
+            "connections": overview.connections,
+        }
+        return {name: value for name, value in told.items() if value is not None}
+
+    def _redelivery(self, count: int | None, at: Instant) -> float | None:
+        """Messages a second since the reading before; None without one, and where the broker began to count anew."""
+        before, self._redelivered = self._redelivered, None if count is None else (count, at)
+        if count is None or before is None or count < before[0]:
+            return None
+        return (count - before[0]) / max(at.since(before[1]), 1e-3)
+
+
+def by_size(queues: int, demands: Mapping[str, Demand], *, moving: bool) -> float:
+    """The share of a core for all that is not vital, where none is set.
+
+    Args:
+        queues: how many the broker has.
+        demands: family -> what it costs and wants.
+        moving: whether something moves there.
+    """
+    cheap = (it.wanted for it in demands.values() if not it.vital and it.cost < CHEAP_SECONDS)
+    return MOST if moving else min(MOST, max(CALM, queues * _A_QUEUE) + math.fsum(cheap))
+
+
+class Allowed:
+    """The budget of one broker as it is now.
+
+    Args:
+        fixed: share of a core as set; None where it is not.
+
+    Attributes:
+        share: of a core.
+    """
+
+    def __init__(self, fixed: float | None) -> None:
+        self._fixed, self._stir = fixed, Stir()
+        self.share = CALM if fixed is None else fixed
+
+    def plan(self, demands: Mapping[str, Demand], overview: Part[Overview], nodes: Iterable[Node]) -> float:
+        """The share for the round that begins; see `Stir.note` and `by_size`."""
+        if self._fixed is None:
+            self._stir.note(overview, nodes)
+            queues = (overview.value and overview.value.queues) or 0
+            self.share = by_size(queues, demands, moving=self._stir.moving)
+        return self.share

@@ -1,0 +1,37 @@
+"""A broker that is calm is asked less, and more once something moves there."""
+
+import pika
+import pytest
+
+from exporter.polling.allowed import CALM, MOST
+from lab.cluster import start_lab
+from lab.many import make_queues, names
+from tests.integration.exporter.running import eventually, exporting
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+QUEUES = names(1000)
+READINGS = 'ackscope_poll_attempts_total{cluster="shop",family="queues"}'
+READY = f'rabbitmq_queue_messages_ready{{cluster="shop",vhost="/",queue="{QUEUES[7]}"}}'
+BUDGET = 'ackscope_poll_budget_ratio{cluster="shop"}'
+BACKLOG = 2000
+
+
+@pytest.mark.parametrize("broker", ["3.10", "4.3"])
+def test_the_budget_follows_what_moves(broker, tmp_path):
+    """A backlog that the broker's own sums tell of: its queue is then found sooner."""
+    with start_lab(broker) as lab:
+        make_queues(lab.nodes[0].management, QUEUES)
+        with exporting(lab.nodes[0], tmp_path, poll={"interval": "5s"}, probes={"enabled": []}) as exporter:
+            eventually(lambda: (exporter.value(READINGS) or 0) > 1)
+            calm = exporter.value(BUDGET)
+            client = pika.BlockingConnection(pika.URLParameters(lab.nodes[0].amqp))
+            channel = client.channel()
+            channel.confirm_delivery()
+            for _ in range(BACKLOG):
+                channel.basic_publish("", QUEUES[7], b"x")
+            client.close()
+            eventually(lambda: exporter.value(BUDGET) == MOST)
+            eventually(lambda: exporter.value(READY) == BACKLOG)
+
+    assert CALM <= calm < MOST
