@@ -22,6 +22,8 @@ FAULTS = ("stuck-consumer", "requeue-loop", "pub-nacked-overflow")
 INTERVAL = 5.0
 """The demo's polling interval, seconds."""
 _HEALTHY, _DETECT, _AWAY, _BACK = 35.0, 120.0, 14.0, 120.0
+_ROLLED = 240.0
+"""A batch takes a minute where Java shares its cores with a dozen others."""
 
 
 @dataclass(slots=True)
@@ -155,4 +157,4 @@ def _count(stack: Stack, story: Story) -> None:
         story.rolled = sum(ds.dataset(files, format="parquet").to_table(columns=["messages"])["messages"].to_pylist())
         return story.rolled == story.landed
 
-    _until(rolled, 60)
+    _until(rolled, _ROLLED)
