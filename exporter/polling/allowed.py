@@ -15,11 +15,11 @@ from exporter.polling.budget import Demand
 MOST = 0.01
 """Of a core, while something moves, and always for a broker of 8,000 queues or more."""
 
-CALM = 0.00125
-"""Of a core, while nothing moves, for a broker of up to 1,000 queues: all of them in full every 15 s took 0.005."""
-
 _A_QUEUE = 1.25e-6
-"""Of a core, for each queue of a larger one."""
+"""Of a core, while nothing moves, for each queue."""
+
+CALM = 1000 * _A_QUEUE
+"""Of a core, as of a broker of 1,000 queues, for all smaller ones: all of these in full every 15 s took 0.005."""
 
 CHEAP_SECONDS = 0.005
 """A reading that takes less is not worth saving: it is read as often as without a budget, up to `MOST` in all."""
@@ -27,13 +27,15 @@ CHEAP_SECONDS = 0.005
 _SPAN_SECONDS = 150.0
 """A sum is held against what it was within the last one to two of these."""
 
-_RISE, _FALL = 1.25, 0.8
-
-_RISES = {"messages_ready": 100.0, "messages_unacked": 100.0, "redelivered": 5.0}
-"""Sum that is bad when it rises -> what it may rise by beside: messages, of redelivered ones a second."""
-
-_FALLS = {"consumers": 2.0, "connections": 2.0}
-"""Sum that is bad when it falls -> what it may fall by beside: clients come and go, our own probes among them."""
+_BAD = {
+    "messages_ready": (1, 1.25, 100.0),
+    "messages_unacked": (1, 1.25, 100.0),
+    "redelivered": (1, 1.25, 5.0),
+    "consumers": (-1, 0.8, 2.0),
+    "connections": (-1, 0.8, 2.0),
+}
+"""Sum -> which way is bad; how many times what it was it may be, and what it may differ by beside: messages, of
+redelivered ones a second, clients (some come and go on any broker, our own probes among them)."""
 
 
 class Stir:
@@ -44,8 +46,7 @@ class Stir:
     """
 
     def __init__(self) -> None:
-        self._rises = {name: Least(_SPAN_SECONDS) for name in _RISES}
-        self._falls = {name: Least(_SPAN_SECONDS) for name in _FALLS}
+        self._best = {name: Least(_SPAN_SECONDS) for name in _BAD}
         self._redelivered: tuple[int, Instant] | None = None
         self._at: Instant | None = None
         self._stirred = self.moving = False
@@ -60,14 +61,13 @@ class Stir:
         )
 
     def _compare(self, sums: Mapping[str, float], now: float) -> bool:
-        risen = fallen = False
-        for name in _RISES.keys() & sums.keys():
-            self._rises[name].note(sums[name], now)
-            risen |= sums[name] > _RISE * self._rises[name].value + _RISES[name]
-        for name in _FALLS.keys() & sums.keys():
-            self._falls[name].note(-sums[name], now)
-            fallen |= sums[name] < _FALL * -self._falls[name].value - _FALLS[name]
-        return risen or fallen
+        """Whether one of them is worse than its best of some minutes allows."""
+        moved = False
+        for name, value in sums.items():
+            way, times, beside = _BAD[name]
+            self._best[name].note(way * value, now)
+            moved |= way * value > times * self._best[name].value + beside
+        return moved
 
     def _sums(self, overview: Overview, at: Instant) -> dict[str, float]:
         """Those that are told."""

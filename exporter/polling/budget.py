@@ -17,7 +17,7 @@ TOTALS_PART = 0.5
 
 TOTALS_SECONDS = 60.0
 """They are read so often even where that is more, as long as they are quick: which queue has a backlog is what is asked
-first, and the hundredth of a core that the budget is by default has those of 50,000 queues every quarter of an hour."""
+first, and a hundredth of a core, a large broker's budget by default, has those of 50,000 every quarter of an hour."""
 
 TOTALS_SHARE = 1 / 30
 """But for no more than this of a core, two seconds a minute: those of 50,000 queues took 3.5 s (4.3.6)."""
