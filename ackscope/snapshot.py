@@ -353,11 +353,13 @@ class HealthCheck:
     Attributes:
         ok: None where the check could not be asked.
         reason: the broker's own words when it fails.
+        age: seconds that the answer is older than the reading it is in; None where it is of that reading.
     """
 
     name: str
     ok: bool | None
     reason: str | None = None
+    age: float | None = None
     alarms: tuple[Alarm, ...] = ()
     certificates: tuple[Certificate, ...] = ()
 

@@ -18,6 +18,8 @@ _VIEW_WITHIN = 30.0
 """Seconds that a full view may take before the measured part begins without it."""
 _SECOND_WITHIN = 120.0
 """Seconds until the queues are read for the second time; from then on their cost is known, as it is in the long run."""
+_STEADY = 90.0
+"""Seconds after the start in which families are read for the first and the second time: dearer than the long run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ def ackscope(interval: float, budget: float | None = None) -> Contender:
                 full = wait_for(lambda: _since(began, url, queues, details_seen), "all details", _VIEW_WITHIN)
             with suppress(BrokerError):
                 wait_for(lambda: _since(began, url, 2, _readings), "the queues once more", _SECOND_WITHIN)
+            time.sleep(max(0.0, began + _STEADY - time.monotonic()))
             yield Running(url, exporter.process.pid, full, totals)
 
     return run

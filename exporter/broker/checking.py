@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ackscope.errors import BadAnswer, BrokerError, Unreachable
 from exporter.broker.client import ManagementClient
@@ -13,6 +13,9 @@ from exporter.broker.health import CERTIFICATES, Check, checks_of
 
 CERTIFICATES_SECONDS = 600.0
 """How long a list of all certificates is good: the broker reads their files for it."""
+
+_ALWAYS = "alarms"
+"""The check that is asked in every reading: publishers wait for what it tells, and its answer is a sign of life."""
 
 _AT_ONCE_SECONDS = 0.5
 """An error that came sooner is no hanging."""
@@ -41,6 +44,13 @@ class _Silence:
     until: float
 
 
+class _Kept(NamedTuple):
+    """An answer, and when it was asked for."""
+
+    asked: float
+    answer: dict[str, Any]
+
+
 class HealthFetcher:
     """Asks the checks that the version at hand has; remembers those that it turned out not to have, and which hang.
 
@@ -58,10 +68,18 @@ class HealthFetcher:
         self._lacking: set[str] = set()
         self._silent: dict[str, _Silence] = {}
         self._took: dict[str, float] = {}
-        self._certificates: tuple[float, Any] | None = None
+        self._kept: dict[str, _Kept] = {}
 
-    def fetch(self, client: ManagementClient, path: str, version: Version | None) -> dict[str, Any]:
-        """Check name -> {"status", "body"} or {"error"}.
+    def fetch(
+        self, client: ManagementClient, path: str, version: Version | None, good_for: float = 0.0
+    ) -> dict[str, Any]:
+        """Check name -> {"status", "body"}, with "age" where it was asked before, or {"error"}.
+
+        Args:
+            client: asks.
+            path: of all checks.
+            version: of the broker.
+            good_for: seconds for which a check that passed is not asked anew; that for alarms always is.
 
         Raises:
             BrokerError: the node cannot be reached, or no check at all could be asked.
@@ -76,9 +94,11 @@ class HealthFetcher:
             if check.name in lacking:
                 continue
             began = self._now()
-            if check is CERTIFICATES and self._certificates is not None and began < self._certificates[0]:
-                answers[check.name] = self._certificates[1]
+            kept = self._kept.get(check.name)
+            if kept is not None and began < kept.asked + _good_for(check, good_for):
+                answers[check.name] = {**kept.answer, "age": began - kept.asked}
                 continue
+            self._kept.pop(check.name, None)
             silence = self._silent.get(check.name)
             # One at a time: all that hang, asked in one reading, would make it as long as the first was.
             if silence is not None and (tried or began < silence.until):
@@ -118,8 +138,8 @@ class HealthFetcher:
                 lacking.add(check.name)
             else:
                 answers[check.name] = {"status": answer.status, "body": answer.body}
-                if check is CERTIFICATES:
-                    self._certificates = (began + CERTIFICATES_SECONDS, answers[check.name])
+                if answer.status == 200 or check is CERTIFICATES:
+                    self._kept[check.name] = _Kept(began, answers[check.name])
         if not any("status" in answer for answer in answers.values()):
             raise failure or BadAnswer(
                 f"{client.address.where}{client.address.path}{path}: 404 to every health check; "
@@ -142,6 +162,13 @@ class HealthFetcher:
         longer = max(_PATIENCE_SECONDS, 2 * silence.waited)
         # One that never answered may be slow by nature: it is told in the end, for each time it is given longer.
         return longer if took is None else max(min(longer, _READING_SECONDS), needs)
+
+
+def _good_for(check: Check, passed: float) -> float:
+    """Seconds for which an answer of this check is good."""
+    if check is CERTIFICATES:
+        return CERTIFICATES_SECONDS
+    return 0.0 if check.name == _ALWAYS else passed
 
 
 def _left_alone(silence: _Silence) -> dict[str, str]:

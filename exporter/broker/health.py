@@ -82,7 +82,8 @@ def decode_health(payload: Any, version: Version | None) -> tuple[tuple[HealthCh
     """The checks and their gaps.
 
     Args:
-        payload: check name -> {"status": HTTP status, "body": JSON} or {"error": why it could not be asked}.
+        payload: check name -> {"status": HTTP status, "body": JSON} or {"error": why it could not be asked}; with
+            "age", in seconds, where the answer is older than the reading.
         version: makes no difference.
     """
     del version
@@ -144,6 +145,7 @@ def _check(called: str, answer: Any, gaps: Gaps) -> HealthCheck:
         name=called,
         ok=status == 200 and body["status"] == "ok",
         reason=reason if isinstance(reason, str) and reason else None,
+        age=age if isinstance(age := answer.get("age"), float) else None,
         alarms=_alarms(body.get("alarms", []), gaps),
     )
 

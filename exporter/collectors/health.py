@@ -15,6 +15,14 @@ CHECK = gauge(
     "cluster",
     "check",
 )
+ASKED = gauge(
+    "ackscope_health_check_asked_timestamp_seconds",
+    "When the broker answered this check, seconds since 1970. A calm broker is asked for alarms in each round, and "
+    "anew for what passed after 30 s.",
+    "/api/health/checks/<check>",
+    "cluster",
+    "check",
+)
 ALARM = gauge(
     "ackscope_alarm",
     "1 while a resource alarm of the node (resource: memory, disk) holds the publishers of the whole cluster. "
@@ -39,7 +47,7 @@ DESCRIPTORS = still(
     "the lab does not let a broker run out of file descriptors",
 )
 
-SPECS = (CHECK, ALARM, DESCRIPTORS)
+SPECS = (CHECK, ASKED, ALARM, DESCRIPTORS)
 
 _RESOURCES = ("memory", "disk")
 _DESCRIPTORS = "file_descriptor_limit"
@@ -53,6 +61,8 @@ def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]
         for check in snapshot.health.value or ():
             labels = {"cluster": snapshot.cluster, "check": check.name}
             families.add(CHECK, labels, None if check.ok is None else int(check.ok))
+            if check.ok is not None and snapshot.health.at is not None:
+                families.add(ASKED, labels, snapshot.health.at.wall - (check.age or 0.0))
             if check.name == "alarms" and check.ok is not None:
                 _alarms(families, snapshot, check)
     return families.result()

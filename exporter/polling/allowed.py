@@ -5,10 +5,12 @@ number of queues, and a backlog, a redelivery or a loss of clients that matters 
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 
 from ackscope.clock import Instant
 from ackscope.snapshot import Node, Overview, Part
+from exporter.broker.families import FAMILIES
 from exporter.broker.least import Least
 from exporter.polling.budget import Demand
 
@@ -51,14 +53,17 @@ class Stir:
         self._at: Instant | None = None
         self._stirred = self.moving = False
 
-    def note(self, overview: Part[Overview], nodes: Iterable[Node]) -> None:
-        """Take in what the broker says of itself: what is held against the same of some minutes before, and alarms."""
+    def note(self, overview: Part[Overview], nodes: Part[tuple[Node, ...]]) -> None:
+        """Take in what the broker says of itself: what is held against the same of some minutes before, and alarms.
+
+        One that does not say it is not calm.
+        """
         if overview.value is not None and overview.at is not None and overview.at != self._at:
             self._at = overview.at
             self._stirred = self._compare(self._sums(overview.value, overview.at), overview.at.mono)
-        self.moving = self._stirred or any(
-            node.running is False or node.mem_alarm or node.disk_free_alarm for node in nodes
-        )
+        silent = overview.error is not None or nodes.error is not None
+        ill = any(node.running is False or node.mem_alarm or node.disk_free_alarm for node in nodes.value or ())
+        self.moving = self._stirred or silent or ill
 
     def _compare(self, sums: Mapping[str, float], now: float) -> bool:
         """Whether one of them is worse than its best of some minutes allows."""
@@ -108,16 +113,32 @@ class Allowed:
 
     Attributes:
         share: of a core.
+        calm: whether nothing moves there, where no budget is set.
     """
 
     def __init__(self, fixed: float | None) -> None:
         self._fixed, self._stir = fixed, Stir()
         self.share = CALM if fixed is None else fixed
+        self.calm = False
 
-    def plan(self, demands: Mapping[str, Demand], overview: Part[Overview], nodes: Iterable[Node]) -> float:
-        """The share for the round that begins; see `Stir.note` and `by_size`."""
+    def plan(
+        self, demands: Mapping[str, Demand], overview: Part[Overview], nodes: Part[tuple[Node, ...]]
+    ) -> dict[str, Demand]:
+        """Set `share` and `calm` for the round that begins; see `Stir.note` and `by_size`.
+
+        Returns:
+            what the families want now: less often on a calm broker.
+        """
+        wanted = dict(demands)
         if self._fixed is None:
             self._stir.note(overview, nodes)
+            self.calm = not self._stir.moving
+            if self.calm:
+                wanted = {name: _calmly(name, demand) for name, demand in demands.items()}
             queues = (overview.value and overview.value.queues) or 0
-            self.share = by_size(queues, demands, moving=self._stir.moving)
-        return self.share
+            self.share = by_size(queues, wanted, moving=self._stir.moving)
+        return wanted
+
+
+def _calmly(name: str, demand: Demand) -> Demand:
+    return replace(demand, shortest=max(demand.shortest, FAMILIES[name].calm))

@@ -10,7 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,6 @@ from exporter.broker.failures import NoStatistics
 from exporter.broker.families import FAMILIES
 from exporter.broker.queue_reading import Allowance, Mode
 from exporter.broker.queue_store import Coverage, Key
-from exporter.broker.queue_suspicion import redelivering
 from exporter.broker.read import assemble, part_of
 from exporter.broker.reader import Reader, Spent
 from exporter.broker.reading import Reading
@@ -30,6 +29,7 @@ from exporter.polling import budget
 from exporter.polling.allowed import Allowed
 from exporter.polling.line import Line, PollStats
 from exporter.polling.settings import PollSettings
+from exporter.polling.signs import Signs
 from exporter.polling.telling import Teller
 from exporter.polling.workers import Workers
 
@@ -60,16 +60,6 @@ class PollerStats:
     spent: float | None = None
     mode: Mode | None = None
     coverage: Coverage | None = None
-
-
-@dataclass(slots=True)
-class _Seen:
-    """Signs of redelivery, gathered from one reading of the queues to the next."""
-
-    counters: dict[str, int] = field(default_factory=dict)
-    channels_at: Instant | None = None
-    queues_at: Instant | None = None
-    named: frozenset[Key] = frozenset()
 
 
 class Poller:
@@ -108,7 +98,7 @@ class Poller:
         self._latest = Snapshot(cluster=cluster, taken=clock.now())
         self._teller = Teller(cluster)
         self._allowance = Allowance(share=0.0, shortest=self._interval, totals_every=self._interval, details_share=0.0)
-        self._seen = _Seen()
+        self._signs = Signs()
         self._coverage: Coverage | None = None
         self._meter: deque[tuple[float, float]] = deque()
 
@@ -249,12 +239,15 @@ class Poller:
         queues = self._reader.queues
         demands["queues"] = replace(demands["queues"], cost=queues.full_cost)
         overview, nodes = (self._lines[name].part for name in ("overview", "nodes"))
-        granted = budget.shares(demands, self._allowed.plan(demands, overview, nodes.value or ()))
+        demands = self._allowed.plan(demands, overview, nodes)
+        self._reader.calm = self._allowed.calm
+        granted = budget.shares(demands, self._allowed.share)
         for name, line in self._lines.items():
             line.stats = replace(line.stats, interval=line.measured(budget.interval(demands[name], granted[name])))
         share = granted["queues"]
         totals = budget.Demand(cost=queues.totals_cost, shortest=self._interval)
-        every, left = budget.split(totals, share) if share > 0 else (self._interval, 0.0)
+        most = budget.CALM_TOTALS_SHARE if self._allowed.calm else budget.TOTALS_SHARE
+        every, left = budget.split(totals, share, most) if share > 0 else (self._interval, 0.0)
         every = self._lines["queues"].measured(every)
         self._allowance = Allowance(share=share, shortest=self._interval, totals_every=every, details_share=left)
         if queues.mode is Mode.TOTALS:
@@ -265,7 +258,8 @@ class Poller:
             self._meter.popleft()
 
     def _start_due(self, horizon: float) -> list[Line]:
-        allowance, named = self._allowance, self._named()
+        clients = (self._lines[name].part for name in ("channels", "consumers", "queues"))
+        allowance, named = self._allowance, self._signs.named(*clients)
         # The totals have a rhythm of their own, and statistics their turns in between.
         steps = self._reader.queues.next_mode(allowance, self._reader.hints()) is Mode.TOTALS
         started = []
@@ -286,15 +280,3 @@ class Poller:
                 return
             self._changed.wait(timeout=min(_RELIEF_SECONDS, left))
             self._workers.relieve()
-
-    def _named(self) -> frozenset[Key]:
-        """Queues with signs of redelivery, gathered until the queues were read."""
-        channels, consumers, queues = (self._lines[name].part for name in ("channels", "consumers", "queues"))
-        seen = self._seen
-        if queues.at != seen.queues_at:
-            seen.queues_at, seen.named = queues.at, frozenset()
-        if channels.at != seen.channels_at:
-            seen.channels_at = channels.at
-            seen.counters, named = redelivering(seen.counters, channels.value or (), consumers.value or ())
-            seen.named |= named
-        return seen.named

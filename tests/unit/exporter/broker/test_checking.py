@@ -26,6 +26,7 @@ class Node:
 
     def __init__(self, *hanging, slow=()):
         self.hanging, self.slow = set(hanging), dict(slow)
+        self.failing = set()
         self.now, self.asked = 0.0, []
 
     def ask(self, path, *, understood, within):
@@ -37,7 +38,7 @@ class Node:
         self.now += min(limit, needs)
         if needs > limit:
             raise Unreachable("hangs")
-        return Answer(200, {"status": "ok"})
+        return Answer(503, {"status": "failed"}) if name in self.failing else Answer(200, {"status": "ok"})
 
 
 def readings(node, seconds, health=None):
@@ -80,7 +81,10 @@ def test_all_certificates_are_asked_for_seldom(server, client):
 
     answers = [health.fetch(client, "/health", (4, 0)) for _ in range(3)]
 
-    assert [{"status": 503, "body": body}] * 3 == [answer["certificates"] for answer in answers]
+    told = [answer["certificates"] for answer in answers]
+    assert [(503, body)] * 3 == [(each["status"], each["body"]) for each in told]
+    assert "age" not in told[0]
+    assert 0 < told[1]["age"] < told[2]["age"]
     assert server.seen.count("/health/certificate-expiration/1/months") == 3
     assert server.seen.count("/health/certificate-expiration/100/years") == 1
 
@@ -126,6 +130,57 @@ def test_a_proxy_that_says_503_is_no_check(server, client):
 
     with pytest.raises(Unreachable):
         HealthFetcher().fetch(client, "/health", (4, 0))
+
+
+# ---------------------------------------------------------------- checks that are spared
+
+
+def sparing(node, health):
+    """One reading that takes for good what passed within half a minute, and the next a round later."""
+    node.asked.clear()
+    answers = health.fetch(node, "/health", VERSION, good_for=30)
+    node.now += INTERVAL
+    return {name for name, _ in node.asked}, answers
+
+
+def test_what_passed_is_good_for_a_while():
+    """All but the alarms, which tell that the node answers too; how old each is stands beside."""
+    node = Node()
+    health = HealthFetcher(lambda: node.now)
+    found = [sparing(node, health) for _ in range(7)]
+    everything = found[0][0] - {"years"}
+
+    assert [{"alarms"}] * 5 == [asked for asked, _ in found[1:6]]
+    assert everything == found[6][0]
+    ages = [answers["virtual-hosts"].get("age", 0.0) for _, answers in found]
+    assert [pytest.approx(number * INTERVAL, abs=0.1) for number in (0, 1, 2, 3, 4, 5, 0)] == ages
+    assert {"age"} & {name for _, answers in found for name in answers["alarms"]} == set()
+
+
+def test_what_failed_is_asked_each_time():
+    """One sees at once that it is over; and what was good before it failed is not brought up again."""
+    node = Node()
+    health = HealthFetcher(lambda: node.now)
+    sparing(node, health)
+    node.failing = {"virtual-hosts"}
+    node.now += 30
+    found = [sparing(node, health) for _ in range(3)]
+    node.failing = set()
+    found += [sparing(node, health) for _ in range(2)]
+
+    assert [503, 503, 503, 200, 200] == [answers["virtual-hosts"]["status"] for _, answers in found]
+    assert [True, True, True, True, False] == ["virtual-hosts" in asked for asked, _ in found]
+
+
+def test_nothing_is_spared_unless_asked_for():
+    """As soon as something moves, every check is asked again."""
+    node = Node()
+    health = HealthFetcher(lambda: node.now)
+    everything, _ = sparing(node, health)
+    node.asked.clear()
+    health.fetch(node, "/health", VERSION)
+
+    assert everything - {"years"} == {name for name, _ in node.asked}
 
 
 # ---------------------------------------------------------------- checks that hang

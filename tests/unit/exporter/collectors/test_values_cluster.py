@@ -103,6 +103,20 @@ def test_a_check_that_fails_without_naming_an_alarm_gives_no_zeros():
     assert not [key for key in seen if key[0] == "ackscope_alarm"]
 
 
+def test_each_check_tells_when_the_broker_answered_it():
+    """Before the reading, where what passed was good for a while; nothing of one that could not be asked."""
+    checks = (
+        HealthCheck(name="alarms", ok=True),
+        HealthCheck(name="virtual-hosts", ok=True, age=20.0),
+        HealthCheck(name="is-in-service", ok=None),
+    )
+    read = part(checks)
+    seen = values(health.collect, full(health=read))
+
+    told = {key[1]: value for key, value in seen.items() if key[0] == "ackscope_health_check_asked_timestamp_seconds"}
+    assert {"alarms": read.at.wall, "virtual-hosts": read.at.wall - 20} == told
+
+
 def test_the_alarm_of_file_descriptors_ends_with_4_3():
     """Newer brokers have none: 0 would say that they have, and that it is off."""
     assert alarms(ok=True)["rabbitmq_alarms_file_descriptor_limit", ONE] == 0

@@ -1,5 +1,7 @@
 """What polling may take where nobody says it."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,10 +9,12 @@ from hypothesis import strategies as st
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Node, Overview, Part
+from exporter.broker.families import FAMILIES
 from exporter.polling.allowed import CALM, CHEAP_SECONDS, MOST, Allowed, Stir, by_size
 from exporter.polling.budget import Demand
+from exporter.polling.line import CLIENTS, VITAL
 
-WELL = (Node(name="rabbit@a", running=True, mem_alarm=False, disk_free_alarm=False),)
+WELL = Part(value=(Node(name="rabbit@a", running=True, mem_alarm=False, disk_free_alarm=False),))
 DEAR = {"queues": Demand(cost=0.1, shortest=5.0)}
 DEMANDS = st.dictionaries(
     st.text(min_size=1, max_size=3),
@@ -100,9 +104,18 @@ def test_one_reading_is_one():
 @pytest.mark.parametrize("ill", [{"running": False}, {"mem_alarm": True}, {"disk_free_alarm": True}])
 def test_a_node_that_is_ill_moves(ill):
     """Whatever the sums say."""
-    assert moves(told(0, messages_ready=5), nodes=(*WELL, Node(name="rabbit@b", **ill)))
-    assert moves(Part(), nodes=(Node(name="rabbit@b", **ill),))
-    assert not moves(told(0, messages_ready=5), nodes=(Node(name="rabbit@b"),))
+    assert moves(told(0, messages_ready=5), nodes=Part(value=(*WELL.value, Node(name="rabbit@b", **ill))))
+    assert moves(Part(), nodes=Part(value=(Node(name="rabbit@b", **ill),)))
+    assert not moves(told(0, messages_ready=5), nodes=Part(value=(Node(name="rabbit@b"),)))
+
+
+def test_a_broker_that_does_not_answer_is_not_calm():
+    """What it said last says nothing of now."""
+    calm, hung = told(0, messages_ready=5), "127.0.0.1:15672/api: no answer within 10 s"
+
+    assert moves(replace(calm, error=hung))
+    assert moves(calm, nodes=replace(WELL, error=hung))
+    assert not moves(calm, replace(calm, error=hung), told(10, messages_ready=5))
 
 
 def test_what_stays_as_it_is_becomes_calm_again():
@@ -126,7 +139,26 @@ def test_a_budget_that_is_set_is_that():
     rising = [told(0, queues=1000, messages_ready=0), told(5, queues=1000, messages_ready=5000)]
 
     assert (0.05, CALM) == (fixed.share, free.share)
-    assert [0.05, 0.05] == [fixed.plan(DEAR, each, WELL) for each in rising]
-    assert [CALM, MOST] == [free.plan(DEAR, each, WELL) for each in rising]
+    assert [(0.05, False), (0.05, False)] == [planned(fixed, each) for each in rising]
+    assert [(CALM, True), (MOST, False)] == [planned(free, each) for each in rising]
     assert MOST == free.share
-    assert Allowed(None).plan(DEAR, Part(), ()) == CALM
+    assert planned(Allowed(None), Part()) == (CALM, True)
+
+
+def planned(allowed, overview):
+    """The share, and whether the broker is calm, for a round after this reading."""
+    allowed.plan(DEAR, overview, WELL)
+    return allowed.share, allowed.calm
+
+
+def test_what_no_verdict_waits_for_is_asked_less_while_it_is_calm():
+    """Clients and queues are wanted as often as ever; with a budget that is set, all is."""
+    demands = {name: Demand(cost=0.001, shortest=max(5.0, family.every)) for name, family in FAMILIES.items()}
+    free, calm, rising = Allowed(None), told(0, messages_ready=0), told(5, messages_ready=5000)
+    spared = free.plan(demands, calm, WELL)
+    longer = {name: spared[name].shortest for name in demands if spared[name].shortest > demands[name].shortest}
+
+    assert set(longer) == set(FAMILIES) - {*VITAL, *CLIENTS, "queues"}
+    assert max(longer.values()) <= 120
+    assert free.plan(demands, rising, WELL) == demands
+    assert Allowed(0.05).plan(demands, calm, WELL) == demands

@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.broker.families import FAMILIES
-from exporter.polling.budget import TOTALS_SECONDS, TOTALS_SHARE, Demand, fair_shares, interval, shares, split
+from exporter.polling.budget import (
+    CALM_TOTALS_SHARE,
+    TOTALS_SECONDS,
+    TOTALS_SHARE,
+    Demand,
+    fair_shares,
+    interval,
+    shares,
+    split,
+)
 from exporter.polling.line import CLIENTS, VITAL
 
 BUDGETS = st.floats(0.001, 1)
@@ -176,11 +185,11 @@ def test_who_wants_little_gets_it_whole_and_the_rest_share_alike():
     assert {"consumers": 5, "channels": 62.5, "bindings": 750, "queues": 125} == close(intervals(demands, 0.05))
 
 
-@given(PLAIN, BUDGETS)
-def test_totals_and_statistics_of_queues_share_what_the_queues_get(totals, share):
+@given(PLAIN, BUDGETS, st.sampled_from([TOTALS_SHARE, CALM_TOTALS_SHARE]))
+def test_totals_and_statistics_of_queues_share_what_the_queues_get(totals, share, most):
     """The totals take half of it, or what once a minute takes; statistics what is left, and half of it at least."""
-    period, left = split(totals, share)
-    longest = max(totals.shortest, TOTALS_SECONDS, totals.cost / TOTALS_SHARE)
+    period, left = split(totals, share, most)
+    longest = max(totals.shortest, TOTALS_SECONDS, totals.cost / most)
 
     assert totals.shortest <= period <= longest
     assert left >= share / 2
@@ -190,9 +199,11 @@ def test_totals_and_statistics_of_queues_share_what_the_queues_get(totals, share
 
 
 def test_totals_of_a_large_broker_are_read_once_a_minute():
-    """Whatever the budget; but where they take long themselves, for a thirtieth of the time."""
+    """Whatever the budget; but where they take long, for a thirtieth of the time, or half of it while all is calm."""
     assert [60, 60, 90] == [split(Demand(cost=cost, shortest=5), 0.00375)[0] for cost in (0.34, 2, 3)]
     assert [5, 60, 60] == [split(Demand(cost=0.34, shortest=5), share)[0] for share in (0.2, 0.0113, 0)]
+    calm = [split(Demand(cost=cost, shortest=5), 0.00375, CALM_TOTALS_SHARE)[0] for cost in (0.34, 2, 3)]
+    assert [60, 120, 180] == calm
 
 
 def test_who_gets_nothing_is_not_asked():
