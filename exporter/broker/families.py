@@ -50,7 +50,7 @@ class Family(NamedTuple):
         weight: how much of a scarce budget it gets beside others: what most verdicts rest on comes first.
         least: the part of the budget that it gets, if it wants it, however dear all others are.
         plain: what it costs the broker grows with its answer, and is little where that is short.
-        calm: the shortest time while nothing moves on the broker, in seconds; what no verdict waits for is asked less.
+        calm: the shortest time while nothing moves on the broker, in seconds, where a reading is dear.
     """
 
     paths: tuple[str, ...]
@@ -80,20 +80,19 @@ FAMILIES = {
     "consumers": Family(("/api/consumers",), How.ONE, decode_consumers, weight=4.0, least=_CLIENTS),
     "connections": Family(("/api/connections",), How.ONE, decode_connections, weight=4.0, least=_CLIENTS),
     "health": Family(("/api/health/checks",), How.CHECKS, decode_health),
-    "exchanges": Family(("/api/exchanges",), How.ONE, decode_exchanges, _SOON, calm=_LATER),
+    "exchanges": Family(("/api/exchanges",), How.ONE, decode_exchanges, _SOON),
     "bindings": Family(("/api/bindings",), How.ONE, decode_bindings, _SOON, calm=_RARELY),
-    "vhosts": Family(("/api/vhosts",), How.ONE, decode_vhosts, _SOON, calm=_LATER),
-    "policies": Family(("/api/policies", "/api/operator-policies"), How.SEVERAL, decode_policies, _LATER, calm=_SELDOM),
-    "limits": Family(("/api/vhost-limits", "/api/user-limits"), How.SEVERAL, decode_limits, _LATER, calm=_SELDOM),
-    "links": Family(("/api/shovels", "/api/federation-links"), How.SEVERAL, decode_links, _SOON, calm=_LATER),
+    "vhosts": Family(("/api/vhosts",), How.ONE, decode_vhosts, _SOON),
+    "policies": Family(("/api/policies", "/api/operator-policies"), How.SEVERAL, decode_policies, _LATER),
+    "limits": Family(("/api/vhost-limits", "/api/user-limits"), How.SEVERAL, decode_limits, _LATER),
+    "links": Family(("/api/shovels", "/api/federation-links"), How.SEVERAL, decode_links, _SOON),
     "features": Family(
         ("/api/feature-flags", "/api/deprecated-features", "/api/deprecated-features/used"),
         How.SEVERAL,
         decode_features,
         _LATER,
-        calm=_SELDOM,
     ),
-    "auth": Family(("/api/auth/attempts/{node}",), How.NODES, decode_auth, _SOON, calm=_LATER),
+    "auth": Family(("/api/auth/attempts/{node}",), How.NODES, decode_auth, _SOON),
     # 0.1 s at 10,000 queues (4.3), where all that is asked every round takes a tenth of that.
     "memory": Family(("/api/nodes/{node}/memory",), How.NODES, decode_memory, _SELDOM, plain=False, calm=_RARELY),
 }

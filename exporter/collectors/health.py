@@ -18,7 +18,7 @@ CHECK = gauge(
 ASKED = gauge(
     "ackscope_health_check_asked_timestamp_seconds",
     "When the broker answered this check, seconds since 1970. A calm broker is asked for alarms in each round, and "
-    "anew for what passed after 30 s.",
+    "for what passed anew after 20 s.",
     "/api/health/checks/<check>",
     "cluster",
     "check",

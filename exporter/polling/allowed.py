@@ -127,7 +127,7 @@ class Allowed:
         """Set `share` and `calm` for the round that begins; see `Stir.note` and `by_size`.
 
         Returns:
-            what the families want now: less often on a calm broker.
+            what the families want now: some of them less often on a calm broker.
         """
         wanted = dict(demands)
         if self._fixed is None:
@@ -141,4 +141,7 @@ class Allowed:
 
 
 def _calmly(name: str, demand: Demand) -> Demand:
+    """What is dear, and changes only when somebody changes it, is wanted less often."""
+    if demand.cost < CHEAP_SECONDS:
+        return demand
     return replace(demand, shortest=max(demand.shortest, FAMILIES[name].calm))
