@@ -25,13 +25,6 @@ _SHORT = ("overview", "nodes")
 """Families whose one answer does not grow with what the broker holds: by them one sees that it hangs."""
 
 
-CALM_CHECKS_SECONDS = 20.0
-"""On a calm broker a health check that passed is not asked anew for so long; that for alarms is, each time.
-
-A dozen requests: of all that are asked of a small broker in a round, half.
-"""
-
-
 class Spent(NamedTuple):
     """What asking for one family has cost so far.
 
@@ -59,7 +52,7 @@ class Reader:
 
     Attributes:
         queues: reads the queues at what a budget allows; `read` always reads them in full.
-        calm: whether the broker is to be spared, for nothing moves there.
+        checks_good_for: seconds for which a health check that passed is not asked anew.
     """
 
     def __init__(
@@ -76,7 +69,7 @@ class Reader:
         self._clients = {name: ManagementClient(settings, what, shared, way) for name in FAMILIES}
         self.queues = QueueReader(self._clients["queues"], clock)
         self._health = HealthFetcher()
-        self.calm = False
+        self.checks_good_for = 0.0
         self._version: Version | None = None
         self._overview: Overview | None = None
         self._nodes: tuple[str, ...] = ()
@@ -109,7 +102,7 @@ class Reader:
             case How.PAGES:
                 return fetch.pages(client, paths[0])
             case How.CHECKS:
-                return self._health.fetch(client, paths[0], self._version, CALM_CHECKS_SECONDS if self.calm else 0.0)
+                return self._health.fetch(client, paths[0], self._version, self.checks_good_for)
             case How.SEVERAL:
                 return fetch.several(client, paths)
             case How.NODES:

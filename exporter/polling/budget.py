@@ -22,9 +22,6 @@ first, and a hundredth of a core, a large broker's budget by default, has those 
 TOTALS_SHARE = 1 / 30
 """But for no more than this of a core, two seconds a minute: those of 50,000 queues took 3.5 s (4.3.6)."""
 
-CALM_TOTALS_SHARE = 1 / 60
-"""Of a broker where nothing moves: those of 10,000 queues took 1.7 s (3.10.8), as all statistics."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:

@@ -240,14 +240,13 @@ class Poller:
         demands["queues"] = replace(demands["queues"], cost=queues.full_cost)
         overview, nodes = (self._lines[name].part for name in ("overview", "nodes"))
         demands = self._allowed.plan(demands, overview, nodes)
-        self._reader.calm = self._allowed.calm
+        self._reader.checks_good_for = self._allowed.checks_good_for
         granted = budget.shares(demands, self._allowed.share)
         for name, line in self._lines.items():
             line.stats = replace(line.stats, interval=line.measured(budget.interval(demands[name], granted[name])))
         share = granted["queues"]
         totals = budget.Demand(cost=queues.totals_cost, shortest=self._interval)
-        most = budget.CALM_TOTALS_SHARE if self._allowed.calm else budget.TOTALS_SHARE
-        every, left = budget.split(totals, share, most) if share > 0 else (self._interval, 0.0)
+        every, left = budget.split(totals, share, self._allowed.totals) if share > 0 else (self._interval, 0.0)
         every = self._lines["queues"].measured(every)
         self._allowance = Allowance(share=share, shortest=self._interval, totals_every=every, details_share=left)
         if queues.mode is Mode.TOTALS:

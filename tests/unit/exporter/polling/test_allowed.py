@@ -10,8 +10,17 @@ from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Node, Overview, Part
 from exporter.broker.families import FAMILIES
-from exporter.polling.allowed import CALM, CHEAP_SECONDS, MOST, Allowed, Stir, by_size
-from exporter.polling.budget import Demand
+from exporter.polling.allowed import (
+    CALM,
+    CALM_CHECKS_SECONDS,
+    CALM_TOTALS_SHARE,
+    CHEAP_SECONDS,
+    MOST,
+    Allowed,
+    Stir,
+    by_size,
+)
+from exporter.polling.budget import TOTALS_SHARE, Demand
 
 WELL = Part(value=(Node(name="rabbit@a", running=True, mem_alarm=False, disk_free_alarm=False),))
 DEAR = {"queues": Demand(cost=0.1, shortest=5.0)}
@@ -142,6 +151,19 @@ def test_a_budget_that_is_set_is_that():
     assert [(CALM, True), (MOST, False)] == [planned(free, each) for each in rising]
     assert MOST == free.share
     assert planned(Allowed(None), Part()) == (CALM, True)
+
+
+def test_only_a_calm_broker_is_spared():
+    """Its totals take half, and checks that passed are not asked in every round; nothing of it with a budget set."""
+    fixed, free = Allowed(0.05), Allowed(None)
+    spared = []
+    for overview in (told(0, messages_ready=0), told(5, messages_ready=5000)):
+        for allowed in (fixed, free):
+            planned(allowed, overview)
+            spared.append((allowed.totals, allowed.checks_good_for))
+
+    always = (TOTALS_SHARE, 0.0)
+    assert [always, (CALM_TOTALS_SHARE, CALM_CHECKS_SECONDS), always, always] == spared
 
 
 def planned(allowed, overview):

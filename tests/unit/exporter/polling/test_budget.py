@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.broker.families import FAMILIES
+from exporter.polling.allowed import CALM_TOTALS_SHARE
 from exporter.polling.budget import (
-    CALM_TOTALS_SHARE,
     TOTALS_SECONDS,
     TOTALS_SHARE,
     Demand,
