@@ -1,6 +1,5 @@
 import logging
 import time
-from queue import SimpleQueue
 
 import pika
 import pytest
@@ -10,10 +9,10 @@ from exporter.broker.blind import NO_STATISTICS
 from exporter.broker.queue_reading import Mode
 from exporter.broker.read import read_once
 from exporter.broker.settings import ManagementSettings
-from exporter.polling.poller import Poller
 from exporter.polling.settings import PollSettings
 from lab.cluster import start_lab
 from lab.node import Extra
+from tests.integration.exporter.polled import polled
 from tests.integration.exporter.running import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -37,7 +36,6 @@ def told(snapshot):
 def test_a_broker_without_statistics_tells_what_it_can(broker, switch, caplog):
     """Totals of queues, health, what is configured; one line about the rest, and nothing that looks like a zero."""
     caplog.set_level(logging.INFO, logger="exporter.polling")
-    snapshots = SimpleQueue()
     with start_lab(broker, extra=Extra(config=SWITCHES[switch])) as lab:
         connection = pika.BlockingConnection(pika.URLParameters(lab.nodes[0].amqp))
         channel = connection.channel()
@@ -48,15 +46,13 @@ def test_a_broker_without_statistics_tells_what_it_can(broker, switch, caplog):
             channel.basic_publish("", "orders", b"x")
             channel.basic_publish("", "bills", b"x")
         settings = ManagementSettings(url=lab.nodes[0].management)
-        poller = Poller("shop", settings, PollSettings(interval=1, budget=0.5), SystemClock(), snapshots.put)
-        poller.start()
-        # The totals of quorum queues are some seconds behind.
-        eventually(lambda: told(poller.latest) == COUNTS)
-        until = time.monotonic() + 6
-        while time.monotonic() < until:
-            snapshots.get(timeout=20)
-        last, stats = poller.latest, poller.stats
-        poller.stop()
+        with polled("shop", settings, PollSettings(interval=1, budget=0.5)) as (poller, snapshots):
+            # The totals of quorum queues are some seconds behind.
+            eventually(lambda: told(poller.latest) == COUNTS, 120)
+            until = time.monotonic() + 6
+            while time.monotonic() < until:
+                snapshots.get(timeout=20)
+            last, stats = poller.latest, poller.stats
         once = read_once("shop", settings, SystemClock(), 10)
         connection.close()
 

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from queue import SimpleQueue
 
 import pika
 import pytest
@@ -14,9 +13,9 @@ from exporter.broker.client import ManagementClient
 from exporter.broker.families import FAMILIES
 from exporter.broker.read import read_once
 from exporter.broker.settings import ManagementSettings
-from exporter.polling.poller import Poller
 from exporter.polling.settings import PollSettings
 from lab.cluster import Lab, start_lab
+from tests.integration.exporter.polled import polled
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -202,15 +201,6 @@ def test_an_alarm_is_seen_at_once(lab):
 
 def test_polling_lives_through_a_killed_broker(lab, queues):
     """Killed: errors are set, last values stay, ages grow. Started again: everything is read anew, by itself."""
-    snapshots = SimpleQueue()
-    poller = Poller(
-        "lab", settings_of(lab, timeout=5), PollSettings(interval=1, budget=0.5), SystemClock(), snapshots.put
-    )
-    poller.start()
-
-    def next_snapshot():
-        return snapshots.get(timeout=DEADLINE)
-
     # What changes seldom is asked seldom: it learns of an outage later.
     prompt = [name for name, family in FAMILIES.items() if not family.every]
 
@@ -218,15 +208,17 @@ def test_polling_lives_through_a_killed_broker(lab, queues):
         parts = [snapshot.parts[name] for name in prompt]
         return all(part.value is not None and part.error is None for part in parts)
 
-    try:
+    with polled("lab", settings_of(lab, timeout=5), PollSettings(interval=1, budget=0.5)) as (poller, snapshots):
+
+        def next_snapshot():
+            return snapshots.get(timeout=DEADLINE)
+
         good = until(next_snapshot, whole)
         lab.kill(0)
         away = until(next_snapshot, lambda snapshot: all(snapshot.parts[name].error for name in prompt))
         later = until(next_snapshot, lambda snapshot: snapshot.taken.mono > away.taken.mono + 1)
         lab.restart(0)
         back = until(next_snapshot, whole)
-    finally:
-        poller.stop()
 
     assert "connection refused" in away.overview.error
     for name in prompt:

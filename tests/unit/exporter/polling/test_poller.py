@@ -306,8 +306,10 @@ def test_a_receiver_that_fails_does_not_end_polling(log):
     with serve(whole_broker("4.3.6")) as server:
         poller = Poller("shop", ManagementSettings(url=server.url), quickly(), SystemClock(), receive)
         poller.start()
-        snapshots = [got.get(timeout=DEADLINE) for _ in range(3)]
-        poller.stop()
+        try:
+            snapshots = [got.get(timeout=DEADLINE) for _ in range(3)]
+        finally:
+            poller.stop()
 
     assert snapshots[0].taken.mono < snapshots[2].taken.mono
     assert "cluster shop: handing out a snapshot failed" in log()
