@@ -239,7 +239,7 @@ BENCH = Bench(
     measure=measure,
     lines=lines,
     add_arguments=add_arguments,
-    short=("--broker", "4.3", "--queues", "10000", "--seconds", "30"),
+    short=("--broker", "4.3", "--queues", "10000"),
 )
 
 if __name__ == "__main__":
