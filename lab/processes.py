@@ -15,6 +15,7 @@ from pathlib import Path
 MARK = "ACKSCOPE_LAB"
 _LAUNCH = Path(__file__).with_name("launch.py")
 _POLL = 0.05
+_EXEC_POLL, _EXEC_SECONDS = 0.001, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,12 @@ def start(command: Sequence[str], *, environ: Mapping[str, str], folder: Path, o
         setsid=True,
     )
     seen = _look(pid)
-    return Process(pid, seen[1] if seen else 0)
+    process = Process(pid, seen[1] if seen else 0)
+    # The kernel lets us go on a moment before the program's environment, and so its mark, can be read.
+    deadline = time.monotonic() + _EXEC_SECONDS
+    while process.alive() and not _environ(pid) and time.monotonic() < deadline:
+        time.sleep(_EXEC_POLL)
+    return process
 
 
 def marked(folder: Path) -> list[Process]:
@@ -84,13 +90,12 @@ def marked(folder: Path) -> list[Process]:
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
-        try:
-            environ = (entry / "environ").read_bytes().split(b"\0")
-        except OSError:
+        pid = int(entry.name)
+        if mark not in _environ(pid).split(b"\0"):
             continue
-        seen = _look(int(entry.name))
-        if mark in environ and seen and seen[0] == "run":
-            found.append(Process(int(entry.name), seen[1]))
+        seen = _look(pid)
+        if seen and seen[0] == "run":
+            found.append(Process(pid, seen[1]))
     return found
 
 
@@ -126,6 +131,14 @@ def end_marked(folder: Path, seconds: float) -> list[Process]:
         time.sleep(_POLL)
         left = marked(folder)
     return left
+
+
+def _environ(pid: int) -> bytes:
+    """The environment of a process as it began; empty where this user may not see it, or it is not there (yet)."""
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""
 
 
 def _look(pid: int) -> tuple[str, int] | None:

@@ -46,6 +46,18 @@ def test_a_started_program_is_found_by_its_mark_and_ended(run, tmp_path):
     assert not Path(f"/proc/{process.pid}").exists()
 
 
+def test_every_program_is_found_as_soon_as_it_is_started(run, tmp_path):
+    """The kernel shows an environment a moment after it lets the parent go on."""
+    mark = f"ACKSCOPE_LAB={tmp_path}".encode()
+    for _ in range(300):
+        process = run(*SLEEP)
+
+        assert mark in Path(f"/proc/{process.pid}/environ").read_bytes()
+
+        process.signal(signal.SIGKILL)
+        os.waitpid(process.pid, 0)
+
+
 def test_a_program_leads_a_session_of_its_own(run):
     """A Ctrl-C in the terminal does not reach it."""
     process = run(*SLEEP)
