@@ -1,5 +1,6 @@
 """What every test stands on."""
 
+import logging
 import signal
 from collections.abc import Iterator
 
@@ -23,6 +24,16 @@ def kept_signals() -> Iterator[None]:
     signal.set_wakeup_fd(wakeup)
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture(autouse=True)
+def kept_logging() -> Iterator[None]:
+    """A command that a test calls writes its log to the stderr of that test, which later ones do not have."""
+    root = logging.getLogger()
+    before = root.handlers[:]
+    yield
+    for handler in set(root.handlers) - set(before):
+        root.removeHandler(handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
