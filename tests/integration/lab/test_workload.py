@@ -54,6 +54,7 @@ def test_the_shop_moves_messages_and_is_healthy(lab, shop, queues, client_names,
     wait_until(lambda: queues(node)["shop.emails.retry"].get("messages"), "a refused email waits for its retry")
     seen = wait_until(steady, "and all of them still do")
 
+    assert set(MADE) <= set(seen)
     for name in CONSUMED:
         assert seen[name]["messages"] < 20, name
         # A consumer that lost its connection on a busy machine brings back the few that it held; a loop, hundreds.
