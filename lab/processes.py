@@ -77,9 +77,7 @@ def start(command: Sequence[str], *, environ: Mapping[str, str], folder: Path, o
     seen = _look(pid)
     process = Process(pid, seen[1] if seen else 0)
     # The kernel lets us go on a moment before the program's environment, and so its mark, can be read.
-    deadline = time.monotonic() + _EXEC_SECONDS
-    while process.alive() and not _environ(pid) and time.monotonic() < deadline:
-        time.sleep(_EXEC_POLL)
+    _environ(pid)
     return process
 
 
@@ -134,21 +132,43 @@ def end_marked(folder: Path, seconds: float) -> list[Process]:
 
 
 def _environ(pid: int) -> bytes:
-    """The environment of a process as it began; empty where this user may not see it, or it is not there (yet)."""
+    """The environment of a process as it began; empty where this user may not see it, or it has none.
+
+    A process that is just being executed, as every link of a chain of scripts is, has none for a moment: waited for.
+    """
+    deadline = time.monotonic() + _EXEC_SECONDS
+    while True:
+        try:
+            found = Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            return b""
+        if found or not _has_environ(pid) or time.monotonic() > deadline:
+            return found
+        time.sleep(_EXEC_POLL)
+
+
+def _has_environ(pid: int) -> bool:
+    """Whether it has an environment or is about to get one: neither what ended nor what was started with none."""
     try:
-        return Path(f"/proc/{pid}/environ").read_bytes()
+        fields = _fields(pid)
     except OSError:
-        return b""
+        return False
+    # Fields 23, 50, 51 of /proc/PID/stat: the last two are 0 until the program is loaded.
+    size, first, last = int(fields[20]), int(fields[47]), int(fields[48])
+    return size > 0 and (last == 0 or last > first)
+
+
+def _fields(pid: int) -> list[str]:
+    """/proc/PID/stat from its third field on; the name, in parentheses, may hold spaces and parentheses itself."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def _look(pid: int) -> tuple[str, int] | None:
     """("run" or "ended", start time) of a pid; None where there is none. A child that ended is collected."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        fields = _fields(pid)
     except OSError:
         return None
-    # The program's name, in parentheses, may hold spaces and parentheses itself.
-    fields = text.rpartition(")")[2].split()
     state, parent, threads, started = fields[0], int(fields[1]), int(fields[17]), int(fields[19])
     # The first thread of a node may be gone while its other threads still shut down.
     if state not in {"Z", "X"} or threads > 1:

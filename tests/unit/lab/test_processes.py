@@ -102,6 +102,17 @@ def test_descendants_in_other_sessions_are_found_and_ended(run, tmp_path):
     assert [] == marked(tmp_path)
 
 
+def test_a_program_is_found_while_it_executes_others(run, tmp_path):
+    """Its environment cannot be read for a moment each time."""
+    script = tmp_path / "again"
+    script.write_text('[ "$1" = 0 ] && exec sleep 300\nexec sh "$0" $(($1 - 1))\n')
+    process = run("sh", str(script), "1000")
+
+    seen = [marked(tmp_path) for _ in range(300)]
+
+    assert seen == [[process]] * 300
+
+
 def test_output_goes_to_its_file_and_the_environment_is_not_inherited(run, tmp_path, monkeypatch):
     """Settings of the caller, such as RABBITMQ_NODENAME, do not reach a node."""
     monkeypatch.setenv("RABBITMQ_NODENAME", "somebody-elses")
