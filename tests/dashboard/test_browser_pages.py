@@ -85,19 +85,27 @@ def _is_search(complaint: str) -> bool:
 def test_everybody_can_read_it(served: str, opened: Page, path: str) -> None:
     """The accessibility engine axe-core finds nothing that is serious or critical, neither in light nor in dark."""
     opened.goto(f"{served}/{path}?cluster=shop")
-    quiet(opened)
 
     assert {} == _serious(opened)
     opened.emulate_media(color_scheme="dark")
     opened.wait_for_function(
         "() => getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor === 'rgb(20, 23, 27)'"
     )
-    quiet(opened)
     assert {} == _serious(opened)
 
 
 def _serious(page: Page) -> dict[str, list[str]]:
-    """Violations by their name, each with the first places."""
+    """Violations that stay: a run of the page on a busy machine fades what it is about to draw again."""
+    found: dict[str, list[str]] = {}
+    for _ in range(4):
+        quiet(page)
+        if not (found := _violations(page)):
+            break
+    return found
+
+
+def _violations(page: Page) -> dict[str, list[str]]:
+    """By their name, each with the first places."""
     found: dict[str, Any] = Axe().run(page).response
     return {
         violation["id"]: [node["html"][:160] for node in violation["nodes"]][:3]

@@ -1,6 +1,7 @@
 """A broker on which everything happens once: what the sample workload does, and a little more of each kind."""
 
 import contextlib
+import itertools
 import threading
 from urllib.parse import urlsplit
 
@@ -24,7 +25,12 @@ CROWD = (
     "Until = erlang:monotonic_time(millisecond) + 5500, [spawn(fun() -> Spin(Until) end) || _ <- lists:seq(1, 8)]."
 )
 """More to do than there are schedulers, from one statistic of a node to the next: its run queue is empty else."""
-PERSISTENT = pika.BasicProperties(delivery_mode=2, timestamp=1_700_000_000)
+_STAMPS = itertools.count(1_700_000_000)
+
+
+def persistent():
+    """Properties of a message that outlives the broker; each is a second younger than the one before it."""
+    return pika.BasicProperties(delivery_mode=2, timestamp=next(_STAMPS))
 
 
 class Api:
@@ -210,17 +216,17 @@ class Busy:
         channel = client.channel()
         for name in ("busy.classic", "busy.quorum", "busy.stream", "get.classic", "get.quorum"):
             for _ in range(20 + 5 * odd):
-                channel.basic_publish("", name, b"m" * 300, PERSISTENT)
+                channel.basic_publish("", name, b"m" * 300, persistent())
         for _ in range(10):
             # Too large for the queue's index: it goes to the message store, and comes back from it.
-            channel.basic_publish("", "busy.lazy", b"L" * 6000, PERSISTENT)
+            channel.basic_publish("", "busy.lazy", b"L" * 6000, persistent())
         for _ in range(5):
             channel.basic_get("busy.lazy", auto_ack=True)
         for _ in range(5):
-            channel.basic_publish("", "safe.quorum", b"to be dead-lettered at least once", PERSISTENT)
+            channel.basic_publish("", "safe.quorum", b"to be dead-lettered at least once", persistent())
             if (refused := channel.basic_get("safe.quorum")[0]) is not None:
                 channel.basic_nack(refused.delivery_tag, requeue=False)
-        channel.basic_publish("busy", "key", b"through an exchange", PERSISTENT)
+        channel.basic_publish("busy", "key", b"through an exchange", persistent())
         self._unroutable(client)
         for name in ("get.classic", "get.quorum"):
             channel.basic_get(name, auto_ack=True)
