@@ -1,8 +1,8 @@
 """Reads the queues of one broker at what its budget allows: all in full, or totals of all and statistics by turns.
 
-In full: every queue with all its statistics, page by page, each time. Where that costs more than the queues' share:
-totals of all queues in one cheap answer, and statistics queue by queue for the suspicious and page by page for the
-rest, as fast as the share allows.
+In full: every queue with all its statistics, page by page, each time. Where that costs more than the queues' share,
+and there are many: totals of all queues in one answer, and statistics queue by queue for the suspicious and page by
+page for the rest, as fast as the share allows.
 """
 
 import statistics
@@ -57,12 +57,17 @@ class Allowance:
         shortest: seconds between two readings when nothing is scarce.
         totals_every: seconds between two readings of the totals.
         details_share: the part of `share` that is for statistics of single queues and pages.
+        full_every: seconds between two readings in full that are enough where queues are fewer than `LARGE`; 0 where
+            totals are wanted, which are younger.
+        full_most: the share of a core that those may take, be it more than `share`.
     """
 
     share: float
     shortest: float
     totals_every: float
     details_share: float
+    full_every: float = 0.0
+    full_most: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,19 +186,28 @@ class QueueReader:
 
     def next_mode(self, allowance: Allowance, hints: Hints) -> Mode:
         """The mode of the next step, from what the readings before it cost."""
-        fits = hints.statistics is not False and self.full_cost <= allowance.share * allowance.shortest * (1 + 1e-9)
         match self.mode:
             case None:
                 many = (hints.expected or 0) >= LARGE
                 return Mode.TOTALS if many or hints.statistics is False else Mode.FULL
             case Mode.TOTALS:
+                fits = self._fits(allowance, hints, self._store.count)
                 return Mode.FULL if fits and self.details.sweeps else Mode.TOTALS
             case Mode.FULL:
-                # One page is as cheap as totals. Held here, for a step may be under way in its own thread.
+                # Held here, for a step may be under way in its own thread.
                 full = self._full
-                many = full is not None and len(full.value) > fetch.PAGE
-                wanted = not fits and not self.lacking and (many or hints.statistics is False)
+                count = 0 if full is None else len(full.value)
+                # One page is as cheap as totals.
+                many = count > fetch.PAGE or hints.statistics is False
+                wanted = many and not self.lacking and not self._fits(allowance, hints, count)
                 return Mode.TOTALS if wanted else Mode.FULL
+
+    def _fits(self, allowance: Allowance, hints: Hints, count: int) -> bool:
+        """Whether so many queues can be read in full, often enough."""
+        if hints.statistics is False:
+            return False
+        always = self.full_cost <= allowance.share * allowance.shortest * (1 + 1e-9)
+        return always or (count < LARGE and self.full_cost <= allowance.full_most * allowance.full_every)
 
     def _choose(self, allowance: Allowance, hints: Hints) -> None:
         before, self.mode = self.mode, self.next_mode(allowance, hints)

@@ -43,7 +43,7 @@ REFRESH_SECONDS = 300.0
 
 
 class QueueStore:
-    """Totals and statistics, joined. Belongs to one thread at a time.
+    """Totals and statistics, joined. Belongs to one thread at a time; `count` alone may be asked from another.
 
     Attributes:
         changed: the queues whose totals were not the same in the latest reading as in the one before; not new ones.
@@ -56,6 +56,11 @@ class QueueStore:
         self._read_at: dict[Key, float] = {}
         self._common = Common()
         self.changed: set[Key] = set()
+
+    @property
+    def count(self) -> int:
+        """How many queues are known."""
+        return len(self._queues)
 
     @property
     def queues(self) -> tuple[Queue, ...]:

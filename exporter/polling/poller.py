@@ -248,9 +248,21 @@ class Poller:
         totals = budget.Demand(cost=queues.totals_cost, shortest=self._interval)
         every, left = budget.split(totals, share, self._allowed.totals) if share > 0 else (self._interval, 0.0)
         every = self._lines["queues"].measured(every)
-        self._allowance = Allowance(share=share, shortest=self._interval, totals_every=every, details_share=left)
+        full_every, most = self._allowed.full_every, self._allowed.totals
+        self._allowance = Allowance(
+            share=share,
+            shortest=self._interval,
+            totals_every=every,
+            details_share=left,
+            full_every=full_every,
+            full_most=most,
+        )
+        line = self._lines["queues"]
         if queues.mode is Mode.TOTALS:
-            self._lines["queues"].stats = replace(self._lines["queues"].stats, interval=every)
+            line.stats = replace(line.stats, interval=every)
+        elif full_every and line.stats.interval and queues.full_cost <= most * full_every:
+            enough = max(self._interval, full_every)
+            line.stats = replace(line.stats, interval=min(line.stats.interval, enough))
         spent = sum(line.stats.cost_seconds for line in self._lines.values() if not line.demand.vital)
         self._meter.append((now.mono, spent))
         while len(self._meter) > 2 and now.mono - self._meter[1][0] >= _SPENT_OVER_SECONDS:

@@ -3,7 +3,7 @@
 import pika
 import pytest
 
-from exporter.polling.allowed import CALM, MOST
+from exporter.polling.allowed import CALM, CALM_FULL_SECONDS, MOST
 from lab.cluster import start_lab
 from lab.many import make_queues, names
 from tests.integration.exporter.running import eventually, exporting
@@ -14,6 +14,8 @@ QUEUES = names(1000)
 READINGS = 'ackscope_poll_attempts_total{cluster="shop",family="queues"}'
 READY = f'rabbitmq_queue_messages_ready{{cluster="shop",vhost="/",queue="{QUEUES[7]}"}}'
 BUDGET = 'ackscope_poll_budget_ratio{cluster="shop"}'
+IN_FULL = 'ackscope_poll_full_reading{cluster="shop"}'
+EVERY = 'ackscope_poll_interval_seconds{cluster="shop",family="queues"}'
 ASKED = 'ackscope_health_check_asked_timestamp_seconds{{cluster="shop",check="{}"}}'
 BACKLOG = 2000
 
@@ -31,6 +33,8 @@ def test_the_budget_follows_what_moves(broker, tmp_path):
         with exporting(lab.nodes[0], tmp_path, poll={"interval": "5s"}, probes={"enabled": []}) as exporter:
             eventually(lambda: (exporter.value(READINGS) or 0) > 1)
             calm = exporter.value(BUDGET)
+            # Not by totals, which would wake every queue's process once a minute.
+            in_full, every = exporter.value(IN_FULL), exporter.value(EVERY)
             # Two rounds: these are two looks, and a round may be between them.
             eventually(lambda: spared(exporter) > 9)
             client = pika.BlockingConnection(pika.URLParameters(lab.nodes[0].amqp))
@@ -44,3 +48,5 @@ def test_the_budget_follows_what_moves(broker, tmp_path):
             eventually(lambda: exporter.value(READY) == BACKLOG)
 
     assert CALM <= calm < MOST
+    assert in_full == 1
+    assert every <= CALM_FULL_SECONDS

@@ -1,4 +1,5 @@
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -44,6 +45,11 @@ class Reading:
         told = {"expected": len(self.replay.queues), **hints}
         return self.reader.step(allowance, Hints(**told), VERSION)
 
+    def next_mode(self, share, full_every, full_most):
+        """The mode of the next step, with a share of a core for the queues, and what is enough in full."""
+        limits = {"full_every": full_every, "full_most": full_most}
+        return self.reader.next_mode(replace(LITTLE, share=share, **limits), Hints())
+
     def queue(self, reading, name):
         """One queue of a reading."""
         return next(queue for queue in reading.value if queue.name == name)
@@ -79,6 +85,42 @@ def test_one_page_is_read_in_full_whatever_it_costs():
         it.step(LITTLE, 5)
 
     assert (Mode.FULL, 0) == (it.reader.mode, it.replay.totals)
+
+
+def test_some_pages_are_read_in_full_where_seldom_is_enough():
+    """While nothing moves; the share of a core that they may take then holds."""
+    with reading(1999) as it:
+        it.step(NOTHING)
+        cost = it.reader.full_cost
+        modes = [it.next_mode(1e-9, 120, most) for most in (cost / 119, cost / 121)]
+        moving = it.next_mode(1e-9, 0, 1.0)
+
+    assert [Mode.FULL, Mode.TOTALS] == modes
+    assert Mode.TOTALS is moving
+
+
+def test_some_pages_are_read_in_full_again_once_seldom_is_enough():
+    """With the slack that keeps it from going to and fro."""
+    with reading(1999) as it:
+        it.step(NOTHING)
+        it.step(PLENTY, 5)
+        it.step(PLENTY, 5)
+        swept, cost = it.reader.details.sweeps, it.reader.full_cost
+        modes = [it.next_mode(1e-9, 120, most) for most in (cost / 119, cost / 121)]
+
+    assert swept
+    assert [Mode.FULL, Mode.TOTALS] == modes
+
+
+def test_many_pages_are_read_in_full_only_where_that_fits_always():
+    """Totals are younger than what is read in full seldom."""
+    with reading(2000) as it:
+        it.step(PLENTY)
+        it.step(PLENTY, 5)
+        it.step(ALL, 5)
+        modes = [it.next_mode(share, 120, 1.0) for share in (1.0, 1e-9)]
+
+    assert [Mode.FULL, Mode.TOTALS] == modes
 
 
 def test_what_is_too_dear_in_full_goes_on_by_totals():

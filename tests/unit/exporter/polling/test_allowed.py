@@ -13,6 +13,7 @@ from exporter.broker.families import FAMILIES
 from exporter.polling.allowed import (
     CALM,
     CALM_CHECKS_SECONDS,
+    CALM_FULL_SECONDS,
     CALM_TOTALS_SHARE,
     CHEAP_SECONDS,
     MOST,
@@ -154,16 +155,17 @@ def test_a_budget_that_is_set_is_that():
 
 
 def test_only_a_calm_broker_is_spared():
-    """Its totals take half, and checks that passed are not asked in every round; nothing of it with a budget set."""
+    """Totals take half, few queues are read seldom, checks that passed not always; nothing of it with a budget set."""
     fixed, free = Allowed(0.05), Allowed(None)
     spared = []
     for overview in (told(0, messages_ready=0), told(5, messages_ready=5000)):
         for allowed in (fixed, free):
             planned(allowed, overview)
-            spared.append((allowed.totals, allowed.checks_good_for))
+            spared.append((allowed.totals, allowed.full_every, allowed.checks_good_for))
 
-    always = (TOTALS_SHARE, 0.0)
-    assert [always, (CALM_TOTALS_SHARE, CALM_CHECKS_SECONDS), always, always] == spared
+    always = (TOTALS_SHARE, 0.0, 0.0)
+    calm = (CALM_TOTALS_SHARE, CALM_FULL_SECONDS, CALM_CHECKS_SECONDS)
+    assert [always, calm, always, always] == spared
 
 
 def planned(allowed, overview):
