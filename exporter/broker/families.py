@@ -50,7 +50,8 @@ class Family(NamedTuple):
         weight: how much of a scarce budget it gets beside others: what most verdicts rest on comes first.
         least: the part of the budget that it gets, if it wants it, however dear all others are.
         plain: what it costs the broker grows with its answer, and is little where that is short.
-        calm: the shortest time while nothing moves on the broker, in seconds, where a reading is dear.
+        calm: the shortest time while nothing moves on the broker, in seconds, where a reading is dear; where it is
+            not, no longer than between two readings of the queues, which it says something of.
     """
 
     paths: tuple[str, ...]
@@ -70,6 +71,7 @@ _SOON = 15.0
 _LATER = 30.0
 _SELDOM = 60.0
 _RARELY = 120.0
+_HARDLY = 300.0
 
 FAMILIES = {
     "overview": Family(("/api/overview",), How.ONE, decode_overview),
@@ -83,18 +85,19 @@ FAMILIES = {
     "exchanges": Family(("/api/exchanges",), How.ONE, decode_exchanges, _SOON),
     "bindings": Family(("/api/bindings",), How.ONE, decode_bindings, _SOON, calm=_RARELY),
     "vhosts": Family(("/api/vhosts",), How.ONE, decode_vhosts, _SOON),
-    "policies": Family(("/api/policies", "/api/operator-policies"), How.SEVERAL, decode_policies, _LATER),
-    "limits": Family(("/api/vhost-limits", "/api/user-limits"), How.SEVERAL, decode_limits, _LATER),
+    "policies": Family(("/api/policies", "/api/operator-policies"), How.SEVERAL, decode_policies, _LATER, calm=_RARELY),
+    "limits": Family(("/api/vhost-limits", "/api/user-limits"), How.SEVERAL, decode_limits, _LATER, calm=_RARELY),
     "links": Family(("/api/shovels", "/api/federation-links"), How.SEVERAL, decode_links, _SOON),
     "features": Family(
         ("/api/feature-flags", "/api/deprecated-features", "/api/deprecated-features/used"),
         How.SEVERAL,
         decode_features,
         _LATER,
+        calm=_RARELY,
     ),
     "auth": Family(("/api/auth/attempts/{node}",), How.NODES, decode_auth, _SOON),
     # 0.1 s at 10,000 queues (4.3), where all that is asked every round takes a tenth of that.
-    "memory": Family(("/api/nodes/{node}/memory",), How.NODES, decode_memory, _SELDOM, plain=False, calm=_RARELY),
+    "memory": Family(("/api/nodes/{node}/memory",), How.NODES, decode_memory, _SELDOM, plain=False, calm=_HARDLY),
 }
 """In the order of `ackscope.snapshot.FAMILIES`. Paging costs the broker a full list for every page of channels and
 connections (`rabbit_mgmt_util`), so that only queues are read in pages."""

@@ -29,8 +29,10 @@ CHEAP_SECONDS = 0.005
 CALM_TOTALS_SHARE = 1 / 60
 """Of a core, for totals of all queues while nothing moves: those of 10,000 took 1.7 s (3.10.8), as all statistics."""
 
-CALM_FULL_SECONDS = 120.0
+CALM_FULL_SECONDS = 150.0
 """While nothing moves, queues that are not many are read in full so often, rather than their totals once a minute.
+
+Half of the five minutes that rates are mostly taken over, so that they hold two readings each.
 
 Totals wake each queue's process, after the answer too: those of 1,000 idle ones, once a minute, took 0.18 s of the
 broker's processors, all statistics 0.26 (4.3.6); asked at short intervals, 0.02 and 0.08.
@@ -153,9 +155,19 @@ class Allowed:
         return CALM_CHECKS_SECONDS if self.calm else 0.0
 
     def plan(
-        self, demands: Mapping[str, Demand], overview: Part[Overview], nodes: Part[tuple[Node, ...]]
+        self,
+        demands: Mapping[str, Demand],
+        overview: Part[Overview],
+        nodes: Part[tuple[Node, ...]],
+        queues_every: float = 0.0,
     ) -> dict[str, Demand]:
         """Set `share` and `calm` for the round that begins; see `Stir.note` and `by_size`.
+
+        Args:
+            demands: family -> what it costs and wants.
+            overview: as of the latest reading.
+            nodes: as of the latest reading.
+            queues_every: seconds between two readings of the queues as it is now.
 
         Returns:
             what the families want now: some of them less often on a calm broker.
@@ -165,14 +177,15 @@ class Allowed:
             self._stir.note(overview, nodes)
             self.calm = not self._stir.moving
             if self.calm:
-                wanted = {name: _calmly(name, demand) for name, demand in demands.items()}
+                wanted = {name: _calmly(name, demand, queues_every) for name, demand in demands.items()}
             queues = (overview.value and overview.value.queues) or 0
             self.share = by_size(queues, wanted, moving=self._stir.moving)
         return wanted
 
 
-def _calmly(name: str, demand: Demand) -> Demand:
-    """What is dear, and changes only when somebody changes it, is wanted less often."""
+def _calmly(name: str, demand: Demand, queues_every: float) -> Demand:
+    """What changes only when somebody changes it is wanted less often; what is cheap, as often as the queues."""
+    calm = FAMILIES[name].calm
     if demand.cost < CHEAP_SECONDS:
-        return demand
-    return replace(demand, shortest=max(demand.shortest, FAMILIES[name].calm))
+        calm = min(calm, queues_every)
+    return replace(demand, shortest=max(demand.shortest, calm))

@@ -239,7 +239,8 @@ class Poller:
         queues = self._reader.queues
         demands["queues"] = replace(demands["queues"], cost=queues.full_cost)
         overview, nodes = (self._lines[name].part for name in ("overview", "nodes"))
-        demands = self._allowed.plan(demands, overview, nodes)
+        queues_every = self._lines["queues"].stats.interval or 0.0
+        demands = self._allowed.plan(demands, overview, nodes, queues_every)
         self._reader.checks_good_for = self._allowed.checks_good_for
         granted = budget.shares(demands, self._allowed.share)
         for name, line in self._lines.items():

@@ -15,7 +15,7 @@ class PollSettings(Settings):
             of all queues are read once a minute even where that is more, up to a thirtieth of a core. By default 0.01
             while something moves on the broker, and less while nothing does: 1.25 millionths a queue, of 1,000 at
             least, and in addition whatever is read within 5 ms; totals then up to a sixtieth,
-            or up to 2,000 queues all of their statistics instead, every two minutes at least.
+            or up to 2,000 queues all of their statistics instead, every two and a half minutes.
     """
 
     interval: Seconds = Field(default=5.0, ge=1.0, le=300.0)

@@ -174,14 +174,25 @@ def planned(allowed, overview):
     return allowed.share, allowed.calm
 
 
-@pytest.mark.parametrize("cost", [CHEAP_SECONDS / 2, CHEAP_SECONDS])
-def test_what_is_dear_and_seldom_changes_is_asked_less_while_it_is_calm(cost):
-    """All else is wanted as often as ever; with a budget that is set, everything is, and what is cheap."""
+RARELY = {"policies": 120, "limits": 120, "features": 120}
+
+
+@pytest.mark.parametrize(
+    ("cost", "queues_every", "expected"),
+    [
+        (CHEAP_SECONDS / 2, 0.0, {}),
+        (CHEAP_SECONDS / 2, 30.0, {"bindings": 30}),
+        (CHEAP_SECONDS / 2, 150.0, {**RARELY, "bindings": 120, "memory": 150}),
+        (CHEAP_SECONDS, 0.0, {**RARELY, "bindings": 120, "memory": 300}),
+    ],
+)
+def test_what_seldom_changes_is_asked_less_while_it_is_calm(cost, queues_every, expected):
+    """What is cheap, no less than the queues; all else is wanted as often as ever, and everything by a budget set."""
     demands = {name: Demand(cost=cost, shortest=max(5.0, family.every)) for name, family in FAMILIES.items()}
     free, calm, rising = Allowed(None), told(0, messages_ready=0), told(5, messages_ready=5000)
-    spared = free.plan(demands, calm, WELL)
+    spared = free.plan(demands, calm, WELL, queues_every)
     longer = {name: spared[name].shortest for name in demands if spared[name] != demands[name]}
 
-    assert longer == ({} if cost < CHEAP_SECONDS else {"bindings": 120, "memory": 120})
-    assert free.plan(demands, rising, WELL) == demands
-    assert Allowed(0.05).plan(demands, calm, WELL) == demands
+    assert longer == expected
+    assert free.plan(demands, rising, WELL, queues_every) == demands
+    assert Allowed(0.05).plan(demands, calm, WELL, queues_every) == demands
