@@ -69,6 +69,10 @@ class Allowance:
     full_every: float = 0.0
     full_most: float = 0.0
 
+    def bears(self, cost: float) -> bool:
+        """Whether a reading in full of so many seconds may be made every `full_every`."""
+        return cost <= self.full_most * self.full_every
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hints:
@@ -207,7 +211,7 @@ class QueueReader:
         if hints.statistics is False:
             return False
         always = self.full_cost <= allowance.share * allowance.shortest * (1 + 1e-9)
-        return always or (count < LARGE and self.full_cost <= allowance.full_most * allowance.full_every)
+        return always or (count < LARGE and allowance.bears(self.full_cost))
 
     def _choose(self, allowance: Allowance, hints: Hints) -> None:
         before, self.mode = self.mode, self.next_mode(allowance, hints)

@@ -249,19 +249,19 @@ class Poller:
         totals = budget.Demand(cost=queues.totals_cost, shortest=self._interval)
         every, left = budget.split(totals, share, self._allowed.totals) if share > 0 else (self._interval, 0.0)
         every = self._lines["queues"].measured(every)
-        full_every, most = self._allowed.full_every, self._allowed.totals
+        full_every = self._allowed.full_every
         self._allowance = Allowance(
             share=share,
             shortest=self._interval,
             totals_every=every,
             details_share=left,
             full_every=full_every,
-            full_most=most,
+            full_most=self._allowed.totals,
         )
         line = self._lines["queues"]
         if queues.mode is Mode.TOTALS:
             line.stats = replace(line.stats, interval=every)
-        elif full_every and line.stats.interval and queues.full_cost <= most * full_every:
+        elif full_every and line.stats.interval and self._allowance.bears(queues.full_cost):
             enough = max(self._interval, full_every)
             line.stats = replace(line.stats, interval=min(line.stats.interval, enough))
         spent = sum(line.stats.cost_seconds for line in self._lines.values() if not line.demand.vital)
