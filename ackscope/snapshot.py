@@ -37,6 +37,7 @@ class Part(Generic[T]):
         seconds: how long that reading took.
         error: why the latest attempt failed; None when it succeeded.
         gaps: field name -> number of objects that held something unusable there.
+        every: seconds from one reading to the next, as planned when this was handed out; None where none is planned.
     """
 
     value: T | None = None
@@ -44,6 +45,7 @@ class Part(Generic[T]):
     seconds: float | None = None
     error: str | None = None
     gaps: Mapping[str, int] = field(default_factory=dict)
+    every: float | None = None
 
     def age(self, now: Instant) -> float | None:
         """Seconds since the last good reading."""

@@ -152,14 +152,22 @@ class Parts:
     def fresh(self, family: str) -> bool:
         """Whether this part was read, lately enough to judge by.
 
-        Of a large broker the parts that cost much are read less often, and may be as old as two of their own intervals.
+        Of a large broker the parts that cost much are read less often, and of a calm one what seldom changes: they may
+        be as old as two of their own intervals.
         """
         age, limit = self.age(family), self.thresholds.data_age
         if age is None or age <= limit:
             return age is not None
+        return age <= min(2 * self._every(family), _SELDOM * limit)
+
+    def _every(self, family: str) -> float:
+        """Seconds between two readings: as planned or, where nothing is said of that, as the latest two were made."""
+        latest = self.window.latest
+        planned = latest.parts[family].every if latest is not None else None
+        if planned is not None:
+            return planned
         lately = self.window.readings(family)[-2:]
-        interval = lately[-1].at.since(lately[0].at) if lately else 0.0
-        return age <= min(2 * interval, _SELDOM * limit)
+        return lately[-1].at.since(lately[0].at) if lately else 0.0
 
 
 def _of(readings: Series[tuple[Node, ...]], name: str) -> Series[Node]:

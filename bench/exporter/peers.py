@@ -25,6 +25,9 @@ STRETCH = 120.0
 """Seconds: the broker cleans its statistics every two minutes (2.3 s of processor time with 10,000 queues, 3.10.8). A
 stretch of other length holds that work or does not, which is more than what is to be measured."""
 
+HISTORY = 605.0
+"""Seconds of fine samples that a broker keeps by default: until it has them all, lists with statistics cost it less."""
+
 _SETTLED = 8.0
 """Seconds after a start in which nothing is measured."""
 
@@ -62,6 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--busy", type=int, default=200, help="queues with traffic (default 200)")
     parser.add_argument("--plugin", nargs="*", choices=_PLUGIN, default=list(_PLUGIN), help="its ways (default both)")
     parser.add_argument("--budget", type=float, help="poll.budget of ackscope, cores (default: its own)")
+    parser.add_argument(
+        "--warm", type=float, default=0.0, help=f"seconds before the first; {HISTORY:g} fill its history"
+    )
     add_seconds(parser, STRETCH, "each stretch; best a multiple of it")
 
 
@@ -71,8 +77,9 @@ def measure(args: argparse.Namespace) -> Document:
     for version in args.broker:
         for queues in args.queues:
             with busy_broker(version, queues, args.busy) as lab:
+                time.sleep(args.warm)
                 results.append(_compare(lab, queues, args))
-    told = {"interval": INTERVAL, "budget": args.budget}
+    told = {"interval": INTERVAL, "budget": args.budget, "warm": args.warm}
     return {"seconds": args.seconds, "rounds": args.rounds, "busy": args.busy, **told, "results": results}
 
 

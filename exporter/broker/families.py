@@ -71,7 +71,6 @@ _SOON = 15.0
 _LATER = 30.0
 _SELDOM = 60.0
 _RARELY = 120.0
-_HARDLY = 300.0
 
 FAMILIES = {
     "overview": Family(("/api/overview",), How.ONE, decode_overview),
@@ -85,19 +84,19 @@ FAMILIES = {
     "exchanges": Family(("/api/exchanges",), How.ONE, decode_exchanges, _SOON),
     "bindings": Family(("/api/bindings",), How.ONE, decode_bindings, _SOON, calm=_RARELY),
     "vhosts": Family(("/api/vhosts",), How.ONE, decode_vhosts, _SOON),
-    "policies": Family(("/api/policies", "/api/operator-policies"), How.SEVERAL, decode_policies, _LATER, calm=_RARELY),
-    "limits": Family(("/api/vhost-limits", "/api/user-limits"), How.SEVERAL, decode_limits, _LATER, calm=_RARELY),
+    "policies": Family(("/api/policies", "/api/operator-policies"), How.SEVERAL, decode_policies, _LATER, calm=_SELDOM),
+    "limits": Family(("/api/vhost-limits", "/api/user-limits"), How.SEVERAL, decode_limits, _LATER, calm=_SELDOM),
     "links": Family(("/api/shovels", "/api/federation-links"), How.SEVERAL, decode_links, _SOON),
     "features": Family(
         ("/api/feature-flags", "/api/deprecated-features", "/api/deprecated-features/used"),
         How.SEVERAL,
         decode_features,
         _LATER,
-        calm=_RARELY,
+        calm=_SELDOM,
     ),
     "auth": Family(("/api/auth/attempts/{node}",), How.NODES, decode_auth, _SOON),
     # 0.1 s at 10,000 queues (4.3), where all that is asked every round takes a tenth of that.
-    "memory": Family(("/api/nodes/{node}/memory",), How.NODES, decode_memory, _SELDOM, plain=False, calm=_HARDLY),
+    "memory": Family(("/api/nodes/{node}/memory",), How.NODES, decode_memory, _SELDOM, plain=False, calm=_RARELY),
 }
 """In the order of `ackscope.snapshot.FAMILIES`. Paging costs the broker a full list for every page of channels and
 connections (`rabbit_mgmt_util`), so that only queues are read in pages."""

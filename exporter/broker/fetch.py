@@ -37,32 +37,38 @@ def one(client: ManagementClient, path: str, *, patient: bool = False) -> Any:
     return client.get(path, patient=patient)
 
 
-def pages(client: ManagementClient, path: str) -> list[Any]:
+def pages(client: ManagementClient, path: str, columns: str = "") -> list[Any]:
     """All objects of a list, page by page: each request costs the broker little, however many there are.
 
     The pages are not one moment: an object may be on two of them, or slip through where others go in between.
+
+    Args:
+        client: asks.
+        path: of the list.
+        columns: of each object, those that are wanted; "" for all.
 
     Raises:
         BrokerError: as the client does; BadAnswer where a page is not one.
     """
     found: list[Any] = []
     for number in range(1, MOST_PAGES + 1):
-        items, last = page(client, path, number)
+        items, last = page(client, path, number, columns)
         found += items
         if not items or number >= last:
             return found
     raise BadAnswer(f"{client.address.where}{client.address.path}{path}: more than {MOST_PAGES} pages; not read on")
 
 
-def page(client: ManagementClient, path: str, number: int) -> Page:
-    """One page of a list, counted from 1; an empty one past its end.
+def page(client: ManagementClient, path: str, number: int, columns: str = "") -> Page:
+    """One page of a list, counted from 1; an empty one past its end. See `pages`.
 
     Raises:
         BrokerError: as the client does; BadAnswer where the answer is no page.
     """
     # 400 on a later page: the list became shorter than it was a page ago.
     understood = (200,) if number == 1 else (200, 400)
-    answer = client.ask(path, {"page": number, "page_size": PAGE}, understood)
+    wanted = {"columns": columns} if columns else {}
+    answer = client.ask(path, {"page": number, "page_size": PAGE, **wanted}, understood)
     if answer.status == 400:
         return Page([], 0)
     items = answer.body.get("items") if isinstance(answer.body, dict) else None

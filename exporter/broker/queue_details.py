@@ -14,7 +14,7 @@ from exporter.broker.client import ManagementClient
 from exporter.broker.fields import Gaps, Version
 from exporter.broker.queue_store import Key, QueueStore
 from exporter.broker.queue_suspicion import suspects
-from exporter.broker.queues import decode_queue, decode_queues
+from exporter.broker.queues import columns_of, decode_queue, decode_queues
 
 MOST_SUSPECTS = 50
 """Single queues that are asked for after one reading of the totals, at most."""
@@ -154,7 +154,7 @@ class Details:
                 return
             spent = self._client.seconds
             try:
-                page = fetch.page(self._client, fetch.QUEUES, self._page)
+                page = fetch.page(self._client, fetch.QUEUES, self._page, columns_of(version))
             except BrokerError as error:
                 self._failed(error)
                 return

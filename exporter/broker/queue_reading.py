@@ -18,7 +18,7 @@ from exporter.broker.client import ManagementClient
 from exporter.broker.fields import Gaps, Version
 from exporter.broker.queue_details import Details
 from exporter.broker.queue_store import Coverage, Key, QueueStore
-from exporter.broker.queues import decode_queues
+from exporter.broker.queues import columns_of, decode_queues
 from exporter.broker.reading import Reading
 
 LARGE = 2000
@@ -227,7 +227,7 @@ class QueueReader:
     def _read_full(self, version: Version | None, began: Instant) -> Reading:
         client = self._client
         spent, asked, received = client.seconds, client.requests, client.received
-        payload = fetch.pages(client, fetch.QUEUES)
+        payload = fetch.pages(client, fetch.QUEUES, columns_of(version))
         cost = client.seconds - spent
         self._full_costs = (*self._full_costs, cost)[-3:]
         self._calm.note(cost, client.requests - asked, client.received - received, began.mono)

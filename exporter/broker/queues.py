@@ -97,6 +97,9 @@ _FIELDS = Table(
     Field("segments", "", count),
 )
 
+_SHORT_SINCE = (3, 13)
+"""From then on the list holds little else, and choosing its columns costs the broker half as much again (4.3)."""
+
 _MAPPINGS = ("arguments", "effective_policy", "garbage_collection")
 
 _UNTOLD: dict[str, Any] = dict.fromkeys(("effective_policy", "garbage_collection", "rates"), _NOTHING)
@@ -121,6 +124,16 @@ _TOTALS = Table(
     Field("members", "", if_set(names)),
     Field("online", "", if_set(names)),
 )
+
+
+def columns_of(version: Version | None) -> str:
+    """The columns of the full list to ask for; "" where all of them cost the broker less, or the version is unknown.
+
+    Before 3.13 a page of 500 took 78 ms whole and 64 ms like this (3.10.8): two fifths of it are not decoded here.
+    """
+    if version is None or version >= _SHORT_SINCE:
+        return ""
+    return ",".join((*(field.path or field.attribute for field in _FIELDS.fields), "message_stats"))
 
 
 def decode_queues(payload: Any, version: Version | None) -> tuple[tuple[Queue, ...], Gaps]:

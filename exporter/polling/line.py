@@ -202,6 +202,12 @@ class Line:
             self.stats, bytes_total=after.received, cost_seconds=after.seconds, requests=after.requests
         )
 
+    def told(self) -> Part[Any]:
+        """The part with the interval in force; the same object as long as both are."""
+        if self.part.every != self.stats.interval:
+            self.part = replace(self.part, every=self.stats.interval)
+        return self.part
+
     def give_up(self) -> None:
         """The broker says that this will not be had: ask seldom."""
         self.permanent, self.wait = True, PERMANENT_WAIT

@@ -226,7 +226,7 @@ class Poller:
             if self._stopping:
                 return
             self._late = False
-            parts = {family: line.part for family, line in self._lines.items()}
+            parts = {family: line.told() for family, line in self._lines.items()}
             permanent = [family for family, line in self._lines.items() if line.permanent]
         snapshot = assemble(self._cluster, self._clock.now(), parts)
         self._latest = snapshot

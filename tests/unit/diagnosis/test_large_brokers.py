@@ -2,7 +2,10 @@
 
 from dataclasses import replace
 
+import pytest
+
 from ackscope.counters import MessageStats
+from ackscope.snapshot import Part
 from tests.unit.diagnosis.pictures import film, found, look, moment, queue, stuck
 from tests.unit.diagnosis.test_no_consumer import lonely
 
@@ -81,6 +84,17 @@ def test_parts_that_are_read_seldom_are_fresh_for_two_of_their_intervals():
     for later, rules in ((150.0, ["no-consumer"]), (1800.0, [])):
         verdict = look(window, later=later)
         assert rules == [rule for rule, _, _ in found(verdict)]
+
+
+@pytest.mark.parametrize(("every", "rules"), [(None, []), (30.0, []), (150.0, ["no-consumer"])])
+def test_parts_that_are_to_be_read_seldom_from_now_on_are_fresh_until_then(every, rules):
+    """Queues were read every 15 s; the broker is calm now, and they are planned for 150 s later."""
+
+    def frame(t):
+        read = min(t, 60.0)
+        return {**lonely()(t), "queues": Part(value=lonely()(read)["queues"], at=moment(read), every=every)}
+
+    assert rules == [rule for rule, _, _ in found(look(film(frame, until=195, every=15)))]
 
 
 def test_parts_that_are_read_often_are_old_after_a_minute():

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -235,3 +236,16 @@ def test_a_turn_without_a_reading_costs_and_is_no_attempt():
         line.stats.bytes_total,
     )
     assert not line.is_due(5, horizon=9)
+
+
+def test_a_part_tells_the_interval_in_force_and_stays_the_same_object_as_long_as_that_does():
+    """What is made of a part is made anew only where it is another one."""
+    line = Line("queues", shortest=5.0, retry=5.0)
+    read(line, 0.0)
+    line.stats = replace(line.stats, interval=150.0)
+    first, again = line.told(), line.told()
+    line.stats = replace(line.stats, interval=5.0)
+
+    assert first is again
+    assert (150.0, 5.0) == (first.every, line.told().every)
+    assert first.value == line.part.value
