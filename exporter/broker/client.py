@@ -16,6 +16,7 @@ from exporter.broker.patience import Patience
 from exporter.broker.pieces import is_list, items
 from exporter.broker.session import limit, open_session
 from exporter.broker.settings import ManagementSettings
+from exporter.broker.transport import DeadlineAdapter
 from exporter.broker.way import Way
 
 MAX_BYTES = 256 * 1024 * 1024
@@ -38,6 +39,7 @@ class ManagementClient:
         what: how to call them in a message, such as `clusters.shop.management`.
         credentials: to share with other clients of the same settings; its own without.
         way: the same, of how far away the broker is.
+        connections: the same, to ask by; one of its own without.
 
     Raises:
         UsageError: the address is not one.
@@ -55,6 +57,7 @@ class ManagementClient:
         what: str = "management",
         credentials: Credentials | None = None,
         way: Way | None = None,
+        connections: DeadlineAdapter | None = None,
     ) -> None:
         self.address = settings.address(what)
         self.received = 0
@@ -65,7 +68,7 @@ class ManagementClient:
         self._way = Way() if way is None else way
         self._credentials = credentials_of(settings, what) if credentials is None else credentials
         self._user = None if settings.bearer else self.address.username
-        self._session = open_session(settings, what)
+        self._session = open_session(settings, what, connections)
         # Any type, as JSON is the default: 4.0 answers 406 instead of 404 to who asks for JSON where nothing is.
         self._session.headers.update({"Accept": "*/*", "Accept-Encoding": "identity"})
         self._base = f"{self.address.scheme}://{self.address.where}{self.address.path}"
@@ -143,7 +146,7 @@ class ManagementClient:
             raise not_json(self.address, path, headers.get("content-type", ""), body) from None
 
     def close(self) -> None:
-        """Close the kept connection."""
+        """Close what is kept of connections."""
         self._session.close()
 
     def _patiently(self, path: str, params: Mapping[str, str | int] | None) -> tuple[int, Mapping[str, str], bytearray]:

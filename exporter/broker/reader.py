@@ -16,6 +16,7 @@ from exporter.broker.fields import Version, version_of
 from exporter.broker.queue_reading import LARGE, Allowance, Hints, QueueReader
 from exporter.broker.queue_store import Key
 from exporter.broker.reading import Reading
+from exporter.broker.session import open_connections
 from exporter.broker.settings import ManagementSettings
 from exporter.broker.way import Way
 
@@ -42,7 +43,7 @@ class Spent(NamedTuple):
 class Reader:
     """Reads families of one cluster, each from one thread at a time; different families side by side.
 
-    Every family has its own connection, so that one that hangs holds up no other.
+    Families share connections and wait for none: one that hangs holds up no other.
 
     Args:
         settings: how to reach it.
@@ -65,8 +66,8 @@ class Reader:
         self._clock = clock
         # One for all, so that many connections ask for one token.
         shared = credentials_of(settings, what) if credentials is None else credentials
-        way = Way()
-        self._clients = {name: ManagementClient(settings, what, shared, way) for name in FAMILIES}
+        way, connections = Way(), open_connections(len(FAMILIES))
+        self._clients = {name: ManagementClient(settings, what, shared, way, connections) for name in FAMILIES}
         self.queues = QueueReader(self._clients["queues"], clock)
         self._health = HealthFetcher()
         self.checks_good_for = 0.0

@@ -1,6 +1,6 @@
 """Reads one cluster again and again, and keeps what was last good.
 
-Every family has its own connection and never more than one request under way: one that hangs starves no other. A round
+Every family has never more than one request under way, and waits for no other's: one that hangs starves none. A round
 starts what is due, waits a little, and hands out a snapshot of what is there. How often a family is due, its cost and
 the budget decide.
 """

@@ -60,12 +60,14 @@ class Server:
         routes: path -> what answers; may be changed at any time. Other paths are 404, as RabbitMQ answers them.
         seen: every path with its query, in order of arrival.
         most: path -> the most requests that were under way at the same time.
+        connections: how many were accepted.
     """
 
     def __init__(self, routes: Mapping[str, Route]) -> None:
         self.routes = dict(routes)
         self.seen: list[str] = []
         self.most: dict[str, int] = {}
+        self.connections = 0
         self._under_way: dict[str, int] = {}
         self._lock = threading.Lock()
         outer = self
@@ -84,6 +86,10 @@ class Server:
                 pass
 
         class Quiet(ThreadingHTTPServer):
+            def process_request(self, *args: Any) -> None:
+                outer.connections += 1
+                super().process_request(*args)
+
             def handle_error(self, *args: Any) -> None:
                 pass  # clients under test give up in the middle
 

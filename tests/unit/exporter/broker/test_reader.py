@@ -1,13 +1,15 @@
 import threading
+import time
 
 import pytest
 
 from ackscope.clock import Instant
 from ackscope.errors import BrokerError, Unreachable
+from exporter.broker.families import FAMILIES
 from exporter.broker.fetch import SILENT_SECONDS
 from exporter.broker.reader import Reader
 from exporter.broker.settings import ManagementSettings
-from tests.unit.exporter.broker.server import json, serve
+from tests.unit.exporter.broker.server import broker, json, serve
 
 NODES = ("lab1@localhost", "lab2@localhost")
 
@@ -139,3 +141,29 @@ def test_a_node_that_freezes_amid_its_checks_is_not_waited_for_check_by_check():
         reader.close()
 
     assert 3 == len(asked)
+
+
+def test_families_that_are_read_one_after_the_other_share_a_connection():
+    """To the broker a round is one client, not sixteen; what is read at the same time has connections of its own."""
+    clock = SetClock()
+    with serve(broker("4.3.6")) as server:
+        reader = Reader(ManagementSettings(url=server.url), clock)
+        for family in FAMILIES:
+            reader.read(family)
+        one_by_one = server.connections
+        slow, begun = server.routes["/api/channels"], threading.Event()
+
+        def late(request):
+            begun.set()
+            time.sleep(0.2)
+            slow(request)
+
+        server.routes["/api/channels"] = late
+        beside = threading.Thread(target=reader.read, args=("channels",))
+        beside.start()
+        begun.wait()
+        reader.read("nodes")
+        beside.join()
+        reader.close()
+
+    assert (1, 2) == (one_by_one, server.connections)
