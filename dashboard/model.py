@@ -29,12 +29,15 @@ class ClusterFindings:
 
     Attributes:
         broker: its version; None while unknown.
-        age_seconds: age of the broker's last answer when this was sent; None where there was none yet.
+        age_seconds: age of the oldest answer of the broker that it rests on, when this was sent; None where there was
+            none yet.
+        overdue_seconds: for how long the one that is most behind its plan had been due; None from older exporters.
     """
 
     cluster: str
     broker: str | None = None
     age_seconds: float | None = None
+    overdue_seconds: float | None = None
     findings: tuple[Finding, ...] = ()
     cannot_tell: tuple[CannotTell, ...] = ()
     set_aside: tuple[SetAside, ...] = ()

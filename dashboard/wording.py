@@ -102,8 +102,18 @@ def since(text: str | None, now: float, zone: Zone = UTC) -> str:
     return f"since {clock(wall, now, zone)}, {span(now - wall)} ago"
 
 
-def age(what: str, seconds: float | None) -> str:
-    """The age of data, with the word that says when it is too old."""
+def is_stale(seconds: float | None, overdue: float | None = None) -> bool:
+    """Whether data is too old to say anything of now.
+
+    Args:
+        seconds: its age; None where there is none, which is not old.
+        overdue: for how long newer data has been due; None where that is not known: then its age decides.
+    """
+    return seconds is not None and (seconds if overdue is None else overdue) > STALE_AFTER
+
+
+def age(what: str, seconds: float | None, overdue: float | None = None) -> str:
+    """The age of data, with the word that says when it is too old (`is_stale`)."""
     if seconds is None:
         return f"no {what} yet"
-    return f"{what} {span(seconds)} old{' (stale)' if seconds > STALE_AFTER else ''}"
+    return f"{what} {span(seconds)} old{' (stale)' if is_stale(seconds, overdue) else ''}"

@@ -20,7 +20,11 @@ Document = dict[str, Any]
 
 
 def findings(states: Mapping[str, ClusterState], now: Instant) -> Document:
-    """What is wrong, a cluster each; `age_seconds` is the age of the oldest reading that it rests on."""
+    """What is wrong, a cluster each.
+
+    `age_seconds` is the age of the oldest reading that it rests on, `overdue_seconds` for how long the one that is most
+    behind its plan has been due: queues of a large or calm broker are old by design.
+    """
     return {
         "now": now.iso(),
         "clusters": [cluster_findings(name, state.snapshot, state.verdict, now) for name, state in states.items()],
@@ -31,11 +35,13 @@ def cluster_findings(name: str, snapshot: Snapshot | None, verdict: Verdict | No
     """One cluster's entry; before the first verdict its lists are empty, `checked` too."""
     # What is read less often is older by design.
     parts = {} if snapshot is None else snapshot.parts
-    ages = [age for name in FAST if name in parts and (age := parts[name].age(now)) is not None]
+    ages = {name: age for name in FAST if name in parts and (age := parts[name].age(now)) is not None}
+    overdue = (max(0.0, age - (parts[name].every or 0.0)) for name, age in ages.items())
     return {
         "cluster": name,
         "broker": snapshot.broker if snapshot else None,
-        "age_seconds": max(ages, default=None),
+        "age_seconds": max(ages.values(), default=None),
+        "overdue_seconds": max(overdue, default=None),
         "findings": [as_dict(finding) for finding in verdict.findings] if verdict else [],
         "cannot_tell": [
             {"rule": gap.rule, "because": gap.because, "needs": gap.needs, "permanent": gap.permanent}

@@ -27,7 +27,7 @@ def _present(place: Place) -> None:
         st.rerun()
     banner.render(live, cluster, now)
     if cluster is None:
-        verdict.title(verdict.headline(None, None, away=live.findings.away is not None))
+        verdict.title(verdict.headline(None, verdict.data_of(None, live.findings, now)))
         if live.findings.away is None:
             st.caption("The exporter watches no cluster: add one to its configuration.")
         return
@@ -40,7 +40,7 @@ def _details(live: Live, cluster: str, now: Instant) -> None:
     found, totals, load = live.findings.of(cluster), live.vitals.of(cluster), live.signs.of(cluster)
     if found is not None:
         findings.render(found, live.findings.present(now), subjects=load.subjects if load else ())
-        verdict.scope(found, live.findings.aged(found.age_seconds, now), away=live.findings.away is not None)
+        verdict.scope(found, verdict.data_of(found, live.findings, now))
     if totals is not None or (load is not None and load.signs):
         st.subheader("Vital signs", anchor=False)
         vitals.render(totals, load)

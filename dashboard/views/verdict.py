@@ -33,19 +33,46 @@ class Headline:
     sure: bool
 
 
-def headline(found: ClusterFindings | None, age: float | None, *, away: bool) -> Headline:
+@dataclass(frozen=True, slots=True)
+class Data:
+    """What a verdict rests on.
+
+    Attributes:
+        age: of the broker's oldest answer that counts, seconds; None where there was none yet.
+        away: the exporter does not answer now: its verdict is what it said last.
+        overdue: for how long a newer answer has been due; None where that is not known.
+    """
+
+    age: float | None
+    away: bool = False
+    overdue: float | None = None
+
+    @property
+    def old(self) -> bool:
+        """Whether it says nothing of now."""
+        return self.age is not None and (self.away or wording.is_stale(self.age, self.overdue))
+
+
+def data_of(found: ClusterFindings | None, feed: Feed[ClusterFindings], now: Instant) -> Data:
+    """What the verdict on a cluster rests on, as of `now`."""
+    away = feed.away is not None
+    if found is None:
+        return Data(None, away)
+    return Data(feed.aged(found.age_seconds, now), away, feed.aged(found.overdue_seconds, now))
+
+
+def headline(found: ClusterFindings | None, data: Data) -> Headline:
     """Judge one cluster by its findings and by the age of the data.
 
     Args:
         found: None where the exporter never told, or does not know the cluster.
-        age: of the broker's last answer, seconds; None where there was none yet.
-        away: the exporter does not answer now: `found` is what it said last.
+        data: what the findings rest on.
     """
+    age = data.age
     if found is None:
-        missing = "no answer from the exporter" if away else "the exporter does not watch this"
+        missing = "no answer from the exporter" if data.away else "the exporter does not watch this"
         return Headline(parts.UNKNOWN, f"Cannot tell: {missing}", sure=False)
-    old = age is not None and (away or age > wording.STALE_AFTER)
-    prefix = f"{wording.span(age)} ago: " if age is not None and old else ""
+    prefix = f"{wording.span(age)} ago: " if age is not None and data.old else ""
     counts = [(severity, found.number(severity)) for severity in Severity]
     counts = [(severity, number) for severity, number in counts if number]
     if counts:
@@ -53,14 +80,14 @@ def headline(found: ClusterFindings | None, age: float | None, *, away: bool) ->
             wording.plural(number, severity.value) if severity is Severity.WARNING else f"{number} {severity.value}"
             for severity, number in counts
         )
-        return Headline(parts.SEVERITIES[counts[0][0]], prefix + words, sure=not old)
+        return Headline(parts.SEVERITIES[counts[0][0]], prefix + words, sure=not data.old)
     if age is None:
         return Headline(parts.UNKNOWN, "Cannot tell: no data from the broker yet", sure=False)
     if not found.checked:
         return Headline(parts.UNKNOWN, "Cannot tell: no rule was checked", sure=False)
     if {gap.rule for gap in found.cannot_tell} >= set(found.checked):
         return Headline(parts.UNKNOWN, "Cannot tell: no rule could answer", sure=False)
-    if old:
+    if data.old:
         return Headline(parts.UNKNOWN, f"{prefix}nothing wrong found; now: cannot tell", sure=False)
     silent = sum(not gap.permanent for gap in found.cannot_tell)
     beside = f", {wording.plural(silent, 'check')} without answer" if silent else ""
@@ -84,7 +111,7 @@ def render(live: Live, cluster: str, last_minute: datetime | None, now: Instant)
     feed = live.findings
     known = {item.cluster: item for item in (feed.answer.clusters if feed.answer else ())}
     found = known.get(cluster)
-    title(_headline(found, feed, now))
+    title(headline(found, data_of(found, feed, now)))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         version = f"RabbitMQ {found.broker}" if found and found.broker else "RabbitMQ, version unknown"
         st.markdown(f"{literal(cluster)}", width="content")
@@ -92,7 +119,7 @@ def render(live: Live, cluster: str, last_minute: datetime | None, now: Instant)
             st.markdown(literal(version), width="content")
         _ages(live, found, last_minute, now)
     if found is not None and not found.findings:
-        parts.plain("checked", checked(found, feed.aged(found.age_seconds, now), away=feed.away is not None))
+        parts.plain("checked", checked(found, data_of(found, feed, now)))
     if found is not None and len(found.findings) > 1:
         parts.plain("every", every(found))
     others = [item for name, item in known.items() if name != cluster]
@@ -100,7 +127,7 @@ def render(live: Live, cluster: str, last_minute: datetime | None, now: Instant)
         with st.container(horizontal=True, gap="small"):
             st.caption("Other clusters:", width="content")
             for item in others:
-                other = _headline(item, feed, now)
+                other = headline(item, data_of(item, feed, now))
                 st.caption(
                     f"{literal(item.cluster)} :{other.look.colour}[{other.look.icon}] {other.text}", width="content"
                 )
@@ -111,14 +138,14 @@ def title(first: Headline) -> None:
     st.header(f":{first.look.colour}[{first.look.icon}] {first.text}", anchor=False)
 
 
-def checked(found: ClusterFindings, age: float | None, *, away: bool) -> str:
+def checked(found: ClusterFindings, data: Data) -> str:
     """On what ground that is said: how many rules looked, at data of what age, and how many could not tell.
 
     Args:
         found: of the cluster.
-        age: of the broker's last answer, seconds; None where there was none yet.
-        away: the exporter does not answer now.
+        data: what its rules looked at.
     """
+    age = data.age
     if not found.checked:
         return "No rule was checked: nothing is known of this cluster yet." if age is None else "No rule was checked."
     rules = set(found.checked)
@@ -126,24 +153,20 @@ def checked(found: ClusterFindings, age: float | None, *, away: bool) -> str:
     silent = {gap.rule for gap in found.cannot_tell if not gap.permanent} & rules
     told = {finding.rule for finding in flat(found.findings)} & rules
     clean = rules - never - silent - told
-    data = "no data" if age is None else f"data {wording.span(age)} old"
-    since = " and nothing is known since" if age is not None and (away or age > wording.STALE_AFTER) else ""
+    seen = "no data" if age is None else f"data {wording.span(age)} old"
+    since = " and nothing is known since" if data.old else ""
     tally = [
         f"{len(told)} found something" if told else "",
         f"{len(clean)} found nothing wrong" if clean else "none could answer" if not told else "",
         f"{len(silent - told)} could not tell" if silent - told else "",
         f"{len(never - silent - told)} never can on this broker" if never - silent - told else "",
     ]
-    return f"{wording.plural(len(rules), 'rule')} looked at {data}{since}: {', '.join(filter(None, tally))}."
-
-
-def _headline(found: ClusterFindings | None, feed: Feed[ClusterFindings], now: Instant) -> Headline:
-    return headline(found, feed.aged(found.age_seconds, now) if found else None, away=feed.away is not None)
+    return f"{wording.plural(len(rules), 'rule')} looked at {seen}{since}: {', '.join(filter(None, tally))}."
 
 
 def _ages(live: Live, found: ClusterFindings | None, last_minute: datetime | None, now: Instant) -> None:
-    broker = live.findings.aged(found.age_seconds, now) if found else None
-    _age("broker data", broker)
+    broker = data_of(found, live.findings, now)
+    _age("broker data", broker.age, broker.overdue)
     probes = live.probes.of(found.cluster) if found else None
     if probes is not None and probes.down:
         parts.badge(parts.SEVERITIES[Severity.WARNING], "probes are down")
@@ -162,20 +185,20 @@ def _ages(live: Live, found: ClusterFindings | None, last_minute: datetime | Non
         st.badge(text, color="gray")
 
 
-def _age(what: str, age: float | None) -> None:
-    text = wording.age(what, age)
+def _age(what: str, age: float | None, overdue: float | None = None) -> None:
+    text = wording.age(what, age, overdue)
     if age is None:
         parts.badge(parts.UNKNOWN, text)
-    elif age > wording.STALE_AFTER:
+    elif wording.is_stale(age, overdue):
         parts.badge(parts.SEVERITIES[Severity.WARNING], text)
     else:
         st.badge(text, color="gray")
 
 
-def scope(found: ClusterFindings, age: float | None, *, away: bool) -> None:
+def scope(found: ClusterFindings, data: Data) -> None:
     """What was checked, and what had no answer: a silent rule is not a clean bill of health."""
     if found.findings:
-        parts.plain("checked", checked(found, age, away=away))
+        parts.plain("checked", checked(found, data))
     open_gaps = [gap for gap in found.cannot_tell if not gap.permanent]
     closed = [gap for gap in found.cannot_tell if gap.permanent]
     if found.set_aside:

@@ -3,7 +3,7 @@ import pytest
 from ackscope.findings import CannotTell, Severity
 from dashboard.model import ClusterFindings
 from dashboard.views import parts
-from dashboard.views.verdict import checked, every, headline
+from dashboard.views.verdict import Data, checked, every, headline
 from tests.dashboard.answers import overflow, stuck
 
 WELL = ClusterFindings(cluster="shop", checked=("no-consumer",))
@@ -25,10 +25,19 @@ ILL = ClusterFindings(cluster="shop", checked=("stuck-consumer",), findings=(stu
 )
 def test_headline(found: ClusterFindings | None, age: float | None, *, away: bool, text: str, sure: bool) -> None:
     """Good is only said of fresh data that was checked."""
-    said = headline(found, age, away=away)
+    said = headline(found, Data(age, away))
 
     assert (text, sure) == (said.text, said.sure)
     assert sure or said.look is not parts.GOOD
+
+
+@pytest.mark.parametrize(("overdue", "sure"), [(0.0, True), (35.0, False)])
+def test_what_is_read_seldom_is_old_only_when_it_is_due(overdue: float, *, sure: bool) -> None:
+    """The queues of a calm broker are read every 150 s: that they are 140 s old is no news."""
+    data = Data(140.0, overdue=overdue)
+
+    assert sure == headline(WELL, data).sure
+    assert sure == ("nothing is known since" not in checked(WELL, data))
 
 
 def test_a_silent_rule_is_no_clean_bill_of_health() -> None:
@@ -36,7 +45,7 @@ def test_a_silent_rule_is_no_clean_bill_of_health() -> None:
     gap = CannotTell(rule="no-consumer", because="no queues", needs="permission")
     blind = ClusterFindings(cluster="shop", checked=("no-consumer",), cannot_tell=(gap,))
 
-    assert "Cannot tell: no rule could answer" == headline(blind, 1.0, away=False).text
+    assert "Cannot tell: no rule could answer" == headline(blind, Data(1.0)).text
 
 
 def test_some_silent_rules_are_said_beside_the_good_news() -> None:
@@ -45,7 +54,7 @@ def test_some_silent_rules_are_said_beside_the_good_news() -> None:
     never = CannotTell(rule="consumer-ack-timeout", because="3.10", needs="", permanent=True)
     half = ClusterFindings(cluster="shop", checked=("no-consumer", "memory-alarm"), cannot_tell=(gap, never))
 
-    assert "Nothing wrong found, 1 check without answer" == headline(half, 1.0, away=False).text
+    assert "Nothing wrong found, 1 check without answer" == headline(half, Data(1.0)).text
 
 
 BLIND = CannotTell(rule="memory-alarm", because="no nodes", needs="permission")
@@ -85,7 +94,7 @@ RULES = ("no-consumer", "stuck-consumer", "memory-alarm", "consumer-ack-timeout"
 )  # fmt: skip
 def test_what_was_checked(found: ClusterFindings, age: float | None, *, away: bool, text: str) -> None:
     """How many rules, at data of what age, and how many could not tell."""
-    assert text == checked(found, age, away=away)
+    assert text == checked(found, Data(age, away))
 
 
 def test_every_severity_has_a_word_an_icon_and_a_colour() -> None:

@@ -42,6 +42,7 @@ def test_findings_have_the_agreed_shape():
                 "cluster": "shop",
                 "broker": "4.3.6",
                 "age_seconds": 60.0,
+                "overdue_seconds": 60.0,
                 "findings": [
                     {
                         "rule": "no-consumer",
@@ -74,6 +75,15 @@ def test_findings_have_the_agreed_shape():
     }
 
     assert expected == seen
+
+
+@pytest.mark.parametrize(("every", "overdue"), [(5.0, 55.0), (150.0, 0.0)])
+def test_what_is_read_seldom_by_plan_is_not_overdue(every, overdue):
+    """A minute old: of a calm broker that is as it should be, of one that is read every 5 s it is not."""
+    planned = {name: dataclasses.replace(seen, every=every) for name, seen in small().parts.items()}
+    entry = parsed(api.findings({"shop": known(dataclasses.replace(small(), **planned))}, LATER))["clusters"][0]
+
+    assert (60.0, overdue) == (entry["age_seconds"], entry["overdue_seconds"])
 
 
 def test_before_the_first_poll_nothing_is_claimed():
