@@ -28,9 +28,9 @@ stretch of other length holds that work or does not, which is more than what is 
 HISTORY = 605.0
 """Seconds of fine samples that a broker keeps by default: until it has them all, lists with statistics cost it less."""
 
-WHOLE = 600.0
-"""Seconds that hold both the broker's cleaning and our readings of the queues of a calm one, every 150 s, in full: a
-shorter stretch holds one reading more or less, which is half of what ours costs at 1,000 queues."""
+WHOLE = 300.0
+"""Seconds that hold two of our readings of the queues of a calm broker, in full every 150 s: a shorter stretch holds
+one more or less, which at 1,000 queues is half of what ours costs."""
 
 _SETTLED = 8.0
 """Seconds after a start in which nothing is measured."""
@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--ours",
         type=float,
         metavar="SECONDS",
-        help=f"ackscope's stretches (default: --seconds); {WHOLE:g} hold whole rounds of what a calm broker is asked",
+        help=f"ackscope's stretches (default: --seconds); {WHOLE:g} hold two readings of a calm broker's queues",
     )
 
 

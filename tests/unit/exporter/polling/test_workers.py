@@ -1,10 +1,20 @@
 import threading
+import time
 from queue import SimpleQueue
 
 import exporter.polling.workers as workers_module
 from exporter.polling.workers import QUICK, Workers
 
 DEADLINE = 20
+
+
+def resting(workers):
+    """How many threads there are, once all have nothing to do."""
+    until = time.monotonic() + DEADLINE
+    while len(workers._resting) < len(workers.threads):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    return len(workers.threads)
 
 
 def test_jobs_are_done_in_threads_that_carry_their_names():
@@ -53,6 +63,63 @@ def test_threads_of_a_bad_minute_do_not_stay(monkeypatch):
     workers.stop()
 
     assert most == 6
+
+
+def test_threads_that_rest_after_a_bad_minute_are_not_all_used_at_once():
+    """What comes in one heap is done by as many as are enough: to the broker each is a connection."""
+    release, done = threading.Event(), SimpleQueue()
+    workers = Workers("idle", most=6)
+    for _ in range(6):
+        workers.submit("hangs", lambda: done.put(release.wait(DEADLINE)))
+        workers.relieve()
+    release.set()
+    for _ in range(6):
+        done.get(timeout=DEADLINE)
+    rest = resting(workers)
+    under_way, most, lock = 0, 0, threading.Lock()
+
+    def counted():
+        nonlocal under_way, most
+        with lock:
+            under_way += 1
+            most = max(most, under_way)
+        time.sleep(0.02)
+        with lock:
+            under_way -= 1
+        done.put(None)
+
+    for _ in range(12):
+        workers.submit("quick", counted)
+    for _ in range(12):
+        done.get(timeout=DEADLINE)
+    workers.stop()
+
+    assert most == QUICK < rest
+
+
+def test_a_thread_that_rests_relieves_those_that_hang():
+    """None is started where one has nothing to do."""
+    release, done = threading.Event(), SimpleQueue()
+    workers = Workers("idle", most=6)
+    for _ in range(3):
+        workers.submit("hangs", lambda: done.put(release.wait(DEADLINE)))
+        workers.relieve()
+    release.set()
+    for _ in range(3):
+        done.get(timeout=DEADLINE)
+    rest = resting(workers)
+    again = threading.Event()
+    for _ in range(QUICK):
+        workers.submit("hangs", lambda: again.wait(DEADLINE))
+    workers.submit("goes", lambda: done.put("done"))
+    waits = done.empty()
+    workers.relieve()
+
+    assert done.get(timeout=DEADLINE) == "done"
+    assert waits
+    assert len(workers.threads) == rest > QUICK
+    again.set()
+    workers.stop()
 
 
 def test_nothing_is_begun_after_stop():
