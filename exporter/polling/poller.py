@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 _STOP_SECONDS = 2.0
 
 _RELIEF_SECONDS = 0.25
-"""A reading that is not begun for so long gets one more thread."""
+"""Where none ends for so long, a reading that is not begun yet gets one more thread."""
 
 _SPENT_OVER_SECONDS = 60.0
 
@@ -290,5 +290,5 @@ class Poller:
             left = until - time.monotonic()
             if left <= 0:
                 return
-            self._changed.wait(timeout=min(_RELIEF_SECONDS, left))
-            self._workers.relieve()
+            if not self._changed.wait(timeout=min(_RELIEF_SECONDS, left)):
+                self._workers.relieve()

@@ -12,7 +12,9 @@ from exporter.broker.blind import NO_STATISTICS, OWN_ONLY
 from exporter.broker.families import FAMILIES as READ
 from exporter.broker.queue_reading import Mode
 from exporter.broker.settings import ManagementSettings
+from exporter.polling import poller as poller_module
 from exporter.polling.poller import Poller
+from exporter.polling.workers import QUICK
 from tests.unit.exporter.broker.replay import Replay, by_query
 from tests.unit.exporter.broker.server import fixture, json, serve
 from tests.unit.exporter.polling.watching import DEADLINE, polling, quickly, whole, whole_broker
@@ -313,6 +315,15 @@ def test_a_receiver_that_fails_does_not_end_polling(log):
 
     assert snapshots[0].taken.mono < snapshots[2].taken.mono
     assert "cluster shop: handing out a snapshot failed" in log()
+
+
+def test_a_round_of_a_broker_that_answers_is_two_clients_to_it(monkeypatch):
+    """However many families are due at once: each connection more is one more handshake."""
+    monkeypatch.setattr(poller_module, "_RELIEF_SECONDS", DEADLINE)
+    with serve(whole_broker("4.3.6")) as server, polling(server, poll=quickly(interval=2 * DEADLINE)) as watch:
+        watch.until(whole)
+
+    assert QUICK == server.connections
 
 
 def test_nothing_runs_after_stop():
