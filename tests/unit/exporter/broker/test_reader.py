@@ -1,5 +1,4 @@
 import threading
-import time
 
 import pytest
 
@@ -11,6 +10,7 @@ from exporter.broker.reader import Reader
 from exporter.broker.settings import ManagementSettings
 from tests.unit.exporter.broker.server import broker, json, serve
 
+DEADLINE = 20
 NODES = ("lab1@localhost", "lab2@localhost")
 
 
@@ -151,18 +151,19 @@ def test_families_that_are_read_one_after_the_other_share_a_connection():
         for family in FAMILIES:
             reader.read(family)
         one_by_one = server.connections
-        slow, begun = server.routes["/api/channels"], threading.Event()
+        slow, begun, release = server.routes["/api/channels"], threading.Event(), threading.Event()
 
         def late(request):
             begun.set()
-            time.sleep(0.2)
+            release.wait(DEADLINE)
             slow(request)
 
         server.routes["/api/channels"] = late
         beside = threading.Thread(target=reader.read, args=("channels",))
         beside.start()
-        begun.wait()
+        begun.wait(DEADLINE)
         reader.read("nodes")
+        release.set()
         beside.join()
         reader.close()
 

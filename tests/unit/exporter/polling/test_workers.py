@@ -17,6 +17,18 @@ def resting(workers):
     return len(workers.threads)
 
 
+def rested(workers, done, count):
+    """How many threads rest after a bad minute, in which so many jobs hung at once."""
+    release = threading.Event()
+    for _ in range(count):
+        workers.submit("hangs", lambda: done.put(release.wait(DEADLINE)))
+        workers.relieve()
+    release.set()
+    for _ in range(count):
+        done.get(timeout=DEADLINE)
+    return resting(workers)
+
+
 def test_jobs_are_done_in_threads_that_carry_their_names():
     """As many as were handed in; a thread serves more than one."""
     done = SimpleQueue()
@@ -67,15 +79,8 @@ def test_threads_of_a_bad_minute_do_not_stay(monkeypatch):
 
 def test_threads_that_rest_after_a_bad_minute_are_not_all_used_at_once():
     """What comes in one heap is done by as many as are enough: to the broker each is a connection."""
-    release, done = threading.Event(), SimpleQueue()
-    workers = Workers("idle", most=6)
-    for _ in range(6):
-        workers.submit("hangs", lambda: done.put(release.wait(DEADLINE)))
-        workers.relieve()
-    release.set()
-    for _ in range(6):
-        done.get(timeout=DEADLINE)
-    rest = resting(workers)
+    done, workers = SimpleQueue(), Workers("idle", most=6)
+    rest = rested(workers, done, 6)
     under_way, most, lock = 0, 0, threading.Lock()
 
     def counted():
@@ -99,15 +104,8 @@ def test_threads_that_rest_after_a_bad_minute_are_not_all_used_at_once():
 
 def test_a_thread_that_rests_relieves_those_that_hang():
     """None is started where one has nothing to do."""
-    release, done = threading.Event(), SimpleQueue()
-    workers = Workers("idle", most=6)
-    for _ in range(3):
-        workers.submit("hangs", lambda: done.put(release.wait(DEADLINE)))
-        workers.relieve()
-    release.set()
-    for _ in range(3):
-        done.get(timeout=DEADLINE)
-    rest = resting(workers)
+    done, workers = SimpleQueue(), Workers("idle", most=6)
+    rest = rested(workers, done, 3)
     again = threading.Event()
     for _ in range(QUICK):
         workers.submit("hangs", lambda: again.wait(DEADLINE))
