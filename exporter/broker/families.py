@@ -81,12 +81,12 @@ FAMILIES = {
     "consumers": Family(("/api/consumers",), How.ONE, decode_consumers, weight=4.0, least=_CLIENTS),
     "connections": Family(("/api/connections",), How.ONE, decode_connections, weight=4.0, least=_CLIENTS),
     "health": Family(("/api/health/checks",), How.CHECKS, decode_health),
-    "exchanges": Family(("/api/exchanges",), How.ONE, decode_exchanges, _SOON),
+    "exchanges": Family(("/api/exchanges",), How.ONE, decode_exchanges, _SOON, calm=_LATER),
     "bindings": Family(("/api/bindings",), How.ONE, decode_bindings, _SOON, calm=_RARELY),
-    "vhosts": Family(("/api/vhosts",), How.ONE, decode_vhosts, _SOON),
+    "vhosts": Family(("/api/vhosts",), How.ONE, decode_vhosts, _SOON, calm=_SELDOM),
     "policies": Family(("/api/policies", "/api/operator-policies"), How.SEVERAL, decode_policies, _LATER, calm=_SELDOM),
     "limits": Family(("/api/vhost-limits", "/api/user-limits"), How.SEVERAL, decode_limits, _LATER, calm=_SELDOM),
-    "links": Family(("/api/shovels", "/api/federation-links"), How.SEVERAL, decode_links, _SOON),
+    "links": Family(("/api/shovels", "/api/federation-links"), How.SEVERAL, decode_links, _SOON, calm=_LATER),
     "features": Family(
         ("/api/feature-flags", "/api/deprecated-features", "/api/deprecated-features/used"),
         How.SEVERAL,
@@ -94,7 +94,7 @@ FAMILIES = {
         _LATER,
         calm=_SELDOM,
     ),
-    "auth": Family(("/api/auth/attempts/{node}",), How.NODES, decode_auth, _SOON),
+    "auth": Family(("/api/auth/attempts/{node}",), How.NODES, decode_auth, _SOON, calm=_SELDOM),
     # 0.1 s at 10,000 queues (4.3), where all that is asked every round takes a tenth of that.
     "memory": Family(("/api/nodes/{node}/memory",), How.NODES, decode_memory, _SELDOM, plain=False, calm=_RARELY),
 }

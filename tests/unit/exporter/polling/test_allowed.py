@@ -174,14 +174,14 @@ def planned(allowed, overview):
     return allowed.share, allowed.calm
 
 
-SELDOM = {"policies": 60, "limits": 60, "features": 60}
+SELDOM = {"exchanges": 30, "links": 30, **dict.fromkeys(("vhosts", "auth", "policies", "limits", "features"), 60)}
 
 
 @pytest.mark.parametrize(
     ("cost", "queues_every", "expected"),
     [
         (CHEAP_SECONDS / 2, 0.0, {}),
-        (CHEAP_SECONDS / 2, 30.0, {"bindings": 30}),
+        (CHEAP_SECONDS / 2, 30.0, dict.fromkeys(("exchanges", "links", "vhosts", "auth", "bindings"), 30)),
         (CHEAP_SECONDS / 2, 150.0, {**SELDOM, "bindings": 120, "memory": 120}),
         (CHEAP_SECONDS, 0.0, {**SELDOM, "bindings": 120, "memory": 120}),
     ],
