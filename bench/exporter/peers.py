@@ -11,6 +11,7 @@ from ackscope.errors import BrokerError
 from bench.bench import Bench, Document, add_seconds, tell
 from bench.exporter import contenders
 from bench.exporter.busy import busy_broker
+from bench.exporter.cleaning import CLEANING, wait_between
 from bench.exporter.contenders import ENDED, NOBODY, OURS, Contender, details_seen
 from bench.exporter.goals import Goal, noise, peer_goals
 from bench.exporter.scraping import Page, by_label, scrape
@@ -21,16 +22,16 @@ from lab.cluster import Lab
 INTERVAL = 15.0
 """Seconds from scrape to scrape, as production runs it; ours polls as often."""
 
-STRETCH = 120.0
-"""Seconds: the broker cleans its statistics every two minutes (2.3 s of processor time with 10,000 queues, 3.10.8). A
-stretch of other length holds that work or does not, which is more than what is to be measured."""
+STRETCH = CLEANING
+"""Seconds: a stretch of other length holds one of the broker's cleanings more or less, which is more than what is to be
+measured."""
 
 HISTORY = 605.0
 """Seconds of fine samples that a broker keeps by default: until it has them all, lists with statistics cost it less."""
 
-WHOLE = 300.0
-"""Seconds that hold two of our readings of the queues of a calm broker, in full every 150 s: a shorter stretch holds
-one more or less, which at 1,000 queues is half of what ours costs."""
+WHOLE = 600.0
+"""Seconds that hold four of our readings of the queues of a calm broker, in full every 150 s, and five of the broker's
+cleanings: one more or less of either is, at 1,000 queues, a fifth of what ours costs or more."""
 
 _SETTLED = 8.0
 """Seconds after a start in which nothing is measured."""
@@ -39,6 +40,9 @@ _PLUGIN: dict[str, Contender] = {
     "per-object": contenders.per_object,
     "detailed": contenders.detailed,
 }
+
+_LONG = (NOBODY, OURS)
+"""What is told apart by little, so that noise matters most."""
 
 _MORE_SCRAPES = {OURS: 20}
 """Scrapes after the stretch, beyond those in it: cheap ones, so that the middle means something."""
@@ -74,10 +78,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_seconds(parser, STRETCH, "each stretch; best a multiple of it")
     parser.add_argument(
-        "--ours",
+        "--long",
         type=float,
         metavar="SECONDS",
-        help=f"ackscope's stretches (default: --seconds); {WHOLE:g} hold two readings of a calm broker's queues",
+        help=f"stretches of ackscope and of nobody (default: --seconds); {WHOLE:g} hold whole readings and cleanings",
     )
 
 
@@ -89,7 +93,7 @@ def measure(args: argparse.Namespace) -> Document:
             with busy_broker(version, queues, args.busy) as lab:
                 time.sleep(args.warm)
                 results.append(_compare(lab, queues, args))
-    told = {"interval": INTERVAL, "budget": args.budget, "warm": args.warm, "ours": args.ours}
+    told = {"interval": INTERVAL, "budget": args.budget, "warm": args.warm, "long": args.long}
     return {"seconds": args.seconds, "rounds": args.rounds, "busy": args.busy, **told, "results": results}
 
 
@@ -105,14 +109,14 @@ def _compare(lab: Lab, queues: int, args: argparse.Namespace) -> Document:
         for name, contender in runners.items():
             tell(f"{lab.broker}, {queues} queues, {name}, {number + 1} of {args.rounds}")
             try:
-                seconds = (args.ours or args.seconds) if name == OURS else args.seconds
+                seconds = (args.long or args.seconds) if name in _LONG else args.seconds
                 _stretch(lab, queues, number, contender, seconds, runs[name], _MORE_SCRAPES.get(name, 0))
             except BrokerError as error:
                 # One that cannot serve this size is a result too, and no reason to lose the others.
                 runs[name].failed = str(error)
     if args.rounds > 1:
         # Nobody once more, so that every round has the broker alone before and after it.
-        _stretch(lab, queues, args.rounds, contenders.nobody, args.seconds, runs[NOBODY])
+        _stretch(lab, queues, args.rounds, contenders.nobody, args.long or args.seconds, runs[NOBODY])
     shown = {name: _summary(run, runs[NOBODY]) for name, run in runs.items()}
     document = {"broker": lab.broker, "queues": queues, "contenders": shown}
     return {**document, "goals": [goal.as_dict() for goal in peer_goals(shown, queues, INTERVAL)]}
@@ -123,10 +127,12 @@ def _stretch(
 ) -> None:
     with contender(lab.nodes[0], queues) as running:
         time.sleep(_SETTLED)
+        wait_between(lab.processes[0].pid)
         spent = Stretch({"broker": lab.processes[0].pid, "exporter": running.pid})
         pages = list(_every(running.url, seconds))
         minute = spent.per_minute()
         run.broker[number] = minute["broker"]
+        tell(f"the broker took {minute['broker']:.3f} s a minute")
         if running.url is None:
             return
         if running.full_view is not None:
@@ -181,6 +187,7 @@ def _summary(run: _Run, alone: _Run) -> dict[str, Any]:
     return {
         "failed": run.failed,
         "broker_cpu": median(list(run.broker.values())),
+        "broker_cpus": list(run.broker.values()),
         "added_cpu": median(added),
         "added_cpus": added,
         "full_view": median(run.views),
@@ -209,8 +216,8 @@ def lines(document: Document) -> list[str]:
     stretches = f"{document['rounds']} alternating stretches of {document['seconds']:g} s"
     every = f"a scrape every {document['interval']:g} s"
     text = [f"{document['busy']} queues with traffic; {stretches}, {every}", ""]
-    if document.get("ours") is not None:
-        text[1:1] = [f"ackscope in stretches of {document['ours']:g} s"]
+    if document.get("long") is not None:
+        text[1:1] = [f"ackscope and nobody in stretches of {document['long']:g} s"]
     if document.get("budget") is not None:
         text[1:1] = [f"ackscope with a budget of {document['budget']:g} of a core"]
     for result in document["results"]:

@@ -1,0 +1,26 @@
+"""Stretches hold as many of the broker's cleanings as they are long."""
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.exporter.cleaning import CLEANING, until_between
+
+AGES = st.floats(0, 1e6)
+
+
+@given(AGES, st.integers(1, 10))
+def test_a_stretch_that_begins_then_holds_as_many_cleanings_as_it_is_long(age, times):
+    """None of them near its ends."""
+    begins = age + until_between(age)
+    ends = begins + times * CLEANING
+
+    assert times == math.floor(ends / CLEANING) - math.floor(begins / CLEANING)
+    assert math.isclose(CLEANING / 2, begins % CLEANING, abs_tol=1e-3)
+
+
+@given(AGES)
+def test_the_wait_is_no_longer_than_from_one_to_the_next(age):
+    """And none has to wait for what is over."""
+    assert 0 <= until_between(age) <= CLEANING
