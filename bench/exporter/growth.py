@@ -23,6 +23,8 @@ LINEAR = 2.0
 
 _WITHIN = 600.0
 _SCRAPES = 15
+_APART = 1.1
+"""Seconds between two: all in one heap would be during one reading, or beside it, not as they are in the long run."""
 _LOOK = 5.0
 _NOTE = (
     "totals, view: seconds from the start until the totals, and the statistics, of all queues were seen; read: "
@@ -80,7 +82,7 @@ def _size(recording: Path, queues: int, args: argparse.Namespace) -> dict[str, A
             full_view = time.monotonic() - began
             spent, pages = Stretch({"exporter": pid}), _pages(url, args.seconds)
             cpu = spent.per_minute()["exporter"]
-            scrapes = [scrape(url).seconds for _ in range(_SCRAPES)]
+            scrapes = [_scrape_later(url) for _ in range(_SCRAPES)]
             seen_now = usage(pid)
     return {
         "queues": queues,
@@ -95,6 +97,12 @@ def _size(recording: Path, queues: int, args: argparse.Namespace) -> dict[str, A
         "bytes": len(pages[-1][1].text),
         "oldest_totals": max(oldest(pages), default=None),
     }
+
+
+def _scrape_later(url: str) -> float:
+    """Seconds of a scrape."""
+    time.sleep(_APART)
+    return scrape(url).seconds
 
 
 def _pages(url: str, seconds: float) -> list[tuple[float, Page]]:
