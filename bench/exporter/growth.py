@@ -5,6 +5,7 @@ import itertools
 import math
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,11 @@ LINEAR = 2.0
 """What a doubling of the queues may multiply."""
 
 _WITHIN = 600.0
-_SCRAPES = 15
-_APART = 1.1
-"""Seconds between two: all in one heap would be during one reading, or beside it, not as they are in the long run."""
 _LOOK = 5.0
+_SCRAPED = 16.5
+"""Seconds over which scrapes are timed: all in one heap would be during one reading, or beside it."""
+_APART = 1.1
+"""Seconds from one of them to the next."""
 _NOTE = (
     "totals, view: seconds from the start until the totals, and the statistics, of all queues were seen; read: "
     "of the totals once more, without the time that the server waited; gzip; CPU: seconds a minute; MB RSS: most."
@@ -80,9 +82,9 @@ def _size(recording: Path, queues: int, args: argparse.Namespace) -> dict[str, A
             totals_after = time.monotonic() - began
             wait_for(lambda: seen(details_seen), f"the details of {queues} queues", _WITHIN)
             full_view = time.monotonic() - began
-            spent, pages = Stretch({"exporter": pid}), _pages(url, args.seconds)
+            spent, pages = Stretch({"exporter": pid}), list(_pages(url, args.seconds, _LOOK))
             cpu = spent.per_minute()["exporter"]
-            scrapes = [_scrape_later(url) for _ in range(_SCRAPES)]
+            scrapes = [page.seconds for _, page in _pages(url, _SCRAPED, _APART)]
             seen_now = usage(pid)
     return {
         "queues": queues,
@@ -99,19 +101,12 @@ def _size(recording: Path, queues: int, args: argparse.Namespace) -> dict[str, A
     }
 
 
-def _scrape_later(url: str) -> float:
-    """Seconds of a scrape."""
-    time.sleep(_APART)
-    return scrape(url).seconds
-
-
-def _pages(url: str, seconds: float) -> list[tuple[float, Page]]:
-    """A scrape every few seconds."""
-    pages, until = [], time.monotonic() + seconds
+def _pages(url: str, seconds: float, every: float) -> Iterator[tuple[float, Page]]:
+    """A scrape every so many seconds, and its moment."""
+    until = time.monotonic() + seconds
     while time.monotonic() < until:
-        time.sleep(_LOOK)
-        pages.append((time.monotonic(), scrape(url)))
-    return pages
+        time.sleep(every)
+        yield time.monotonic(), scrape(url)
 
 
 def _reading(pages: list[Page], queues: int) -> float | None:

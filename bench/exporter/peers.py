@@ -105,18 +105,19 @@ def _compare(lab: Lab, queues: int, args: argparse.Namespace) -> Document:
         OURS: contenders.ackscope(INTERVAL, args.budget),
     }
     runs = {name: _Run() for name in runners}
+    long = args.long or args.seconds
     for number in range(args.rounds):
         for name, contender in runners.items():
             tell(f"{lab.broker}, {queues} queues, {name}, {number + 1} of {args.rounds}")
             try:
-                seconds = (args.long or args.seconds) if name in _LONG else args.seconds
+                seconds = long if name in _LONG else args.seconds
                 _stretch(lab, queues, number, contender, seconds, runs[name], _MORE_SCRAPES.get(name, 0))
             except BrokerError as error:
                 # One that cannot serve this size is a result too, and no reason to lose the others.
                 runs[name].failed = str(error)
     if args.rounds > 1:
         # Nobody once more, so that every round has the broker alone before and after it.
-        _stretch(lab, queues, args.rounds, contenders.nobody, args.long or args.seconds, runs[NOBODY])
+        _stretch(lab, queues, args.rounds, contenders.nobody, long, runs[NOBODY])
     shown = {name: _summary(run, runs[NOBODY]) for name, run in runs.items()}
     document = {"broker": lab.broker, "queues": queues, "contenders": shown}
     return {**document, "goals": [goal.as_dict() for goal in peer_goals(shown, queues, INTERVAL)]}
@@ -127,8 +128,9 @@ def _stretch(
 ) -> None:
     with contender(lab.nodes[0], queues) as running:
         time.sleep(_SETTLED)
-        wait_between(lab.processes[0].pid)
-        spent = Stretch({"broker": lab.processes[0].pid, "exporter": running.pid})
+        broker = lab.processes[0].pid
+        wait_between(broker)
+        spent = Stretch({"broker": broker, "exporter": running.pid})
         pages = list(_every(running.url, seconds))
         minute = spent.per_minute()
         run.broker[number] = minute["broker"]
