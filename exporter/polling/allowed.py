@@ -38,10 +38,10 @@ Totals wake each queue's process, after the answer too: those of 1,000 idle ones
 broker's processors, all statistics 0.26 (4.3.6); asked at short intervals, 0.02 and 0.08.
 """
 
-CALM_CHECKS_SECONDS = 20.0
+CALM_CHECKS_SECONDS = 50.0
 """While nothing moves, a health check that passed is not asked anew for so long; that for alarms is, each time.
 
-A dozen requests: of all that are asked of a small broker in a round, half.
+A dozen requests: of all that are asked of a small broker in a round, half. Once a minute at rounds of 15 s.
 """
 
 _SPAN_SECONDS = 150.0

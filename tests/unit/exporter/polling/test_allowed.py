@@ -182,8 +182,8 @@ SELDOM = {"exchanges": 30, "links": 30, **dict.fromkeys(("vhosts", "auth", "poli
     [
         (CHEAP_SECONDS / 2, 0.0, {}),
         (CHEAP_SECONDS / 2, 30.0, dict.fromkeys(("exchanges", "links", "vhosts", "auth", "bindings"), 30)),
-        (CHEAP_SECONDS / 2, 150.0, {**SELDOM, "bindings": 120, "memory": 120}),
-        (CHEAP_SECONDS, 0.0, {**SELDOM, "bindings": 120, "memory": 120}),
+        (CHEAP_SECONDS / 2, 150.0, {**SELDOM, "bindings": 150, "memory": 150}),
+        (CHEAP_SECONDS, 0.0, {**SELDOM, "bindings": 240, "memory": 240}),
     ],
 )
 def test_what_seldom_changes_is_asked_less_while_it_is_calm(cost, queues_every, expected):
