@@ -124,8 +124,7 @@ def _read(
 def _see(page: Page, fresh: BrowserContext, visit: Visit) -> Seen:
     seen = Seen()
     try:
-        page.get_by_test_id("stTopNavLink").filter(has_text=visit.title).first.click()
-        quiet(page)
+        visits.turn_to(page, visit.title)
         visit.drive(page)
         seen.missing = _lacking(page, visit.shows)
         seen.address, chosen = page.url, chosen_on(page)

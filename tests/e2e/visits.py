@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from playwright.sync_api import Page, TimeoutError  # noqa: A004  the name of Playwright
 
+from dashboard.pages import PAGES
 from tests.dashboard import browser
 
 
@@ -71,6 +72,17 @@ def quiet(page: Page) -> None:
         browser.quiet(page, _QUIET)
 
 
+def turn_to(page: Page, title: str) -> None:
+    """Go to another page by its name.
+
+    Until the address is the new one, the page before is still there, quiet, and has boxes of the same names.
+    """
+    page.get_by_test_id("stTopNavLink").filter(has_text=title).first.click()
+    path = next(each.path for each in PAGES if each.title == title)
+    page.wait_for_url(re.compile(rf"^https?://[^/]+/{re.escape(path)}(\?|$)"))
+    quiet(page)
+
+
 def _nothing(_page: Page) -> None:
     """All of it is on the page at once."""
 
@@ -80,7 +92,7 @@ def _find(words: str) -> Callable[[Page], None]:
         box = page.get_by_label("Find")
         box.fill(words)
         box.press("Enter")
-        page.wait_for_url("**find=**")
+        page.wait_for_url(f"**find={words}**")
 
     return drive
 
