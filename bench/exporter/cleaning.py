@@ -1,5 +1,6 @@
 """The broker's own cleaning of statistics, which a stretch holds as often as it is long, or is not comparable."""
 
+import itertools
 import time
 
 import psutil
@@ -12,21 +13,24 @@ Seen: 0.16 s of processor time in one piece with 1,000 queues of 3.10.8 where al
 """
 
 
-def until_between(age: float) -> float:
-    """Seconds until the broker is half way between two cleanings.
+def until_between(*ages: float) -> float:
+    """Seconds until half way between two cleanings; of several brokers, in the middle of the longest time without one.
 
     Each comes later by what the one before took: of large brokers they drift, and after an hour this says nothing.
 
     Args:
-        age: seconds since it started.
+        ages: seconds since each started.
     """
-    return (CLEANING / 2 - age) % CLEANING
+    coming = sorted(-age % CLEANING for age in ages)
+    gaps = [(later - sooner, sooner) for sooner, later in itertools.pairwise([*coming, coming[0] + CLEANING])]
+    longest, begins = max(gaps)
+    return (begins + longest / 2) % CLEANING
 
 
-def wait_between(pid: int) -> None:
+def wait_between(*pids: int) -> None:
     """Wait until then: what begins now and takes a multiple of `CLEANING` holds as many whole ones.
 
     Raises:
-        psutil.NoSuchProcess: the broker is gone.
+        psutil.NoSuchProcess: a broker is gone.
     """
-    time.sleep(until_between(time.time() - psutil.Process(pid).create_time()))
+    time.sleep(until_between(*(time.time() - psutil.Process(pid).create_time() for pid in pids)))

@@ -24,3 +24,13 @@ def test_a_stretch_that_begins_then_holds_as_many_cleanings_as_it_is_long(age, t
 def test_the_wait_is_no_longer_than_from_one_to_the_next(age):
     """And none has to wait for what is over."""
     assert 0 <= until_between(age) <= CLEANING
+
+
+@given(st.lists(AGES, min_size=1, max_size=4))
+def test_of_several_brokers_no_cleaning_is_near(ages):
+    """In the middle of the longest time without one: a part of the whole for each, or more."""
+    wait = until_between(*ages)
+    from_one = [(age + wait) % CLEANING for age in ages]
+
+    assert 0 <= wait <= CLEANING
+    assert min(min(after, CLEANING - after) for after in from_one) >= CLEANING / (2 * len(ages)) - 1e-3

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.exporter import growth, hung, limit, peers, soak
+from bench.exporter import at_once, growth, hung, limit, peers, soak
 from bench.tables import WIDTH
 
 NOTHING = dict.fromkeys(
@@ -34,6 +34,20 @@ LARGE = {
     "peak": 9999 * 2**20,
     "series": 9_999_999,
     "bytes": 999 * 2**20,
+}
+AT_ONCE = {
+    "broker": "3.10.8",
+    "queues": 50_000,
+    "busy": 200,
+    "seconds": 600.0,
+    "stretches": [{"nobody": 59.999, "ended exporter": 99.999, "ackscope": 59.999}] * 3,
+    "goal": {
+        "what": "broker CPU, as a share of the ended exporter's",
+        "seen": 0.2,
+        "most": 0.25,
+        "low": 0.1,
+        "high": None,
+    },
 }
 PEERS = {
     "busy": 200,
@@ -104,7 +118,8 @@ SOAK = {
 
 
 @pytest.mark.parametrize(
-    ("bench", "document"), [(peers, PEERS), (growth, GROWTH), (limit, LIMIT), (hung, HUNG), (soak, SOAK)]
+    ("bench", "document"),
+    [(peers, PEERS), (at_once, AT_ONCE), (growth, GROWTH), (limit, LIMIT), (hung, HUNG), (soak, SOAK)],
 )
 def test_tables_fit_whatever_the_figures(bench, document):
     """Rows that are too wide would be an error; only prose is longer, and that is wrapped when it is printed."""

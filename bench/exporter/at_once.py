@@ -1,0 +1,132 @@
+"""Ackscope, the ended exporter and nobody at once, a broker for each, in turns: what monitoring costs the broker.
+
+Processor time counts for more when the machine is slow. That comes and goes over minutes, by a tenth and more of what a
+broker takes by itself: as much as monitoring adds to a small one. At the same time it is the same for all three. Over a
+whole rotation each broker had each contender, so that what tells the brokers apart is gone from the sums.
+"""
+
+import argparse
+import contextlib
+import time
+from collections.abc import Sequence
+
+from bench.bench import Bench, Document, add_seconds, tell
+from bench.exporter import contenders
+from bench.exporter.busy import busy_broker
+from bench.exporter.cleaning import wait_between
+from bench.exporter.contenders import ENDED, NOBODY, OURS, Contender, Running
+from bench.exporter.goals import Goal, bounds, noise, ratio
+from bench.exporter.peers import HISTORY, INTERVAL, WHOLE
+from bench.exporter.scraping import scrape
+from bench.tables import table
+from bench.usage import Stretch
+from lab.cluster import Lab
+
+_SETTLED = 8.0
+"""Seconds after a start in which nothing is measured."""
+
+_CONTENDERS: dict[str, Contender] = {
+    NOBODY: contenders.nobody,
+    ENDED: contenders.ended,
+    OURS: contenders.ackscope(INTERVAL),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--broker", default="4.3", help="version (default 4.3)")
+    parser.add_argument("--queues", type=int, default=1000, help="of each broker (default 1000)")
+    parser.add_argument("--busy", type=int, default=20, help="queues with traffic (default 20)")
+    parser.add_argument("--rotations", type=int, default=1, help="three stretches each (default 1)")
+    parser.add_argument(
+        "--warm", type=float, default=HISTORY, help=f"seconds before the first (default {HISTORY:g}: a full history)"
+    )
+    add_seconds(parser, WHOLE, "each stretch; best a multiple of it")
+
+
+def measure(args: argparse.Namespace) -> Document:
+    """Three brokers of one version; in each stretch each has another contender."""
+    stretches: list[dict[str, float]] = []
+    with contextlib.ExitStack() as held:
+        labs = [held.enter_context(busy_broker(args.broker, args.queues, args.busy)) for _ in _CONTENDERS]
+        time.sleep(args.warm)
+        for number in range(args.rotations * len(labs)):
+            turned = [labs[(place + number) % len(labs)] for place in range(len(labs))]
+            stretches.append(_stretch(dict(zip(_CONTENDERS, turned, strict=True)), args.queues, args.seconds))
+            told = ", ".join(f"{name} {seen:.3f}" for name, seen in stretches[-1].items())
+            tell(f"{labs[0].broker}, stretch {number + 1}: the brokers took {told} s a minute")
+    asked = {"queues": args.queues, "busy": args.busy, "seconds": args.seconds, "warm": args.warm}
+    return {"broker": labs[0].broker, **asked, "stretches": stretches, "goal": goal(stretches).as_dict()}
+
+
+def _stretch(labs: dict[str, Lab], queues: int, seconds: float) -> dict[str, float]:
+    """Contender -> processor seconds a minute of its broker."""
+    pids: dict[str, int | None] = {name: lab.processes[0].pid for name, lab in labs.items()}
+    with contextlib.ExitStack() as held:
+        running = [held.enter_context(_CONTENDERS[name](lab.nodes[0], queues)) for name, lab in labs.items()]
+        time.sleep(_SETTLED)
+        wait_between(*(pid for pid in pids.values() if pid is not None))
+        spent = Stretch(pids)
+        _scrape_all(running, seconds)
+        return spent.per_minute()
+
+
+def _scrape_all(running: Sequence[Running], seconds: float) -> None:
+    """All of them at once and then every interval, for so long; none begins after its end."""
+    due = began = time.monotonic()
+    while due < began + seconds:
+        time.sleep(max(0.0, due - time.monotonic()))
+        for each in running:
+            if each.url is not None:
+                scrape(each.url)
+        due += INTERVAL
+    time.sleep(max(0.0, began + seconds - time.monotonic()))
+
+
+def added(stretches: Sequence[dict[str, float]], name: str) -> list[float]:
+    """What a contender's broker took beyond the one with nobody at the same time, stretch by stretch."""
+    return [each[name] - each[NOBODY] for each in stretches]
+
+
+def goal(stretches: Sequence[dict[str, float]]) -> Goal:
+    """What ours added to its brokers, against what the ended exporter added to the same ones."""
+    ours, theirs = added(stretches, OURS), added(stretches, ENDED)
+    low, high = bounds(ours, theirs, paired=True)
+    return Goal("broker CPU, as a share of the ended exporter's", ratio(sum(ours), sum(theirs)), 0.25, low, high)
+
+
+def lines(document: Document) -> list[str]:
+    """A line for each stretch, what was added on average, and the goal."""
+    stretches = document["stretches"]
+    rows = [
+        (f"stretch {number}", *(f"{each[name]:.3f}" for name in (NOBODY, ENDED, OURS)))
+        for number, each in enumerate(stretches, 1)
+    ]
+    means, noises = ["added, mean", "-"], ["+-", "-"]
+    for name in (ENDED, OURS):
+        values = added(stretches, name)
+        means.append(f"{sum(values) / len(values):.3f}")
+        noises.append("-" if (around := noise(values)) is None else f"{around:.3f}")
+    return [
+        f"three brokers {document['broker']}, {document['queues']} queues each, {document['busy']} with traffic",
+        f"{len(stretches)} stretches of {document['seconds']:g} s, a scrape every {INTERVAL:g} s",
+        "",
+        *table(("broker, s a minute", NOBODY, ENDED, OURS), [*rows, tuple(means), tuple(noises)]),
+        "",
+        Goal(**document["goal"]).line(),
+        "",
+        "s a minute: processor seconds of the broker's processes; +-: twice the standard error.",
+    ]
+
+
+BENCH = Bench(
+    name="at_once",
+    room="exporter",
+    shows="what monitoring costs a small broker, three brokers at the same time",
+    measure=measure,
+    lines=lines,
+    add_arguments=add_arguments,
+)
+
+if __name__ == "__main__":
+    raise SystemExit(BENCH.main())
