@@ -1,8 +1,8 @@
 """Ackscope, the ended exporter and nobody at once, a broker for each, in turns: what monitoring costs the broker.
 
 Processor time counts for more when the machine is slow. That comes and goes over minutes, by a tenth and more of what a
-broker takes by itself: as much as monitoring adds to a small one. At the same time it is the same for all three. Over a
-whole rotation each broker had each contender, so that what tells the brokers apart is gone from the sums.
+broker takes by itself: as much as monitoring adds to a small one. At the same time it is the same for all three.
+Brokers of one version differ as well, so that each has each contender in its turn.
 """
 
 import argparse
@@ -15,8 +15,9 @@ from bench.exporter import contenders
 from bench.exporter.busy import busy_broker
 from bench.exporter.cleaning import wait_between
 from bench.exporter.contenders import ENDED, NOBODY, OURS, Contender, Running
-from bench.exporter.goals import Goal, bounds, noise, ratio
+from bench.exporter.goals import Goal, between, ratio
 from bench.exporter.peers import HISTORY, INTERVAL, WHOLE
+from bench.exporter.rotation import Stretches, added
 from bench.exporter.scraping import scrape
 from bench.tables import table
 from bench.usage import Stretch
@@ -30,6 +31,12 @@ _CONTENDERS: dict[str, Contender] = {
     ENDED: contenders.ended,
     OURS: contenders.ackscope(INTERVAL),
 }
+
+
+_NOTE = (
+    "s a minute: processor seconds of a broker; added: beyond nobody, once what stretches and brokers differ by is "
+    "taken out (least squares); +-: twice its standard error."
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,16 +90,14 @@ def _scrape_all(running: Sequence[Running], seconds: float) -> None:
     time.sleep(max(0.0, began + seconds - time.monotonic()))
 
 
-def added(stretches: Sequence[dict[str, float]], name: str) -> list[float]:
-    """What a contender's broker took beyond the one with nobody at the same time, stretch by stretch."""
-    return [each[name] - each[NOBODY] for each in stretches]
-
-
-def goal(stretches: Sequence[dict[str, float]]) -> Goal:
-    """What ours added to its brokers, against what the ended exporter added to the same ones."""
-    ours, theirs = added(stretches, OURS), added(stretches, ENDED)
-    low, high = bounds(ours, theirs, paired=True)
-    return Goal("broker CPU, as a share of the ended exporter's", ratio(sum(ours), sum(theirs)), 0.25, low, high)
+def goal(stretches: Stretches) -> Goal:
+    """What ours adds to a broker, against what the ended exporter adds."""
+    told = added(stretches)
+    ours, theirs = told.means[OURS], told.means[ENDED]
+    low, high = None, None
+    if told.noise is not None:
+        low, high = between(ours, theirs, (told.noise[OURS] ** 2, told.noise[ENDED] ** 2), told.shared(OURS, ENDED))
+    return Goal("broker CPU, as a share of the ended exporter's", ratio(ours, theirs), 0.25, low, high)
 
 
 def lines(document: Document) -> list[str]:
@@ -102,20 +107,19 @@ def lines(document: Document) -> list[str]:
         (f"stretch {number}", *(f"{each[name]:.3f}" for name in (NOBODY, ENDED, OURS)))
         for number, each in enumerate(stretches, 1)
     ]
-    means, noises = ["added, mean", "-"], ["+-", "-"]
-    for name in (ENDED, OURS):
-        values = added(stretches, name)
-        means.append(f"{sum(values) / len(values):.3f}")
-        noises.append("-" if (around := noise(values)) is None else f"{around:.3f}")
+    told = added(stretches)
+    means = ("added", "", *(f"{told.means[name]:.3f}" for name in (ENDED, OURS)))
+    around = told.noise or {}
+    noises = ("+-", "", *(f"{around[name]:.3f}" if name in around else "-" for name in (ENDED, OURS)))
     return [
         f"three brokers {document['broker']}, {document['queues']} queues each, {document['busy']} with traffic",
         f"{len(stretches)} stretches of {document['seconds']:g} s, a scrape every {INTERVAL:g} s",
         "",
-        *table(("broker, s a minute", NOBODY, ENDED, OURS), [*rows, tuple(means), tuple(noises)]),
+        *table(("broker, s a minute", NOBODY, ENDED, OURS), [*rows, means, noises]),
         "",
         Goal(**document["goal"]).line(),
         "",
-        "s a minute: processor seconds of the broker's processes; +-: twice the standard error.",
+        _NOTE,
     ]
 
 

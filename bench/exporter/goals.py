@@ -63,30 +63,35 @@ def noise(values: Sequence[float]) -> float | None:
     return 2 * statistics.stdev(values) / math.sqrt(len(values)) if len(values) >= _TELLING else None
 
 
-def bounds(part: Sequence[float], whole: Sequence[float], *, paired: bool = False) -> tuple[float | None, float | None]:
+def between(
+    above: float, below: float, squares: tuple[float, float], shared: float = 0.0
+) -> tuple[float, float | None]:
     """Between what the quotient of two means lies, by their noise: low and high as of a goal.
 
     Both noises at once: that each mean is off by its most, and against the other, is rarer than either (Fieller, Some
     problems in interval estimation, 1954).
 
     Args:
-        part: what is above, each time.
-        whole: what is below.
-        paired: measured at the same times: what disturbed both alike is no noise of the quotient. Without, the means
-            are independent.
+        above: the one mean.
+        below: the other.
+        squares: of the noise of each: four times its variance.
+        shared: four times their covariance; 0 where they are independent.
     """
-    around_part, around_whole = noise(part), noise(whole)
-    if around_part is None or around_whole is None:
-        return None, None
-    above, below = statistics.fmean(part), statistics.fmean(whole)
-    shared = 4 * statistics.covariance(part, whole) / len(part) if paired else 0.0
     # Where a r^2 - 2 b r + c is 0 the quotient r is as far off as noise explains.
-    a, b, c = below**2 - around_whole**2, above * below - shared, above**2 - around_part**2
+    a, b, c = below**2 - squares[1], above * below - shared, above**2 - squares[0]
     if a <= 0 or below <= 0:
         return 0.0, None
     # Never below nothing, but for the last digits.
     apart = math.sqrt(max(0.0, b**2 - a * c))
     return max(0.0, (b - apart) / a), max(0.0, (b + apart) / a)
+
+
+def bounds(part: Sequence[float], whole: Sequence[float]) -> tuple[float | None, float | None]:
+    """Between what the quotient of the means of these lies; the means are independent. See `between`."""
+    around_part, around_whole = noise(part), noise(whole)
+    if around_part is None or around_whole is None:
+        return None, None
+    return between(statistics.fmean(part), statistics.fmean(whole), (around_part**2, around_whole**2))
 
 
 def peer_goals(shown: Mapping[str, Mapping[str, Any]], queues: int, interval: float) -> list[Goal]:

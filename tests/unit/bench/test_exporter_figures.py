@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from bench.exporter import at_once
 from bench.exporter.ended import go_version
 from bench.exporter.goals import Goal, bounds, noise, peer_goals, ratio
 from bench.exporter.growth import per_doubling
@@ -84,28 +83,6 @@ def test_memory_is_judged_up_to_its_size_only():
 def test_there_is_no_share_of_nothing(part, whole):
     """Neither where a figure is missing, nor where noise ate the whole."""
     assert ratio(part, whole) is None
-
-
-def test_what_slows_three_brokers_at_once_is_not_added_to_one():
-    """A machine that is slower by the stretch makes all three dearer; the share is as if it were not."""
-    steady = [{"nobody": 0.6, "ended exporter": 1.1, "ackscope": 0.7}] * 3
-    slowed = [
-        {name: seen * slow for name, seen in each.items()} for each, slow in zip(steady, (1.0, 1.5, 1.2), strict=True)
-    ]
-
-    for told in (at_once.goal(steady), at_once.goal(slowed)):
-        assert (0.2, 0.2, 0.2) == pytest.approx((told.seen, told.low, told.high))
-
-
-def test_what_disturbs_one_of_them_is_noise():
-    """Of three brokers at once: one stretch in which ours took twice as much leaves a doubt."""
-    rest = {"nobody": 0.6, "ended exporter": 1.1}
-    told = at_once.goal([{**rest, "ackscope": seen} for seen in (0.7, 0.8, 0.7)])
-
-    assert told.seen == pytest.approx(0.4 / 1.5)
-    assert told.low == pytest.approx(0.4 / 3)
-    assert told.high == pytest.approx(0.4)
-    assert told.met is None
 
 
 def test_the_oldest_totals_are_those_just_before_the_next_reading():
