@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--broker", default="4.3", help="version (default 4.3)")
     parser.add_argument("--queues", type=int, default=1000, help="of each broker (default 1000)")
     parser.add_argument("--busy", type=int, default=20, help="queues with traffic (default 20)")
-    parser.add_argument("--rotations", type=int, default=1, help="three stretches each (default 1)")
+    parser.add_argument("--stretches", type=int, default=6, help="from 3 on noise is told (default 6)")
     parser.add_argument(
         "--warm", type=float, default=HISTORY, help=f"seconds before the first (default {HISTORY:g}: a full history)"
     )
@@ -57,7 +57,7 @@ def measure(args: argparse.Namespace) -> Document:
     with contextlib.ExitStack() as held:
         labs = [held.enter_context(busy_broker(args.broker, args.queues, args.busy)) for _ in _CONTENDERS]
         time.sleep(args.warm)
-        for number in range(args.rotations * len(labs)):
+        for number in range(args.stretches):
             turned = [labs[(place + number) % len(labs)] for place in range(len(labs))]
             stretches.append(_stretch(dict(zip(_CONTENDERS, turned, strict=True)), args.queues, args.seconds))
             told = ", ".join(f"{name} {seen:.3f}" for name, seen in stretches[-1].items())
