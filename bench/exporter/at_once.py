@@ -1,7 +1,7 @@
 """Ackscope, the ended exporter and nobody at once, a broker for each, in turns: what monitoring costs the broker.
 
-Processor time counts for more when the machine is slow. That comes and goes over minutes, by a tenth and more of what a
-broker takes by itself: as much as monitoring adds to a small one. At the same time it is the same for all three.
+Where the machine is slow the same work takes more processor time. That comes and goes over minutes, by a tenth and more
+of what a broker takes by itself: as much as monitoring adds to a small one. At the same time it is so for all three.
 Brokers of one version differ as well, so that each has each contender in its turn.
 """
 
@@ -17,7 +17,7 @@ from bench.exporter.cleaning import wait_between
 from bench.exporter.contenders import ENDED, NOBODY, OURS, Contender, Running
 from bench.exporter.goals import Goal, between, ratio
 from bench.exporter.peers import HISTORY, INTERVAL, WHOLE
-from bench.exporter.rotation import Stretches, added
+from bench.exporter.rotation import Stretches, compared
 from bench.exporter.scraping import scrape
 from bench.tables import table
 from bench.usage import Stretch
@@ -34,8 +34,8 @@ _CONTENDERS: dict[str, Contender] = {
 
 
 _NOTE = (
-    "s a minute: processor seconds of a broker; added: beyond nobody, once what stretches and brokers differ by is "
-    "taken out (least squares); +-: twice its standard error."
+    "s a minute: processor seconds of a broker; times nobody's: once what stretches and brokers differ by is taken out "
+    "(least squares of the logarithms); +-: twice its standard error."
 )
 
 
@@ -92,8 +92,8 @@ def _scrape_all(running: Sequence[Running], seconds: float) -> None:
 
 def goal(stretches: Stretches) -> Goal:
     """What ours adds to a broker, against what the ended exporter adds."""
-    told = added(stretches)
-    ours, theirs = told.means[OURS], told.means[ENDED]
+    told = compared(stretches)
+    ours, theirs = told.times[OURS] - 1, told.times[ENDED] - 1
     low, high = None, None
     if told.noise is not None:
         low, high = between(ours, theirs, (told.noise[OURS] ** 2, told.noise[ENDED] ** 2), told.shared(OURS, ENDED))
@@ -107,15 +107,15 @@ def lines(document: Document) -> list[str]:
         (f"stretch {number}", *(f"{each[name]:.3f}" for name in (NOBODY, ENDED, OURS)))
         for number, each in enumerate(stretches, 1)
     ]
-    told = added(stretches)
-    means = ("added", "", *(f"{told.means[name]:.3f}" for name in (ENDED, OURS)))
+    told = compared(stretches)
+    times = ("times nobody's", "1", *(f"{told.times[name]:.3f}" for name in (ENDED, OURS)))
     around = told.noise or {}
     noises = ("+-", "", *(f"{around[name]:.3f}" if name in around else "-" for name in (ENDED, OURS)))
     return [
         f"three brokers {document['broker']}, {document['queues']} queues each, {document['busy']} with traffic",
         f"{len(stretches)} stretches of {document['seconds']:g} s, a scrape every {INTERVAL:g} s",
         "",
-        *table(("broker, s a minute", NOBODY, ENDED, OURS), [*rows, means, noises]),
+        *table(("broker, s a minute", NOBODY, ENDED, OURS), [*rows, times, noises]),
         "",
         Goal(**document["goal"]).line(),
         "",

@@ -10,19 +10,19 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 
 Stretches = Sequence[Mapping[str, float]]
-"""Contender -> figure, in the same order in each; in stretch n the contender at place p had the broker
+"""Contender -> figure above 0, in the same order in each; in stretch n the contender at place p had the broker
 (p + n) modulo their number."""
 
 
-class Added(NamedTuple):
-    """What contenders add beyond the first one.
+class Compared(NamedTuple):
+    """Contenders beside the first one.
 
     Attributes:
-        means: name -> figure.
-        covariance: of the means, in their order; None where no figure is left to tell noise from.
+        times: name -> how many times the figure of the first one.
+        covariance: of these, in their order; None where no figure is left to tell noise from.
     """
 
-    means: dict[str, float]
+    times: dict[str, float]
     covariance: FloatArray | None
 
     @property
@@ -30,19 +30,21 @@ class Added(NamedTuple):
         """Name -> twice the standard error; None where there is none."""
         if self.covariance is None:
             return None
-        variances = zip(self.means, self.covariance.diagonal(), strict=True)
+        variances = zip(self.times, self.covariance.diagonal(), strict=True)
         return {name: 2 * math.sqrt(max(0.0, float(variance))) for name, variance in variances}
 
     def shared(self, first: str, second: str) -> float:
         """Four times the covariance of two of them; 0 where that cannot be told."""
-        names = list(self.means)
+        names = list(self.times)
         return 0.0 if self.covariance is None else 4 * float(self.covariance[names.index(first), names.index(second)])
 
 
-def added(stretches: Stretches) -> Added:
-    """Each figure is the sum of what its stretch, its broker and its contender stand for, and noise.
+def compared(stretches: Stretches) -> Compared:
+    """Each figure is what its stretch, its broker and its contender stand for, multiplied, and noise.
 
-    A two-way layout with an effect of treatment (a Latin square, where the rotations are whole).
+    Multiplied, for a machine that is slow makes all processor time count for more, in proportion. A two-way layout with
+    an effect of treatment (a Latin square, where the rotations are whole), of the logarithms; the covariance is theirs
+    times both factors (delta method).
     """
     names = list(stretches[0])
     many = len(names)
@@ -57,12 +59,14 @@ def added(stretches: Stretches) -> Added:
                     row[position] = 1.0
             row[2 * (many - 1) + number] = 1.0
             rows.append(row)
-            figures.append(stretch[name])
+            figures.append(math.log(stretch[name]))
     layout, seen = np.array(rows), np.array(figures)
     solved, *_ = np.linalg.lstsq(layout, seen, rcond=None)
+    factors = np.exp(solved[: many - 1])
+    times = dict(zip(names[1:], map(float, factors), strict=True))
     free = len(seen) - np.linalg.matrix_rank(layout)
-    means = {name: float(solved[place]) for place, name in enumerate(names[1:])}
     if free < 1:
-        return Added(means, None)
+        return Compared(times, None)
     variance = float(np.sum((seen - layout @ solved) ** 2)) / free
-    return Added(means, variance * np.linalg.pinv(layout.T @ layout)[: many - 1, : many - 1])
+    logarithms = variance * np.linalg.pinv(layout.T @ layout)[: many - 1, : many - 1]
+    return Compared(times, logarithms * np.outer(factors, factors))
