@@ -1,6 +1,7 @@
 """What processes use: processor time, memory, files, sockets, threads, as the kernel counts them."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,7 +74,7 @@ class Stretch:
         pids: name -> process id; None where there is no process.
     """
 
-    def __init__(self, pids: dict[str, int | None]) -> None:
+    def __init__(self, pids: Mapping[str, int | None]) -> None:
         self._pids = {name: pid for name, pid in pids.items() if pid is not None}
         self._began = time.monotonic()
         self._before = {name: cpu_seconds(pid) for name, pid in self._pids.items()}

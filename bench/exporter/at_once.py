@@ -8,30 +8,25 @@ Brokers of one version differ as well, so that each has each contender in its tu
 import argparse
 import contextlib
 import time
-from collections.abc import Sequence
 
 from bench.bench import Bench, Document, add_seconds, tell
 from bench.exporter import contenders
 from bench.exporter.busy import busy_broker
 from bench.exporter.cleaning import wait_between
-from bench.exporter.contenders import ENDED, NOBODY, OURS, Contender, Running
-from bench.exporter.goals import Goal, between, ratio
-from bench.exporter.peers import HISTORY, INTERVAL, WHOLE
+from bench.exporter.contenders import ENDED, NOBODY, OURS, Contender
+from bench.exporter.goals import Goal, between, cpu_goal, ratio
+from bench.exporter.peers import HISTORY, INTERVAL, SETTLED, WHOLE
 from bench.exporter.rotation import Stretches, compared
-from bench.exporter.scraping import scrape
+from bench.exporter.scraping import scrape, turns
 from bench.tables import table
 from bench.usage import Stretch
 from lab.cluster import Lab
-
-_SETTLED = 8.0
-"""Seconds after a start in which nothing is measured."""
 
 _CONTENDERS: dict[str, Contender] = {
     NOBODY: contenders.nobody,
     ENDED: contenders.ended,
     OURS: contenders.ackscope(INTERVAL),
 }
-
 
 _NOTE = (
     "s a minute: processor seconds of a broker; times nobody's: once what stretches and brokers differ by is taken out "
@@ -68,36 +63,27 @@ def measure(args: argparse.Namespace) -> Document:
 
 def _stretch(labs: dict[str, Lab], queues: int, seconds: float) -> dict[str, float]:
     """Contender -> processor seconds a minute of its broker."""
-    pids: dict[str, int | None] = {name: lab.processes[0].pid for name, lab in labs.items()}
+    pids = {name: lab.processes[0].pid for name, lab in labs.items()}
     with contextlib.ExitStack() as held:
         running = [held.enter_context(_CONTENDERS[name](lab.nodes[0], queues)) for name, lab in labs.items()]
-        time.sleep(_SETTLED)
-        wait_between(*(pid for pid in pids.values() if pid is not None))
+        time.sleep(SETTLED)
+        wait_between(*pids.values())
         spent = Stretch(pids)
-        _scrape_all(running, seconds)
+        for _ in turns(seconds, INTERVAL):
+            for each in running:
+                if each.url is not None:
+                    scrape(each.url)
         return spent.per_minute()
-
-
-def _scrape_all(running: Sequence[Running], seconds: float) -> None:
-    """All of them at once and then every interval, for so long; none begins after its end."""
-    due = began = time.monotonic()
-    while due < began + seconds:
-        time.sleep(max(0.0, due - time.monotonic()))
-        for each in running:
-            if each.url is not None:
-                scrape(each.url)
-        due += INTERVAL
-    time.sleep(max(0.0, began + seconds - time.monotonic()))
 
 
 def goal(stretches: Stretches) -> Goal:
     """What ours adds to a broker, against what the ended exporter adds."""
     told = compared(stretches)
     ours, theirs = told.times[OURS] - 1, told.times[ENDED] - 1
-    low, high = None, None
-    if told.noise is not None:
-        low, high = between(ours, theirs, (told.noise[OURS] ** 2, told.noise[ENDED] ** 2), told.shared(OURS, ENDED))
-    return Goal("broker CPU, as a share of the ended exporter's", ratio(ours, theirs), 0.25, low, high)
+    if told.covariance is None:
+        return cpu_goal(ratio(ours, theirs), None, None)
+    squares = told.squared(OURS, OURS), told.squared(ENDED, ENDED)
+    return cpu_goal(ratio(ours, theirs), *between(ours, theirs, squares, told.squared(OURS, ENDED)))
 
 
 def lines(document: Document) -> list[str]:
@@ -109,8 +95,7 @@ def lines(document: Document) -> list[str]:
     ]
     told = compared(stretches)
     times = ("times nobody's", "1", *(f"{told.times[name]:.3f}" for name in (ENDED, OURS)))
-    around = told.noise or {}
-    noises = ("+-", "", *(f"{around[name]:.3f}" if name in around else "-" for name in (ENDED, OURS)))
+    noises = ("+-", "", *("-" if told.covariance is None else f"{told.noise(name):.3f}" for name in (ENDED, OURS)))
     return [
         f"three brokers {document['broker']}, {document['queues']} queues each, {document['busy']} with traffic",
         f"{len(stretches)} stretches of {document['seconds']:g} s, a scrape every {INTERVAL:g} s",

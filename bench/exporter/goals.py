@@ -53,6 +53,11 @@ class Goal:
         return f"{verdict}: {self.what}: {seen}{bounds}, at most {self.most:.3g}"
 
 
+def cpu_goal(seen: float | None, low: float | None, high: float | None) -> Goal:
+    """That monitoring costs the broker no more than a quarter of what the ended exporter does."""
+    return Goal("broker CPU, as a share of the ended exporter's", seen, 0.25, low, high)
+
+
 def ratio(part: float | None, whole: float | None) -> float | None:
     """Their quotient; None where one is missing or the second not above zero."""
     return None if part is None or whole is None or whole <= 0 else part / whole
@@ -100,7 +105,7 @@ def peer_goals(shown: Mapping[str, Mapping[str, Any]], queues: int, interval: fl
     low, high = bounds(ours["added_cpus"], ended["added_cpus"])
     cpu = ratio(ours["added_cpu"], ended["added_cpu"])
     goals = [
-        Goal("broker CPU, as a share of the ended exporter's", cpu, 0.25, low, high),
+        cpu_goal(cpu, low, high),
         Goal("scrape time, as a share of the ended exporter's", ratio(ours["scrape"], ended["scrape"]), 0.2),
         Goal(f"age of the totals, in intervals in force ({interval:g} s or longer)", ours["oldest_totals"], 2.0),
     ]

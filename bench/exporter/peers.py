@@ -14,7 +14,7 @@ from bench.exporter.busy import busy_broker
 from bench.exporter.cleaning import CLEANING, wait_between
 from bench.exporter.contenders import ENDED, NOBODY, OURS, Contender, details_seen
 from bench.exporter.goals import Goal, noise, peer_goals
-from bench.exporter.scraping import Page, by_label, scrape
+from bench.exporter.scraping import Page, by_label, scrape, turns
 from bench.tables import median, table
 from bench.usage import MB, Stretch, usage
 from lab.cluster import Lab
@@ -33,7 +33,7 @@ WHOLE = 600.0
 """Seconds that hold four of our readings of the queues of a calm broker, in full every 150 s, and five of the broker's
 cleanings: one more or less of either is, at 1,000 queues, a fifth of what ours costs or more."""
 
-_SETTLED = 8.0
+SETTLED = 8.0
 """Seconds after a start in which nothing is measured."""
 
 _PLUGIN: dict[str, Contender] = {
@@ -127,7 +127,7 @@ def _stretch(
     lab: Lab, queues: int, number: int, contender: Contender, seconds: float, run: _Run, more: int = 0
 ) -> None:
     with contender(lab.nodes[0], queues) as running:
-        time.sleep(_SETTLED)
+        time.sleep(SETTLED)
         broker = lab.processes[0].pid
         wait_between(broker)
         spent = Stretch({"broker": broker, "exporter": running.pid})
@@ -154,15 +154,10 @@ def _stretch(
 
 
 def _every(url: str | None, seconds: float) -> Iterator[tuple[float, Page]]:
-    """A scrape at once and then every interval, for as long as the stretch takes; none begins after its end."""
-    began = time.monotonic()
-    due = began
-    while max(due, time.monotonic()) < began + seconds:
-        time.sleep(max(0.0, due - time.monotonic()))
+    """A scrape, and its moment, at each turn of the stretch."""
+    for at in turns(seconds, INTERVAL):
         if url is not None:
-            yield time.monotonic(), scrape(url)
-        due += INTERVAL
-    time.sleep(max(0.0, began + seconds - time.monotonic()))
+            yield at, scrape(url)
 
 
 def oldest(pages: list[tuple[float, Page]]) -> list[float]:

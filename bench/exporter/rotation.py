@@ -25,18 +25,20 @@ class Compared(NamedTuple):
     times: dict[str, float]
     covariance: FloatArray | None
 
-    @property
-    def noise(self) -> dict[str, float] | None:
-        """Name -> twice the standard error; None where there is none."""
-        if self.covariance is None:
-            return None
-        variances = zip(self.times, self.covariance.diagonal(), strict=True)
-        return {name: 2 * math.sqrt(max(0.0, float(variance))) for name, variance in variances}
+    def squared(self, first: str, second: str) -> float:
+        """Four times the covariance of two of them, or the variance of one: of twice the standard error, the square.
 
-    def shared(self, first: str, second: str) -> float:
-        """Four times the covariance of two of them; 0 where that cannot be told."""
+        Raises:
+            ValueError: there is no covariance.
+        """
+        if self.covariance is None:
+            raise ValueError("no figure is left to tell noise from")
         names = list(self.times)
-        return 0.0 if self.covariance is None else 4 * float(self.covariance[names.index(first), names.index(second)])
+        return 4 * float(self.covariance[names.index(first), names.index(second)])
+
+    def noise(self, name: str) -> float:
+        """Twice the standard error of one."""
+        return math.sqrt(self.squared(name, name))
 
 
 def compared(stretches: Stretches) -> Compared:
@@ -48,19 +50,16 @@ def compared(stretches: Stretches) -> Compared:
     """
     names = list(stretches[0])
     many = len(names)
-    rows, figures = [], []
-    for number, stretch in enumerate(stretches):
-        for place, name in enumerate(names):
-            broker = (place + number) % many
-            row = np.zeros(2 * (many - 1) + len(stretches))
-            # The first contender and the first broker are what the others are told against.
-            for position in (place - 1 if place else None, many - 2 + broker if broker else None):
-                if position is not None:
-                    row[position] = 1.0
-            row[2 * (many - 1) + number] = 1.0
-            rows.append(row)
-            figures.append(math.log(stretch[name]))
-    layout, seen = np.array(rows), np.array(figures)
+    # The first contender and the first broker are what the others are told against.
+    others, of_stretch = np.eye(many)[:, 1:], np.eye(len(stretches))
+    layout = np.array(
+        [
+            np.concatenate((others[place], others[(place + number) % many], of_stretch[number]))
+            for number in range(len(stretches))
+            for place in range(many)
+        ]
+    )
+    seen = np.array([math.log(stretch[name]) for stretch in stretches for name in names])
     solved, *_ = np.linalg.lstsq(layout, seen, rcond=None)
     factors = np.exp(solved[: many - 1])
     times = dict(zip(names[1:], map(float, factors), strict=True))

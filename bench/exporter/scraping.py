@@ -4,6 +4,7 @@ import gzip
 import http.client
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -71,6 +72,19 @@ def scrape(url: str) -> Page:
     """
     seconds, body, packed = fetch(url)
     return Page(seconds, len(body), (gzip.decompress(body) if packed else body).decode())
+
+
+def turns(seconds: float, every: float) -> Iterator[float]:
+    """The moments of a stretch at which to scrape, waited for: at once, and then every so many seconds.
+
+    None begins after the end of the stretch, and the last one is followed by what is left of it.
+    """
+    due = began = time.monotonic()
+    while (now := max(due, time.monotonic())) < began + seconds:
+        time.sleep(max(0.0, due - time.monotonic()))
+        yield now
+        due += every
+    time.sleep(max(0.0, began + seconds - time.monotonic()))
 
 
 def samples(text: str, name: str) -> list[tuple[dict[str, str], float]]:
