@@ -126,6 +126,7 @@ class Busy:
             ("get.classic", "classic"),
             ("get.quorum", "quorum"),
             ("busy.free", "classic"),
+            ("busy.head", "classic"),
         ):
             arguments = {"x-queue-type": kind, "x-max-length-bytes": 100_000_000, **limits}
             channel.queue_declare(name, durable=True, arguments=arguments)
@@ -234,6 +235,10 @@ class Busy:
             channel.basic_nack(tag, requeue=True)
             tag = channel.basic_get(name)[0].delivery_tag
             channel.basic_ack(tag)
+        # The oldest goes and a younger one is left: of other queues the oldest is a message that is held for good.
+        channel.basic_publish("", "busy.head", b"younger", persistent())
+        if self._rounds > 1:
+            channel.basic_get("busy.head", auto_ack=True)
         channel.queue_declare("busy.empty")
         channel.basic_get("busy.empty", auto_ack=True)
         # Every other time the client stays, and its consumer with it.
