@@ -41,7 +41,7 @@ test-integration: setup-test ## real brokers
 bench-probes: setup ## the probes against the wire, PerfTest, slow disks, stalls, kills; under 10 minutes, as root
 	@.venv/bin/python -m bench.probes
 
-bench-exporter: setup ## the exporter against its peers and limits, growth, a hung node, churn; about 25 minutes on an idle machine, as root, needs Go
+bench-exporter: setup ## the exporter against its peers and limits, growth, a hung node, churn; about half an hour on an idle machine, as root, needs Go
 	@.venv/bin/python -m bench.exporter
 
 bench-diagnosis: setup ## faults and decoys on real brokers: named or not, how soon, what else is said; an hour or so, as root
