@@ -35,8 +35,8 @@ TOTALS = "totals"
 READINGS = (*FAMILIES, TOTALS)
 """What is read: every family in full, and the totals of all queues, which polls of many queues live by."""
 
+_SIDES = ("ours", "curl")
 _LARGE = ("queues", TOTALS)
-_TURNS = (("ours", "curl"), ("curl", "ours"))
 _REST = 3.0
 """Seconds between two readings: the broker keeps a list for a while, and would answer the second from there."""
 
@@ -69,18 +69,18 @@ def measure(args: argparse.Namespace) -> Document:
 def _polling(node: Node, pairs: int) -> list[dict[str, Any]]:
     targets = _targets(node)
     reader = Reader(ManagementSettings(url=node.management), SystemClock())
-    took: dict[str, dict[str, list[float]]] = {name: {"ours": [], "curl": []} for name in READINGS}
+    took: dict[str, dict[str, list[float]]] = {name: {side: [] for side in _SIDES} for name in READINGS}
     try:
         for number in range(pairs):
             tell(f"readings, {number + 1} of {pairs}")
-            # The other one first each time: whoever is second finds the broker warm.
-            for name, who in product(READINGS, _TURNS[number % 2]):
-                took[name][who].append(_read(reader, name) if who == "ours" else curl(node.management, targets[name]))
+            # In turns, so that to be the first favours neither.
+            for name, side in product(READINGS, _SIDES[::-1] if number % 2 else _SIDES):
+                took[name][side].append(_read(reader, name) if side == "ours" else curl(node.management, targets[name]))
                 time.sleep(_REST if name in _LARGE else 0)
     finally:
         reader.close()
     return [
-        {"family": name, "requests": len(targets[name]), **{who: median(each[who]) for who in ("ours", "curl")}}
+        {"family": name, "requests": len(targets[name]), **{side: median(seconds) for side, seconds in each.items()}}
         for name, each in took.items()
     ]
 
