@@ -91,7 +91,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CannotTell:
+class Inconclusive:
     """A rule that had no answer, and what it lacks.
 
     Attributes:
@@ -107,7 +107,7 @@ class CannotTell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetAside:
+class Suppressed:
     """Something that looks like a fault and is none, and why: a queue without consumers that is a dead-letter store.
 
     Attributes:
@@ -121,7 +121,7 @@ class SetAside:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class DiagnosisResult:
     """All that diagnosis has to say of one cluster at one moment.
 
     Attributes:
@@ -133,8 +133,8 @@ class Verdict:
     cluster: str
     at: str
     findings: tuple[Finding, ...] = ()
-    cannot_tell: tuple[CannotTell, ...] = ()
-    set_aside: tuple[SetAside, ...] = ()
+    inconclusive: tuple[Inconclusive, ...] = ()
+    suppressed: tuple[Suppressed, ...] = ()
     checked: tuple[str, ...] = ()
 
 
@@ -143,7 +143,7 @@ def runbook(rule: str) -> str:
     return f"docs/runbooks/{rule}.md"
 
 
-def exit_code(verdicts: Sequence[Verdict]) -> int:
+def exit_code(verdicts: Sequence[DiagnosisResult]) -> int:
     """The exit code of `ackscope diagnose`: 0 nothing, 1 warning, 2 critical, 3 could not tell.
 
     With no finding, one rule that could not answer and could have is enough for 3: a blind eye is not
@@ -154,7 +154,7 @@ def exit_code(verdicts: Sequence[Verdict]) -> int:
         return 2
     if Severity.WARNING in severities:
         return 1
-    blind = any(not gap.permanent for verdict in verdicts for gap in verdict.cannot_tell)
+    blind = any(not gap.permanent for verdict in verdicts for gap in verdict.inconclusive)
     checked = bool(verdicts) and all(verdict.checked for verdict in verdicts)
     return 3 if blind or not checked else 0
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from ackscope.clock import Instant
-from ackscope.findings import CannotTell, Finding, SetAside, Severity
+from ackscope.findings import Finding, Inconclusive, Severity, Suppressed
 from ackscope.records import ProbeOutcome
 from ackscope.snapshot import Alarm, HealthCheck, Node, Overview
 from dashboard.wording import parse_iso
@@ -39,8 +39,8 @@ class ClusterFindings:
     age_seconds: float | None = None
     overdue_seconds: float | None = None
     findings: tuple[Finding, ...] = ()
-    cannot_tell: tuple[CannotTell, ...] = ()
-    set_aside: tuple[SetAside, ...] = ()
+    inconclusive: tuple[Inconclusive, ...] = ()
+    suppressed: tuple[Suppressed, ...] = ()
     checked: tuple[str, ...] = ()
 
     def number(self, severity: Severity) -> int:

@@ -4,12 +4,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from ackscope.findings import CannotTell, Finding, SetAside
+from ackscope.findings import Finding, Inconclusive, Suppressed
 from diagnosis.view import Link, View
 
-__all__ = ["Answer", "Explains", "Harm", "Link", "Relation", "Rule", "View"]
+__all__ = ["Explains", "Impact", "Link", "Relation", "Rule", "RuleResult", "View"]
 
-Answer = Finding | CannotTell | SetAside
+RuleResult = Finding | Inconclusive | Suppressed
 
 Keys = Callable[[View, Finding], Iterable[Hashable]]
 
@@ -29,13 +29,13 @@ class Relation:
     of_other: Keys
 
 
-class Harm(IntEnum):
+class Impact(IntEnum):
     """What a cause does to messages; findings are ranked in this order."""
 
-    LOSES = 0
-    STOPS = 1
-    SLOWS = 2
-    RISKS = 3
+    LOSS = 0
+    OUTAGE = 1
+    SLOWDOWN = 2
+    RISK = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Rule:
     Attributes:
         name: stable once released: metrics, alerts, runbooks and links hold on to it.
         title: a few words for a person.
-        harm: what it does while it lasts; an info finding counts as a risk, whatever its rule.
+        impact: what it does while it lasts; an info finding counts as a risk, whatever its rule.
         needs: parts of a snapshot without which it has no answer; the engine then says so in its place.
         counts: it compares message counters, so it needs two readings of queues from a broker that keeps counters.
         evaluate: yields a finding for each subject, in any order, what it cannot tell, and what it sets aside as
@@ -69,8 +69,8 @@ class Rule:
 
     name: str
     title: str
-    harm: Harm
+    impact: Impact
     needs: tuple[str, ...]
     counts: bool
-    evaluate: Callable[[View], Iterator[Answer]]
+    evaluate: Callable[[View], Iterator[RuleResult]]
     explains: tuple[Explains, ...] = ()

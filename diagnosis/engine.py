@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from ackscope.baselines import Baselines
 from ackscope.clock import Instant
-from ackscope.findings import CannotTell, Finding, SetAside, Severity, Verdict, flat
+from ackscope.findings import DiagnosisResult, Finding, Inconclusive, Severity, Suppressed, flat
 from ackscope.records import ProbeOutcome
 from diagnosis.causes import gathered
-from diagnosis.contract import Harm, Rule, View
+from diagnosis.contract import Impact, Rule, View
 from diagnosis.preconditions import blind_spots, missing
 from diagnosis.rules import RULES
 from diagnosis.steady import steady
@@ -22,10 +22,10 @@ def diagnose(
     outcomes: Sequence[ProbeOutcome],
     now: Instant,
     thresholds: Thresholds,
-    previous: Verdict | None = None,
+    previous: DiagnosisResult | None = None,
     rules: Sequence[Rule] = RULES,
     baselines: Baselines | None = None,
-) -> Verdict:
+) -> DiagnosisResult:
     """Judge one cluster.
 
     A rule that raises is a programming error and is not caught here: the caller counts it.
@@ -46,8 +46,8 @@ def diagnose(
     """
     view = View(window, outcomes, now, thresholds, baselines)
     found: list[Finding] = []
-    gaps: list[CannotTell] = []
-    aside: list[SetAside] = []
+    gaps: list[Inconclusive] = []
+    aside: list[Suppressed] = []
     for rule in rules:
         lacking = list(missing(rule, view))
         if lacking:
@@ -55,21 +55,21 @@ def diagnose(
             continue
         gaps += blind_spots(rule, view)
         for answer in rule.evaluate(view):
-            if isinstance(answer, CannotTell):
+            if isinstance(answer, Inconclusive):
                 gaps.append(answer)
-            elif isinstance(answer, SetAside):
+            elif isinstance(answer, Suppressed):
                 aside.append(answer)
             else:
                 found.append(answer)
     before = previous.findings if previous else ()
     ranked = sorted(steady(found, before, now.iso(), thresholds.hold), key=lambda each: _rank(view, each))
     causes = gathered(ranked, _BY_NAME, view)
-    verdict = Verdict(
+    verdict = DiagnosisResult(
         cluster=window.cluster,
         at=now.iso(),
         findings=tuple(sorted(causes, key=lambda each: _rank(view, each))),
-        cannot_tell=tuple(gaps),
-        set_aside=tuple(sorted(aside, key=lambda each: (each.rule, each.subject.vhost or "", each.subject.name))),
+        inconclusive=tuple(gaps),
+        suppressed=tuple(sorted(aside, key=lambda each: (each.rule, each.subject.vhost or "", each.subject.name))),
         checked=tuple(rule.name for rule in rules),
     )
     # What is kept may hold the view, and so all its readings: such a ring would stay until cycles are searched for.
@@ -83,9 +83,9 @@ def _rank(view: View, finding: Finding) -> tuple[int, int, int, tuple[str, ...]]
     return (harm, finding.severity.urgency, -_size(view, finding), finding.key)
 
 
-def _harm(finding: Finding) -> Harm:
+def _harm(finding: Finding) -> Impact:
     rule = _BY_NAME.get(finding.rule)
-    return Harm.RISKS if finding.severity is Severity.INFO or rule is None else rule.harm
+    return Impact.RISK if finding.severity is Severity.INFO or rule is None else rule.impact
 
 
 def _size(view: View, finding: Finding) -> int:

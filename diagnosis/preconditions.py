@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ackscope.findings import CannotTell
+from ackscope.findings import Inconclusive
 from ackscope.snapshot import Queue
 from diagnosis.contract import Rule, View
 from diagnosis.kept import kept
@@ -12,7 +12,7 @@ from diagnosis.words import amount, lasting, some
 NEW_SECONDS = 15.0
 
 
-def missing(rule: Rule, view: View) -> Iterator[CannotTell]:
+def missing(rule: Rule, view: View) -> Iterator[Inconclusive]:
     """Why a rule cannot be asked at all; nothing where it can."""
     unread = [family for family in rule.needs if not view.fresh(family)]
     if unread:
@@ -23,32 +23,32 @@ def missing(rule: Rule, view: View) -> Iterator[CannotTell]:
     latest = view.window.latest
     overview = latest.overview.value if latest else None
     if overview is not None and (overview.statistics is False or overview.rates_mode == "none"):
-        yield CannotTell(
+        yield Inconclusive(
             rule=rule.name,
             because="the broker keeps no message counters (statistics are disabled, or rates_mode is none)",
             needs="set management.rates_mode = basic and management.disable_stats = false in rabbitmq.conf, restart",
         )
     elif len(view.window.readings("queues")) < 2:
-        yield CannotTell(
+        yield Inconclusive(
             rule=rule.name,
             because="the queues were read once only, and counters tell something when they are compared",
             needs="wait for the next poll",
         )
 
 
-def blind_spots(rule: Rule, view: View) -> Iterator[CannotTell]:
+def blind_spots(rule: Rule, view: View) -> Iterator[Inconclusive]:
     """What a rule that can be asked does not see."""
     if "queues" not in rule.needs:
         return
     hidden = _hidden(view)
     if hidden:
-        yield CannotTell(
+        yield Inconclusive(
             rule=rule.name,
             because=f"{amount(hidden, 'queue')} of the cluster cannot be seen by the user that asks",
             needs="allow it to look: rabbitmqctl set_permissions -p VHOST USER '' '' ''",
         )
     if view.unread:
-        yield CannotTell(
+        yield Inconclusive(
             rule=rule.name,
             because=f"the statistics of {amount(len(view.unread), 'queue')} with messages were not read within "
             f"{lasting(view.thresholds.data_age)}: the suspicious ones are read first",
@@ -56,7 +56,7 @@ def blind_spots(rule: Rule, view: View) -> Iterator[CannotTell]:
         )
     silent = kept(view, _all_silent)
     if silent:
-        yield CannotTell(
+        yield Inconclusive(
             rule=rule.name,
             because=f"the broker tells no counts of messages and consumers for {amount(len(silent), 'queue')}: "
             f"{some(silent)}",
@@ -79,7 +79,7 @@ def _silent(view: View, queue: Queue) -> bool:
     return queue.state is not None or span(view.history(queue)) >= NEW_SECONDS
 
 
-def _unread(rule: Rule, view: View, families: list[str]) -> CannotTell:
+def _unread(rule: Rule, view: View, families: list[str]) -> Inconclusive:
     latest = view.window.latest
     told = []
     for family in families:
@@ -87,7 +87,7 @@ def _unread(rule: Rule, view: View, families: list[str]) -> CannotTell:
         error = latest.parts[family].error if latest else None
         why = f" ({error})" if error else ""
         told.append(f"{family} never read{why}" if age is None else f"{family} last read {lasting(age)} ago{why}")
-    return CannotTell(
+    return Inconclusive(
         rule=rule.name,
         because="; ".join(told),
         needs="make the management API answer (its user needs the tag monitoring), or wait for the next poll",

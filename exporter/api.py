@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from ackscope.clock import Instant
-from ackscope.findings import Verdict, as_dict, subject_dict
+from ackscope.findings import DiagnosisResult, as_dict, subject_dict
 from ackscope.snapshot import FAMILIES, Part, Snapshot
 from ackscope.topology import Bindings
 from exporter.broker.families import FAST
@@ -31,7 +31,7 @@ def findings(states: Mapping[str, ClusterState], now: Instant) -> Document:
     }
 
 
-def cluster_findings(name: str, snapshot: Snapshot | None, verdict: Verdict | None, now: Instant) -> Document:
+def cluster_findings(name: str, snapshot: Snapshot | None, verdict: DiagnosisResult | None, now: Instant) -> Document:
     """One cluster's entry; before the first verdict its lists are empty, `checked` too."""
     # What is read less often is older by design.
     parts = {} if snapshot is None else snapshot.parts
@@ -45,11 +45,11 @@ def cluster_findings(name: str, snapshot: Snapshot | None, verdict: Verdict | No
         "findings": [as_dict(finding) for finding in verdict.findings] if verdict else [],
         "cannot_tell": [
             {"rule": gap.rule, "because": gap.because, "needs": gap.needs, "permanent": gap.permanent}
-            for gap in (verdict.cannot_tell if verdict else ())
+            for gap in (verdict.inconclusive if verdict else ())
         ],
         "set_aside": [
             {"rule": each.rule, "subject": subject_dict(each.subject), "because": each.because}
-            for each in (verdict.set_aside if verdict else ())
+            for each in (verdict.suppressed if verdict else ())
         ],
         "checked": list(verdict.checked) if verdict else [],
     }

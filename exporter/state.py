@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ackscope.clock import Instant
-from ackscope.findings import Verdict
+from ackscope.findings import DiagnosisResult
 from ackscope.records import ProbeOutcome
 from ackscope.snapshot import Snapshot
 from diagnosis.window import Window
@@ -38,7 +38,7 @@ class ClusterState:
     """
 
     window: Window
-    verdict: Verdict | None = None
+    verdict: DiagnosisResult | None = None
     diagnosis_seconds: float | None = None
     diagnosis_errors: int = 0
     readings_dropped: int = 0
@@ -115,7 +115,7 @@ class State:
             self._generation += 1
             return after
 
-    def put_verdict(self, verdict: Verdict, seconds: float) -> None:
+    def put_verdict(self, verdict: DiagnosisResult, seconds: float) -> None:
         """Take in what diagnosis answered, and how long it took."""
         with self._lock:
             self._change(verdict.cluster, verdict=verdict, diagnosis_seconds=seconds)

@@ -8,7 +8,7 @@ from datetime import datetime
 import streamlit as st
 
 from ackscope.clock import Instant
-from ackscope.findings import CannotTell, Severity, flat
+from ackscope.findings import Inconclusive, Severity, flat
 from dashboard import shell, wording
 from dashboard.escape import literal
 from dashboard.model import ClusterFindings, Feed, Live
@@ -85,11 +85,11 @@ def headline(found: ClusterFindings | None, data: Data) -> Headline:
         return Headline(parts.UNKNOWN, "Cannot tell: no data from the broker yet", sure=False)
     if not found.checked:
         return Headline(parts.UNKNOWN, "Cannot tell: no rule was checked", sure=False)
-    if {gap.rule for gap in found.cannot_tell} >= set(found.checked):
+    if {gap.rule for gap in found.inconclusive} >= set(found.checked):
         return Headline(parts.UNKNOWN, "Cannot tell: no rule could answer", sure=False)
     if data.old:
         return Headline(parts.UNKNOWN, f"{prefix}nothing wrong found; now: cannot tell", sure=False)
-    silent = sum(not gap.permanent for gap in found.cannot_tell)
+    silent = sum(not gap.permanent for gap in found.inconclusive)
     beside = f", {wording.plural(silent, 'check')} without answer" if silent else ""
     return Headline(parts.GOOD, f"Nothing wrong found{beside}", sure=True)
 
@@ -149,8 +149,8 @@ def checked(found: ClusterFindings, data: Data) -> str:
     if not found.checked:
         return "No rule was checked: nothing is known of this cluster yet." if age is None else "No rule was checked."
     rules = set(found.checked)
-    never = {gap.rule for gap in found.cannot_tell if gap.permanent} & rules
-    silent = {gap.rule for gap in found.cannot_tell if not gap.permanent} & rules
+    never = {gap.rule for gap in found.inconclusive if gap.permanent} & rules
+    silent = {gap.rule for gap in found.inconclusive if not gap.permanent} & rules
     told = {finding.rule for finding in flat(found.findings)} & rules
     clean = rules - never - silent - told
     seen = "no data" if age is None else f"data {wording.span(age)} old"
@@ -199,18 +199,20 @@ def scope(found: ClusterFindings, data: Data) -> None:
     """What was checked, and what had no answer: a silent rule is not a clean bill of health."""
     if found.findings:
         parts.plain("checked", checked(found, data))
-    open_gaps = [gap for gap in found.cannot_tell if not gap.permanent]
-    closed = [gap for gap in found.cannot_tell if gap.permanent]
-    if found.set_aside:
-        with st.expander(f"{len(found.set_aside)} that look ill, and are left alone", icon=":material/visibility_off:"):
+    open_gaps = [gap for gap in found.inconclusive if not gap.permanent]
+    closed = [gap for gap in found.inconclusive if gap.permanent]
+    if found.suppressed:
+        with st.expander(
+            f"{len(found.suppressed)} that look ill, and are left alone", icon=":material/visibility_off:"
+        ):
             parts.table(
                 "set-aside",
                 [
                     {"Looks like": it.rule, "About": str(it.subject), "Left alone because": it.because}
-                    for it in found.set_aside
+                    for it in found.suppressed
                 ],
             )
-    if not found.cannot_tell:
+    if not found.inconclusive:
         return
     rules = sorted({gap.rule for gap in (open_gaps or closed)})
     names = ", ".join(rules) if len(rules) <= _FEW else f"{len(rules)} rules"
@@ -232,7 +234,7 @@ _FEW = 6
 """So many names can be read; of more their number is told."""
 
 
-def _by_reason(gaps: Sequence[CannotTell]) -> dict[tuple[str, str, bool], list[str]]:
+def _by_reason(gaps: Sequence[Inconclusive]) -> dict[tuple[str, str, bool], list[str]]:
     """What is lacking -> rules that lack it: one part that cannot be read makes many rules blind."""
     found: dict[tuple[str, str, bool], list[str]] = {}
     for gap in gaps:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ackscope.cli import argument, print_json, seconds
 from ackscope.errors import DataError, UsageError
-from ackscope.findings import Verdict
+from ackscope.findings import DiagnosisResult
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
 from exporter.broker.read import raise_if_unreadable
@@ -88,7 +88,7 @@ def write_whole(path: Path, content: bytes) -> int:
     return len(content)
 
 
-def _tell(args: argparse.Namespace, bundle: Bundle, verdict: Verdict, size: int) -> None:
+def _tell(args: argparse.Namespace, bundle: Bundle, verdict: DiagnosisResult, size: int) -> None:
     looks = len(bundle.window.snapshots)
     if args.json:
         findings = [finding.rule for finding in verdict.findings]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ackscope.cli import argument, print_json, seconds
 from ackscope.errors import DataError, UsageError
-from ackscope.findings import Verdict, exit_code
+from ackscope.findings import DiagnosisResult, exit_code
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
 from exporter.api import cluster_findings
@@ -110,11 +110,11 @@ def _replay(args: argparse.Namespace) -> int:
     return _tell(seen, _judged(seen), args)
 
 
-def _judged(seen: Bundle) -> Verdict:
+def _judged(seen: Bundle) -> DiagnosisResult:
     return diagnose(seen.window, seen.outcomes, seen.now, seen.thresholds, baselines=seen.baselines)
 
 
-def _tell(seen: Bundle, verdict: Verdict, args: argparse.Namespace) -> int:
+def _tell(seen: Bundle, verdict: DiagnosisResult, args: argparse.Namespace) -> int:
     latest = seen.window.latest
     if args.json:
         print_json({"now": seen.now.iso(), "clusters": [cluster_findings(verdict.cluster, latest, verdict, seen.now)]})

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
 
-from ackscope.findings import CannotTell, Evidence, Finding, SetAside, Severity, Verdict
+from ackscope.findings import DiagnosisResult, Evidence, Finding, Inconclusive, Severity, Suppressed
 from ackscope.records import ProbeOutcome
 
 NARROWEST, WIDEST = 40, 100
@@ -13,7 +13,12 @@ _COMMAND = re.compile(r"^(?P<why>.*?:) (?P<command>(?:rabbitmq|curl |ackscope |s
 
 
 def report(
-    verdict: Verdict, broker: str | None, outcomes: Sequence[ProbeOutcome], width: int, *, everything: bool = False
+    verdict: DiagnosisResult,
+    broker: str | None,
+    outcomes: Sequence[ProbeOutcome],
+    width: int,
+    *,
+    everything: bool = False,
 ) -> str:
     """The whole text.
 
@@ -35,8 +40,8 @@ def report(
     facts = [finding for finding in verdict.findings if finding not in pressing]
     if facts:
         blocks.append("\n".join(_fact(finding, columns) for finding in facts))
-    blocks += _gaps(verdict.cannot_tell, columns, everything=everything)
-    blocks += _set_aside(verdict.set_aside, columns, everything=everything)
+    blocks += _gaps(verdict.inconclusive, columns, everything=everything)
+    blocks += _set_aside(verdict.suppressed, columns, everything=everything)
     if outcomes:
         blocks.append("\n".join(_lines(f"probe: {_outcome(outcome)}", columns) for outcome in outcomes))
     return "\n\n".join(blocks) + "\n"
@@ -82,7 +87,7 @@ def _evidence(evidence: Evidence) -> str:
 _MOST_RULES = 4
 
 
-def _gaps(gaps: Sequence[CannotTell], columns: int, *, everything: bool) -> list[str]:
+def _gaps(gaps: Sequence[Inconclusive], columns: int, *, everything: bool) -> list[str]:
     """What could not be told, by reason: one that is lacking makes many rules blind."""
     by_reason: dict[tuple[str, str], list[str]] = {}
     for gap in gaps:
@@ -97,7 +102,7 @@ def _gaps(gaps: Sequence[CannotTell], columns: int, *, everything: bool) -> list
     return blocks
 
 
-def _set_aside(items: Sequence[SetAside], columns: int, *, everything: bool) -> list[str]:
+def _set_aside(items: Sequence[Suppressed], columns: int, *, everything: bool) -> list[str]:
     if not items:
         return []
     if not everything:

@@ -10,7 +10,7 @@ import orjson
 
 from ackscope.clock import Instant
 from ackscope.errors import BrokerError
-from ackscope.findings import Finding, Verdict, exit_code
+from ackscope.findings import DiagnosisResult, Finding, exit_code
 from ackscope.signals import Signals
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
@@ -34,7 +34,7 @@ def watch(look: Looking, usual: Usual | None = None, *, as_json: bool, everythin
         BrokerError: the very first look read nothing.
         DataError: the rollups cannot be read.
     """
-    verdict: Verdict | None = None
+    verdict: DiagnosisResult | None = None
     with Signals((signal.SIGINT, signal.SIGTERM)) as signals:
         while True:
             began = look.clock.now()
@@ -62,7 +62,9 @@ def _asked_to_end(signals: Signals, seconds: float) -> bool:
     return True
 
 
-def _show(look: Looking, verdict: Verdict, before: Verdict | None, *, as_json: bool, everything: bool) -> None:
+def _show(
+    look: Looking, verdict: DiagnosisResult, before: DiagnosisResult | None, *, as_json: bool, everything: bool
+) -> None:
     now, latest = look.clock.now(), look.window.latest
     if as_json:
         document = {"now": now.iso(), "clusters": [cluster_findings(look.cluster, latest, verdict, now)]}
@@ -78,7 +80,7 @@ def _show(look: Looking, verdict: Verdict, before: Verdict | None, *, as_json: b
     sys.stdout.flush()
 
 
-def changes(verdict: Verdict, before: Verdict | None, now: Instant) -> Iterator[str]:
+def changes(verdict: DiagnosisResult, before: DiagnosisResult | None, now: Instant) -> Iterator[str]:
     """A line for each finding that began, ended, or is more or less urgent than before; one to begin with."""
     here = {finding.key: finding for finding in verdict.findings}
     there = {finding.key: finding for finding in before.findings} if before else {}

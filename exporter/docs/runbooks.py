@@ -3,18 +3,23 @@
 import re
 import sys
 
-from diagnosis.contract import Harm
+from diagnosis.contract import Impact
 from diagnosis.rules import RULES
 from exporter.runbooks import FOLDER
 
-_HARMS = {Harm.LOSES: "loses them", Harm.STOPS: "stops them", Harm.SLOWS: "slows them", Harm.RISKS: "puts them at risk"}
+_IMPACTS = {
+    Impact.LOSS: "loses them",
+    Impact.OUTAGE: "stops them",
+    Impact.SLOWDOWN: "slows them",
+    Impact.RISK: "puts them at risk",
+}
 _TABLE = re.compile(r"(?<=\| rule \| in a few words \| what it does to messages \|\n\|---\|---\|---\|\n)(\|.*\n)+")
 
 
 def table() -> str:
     """A line a rule, the most harmful first."""
-    ranked = sorted(RULES, key=lambda rule: (rule.harm, rule.name))
-    return "".join(f"| [{rule.name}]({rule.name}.md) | {rule.title} | {_HARMS[rule.harm]} |\n" for rule in ranked)
+    ranked = sorted(RULES, key=lambda rule: (rule.impact, rule.name))
+    return "".join(f"| [{rule.name}]({rule.name}.md) | {rule.title} | {_IMPACTS[rule.impact]} |\n" for rule in ranked)
 
 
 def page() -> str:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 from ackscope.clock import Instant
-from ackscope.findings import Finding, Verdict
+from ackscope.findings import DiagnosisResult, Finding
 from ackscope.snapshot import Part, Snapshot
 from ackscope.tables import FINDING_EVENTS, POLL_SAMPLES
 from exporter.landing.blocks import Block, row_blocks
@@ -60,7 +60,7 @@ class Findings:
     def __init__(self) -> None:
         self._open: dict[tuple[str, str, str, str], Finding] | None = None
 
-    def take(self, verdict: Verdict, at: Instant) -> list[Block]:
+    def take(self, verdict: DiagnosisResult, at: Instant) -> list[Block]:
         """Rows of what is otherwise than in the verdict before."""
         before = self._open
         found = {finding.key: finding for finding in verdict.findings}
@@ -71,7 +71,7 @@ class Findings:
                 rows.append(_row("found" if before is None else "began", finding))
             elif old.severity is not finding.severity:
                 rows.append(_row("changed", finding, old.severity.value))
-        blind = {gap.rule for gap in verdict.cannot_tell}
+        blind = {gap.rule for gap in verdict.inconclusive}
         for key, old in (before or {}).items():
             if key in found:
                 continue

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ackscope.clock import Clock
-from ackscope.findings import Verdict
+from ackscope.findings import DiagnosisResult
 from ackscope.snapshot import Snapshot
 from ackscope.tables import ACK_BURSTS, FINDING_EVENTS, PROBE_MESSAGES, PROBE_STEPS
 from exporter.landing.blocks import record_blocks
@@ -49,7 +49,7 @@ class Lander:
         for samples in list(self._samples.values()):
             samples.apply(settings)
 
-    def snapshot(self, snapshot: Snapshot, shared: Snapshot, verdict: Verdict | None) -> None:
+    def snapshot(self, snapshot: Snapshot, shared: Snapshot, verdict: DiagnosisResult | None) -> None:
         """Land what is new in a snapshot, and in the verdict on it.
 
         Args:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ackscope.clock import Instant
-from ackscope.findings import Verdict
+from ackscope.findings import DiagnosisResult
 from ackscope.snapshot import Channel, Consumer, Part, Queue, Snapshot
 from ackscope.tables import (
     CHANNEL_SAMPLES,
@@ -65,7 +65,7 @@ class Samples:
         self._settings = settings
 
     def steps(
-        self, snapshot: Snapshot, shared: Snapshot, verdict: Verdict | None, now: Instant
+        self, snapshot: Snapshot, shared: Snapshot, verdict: DiagnosisResult | None, now: Instant
     ) -> Iterator[tuple[Table, Callable[[], Taken]]]:
         """Each table with what makes its rows: to be called once, each within its own boundary.
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from prometheus_client.core import Metric
 
-from ackscope.findings import Finding, Verdict
+from ackscope.findings import DiagnosisResult, Finding
 from exporter.collectors.contract import Limits
 from exporter.metrics import Families, counter, gauge
 from exporter.state import ClusterState
@@ -56,7 +56,7 @@ def collect(states: Mapping[str, ClusterState], limits: Limits) -> list[Metric]:
     return families.result()
 
 
-def _verdict(families: Families, verdict: Verdict, limit: int) -> None:
+def _verdict(families: Families, verdict: DiagnosisResult, limit: int) -> None:
     distinct: dict[tuple[str, str, str, str], Finding] = {}
     for finding in verdict.findings:
         distinct.setdefault(finding.key, finding)
@@ -72,6 +72,6 @@ def _verdict(families: Families, verdict: Verdict, limit: int) -> None:
         }
         families.add(FINDING, labels, 1)
     # What this broker never tells is in the API only: an alert on it could never be resolved.
-    for rule in sorted({gap.rule for gap in verdict.cannot_tell if not gap.permanent}):
+    for rule in sorted({gap.rule for gap in verdict.inconclusive if not gap.permanent}):
         families.add(CANNOT_TELL, {"cluster": verdict.cluster, "rule": rule}, 1)
     families.add(DROPPED, {"cluster": verdict.cluster}, max(0, len(ranked) - limit))

@@ -13,7 +13,7 @@ import orjson
 
 from ackscope.baselines import HOUR_OF_WEEK
 from ackscope.clock import SystemClock
-from ackscope.findings import CannotTell, Evidence, Finding, Severity, Subject, as_dict, runbook
+from ackscope.findings import Evidence, Finding, Inconclusive, Severity, Subject, as_dict, runbook
 from ackscope.records import ProbeOutcome, ProbeState, Quantiles, Step
 from ackscope.snapshot import FAMILIES, Alarm, HealthCheck, Node, Overview, Part, Queue, Snapshot
 from dashboard.model import ConfirmLayer, Line, Sign, SubjectLines, Usual
@@ -39,7 +39,7 @@ class Cluster:
     broker: str | None = "3.10.8"
     age: float | None = 3.0
     findings: Sequence[Finding] = ()
-    cannot_tell: Sequence[CannotTell] = ()
+    cannot_tell: Sequence[Inconclusive] = ()
     checked: Sequence[str] = CHECKED
     probes: Sequence[ProbeOutcome] = ()
     layers: Sequence[ConfirmLayer] = ()
@@ -253,14 +253,16 @@ def healthy(name: str = "shop", **changes: Any) -> Cluster:
 
 def sick(name: str = "shop", **changes: Any) -> Cluster:
     """A cluster with a stuck consumer, a full queue, a dead node, and a probe that cannot measure."""
-    gap = CannotTell(
+    gap = Inconclusive(
         rule="consumer-ack-timeout", because="3.10 does not say how long a delivery may take", needs="", permanent=True
     )
-    blind = CannotTell(rule="memory-alarm", because="node figures are 40 s old", needs="look at the management plugin")
+    blind = Inconclusive(
+        rule="memory-alarm", because="node figures are 40 s old", needs="look at the management plugin"
+    )
     ill = Cluster(
         name=name,
         findings=(stuck(), overflow()),
-        cannot_tell=(gap, blind),
+        inconclusive=(gap, blind),
         nodes=NODES,
         signs=signs(),
         subjects=(
@@ -288,7 +290,7 @@ def hostile(name: str = "shop") -> Cluster:
         name=name,
         broker=HOSTILE,
         findings=(finding, replace(finding, rule=HOSTILE), finding, finding),
-        cannot_tell=(CannotTell(rule=HOSTILE, because=HOSTILE, needs=HOSTILE),),
+        inconclusive=(Inconclusive(rule=HOSTILE, because=HOSTILE, needs=HOSTILE),),
         checked=(HOSTILE,),
         nodes=(replace(NODES[0], name=HOSTILE, mem_alarm=True), Node(name=HOSTILE, running=False)),
         probes=(probe(HOSTILE, node=HOSTILE, state=ProbeState.FAILED, reason=HOSTILE, doubtful=HOSTILE),),
@@ -308,7 +310,7 @@ def documents(*clusters: Cluster) -> dict[str, bytes]:
             "broker": item.broker,
             "age_seconds": item.age,
             "findings": [as_dict(finding) for finding in item.findings],
-            "cannot_tell": [asdict(gap) for gap in item.cannot_tell],
+            "cannot_tell": [asdict(gap) for gap in item.inconclusive],
             "checked": list(item.checked),
         }
         for item in clusters

@@ -1,6 +1,6 @@
 from ackscope.baselines import HOUR_OF_WEEK, Band, Baselines, hour_of_week
 from ackscope.clock import SystemClock
-from ackscope.findings import Verdict
+from ackscope.findings import DiagnosisResult
 from ackscope.records import Batching, BatchingKind, Quantiles
 from ackscope.snapshot import Overview, Part, Queue, Snapshot
 from dashboard.data.exporter import Exporter as Client
@@ -30,7 +30,7 @@ def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
         nodes=Part(value=answers.NODES, at=now, gaps={"mem_used": 1}),
         queues=Part(value=(Queue(vhost="/", name="q", messages_ready=0, arguments={"x-max-length": 1}),), at=now),
     )
-    verdict = Verdict(cluster="shop", at=now.iso(), findings=(answers.stuck(),), checked=("stuck-consumer",))
+    verdict = DiagnosisResult(cluster="shop", at=now.iso(), findings=(answers.stuck(),), checked=("stuck-consumer",))
     states = {
         "shop": ClusterState(
             window=Window.empty("shop").add(snapshot),

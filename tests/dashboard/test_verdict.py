@@ -1,6 +1,6 @@
 import pytest
 
-from ackscope.findings import CannotTell, Severity
+from ackscope.findings import Inconclusive, Severity
 from dashboard.model import ClusterFindings
 from dashboard.views import parts
 from dashboard.views.verdict import Data, checked, every, headline
@@ -42,23 +42,23 @@ def test_what_is_read_seldom_is_old_only_when_it_is_due(overdue: float, *, sure:
 
 def test_a_silent_rule_is_no_clean_bill_of_health() -> None:
     """When no rule at all could answer, nothing is called good."""
-    gap = CannotTell(rule="no-consumer", because="no queues", needs="permission")
-    blind = ClusterFindings(cluster="shop", checked=("no-consumer",), cannot_tell=(gap,))
+    gap = Inconclusive(rule="no-consumer", because="no queues", needs="permission")
+    blind = ClusterFindings(cluster="shop", checked=("no-consumer",), inconclusive=(gap,))
 
     assert "Cannot tell: no rule could answer" == headline(blind, Data(1.0)).text
 
 
 def test_some_silent_rules_are_said_beside_the_good_news() -> None:
     """What was checked is good; what was not is counted."""
-    gap = CannotTell(rule="memory-alarm", because="no nodes", needs="permission")
-    never = CannotTell(rule="consumer-ack-timeout", because="3.10", needs="", permanent=True)
-    half = ClusterFindings(cluster="shop", checked=("no-consumer", "memory-alarm"), cannot_tell=(gap, never))
+    gap = Inconclusive(rule="memory-alarm", because="no nodes", needs="permission")
+    never = Inconclusive(rule="consumer-ack-timeout", because="3.10", needs="", permanent=True)
+    half = ClusterFindings(cluster="shop", checked=("no-consumer", "memory-alarm"), inconclusive=(gap, never))
 
     assert "Nothing wrong found, 1 check without answer" == headline(half, Data(1.0)).text
 
 
-BLIND = CannotTell(rule="memory-alarm", because="no nodes", needs="permission")
-NEVER = CannotTell(rule="consumer-ack-timeout", because="3.10", needs="", permanent=True)
+BLIND = Inconclusive(rule="memory-alarm", because="no nodes", needs="permission")
+NEVER = Inconclusive(rule="consumer-ack-timeout", because="3.10", needs="", permanent=True)
 RULES = ("no-consumer", "stuck-consumer", "memory-alarm", "consumer-ack-timeout")
 
 
@@ -67,7 +67,7 @@ RULES = ("no-consumer", "stuck-consumer", "memory-alarm", "consumer-ack-timeout"
     [
         pytest.param(WELL, 3.0, False, "1 rule looked at data 3 s old: 1 found nothing wrong.", id="well"),
         pytest.param(
-            ClusterFindings(cluster="x", checked=RULES, cannot_tell=(BLIND, NEVER), findings=(stuck(),)),
+            ClusterFindings(cluster="x", checked=RULES, inconclusive=(BLIND, NEVER), findings=(stuck(),)),
             3.0,
             False,
             "4 rules looked at data 3 s old: 1 found something, 1 found nothing wrong, 1 could not tell, "
@@ -83,7 +83,7 @@ RULES = ("no-consumer", "stuck-consumer", "memory-alarm", "consumer-ack-timeout"
             id="exporter away",
         ),
         pytest.param(
-            ClusterFindings(cluster="x", checked=RULES[2:3], cannot_tell=(BLIND,)), 3.0, False,
+            ClusterFindings(cluster="x", checked=RULES[2:3], inconclusive=(BLIND,)), 3.0, False,
             "1 rule looked at data 3 s old: none could answer, 1 could not tell.", id="blind",
         ),
         pytest.param(

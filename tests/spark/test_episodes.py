@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from ackscope.clock import Instant
-from ackscope.findings import CannotTell, Finding, Severity, Subject, Verdict
+from ackscope.findings import DiagnosisResult, Finding, Inconclusive, Severity, Subject
 from ackscope.tables import EPISODES, FINDING_EVENTS, POLLS_1M
 from exporter.landing.events import Findings
 from pipeline.schema import arrow_schema
@@ -144,11 +144,11 @@ def lived(dice, minutes=240):
                 for key, states in truth.items()
                 if states[minute // 20] and key[0] not in blind
             ]
-            verdict = Verdict(
+            verdict = DiagnosisResult(
                 cluster="shop",
                 at="",
                 findings=tuple(seen),
-                cannot_tell=tuple(CannotTell(rule=rule, because="", needs="") for rule in blind),
+                inconclusive=tuple(Inconclusive(rule=rule, because="", needs="") for rule in blind),
             )
             for block in findings.take(verdict, Instant(wall=NOON + 60 * minute + 5, mono=0.0)):
                 events += block.arrow().to_pylist()

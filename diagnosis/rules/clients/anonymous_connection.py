@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Connection
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.clients.ages import age
 from diagnosis.words import amount, some
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for the cluster."""
     nameless = [
         connection
@@ -31,7 +31,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="anonymous-connection",
     title="connections that do not say whose they are",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("connections",),
     counts=False,
     evaluate=evaluate,

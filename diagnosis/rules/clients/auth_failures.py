@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from shlex import quote
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import ANYWHERE
 from diagnosis.rules.clients.refusals import AMQP, Logins, logins
 from diagnosis.words import amount, lasting
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every protocol of every node by the logins that were refused lately."""
     limits = view.thresholds.clients
     for found in logins(view, limits.auth_within):
@@ -25,7 +25,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="auth-failures",
     title="clients cannot log in",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("auth",),
     counts=False,
     evaluate=evaluate,

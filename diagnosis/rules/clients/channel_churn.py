@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 from ackscope.findings import Finding, Severity, runbook
 from diagnosis.closing import Closing, closings
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.clients.loop_report import doing, evidence, pace, read_log, who
 from diagnosis.thresholds.clients import ClientThresholds
 from diagnosis.words import close_connection, lasting
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every connection whose channels come and go."""
     limits = view.thresholds.clients
     for closing in closings(view):
@@ -30,7 +30,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="channel-churn",
     title="channels open and close in a loop",
-    harm=Harm.SLOWS,
+    impact=Impact.SLOWDOWN,
     needs=("overview", "connections", "channels"),
     counts=False,
     evaluate=evaluate,

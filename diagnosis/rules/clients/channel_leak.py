@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Connection
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen, Series
 from diagnosis.words import client, close_connection, lasting
@@ -18,7 +18,7 @@ FULL = 0.9
 """Of `channel_max`: critical."""
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every connection with channels to spare, or with more of them at each reading."""
     limits = view.thresholds.clients
     for connection in view.connections:
@@ -35,7 +35,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="channel-leak",
     title="a connection opens channels and does not close them",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("connections",),
     counts=False,
     evaluate=evaluate,

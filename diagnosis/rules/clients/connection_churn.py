@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from diagnosis.closing import Closing, closings
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.clients.loop_report import doing, evidence, pace, who
 from diagnosis.turnover import Turnover, turnover
 from diagnosis.words import lasting
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every application whose connections come and go; the cluster where none of them is ever listed."""
     limits = view.thresholds.clients
     known = [closing for closing in closings(view) if closing.whole]
@@ -32,7 +32,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="connection-churn",
     title="connections open and close in a loop",
-    harm=Harm.SLOWS,
+    impact=Impact.SLOWDOWN,
     needs=("overview", "connections", "channels"),
     counts=False,
     evaluate=evaluate,

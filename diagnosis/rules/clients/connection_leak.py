@@ -11,7 +11,7 @@ from functools import partial
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Connection, Overview
 from diagnosis.closing import Identity, identity
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen, Series
 from diagnosis.words import client, lasting
@@ -19,7 +19,7 @@ from diagnosis.words import client, lasting
 _MANY_GROWING_SECONDS = 300.0
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Count the connections of each application, at each reading."""
     limits = view.thresholds.clients
     fewest = min(limits.connections_growth, limits.connections_many)
@@ -43,7 +43,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="connection-leak",
     title="an application opens connections and does not close them",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("connections", "overview"),
     counts=False,
     evaluate=evaluate,

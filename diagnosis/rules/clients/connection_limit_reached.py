@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterator
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, SetAside, Severity, Subject, runbook
+from ackscope.findings import Evidence, Finding, Severity, Subject, Suppressed, runbook
 from ackscope.topology import Limit
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import ANYWHERE
 from diagnosis.rules.clients.refusals import turned_away
 from diagnosis.words import amount, client, lasting, some
@@ -19,7 +19,7 @@ CONNECTIONS, CHANNELS = "max-connections", "max-channels"
 _NODE_CHECK = "below-node-connection-limit"
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Compare every limit with what is there; the check of the nodes tells of theirs (4.1 on)."""
     for limit in view.limits_set:
         if limit.name not in {CONNECTIONS, CHANNELS} or limit.value < 0:
@@ -27,7 +27,7 @@ def evaluate(view: View) -> Iterator[Answer]:
         used = _used(view, limit)
         refused = turned_away(view)
         if limit.value == 0 and not (refused and refused[0]):
-            yield SetAside(
+            yield Suppressed(
                 rule=RULE.name,
                 subject=_subject(limit),
                 because="the limit is 0, so it is closed on purpose, and nobody asks to come in",
@@ -42,7 +42,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="connection-limit-reached",
     title="a limit of connections or channels is used up",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("limits", "connections"),
     counts=False,
     evaluate=evaluate,

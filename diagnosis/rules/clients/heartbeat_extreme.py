@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Connection
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.clients.ages import age
 from diagnosis.words import amount, client, some
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for the cluster: these are choices of clients, and no fault of today."""
     limits = view.thresholds.clients
     suspects = [
@@ -32,7 +32,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="heartbeat-extreme",
     title="heartbeats off, or too far apart, or too close",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("connections",),
     counts=False,
     evaluate=evaluate,

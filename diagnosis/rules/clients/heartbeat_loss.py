@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ackscope.clock import Instant
-from ackscope.findings import CannotTell, Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Evidence, Finding, Inconclusive, Severity, Subject, runbook
 from ackscope.snapshot import Connection
 from diagnosis.closing import identity
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.window import Seen, Series
 from diagnosis.words import amount, client, lasting
 
@@ -40,7 +40,7 @@ class Silence:
     gone: bool
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for each application, with those that are silent now and those that were closed for it."""
     readings: Series[tuple[Connection, ...]] = view.window.readings("connections")
     if len(readings) < 2:
@@ -50,7 +50,7 @@ def evaluate(view: View) -> Iterator[Answer]:
     beating = [each for each in view.connections if each.heartbeat]
     late = sum(_limit(view, each) > held for each in beating)
     if late:
-        yield CannotTell(
+        yield Inconclusive(
             rule=RULE.name,
             because=f"{amount(late, 'connection')} with heartbeats too far apart for the {lasting(held)} that are held",
             needs="heartbeats of 10 to 15 s in the clients; that is what finds a dead one soon, too",
@@ -67,7 +67,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="heartbeat-loss",
     title="clients whose heartbeats stay out",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("connections",),
     counts=False,
     evaluate=evaluate,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Node
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.series import last, span
 from diagnosis.words import lasting, size
 
@@ -17,7 +17,7 @@ _LONG = 60.0
 """Seconds after which it is no burst, such as replicas that catch up."""
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for each pair of nodes, in the direction in which the link is full."""
     for node in sorted(view.nodes, key=lambda node: node.name):
         for link in sorted(node.links, key=lambda link: link.peer):
@@ -34,7 +34,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="distribution-congestion",
     title="the link between two nodes is full",
-    harm=Harm.SLOWS,
+    impact=Impact.SLOWDOWN,
     needs=("nodes",),
     counts=False,
     evaluate=evaluate,

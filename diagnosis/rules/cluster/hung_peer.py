@@ -8,9 +8,9 @@ never answers. Source: gen_server calls without a time limit in rabbitmq-server;
 
 from collections.abc import Iterator
 
-from ackscope.findings import CannotTell, Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Evidence, Finding, Inconclusive, Severity, Subject, runbook
 from ackscope.records import ProbeOutcome
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import ANYWHERE, SAME_NODE
 from diagnosis.words import lasting, some
 
@@ -21,7 +21,7 @@ ASKS_ALL = ("overview", "nodes", "queues")
 """Families whose reading asks every node."""
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for each node whose handshake hangs, or one for the cluster where none is probed."""
     silent = _silent(view)
     frozen = sorted({outcome.node for outcome in view.outcomes_of("handshake") if outcome.node and hangs(outcome)})
@@ -31,7 +31,7 @@ def evaluate(view: View) -> Iterator[Answer]:
         yield _finding(view, frozen[0])
         return
     yield _finding(view, None)
-    yield CannotTell(
+    yield Inconclusive(
         rule=RULE.name,
         because="a peer is frozen, and which one is not known: no probe shakes hands with each node",
         needs="name each node's own address under amqp.nodes in the exporter's configuration, and turn on the probe "
@@ -42,7 +42,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="hung-peer",
     title="a node is frozen, and its peers hang with it",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=(),
     counts=False,
     evaluate=evaluate,

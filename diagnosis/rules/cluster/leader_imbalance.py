@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.cluster.standing import running
 from diagnosis.series import delta, span
 from diagnosis.words import lasting
@@ -19,7 +19,7 @@ _NODES = 3
 """With two nodes, half of the leaders are on each at best, and little is gained."""
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for a cluster in which one node leads most of the queues that are in use."""
     limits = view.thresholds.cluster
     if len(running(view)) < _NODES:
@@ -47,7 +47,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="leader-imbalance",
     title="one node leads most of the queues",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("overview", "queues", "nodes"),
     counts=True,
     evaluate=evaluate,

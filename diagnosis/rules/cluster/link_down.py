@@ -11,7 +11,7 @@ from shlex import quote
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.topology import Link
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.cluster.standing import tail
 from diagnosis.series import span
 from diagnosis.words import lasting, some
@@ -22,7 +22,7 @@ RUNS = {"running", "flow"}
 Key = tuple[str, str, str, str]
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for all links to the same place that do not run."""
     limits = view.thresholds
     bad = [link for link in view.bridges if link.state is not None and link.state not in RUNS]
@@ -42,7 +42,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="link-down",
     title="a shovel or federation link does not run",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("links",),
     counts=False,
     evaluate=evaluate,

@@ -8,8 +8,8 @@ Source: https://www.rabbitmq.com/docs/metadata-store/failure-recovery
 
 from collections.abc import Iterator
 
-from ackscope.findings import CannotTell, Evidence, Finding, Severity, Subject, runbook
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from ackscope.findings import Evidence, Finding, Inconclusive, Severity, Subject, runbook
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import ANYWHERE
 from diagnosis.rules.cluster.standing import down, running, tail
 from diagnosis.words import some
@@ -17,13 +17,13 @@ from diagnosis.words import some
 FLAG = "khepri_db"
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield a finding where half of the nodes or more do not run, and the metadata store needs a majority."""
     if len(view.nodes) < 2 or not down(view) or 2 * len(running(view)) > len(view.nodes):
         return
     needed = with_khepri(view)
     if needed is None:
-        yield CannotTell(
+        yield Inconclusive(
             rule=RULE.name,
             because="half of the nodes or more do not run, and it is not told whether this cluster keeps its metadata "
             "in Khepri, which then cannot change, or in Mnesia, which can",
@@ -36,7 +36,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="metadata-minority",
     title="too few nodes are left to declare, bind or delete anything",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("nodes",),
     counts=False,
     evaluate=evaluate,

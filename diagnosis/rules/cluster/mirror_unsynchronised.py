@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.cluster.standing import about, listed, tail, told
 from diagnosis.series import span
 from diagnosis.words import amount, lasting, place, some
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for all mirrored queues of which a mirror lacks messages."""
     limits = view.thresholds
     lacking = [queue for queue in view.all_queues if queue.mirrors and lagging(queue)]
@@ -27,7 +27,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="mirror-unsynchronised",
     title="mirrors of a queue lack messages",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("queues",),
     counts=False,
     evaluate=evaluate,

@@ -7,9 +7,9 @@ Source: https://www.rabbitmq.com/docs/partitions
 
 from collections.abc import Iterator
 
-from ackscope.findings import CannotTell, Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Evidence, Finding, Inconclusive, Severity, Subject, runbook
 from ackscope.snapshot import Node
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import ANYWHERE
 from diagnosis.rules.cluster.metadata_minority import with_khepri
 from diagnosis.rules.cluster.standing import tail
@@ -18,12 +18,12 @@ from diagnosis.window import Series
 from diagnosis.words import lasting, some
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for a cluster in which any node tells of a partition."""
     if any(node.partitions for node in view.nodes):
         yield _finding(view)
     elif len(view.nodes) > 1 and with_khepri(view):
-        yield CannotTell(
+        yield Inconclusive(
             rule=RULE.name,
             because="with Khepri the broker tells of no partitions: the smaller side stops, and node-down, "
             "metadata-minority and quorum-queue-minority tell of that",
@@ -35,7 +35,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="network-partition",
     title="the cluster is split: nodes go on apart and disagree",
-    harm=Harm.LOSES,
+    impact=Impact.LOSS,
     needs=("nodes",),
     counts=False,
     evaluate=evaluate,

@@ -5,9 +5,9 @@ A node in maintenance is set aside: somebody took it out on purpose (node-draini
 
 from collections.abc import Iterator, Sequence
 
-from ackscope.findings import Evidence, Finding, SetAside, Severity, Subject, runbook
+from ackscope.findings import Evidence, Finding, Severity, Subject, Suppressed, runbook
 from ackscope.snapshot import Node
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import ANYWHERE, SAME_NODE
 from diagnosis.rules.cluster.hung_peer import hangs
 from diagnosis.rules.cluster.standing import LACKING, absence, gone, listed, other, running
@@ -19,13 +19,13 @@ _NEAR = 0.9
 """What a node had used of a limit when it was last seen, for a word about why it went."""
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for each node that does not run."""
     for node in sorted(view.nodes, key=lambda node: node.name):
         if node.running is not False:
             continue
         if node.being_drained:
-            yield SetAside(rule=RULE.name, subject=_subject(node.name), because="it was put into maintenance before")
+            yield Suppressed(rule=RULE.name, subject=_subject(node.name), because="it was put into maintenance before")
         elif node.name in gone(view):
             yield _finding(view, node.name, absence(view, node.name))
 
@@ -33,7 +33,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="node-down",
     title="a node of the cluster does not run",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("nodes",),
     counts=False,
     evaluate=evaluate,

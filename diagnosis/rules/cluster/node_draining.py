@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Node
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import ANYWHERE, SAME_NODE
 from diagnosis.rules.cluster.standing import LACKING, tail
 from diagnosis.series import span
@@ -15,7 +15,7 @@ from diagnosis.window import Series
 from diagnosis.words import lasting
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for each node in maintenance."""
     for node in sorted(view.nodes, key=lambda node: node.name):
         if node.being_drained:
@@ -25,7 +25,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="node-draining",
     title="a node is in maintenance",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("nodes",),
     counts=False,
     evaluate=evaluate,

@@ -7,15 +7,15 @@ Source: https://www.rabbitmq.com/docs/partitions#automatic-handling
 
 from collections.abc import Iterator
 
-from ackscope.findings import CannotTell, Evidence, Finding, Severity, Subject, runbook
-from diagnosis.contract import Answer, Harm, Rule, View
+from ackscope.findings import Evidence, Finding, Inconclusive, Severity, Subject, runbook
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.cluster.metadata_minority import with_khepri
 from diagnosis.rules.cluster.network_partition import split
 from diagnosis.series import span
 from diagnosis.words import lasting
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield a finding while a partition stays, and what cannot be told before there is one."""
     if len(view.nodes) < 2 or with_khepri(view) is not False:
         return
@@ -50,7 +50,7 @@ def evaluate(view: View) -> Iterator[Answer]:
             runbook=runbook(RULE.name),
         )
     elif not seen:
-        yield CannotTell(
+        yield Inconclusive(
             rule=RULE.name,
             because="the management API does not tell cluster_partition_handling; its default is ignore",
             needs="look by hand: rabbitmqctl environment | grep cluster_partition_handling",
@@ -61,7 +61,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="partition-handling-ignore",
     title="the cluster does nothing about a partition",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("nodes", "overview"),
     counts=False,
     evaluate=evaluate,

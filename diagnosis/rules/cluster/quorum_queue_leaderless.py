@@ -8,9 +8,9 @@ Source: https://www.rabbitmq.com/docs/quorum-queues#availability
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
-from ackscope.findings import CannotTell, Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Evidence, Finding, Inconclusive, Severity, Subject, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.rules.cluster.quorum_queue_minority import STALLED, minority
 from diagnosis.rules.cluster.standing import ITS_QUEUES, about, bundles, down, listed, other, tail, told
 from diagnosis.series import span
@@ -19,7 +19,7 @@ from diagnosis.words import lasting
 CHECK = "quorum-queues-without-elected-leaders"
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for all quorum queues that have replicas enough and no leader."""
     stopped, limits = down(view), view.thresholds
     quorum = [queue for queue in view.all_queues if queue.type == "quorum" and queue.members]
@@ -33,7 +33,7 @@ def evaluate(view: View) -> Iterator[Answer]:
             yield _finding(view, queues, max(known[queue.key] for queue in queues))
         return
     if view.version is not None and view.version < (4, 1):
-        yield CannotTell(
+        yield Inconclusive(
             rule=RULE.name,
             because="before 4.1 the broker has no check for it, and goes on to name a leader that is gone; only "
             "leaders "
@@ -52,7 +52,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="quorum-queue-leaderless",
     title="a quorum queue has no leader",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("queues",),
     counts=False,
     evaluate=evaluate,

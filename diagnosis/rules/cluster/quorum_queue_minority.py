@@ -11,7 +11,7 @@ from shlex import quote
 from ackscope.findings import Evidence, Finding, Severity, runbook
 from ackscope.records import ProbeState
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import ANYWHERE
 from diagnosis.rules.cluster.standing import ITS_QUEUES, about, bundles, down, gone, listed, missing, other, tail, told
 from diagnosis.series import span
@@ -24,7 +24,7 @@ STALLED = (
 """What clients of such a queue look like."""
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield a finding for each quorum queue without a majority, or one for all where they are many."""
     stopped = down(view)
     lost = [queue for queue in view.all_queues if queue.type == "quorum" and _lost(view, queue, stopped)]
@@ -35,7 +35,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="quorum-queue-minority",
     title="a quorum queue has lost the majority of its replicas",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("queues",),
     counts=False,
     evaluate=evaluate,

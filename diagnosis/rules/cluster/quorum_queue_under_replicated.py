@@ -12,7 +12,7 @@ from shlex import quote
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.cluster.quorum_queue_minority import minority
 from diagnosis.rules.cluster.standing import absence, down, gone, listed, missing, other, tail, told
 from diagnosis.series import span
@@ -22,7 +22,7 @@ ENOUGH = 3
 """Members of which one may be lost."""
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield a finding for each node without its replicas, and one for each virtual host with too few members."""
     away: dict[str, list[Queue]] = defaultdict(list)
     small: dict[str, list[Queue]] = defaultdict(list)
@@ -47,7 +47,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="quorum-queue-under-replicated",
     title="quorum queues with fewer replicas than they should have",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("queues", "nodes"),
     counts=False,
     evaluate=evaluate,

@@ -11,14 +11,14 @@ from shlex import quote
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.rules.cluster.quorum_queue_minority import STALLED, buried, minority
 from diagnosis.rules.cluster.standing import ITS_QUEUES, about, absence, down, gone, listed, missing, other, tail, told
 from diagnosis.series import span
 from diagnosis.words import lasting
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for the streams without a majority, and one for each node without replicas of the others."""
     stopped, limits = down(view), view.thresholds
     away: dict[str, list[Queue]] = defaultdict(list)
@@ -46,7 +46,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="stream-replica-missing",
     title="replicas of a stream are away",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("queues",),
     counts=False,
     evaluate=evaluate,

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Node
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.cluster.standing import running, tail
 from diagnosis.series import span
 from diagnosis.words import amount, lasting, some
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield a finding where versions differ; else one where stable feature flags are off."""
     if len(_versions(view.nodes)) > 1:
         yield _skew(view)
@@ -31,7 +31,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="version-skew",
     title="nodes run different versions, or feature flags are off",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("nodes",),
     counts=False,
     evaluate=evaluate,

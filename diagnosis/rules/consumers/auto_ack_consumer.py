@@ -11,12 +11,12 @@ from shlex import quote
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Harm, Link, Rule, View
+from diagnosis.contract import Impact, Link, Rule, RuleResult, View
 from diagnosis.series import delta, span
 from diagnosis.words import amount, client, lasting, some
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """List the consumers of durable queues that acknowledge automatically."""
     found: dict[str, list[tuple[Queue, Link]]] = defaultdict(list)
     for queue in view.queues:
@@ -30,7 +30,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="auto-ack-consumer",
     title="messages are acknowledged before they are processed",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("overview", "queues", "consumers"),
     counts=True,
     evaluate=evaluate,

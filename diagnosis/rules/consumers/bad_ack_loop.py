@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from ackscope.findings import Evidence, Finding, Subject, runbook
 from ackscope.snapshot import Queue
 from diagnosis.closing import Closing, closings
-from diagnosis.contract import Answer, Explains, Harm, Relation, Rule, View
+from diagnosis.contract import Explains, Impact, Relation, Rule, RuleResult, View
 from diagnosis.kept import kept
 from diagnosis.relations import SAME_CONNECTION
 from diagnosis.rules.consumers.refusals import SOME, loop_evidence, severity, stop_it, who
@@ -26,7 +26,7 @@ _LEAST_ASKED = 50
 """Bytes that a client sends in a cycle: channel.open, close-ok, and what is refused (55 and more were seen)."""
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every application whose channels come and go on a connection that stays."""
     for loop in kept(view, _Loops).found:
         yield _finding(view, loop)
@@ -82,7 +82,7 @@ def _queue(_view: View, finding: Finding) -> Iterable[Hashable]:
 RULE = Rule(
     name="bad-ack-loop",
     title="the broker closes a consumer's channel over its acknowledgements, again and again",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("overview", "connections", "channels", "queues"),
     counts=True,
     evaluate=evaluate,

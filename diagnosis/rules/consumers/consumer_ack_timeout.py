@@ -8,14 +8,14 @@ from collections.abc import Hashable, Iterable, Iterator
 
 from ackscope.clock import iso
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
-from diagnosis.contract import Answer, Explains, Harm, Relation, Rule, View
+from diagnosis.contract import Explains, Impact, Relation, Rule, RuleResult, View
 from diagnosis.relations import SAME_SUBJECT
 from diagnosis.rules.consumers.commands import set_policy
 from diagnosis.rules.consumers.timeouts import Overdue, overdue
 from diagnosis.words import amount, client, lasting, list_consumers, some
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Tell of every queue with such consumers."""
     by_queue: dict[tuple[str, str], list[Overdue]] = defaultdict(list)
     for each in overdue(view):
@@ -36,7 +36,7 @@ def _connection(_view: View, finding: Finding) -> Iterable[Hashable]:
 RULE = Rule(
     name="consumer-ack-timeout",
     title="the broker ends consumers that hold messages for too long",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("overview", "queues", "consumers", "channels", "connections"),
     counts=False,
     evaluate=evaluate,

@@ -13,7 +13,7 @@ from ackscope.clock import Instant
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Consumer, Queue
 from diagnosis.closing import FEWEST, Closing, closings
-from diagnosis.contract import Answer, Explains, Harm, Relation, Rule, View
+from diagnosis.contract import Explains, Impact, Relation, Rule, RuleResult, View
 from diagnosis.kept import kept
 from diagnosis.relations import SAME_SUBJECT
 from diagnosis.rules.consumers.bad_ack_loop import loops_of
@@ -53,7 +53,7 @@ class Flaps:
     since: Instant
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue whose consumers are not those of a while ago, then those whose consumers are never seen."""
     readings: Series[tuple[Consumer, ...]] = view.window.readings("consumers")
     if len(readings) < 2:
@@ -139,7 +139,7 @@ def _clients(view: View, finding: Finding) -> Iterable[Hashable]:
 RULE = Rule(
     name="consumer-flapping",
     title="consumers come and go all the time",
-    harm=Harm.SLOWS,
+    impact=Impact.SLOWDOWN,
     needs=("overview", "queues", "consumers", "connections", "channels"),
     counts=True,
     evaluate=evaluate,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Connection, Consumer
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.rules.consumers.follows import QUEUES_OF_CONNECTION
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen, Series
@@ -26,7 +26,7 @@ _FOLLOWS = (
 )
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every connection to which bytes wait to be sent."""
     pending = [connection for connection in view.connections if connection.send_pend]
     if not pending:
@@ -43,7 +43,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="consumer-tcp-backpressure",
     title="a consumer does not read its socket",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("connections", "consumers"),
     counts=False,
     evaluate=evaluate,

@@ -10,14 +10,14 @@ from collections.abc import Hashable, Iterable, Iterator
 from ackscope.findings import Evidence, Finding, Subject, runbook
 from ackscope.snapshot import Consumer
 from diagnosis.closing import Closing, closings
-from diagnosis.contract import Answer, Explains, Harm, Relation, Rule, View
+from diagnosis.contract import Explains, Impact, Relation, Rule, RuleResult, View
 from diagnosis.kept import kept
 from diagnosis.rules.consumers.follows import names_of
 from diagnosis.rules.consumers.refusals import loop_evidence, severity, stop_it, who
 from diagnosis.words import client
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue with an exclusive consumer against those who are refused something."""
     for consumer, loop in kept(view, _Contended).found:
         yield _finding(view, consumer, loop)
@@ -52,7 +52,7 @@ def _refused(view: View, finding: Finding) -> Iterable[Hashable]:
 RULE = Rule(
     name="exclusive-consumer-contention",
     title="a consumer is refused, for another one consumes exclusively",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("overview", "connections", "channels", "consumers"),
     counts=False,
     evaluate=evaluate,

@@ -9,16 +9,16 @@ from collections import defaultdict
 from collections.abc import Iterator
 from shlex import quote
 
-from ackscope.findings import CannotTell, Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Evidence, Finding, Inconclusive, Severity, Subject, runbook
 from ackscope.snapshot import Channel
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.words import amount, client, some
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """List the channels with a shared limit."""
     if view.version is not None and view.version >= (4, 0):
-        yield CannotTell(
+        yield Inconclusive(
             rule=RULE.name,
             because="brokers from 4.0 on do not tell whether a channel shares its prefetch",
             needs="nothing to be done here: search the applications for basic.qos with global=true",
@@ -35,7 +35,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="global-prefetch",
     title="consumers share one prefetch, which later versions refuse",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("overview", "channels"),
     counts=False,
     evaluate=evaluate,

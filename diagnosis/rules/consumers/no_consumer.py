@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, SetAside, Severity, Subject, runbook
+from ackscope.findings import Evidence, Finding, Severity, Subject, Suppressed, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.routes import dead_letter_targets
 from diagnosis.rules.consumers.follows import BACKLOG
 from diagnosis.series import delta, last, span, stretch
@@ -17,7 +17,7 @@ TAKEN = ("deliver_get", "deliver", "deliver_no_ack", "get", "get_no_ack", "get_e
 """Any of these moves when somebody takes messages, or tries to."""
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that has messages ready and no consumer."""
     for queue in view.queues:
         if queue.consumers != 0 or not queue.messages_ready:
@@ -28,7 +28,7 @@ def evaluate(view: View) -> Iterator[Answer]:
             continue
         reason = _on_purpose(view, queue)
         if reason:
-            yield SetAside(rule=RULE.name, subject=_subject(queue), because=reason)
+            yield Suppressed(rule=RULE.name, subject=_subject(queue), because=reason)
         else:
             yield _finding(view, queue, alone, severity)
 
@@ -36,7 +36,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="no-consumer",
     title="messages wait and nobody takes them",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("overview", "queues"),
     counts=True,
     evaluate=evaluate,

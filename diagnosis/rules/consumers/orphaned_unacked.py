@@ -11,13 +11,13 @@ from shlex import quote
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Harm, Link, Rule, View
+from diagnosis.contract import Impact, Link, Rule, RuleResult, View
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen, Series
 from diagnosis.words import amount, lasting, place, some, whose
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every quorum queue of which something is held."""
     for queue in view.queues:
         # Who polls holds messages too, on channels that the list of consumers does not tie to the queue.
@@ -36,7 +36,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="orphaned-unacked",
     title="messages count as held, and nobody holds them",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("overview", "queues", "consumers", "channels"),
     counts=True,
     evaluate=evaluate,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import SAME_SUBJECT
 from diagnosis.rules.consumers.commands import set_policy
 from diagnosis.series import count, delta, last, span
@@ -22,7 +22,7 @@ _OTHER_ENDS = ("dead-letter-exchange", "message-ttl", "max-length", "max-length-
 _MERGE = "  # it replaces the policy in force: merge the two; declare DLX and a queue bound to it first"
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every quorum queue with a delivery limit and no dead-letter exchange, that redelivered."""
     for queue in view.queues:
         if queue.type != "quorum" or not queue.stats.redeliver or queue.messages is None:
@@ -40,7 +40,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="poison-drop",
     title="messages that came back too often are deleted",
-    harm=Harm.LOSES,
+    impact=Impact.LOSS,
     needs=("overview", "queues"),
     counts=True,
     evaluate=evaluate,

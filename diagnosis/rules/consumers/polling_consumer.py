@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.series import delta, last, span, steps
 from diagnosis.window import Series
 from diagnosis.words import amount, client, lasting, some
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that was asked for a message and had none."""
     for queue in view.queues:
         if not queue.stats.get_empty or not view.moved(queue, "get_empty"):
@@ -31,7 +31,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="polling-consumer",
     title="a client polls instead of consuming",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("overview", "queues"),
     counts=True,
     evaluate=evaluate,

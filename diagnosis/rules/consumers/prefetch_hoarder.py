@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Explains, Harm, Link, Rule, View
+from diagnosis.contract import Explains, Impact, Link, Rule, RuleResult, View
 from diagnosis.hold_time import prefetch
 from diagnosis.relations import SAME_SUBJECT
 from diagnosis.rules.consumers.follows import BACKLOG
@@ -33,7 +33,7 @@ class Hoard:
     full: Series[Queue]
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue of which very much is held, then list the consumers without a limit."""
     hoards = [hoard for queue in view.queues for hoard in _hoards(view, queue)]
     yield from (_finding(view, hoard) for hoard in hoards)
@@ -50,7 +50,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="prefetch-hoarder",
     title="one consumer holds the queue, and others get nothing",
-    harm=Harm.SLOWS,
+    impact=Impact.SLOWDOWN,
     needs=("overview", "queues", "consumers", "channels"),
     counts=True,
     evaluate=evaluate,

@@ -6,27 +6,27 @@ round trip, which only a client can measure: the rtt probe.
 
 from collections.abc import Iterator
 
-from ackscope.findings import CannotTell, Finding, SetAside, Subject, runbook
-from diagnosis.contract import Answer, Harm, Rule, View
+from ackscope.findings import Finding, Inconclusive, Subject, Suppressed, runbook
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.consumers.follows import BACKLOG
 from diagnosis.rules.consumers.load import Load, evidence, loads, quick, shortly
 from diagnosis.usual import grows_as_usual
 from diagnosis.words import amount, lasting, list_consumers, some
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that grows behind full consumers of a small prefetch."""
     unsure: list[str] = []
     for load in loads(view):
         is_quick = quick(view, load)
         if is_quick and load.usual is not None:
-            yield SetAside(rule=RULE.name, subject=_subject(load), because=grows_as_usual(load.usual))
+            yield Suppressed(rule=RULE.name, subject=_subject(load), because=grows_as_usual(load.usual))
         elif is_quick:
             yield _finding(load)
         elif is_quick is None and load.usual is None:
             unsure.append(repr(load.queue.name))
     if unsure:
-        yield CannotTell(
+        yield Inconclusive(
             rule=RULE.name,
             because=f"no probe measures the round trip, so a small prefetch and a slow handler look the same: "
             f"{some(unsure)}",
@@ -37,7 +37,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="prefetch-too-small",
     title="consumers wait for the network between messages",
-    harm=Harm.SLOWS,
+    impact=Impact.SLOWDOWN,
     needs=("overview", "queues", "consumers", "channels"),
     counts=True,
     evaluate=evaluate,

@@ -10,7 +10,7 @@ from shlex import quote
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Harm, Link, Rule, View
+from diagnosis.contract import Impact, Link, Rule, RuleResult, View
 from diagnosis.rules.consumers.coming_again import coming_again
 from diagnosis.rules.consumers.follows import BACKLOG
 from diagnosis.rules.consumers.rounds import REFRESH, delivered, rounds
@@ -19,7 +19,7 @@ from diagnosis.window import Series
 from diagnosis.words import amount, client, lasting, list_consumers, some, whose
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that redelivered lately."""
     for queue in view.queues:
         if not queue.stats.redeliver or not view.moved(queue, "redeliver"):
@@ -41,7 +41,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="requeue-loop",
     title="messages go round between queue and consumer",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("overview", "queues"),
     counts=True,
     evaluate=evaluate,

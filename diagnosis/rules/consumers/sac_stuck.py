@@ -7,7 +7,7 @@ Source: https://www.rabbitmq.com/docs/consumers#single-active-consumer
 from collections.abc import Iterator
 from dataclasses import replace
 
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import SAME_SUBJECT
 from diagnosis.rules.consumers.follows import BACKLOG
 from diagnosis.rules.consumers.standstill import holds
@@ -15,7 +15,7 @@ from diagnosis.rules.consumers.stuck_report import Hold, report
 from diagnosis.words import amount, client
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Tell of every queue whose active consumer is stuck while others wait for their turn."""
     for hold in holds(view):
         if hold.standby:
@@ -25,7 +25,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="sac-stuck",
     title="the single active consumer is stuck, and its standbys wait",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("overview", "queues", "consumers", "channels"),
     counts=True,
     evaluate=evaluate,

@@ -6,20 +6,20 @@ trip of the probe, the handler takes it; where it is not, see prefetch_too_small
 
 from collections.abc import Iterator
 
-from ackscope.findings import Finding, SetAside, Subject, runbook
-from diagnosis.contract import Answer, Harm, Rule, View
+from ackscope.findings import Finding, Subject, Suppressed, runbook
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.consumers.follows import BACKLOG
 from diagnosis.rules.consumers.load import Load, evidence, loads, quick, shortly
 from diagnosis.usual import grows_as_usual
 from diagnosis.words import amount, lasting, list_consumers, some
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that grows behind full consumers."""
     for load in loads(view):
         is_quick = quick(view, load)
         if not is_quick and load.usual is not None:
-            yield SetAside(rule=RULE.name, subject=_subject(load), because=grows_as_usual(load.usual))
+            yield Suppressed(rule=RULE.name, subject=_subject(load), because=grows_as_usual(load.usual))
         elif not is_quick:
             yield _finding(load, unsure=is_quick is None)
 
@@ -27,7 +27,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="slow-consumer",
     title="consumers work, and slower than messages come",
-    harm=Harm.SLOWS,
+    impact=Impact.SLOWDOWN,
     needs=("overview", "queues", "consumers", "channels"),
     counts=True,
     evaluate=evaluate,

@@ -6,14 +6,14 @@ others stand by has a rule of its own, for the remedy is another.
 
 from collections.abc import Iterator
 
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import SAME_SUBJECT
 from diagnosis.rules.consumers.follows import BACKLOG
 from diagnosis.rules.consumers.standstill import holds
 from diagnosis.rules.consumers.stuck_report import report
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Tell of every queue that stands still, or is served in part."""
     for hold in holds(view):
         if not hold.standby:
@@ -23,7 +23,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="stuck-consumer",
     title="consumers hold messages and acknowledge none",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("overview", "queues", "consumers", "channels"),
     counts=True,
     evaluate=evaluate,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Connection, Queue
-from diagnosis.contract import Answer, Explains, Harm, Relation, Rule, View
+from diagnosis.contract import Explains, Impact, Relation, Rule, RuleResult, View
 from diagnosis.kept import kept
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen
@@ -38,7 +38,7 @@ class Zombie:
     since: float
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every connection without channels."""
     for zombie in kept(view, _Zombies).found:
         yield _finding(view, zombie)
@@ -61,7 +61,7 @@ def _queue(_view: View, finding: Finding) -> Iterable[Hashable]:
 RULE = Rule(
     name="zombie-connection",
     title="a consumer's channel was closed and it did not notice",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("connections", "channels", "queues"),
     counts=False,
     evaluate=evaluate,

@@ -6,7 +6,7 @@ The health check is the authority: `mem_alarm` of /api/nodes was still false 8 s
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
-from ackscope.findings import CannotTell, Evidence, Finding
+from ackscope.findings import Evidence, Finding, Inconclusive
 from ackscope.records import ProbeOutcome, ProbeState
 from ackscope.snapshot import Node
 from diagnosis.contract import Explains, Relation, View
@@ -70,7 +70,7 @@ class Resource:
 
 def judge(
     view: View, resource: Resource, finding: Callable[[View, str | None, str], Finding]
-) -> Iterator[Finding | CannotTell]:
+) -> Iterator[Finding | Inconclusive]:
     """A finding for each node in alarm; one for the cluster where only a probe tells; what cannot be told else."""
     told = known(view)
     if told:
@@ -107,9 +107,9 @@ def held_probes(view: View, words: str) -> list[ProbeOutcome]:
     return sorted(held, key=lambda outcome: (outcome.probe, outcome.stream))
 
 
-def blind(rule: str) -> CannotTell:
+def blind(rule: str) -> Inconclusive:
     """No health check, no node that tells, no probe that is held back."""
-    return CannotTell(
+    return Inconclusive(
         rule=rule,
         because="the health check for alarms gave no answer, and /api/nodes tells of alarms too late to prove anything",
         needs="let the monitoring user reach /api/health/checks/alarms, or ask: rabbitmq-diagnostics check_alarms",

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, runbook
 from ackscope.snapshot import Channel, Connection, Node, Queue
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import ANYWHERE, SAME_NODE
 from diagnosis.rules.nodes.seen import of_node, on, since_start
 from diagnosis.series import last, span
@@ -20,7 +20,7 @@ _AGREE = 0.7
 """Part of the readings that must show it: catalogue, 3 of 4."""
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every running node whose run queue is long now, or was a moment ago."""
     limits = view.thresholds.nodes
     for node in view.nodes:
@@ -38,7 +38,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name=NAME,
     title="a node has too little processor time",
-    harm=Harm.SLOWS,
+    impact=Impact.SLOWDOWN,
     needs=("nodes",),
     counts=False,
     evaluate=evaluate,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import ANYWHERE, SAME_NODE
 from diagnosis.rules.nodes import alarm
 from diagnosis.rules.nodes.seen import of_cluster, of_node, on
@@ -24,7 +24,7 @@ _DISK = alarm.Resource(
 )
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for each node with a disk alarm."""
     yield from alarm.judge(view, _DISK, _finding)
 
@@ -32,7 +32,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name=NAME,
     title="disk alarm: every publisher of the cluster is blocked",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=(),
     counts=False,
     evaluate=evaluate,

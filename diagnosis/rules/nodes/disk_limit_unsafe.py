@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, runbook
 from ackscope.snapshot import Node
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.nodes.seen import of_cluster
 from diagnosis.words import amount, size, some
 
 NAME = "disk-limit-unsafe"
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for all nodes of the cluster whose limit is no protection."""
     unsafe = sorted((node for node in view.nodes if _is_unsafe(view, node)), key=lambda node: node.name)
     if unsafe:
@@ -25,7 +25,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name=NAME,
     title="the free disk limit is no protection",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("nodes",),
     counts=False,
     evaluate=evaluate,

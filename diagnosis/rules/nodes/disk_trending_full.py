@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ackscope.findings import Evidence, Finding, Severity, runbook
 from ackscope.snapshot import Node
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.nodes.seen import of_node, on, points_of, slope
 from diagnosis.series import last, span
 from diagnosis.window import Series
@@ -25,7 +25,7 @@ class _Fall:
     readings: Series[Node]
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every running node by how its free disk fell."""
     alarmed = {alarm.node for alarm in view.alarms if alarm.resource == "disk"}
     limits = view.thresholds.nodes
@@ -46,7 +46,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name=NAME,
     title="the disk of a node is filling up",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("nodes",),
     counts=False,
     evaluate=evaluate,

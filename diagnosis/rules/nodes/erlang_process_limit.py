@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, runbook
 from ackscope.snapshot import Node
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.nodes.seen import lasting, of_node, on, since_start
 from diagnosis.series import last, span
 from diagnosis.window import Series
@@ -16,7 +16,7 @@ from diagnosis.words import amount
 NAME = "erlang-process-limit"
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every running node."""
     limits = view.thresholds.nodes
     for node in view.nodes:
@@ -33,7 +33,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name=NAME,
     title="a node runs out of Erlang processes",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("nodes",),
     counts=False,
     evaluate=evaluate,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, runbook
 from ackscope.snapshot import Connection, Node
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import ANYWHERE, SAME_NODE
 from diagnosis.rules.nodes.seen import lasting, of_node, on, since_start
 from diagnosis.series import last, span
@@ -21,7 +21,7 @@ NAME = "fd-exhaustion"
 _RESOURCE = "file_descriptor_limit"
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every running node by its file handles, and one of 3.x by its sockets and its alarm too."""
     alarmed = {alarm.node for alarm in view.alarms if alarm.resource == _RESOURCE}
     limits = view.thresholds.nodes
@@ -44,7 +44,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name=NAME,
     title="a node runs out of file handles",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("nodes",),
     counts=False,
     evaluate=evaluate,

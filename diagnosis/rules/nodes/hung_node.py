@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ackscope.findings import Finding, Severity, runbook
 from ackscope.records import ProbeOutcome
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import ANYWHERE
 from diagnosis.rules.nodes.seen import of_cluster, of_node
 from diagnosis.rules.nodes.silence import (
@@ -27,7 +27,7 @@ from diagnosis.words import lasting
 NAME = "hung-node"
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge the node that is asked, where it answers nothing any more."""
     if not is_silent(view) or not any(is_mute(error) for error in errors(view).values()):
         return
@@ -45,7 +45,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name=NAME,
     title="a node takes connections and does not answer",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=(),
     counts=False,
     evaluate=evaluate,

@@ -7,10 +7,10 @@ stops closes it first, a few seconds before the API tells of it.
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, SetAside, Severity, runbook
+from ackscope.findings import Evidence, Finding, Severity, Suppressed, runbook
 from ackscope.records import ProbeOutcome
 from ackscope.snapshot import Node
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import ANYWHERE
 from diagnosis.rules.nodes.seen import just_started, of_cluster, of_node, on
 from diagnosis.rules.nodes.silence import (
@@ -32,7 +32,7 @@ NAME = "listener-missing"
 _CHECK = "ready-to-serve-clients"
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge the node that is asked by its own check (4.1 on), by a refused API; each that probes know, by theirs."""
     failed = errors(view)
     if failed:
@@ -62,11 +62,11 @@ def evaluate(view: View) -> Iterator[Answer]:
         node = view.node(name)
         if node is not None and node.being_drained:
             because = "it is being drained: it takes no clients on purpose"
-            yield SetAside(rule=NAME, subject=of_node(node.name), because=because)
+            yield Suppressed(rule=NAME, subject=of_node(node.name), because=because)
         elif node is not None and just_started(view, node) and not _has_opened(view, node):
             ago = "just now" if node.uptime_seconds is None else f"{lasting(node.uptime_seconds)} ago"
             because = f"it was started {ago}: the AMQP port is the last to open"
-            yield SetAside(rule=NAME, subject=of_node(node.name), because=because)
+            yield Suppressed(rule=NAME, subject=of_node(node.name), because=because)
         elif node is None or node.running is not False:
             yield _finding(view, name, evidence, "its AMQP listener refuses")
 
@@ -104,7 +104,7 @@ def _is_later(view: View, name: str | None) -> bool:
 RULE = Rule(
     name=NAME,
     title="no new client gets in: a listener is missing",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=(),
     counts=False,
     evaluate=evaluate,

@@ -7,7 +7,7 @@ Source: https://www.rabbitmq.com/docs/management#statistics
 from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, runbook
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.nodes.seen import of_cluster
 from diagnosis.rules.nodes.silence import errors, is_mute, is_silent, is_unanswered, is_well, of_api
 from diagnosis.words import amount, lasting, some
@@ -20,7 +20,7 @@ _ONE_PAGE = 500
 """Queues from which on their list is read page by page, and takes long without being slow."""
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge the API by how long its answers take, and by those that never came."""
     failed = {name: error for name, error in errors(view, _LISTS).items() if is_mute(error)}
     slow = {} if failed else _slow(view)
@@ -34,7 +34,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name=NAME,
     title="the management API is overloaded",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=(),
     counts=False,
     evaluate=evaluate,

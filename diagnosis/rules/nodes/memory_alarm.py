@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, runbook
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import SAME_NODE
 from diagnosis.rules.nodes import alarm
 from diagnosis.rules.nodes.memory_use import breakdown, culprit, largest_queues
@@ -21,7 +21,7 @@ _MEMORY = alarm.Resource(
 )
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for each node with a memory alarm."""
     yield from alarm.judge(view, _MEMORY, _finding)
 
@@ -29,7 +29,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name=NAME,
     title="memory alarm: every publisher of the cluster is blocked",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=(),
     counts=False,
     evaluate=evaluate,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, runbook
 from ackscope.snapshot import Node
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import SAME_NODE
 from diagnosis.rules.nodes.memory_use import UNUSED, total
 from diagnosis.rules.nodes.seen import of_node, on
@@ -19,7 +19,7 @@ _MATTERS = 0.5
 """Memory used, of the limit, from which on it matters where it goes."""
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every running node that uses half of its limit or more."""
     for node in view.nodes:
         memory = view.memory.get(node.name)
@@ -38,7 +38,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name=NAME,
     title="much of a node's memory is kept and not used",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("nodes", "memory"),
     counts=False,
     evaluate=evaluate,

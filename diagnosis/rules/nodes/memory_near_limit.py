@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ackscope.findings import Evidence, Finding, Severity, runbook
 from ackscope.snapshot import Node
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.nodes.memory_use import breakdown, culprit, largest_queues
 from diagnosis.rules.nodes.seen import lasting, of_node, on, since_start
 from diagnosis.series import last, span
@@ -32,7 +32,7 @@ class _Near:
     eta: float | None
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every running node by what it uses, and by where its peaks lead."""
     alarmed = {alarm.node for alarm in view.alarms if alarm.resource == "memory"}
     for node in view.nodes:
@@ -47,7 +47,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name=NAME,
     title="a node comes near its memory limit",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("nodes",),
     counts=False,
     evaluate=evaluate,

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from ackscope.clock import Instant
 from ackscope.findings import Evidence, Finding, Severity, runbook
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import ANYWHERE, SAME_NODE
 from diagnosis.rules.nodes.seen import of_node, on
 from diagnosis.words import amount, lasting
@@ -13,7 +13,7 @@ from diagnosis.words import amount, lasting
 NAME = "node-restarted"
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every running node by its uptime, which falls with a restart only."""
     limits = view.thresholds.nodes
     for node in view.nodes:
@@ -27,7 +27,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name=NAME,
     title="a node was restarted",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("nodes",),
     counts=False,
     evaluate=evaluate,

@@ -10,9 +10,9 @@ as long (members of a queue far apart) are left alone.
 from collections.abc import Iterator
 
 from ackscope.baselines import Band
-from ackscope.findings import CannotTell, Evidence, Finding, SetAside, Severity, Subject, runbook
+from ackscope.findings import Evidence, Finding, Inconclusive, Severity, Subject, Suppressed, runbook
 from ackscope.records import ProbeOutcome, ProbeState, Quantiles
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import ANYWHERE
 from diagnosis.rules.nodes.seen import of_cluster, of_node, on, since_start
 from diagnosis.series import last
@@ -26,13 +26,13 @@ _LEAST = 3
 _LATELY = 20.0
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every node by the confirms of its quorum queue, and one of 3.x by its own figures too."""
     syncs = _syncs(view)
     confirms = [o for o in view.outcomes_of("confirm") if o.state is ProbeState.RUNNING]
     waiting = [o for o in confirms if o.queue_type == "quorum" and o.confirm.count >= _LEAST]
     if not waiting and not syncs and view.version is not None and view.version >= (4, 0):
-        yield CannotTell(
+        yield Inconclusive(
             rule=NAME,
             because="since 4.0 RabbitMQ tells nothing of its disk; what a client waits for would, and no confirm "
             "probe with a quorum queue runs",
@@ -46,7 +46,7 @@ def evaluate(view: View) -> Iterator[Answer]:
         reason = _as_usual(view, outcome, severity)
         if reason is not None:
             usual.add(outcome.node)
-            yield SetAside(rule=NAME, subject=_subject(view, outcome.node), because=reason)
+            yield Suppressed(rule=NAME, subject=_subject(view, outcome.node), because=reason)
         elif severity is not None:
             found[outcome.node] = _finding(view, outcome.node, outcome, syncs.get(outcome.node), severity)
     for node, seconds in syncs.items():
@@ -59,7 +59,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name=NAME,
     title="the disk is slow: confirms take long",
-    harm=Harm.SLOWS,
+    impact=Impact.SLOWDOWN,
     needs=(),
     counts=False,
     evaluate=evaluate,

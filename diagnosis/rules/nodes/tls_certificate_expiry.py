@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from ackscope.findings import CannotTell, Evidence, Finding, Severity, runbook
+from ackscope.findings import Evidence, Finding, Inconclusive, Severity, runbook
 from ackscope.topology import Certificate
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.nodes.seen import of_cluster, of_node, on
 from diagnosis.words import amount
 
@@ -21,7 +21,7 @@ _WEEK = 7.0
 _LISTED_ONLY = "the list of its certificates does not hold the one that ends: it is read every 10 min"
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for each node with a certificate that ends soon."""
     check = view.checks.get(_CHECK)
     if check is None:
@@ -41,17 +41,17 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name=NAME,
     title="a certificate ends soon",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("health",),
     counts=False,
     evaluate=evaluate,
 )
 
 
-def _failed(view: View) -> Iterator[CannotTell]:
+def _failed(view: View) -> Iterator[Inconclusive]:
     """What is to say where the check itself fails; nothing where it was not asked, or had no answer in time."""
     if any(each.name == _CHECK and ": 500" in (each.reason or "") for each in view.part("health")):
-        yield CannotTell(
+        yield Inconclusive(
             rule=NAME,
             because="the broker's own check of its certificates fails (500), as 4.0 does for a TLS listener without "
             "ssl_options.cacertfile",

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.topology import VHost
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import SAME_VHOST
 from diagnosis.rules.nodes.seen import lasting, of_cluster, on
 from diagnosis.series import span
@@ -20,7 +20,7 @@ NAME = "vhost-down"
 _CHECK = "virtual-hosts"
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every virtual host by its state on running nodes; the health check tells sooner, and not which."""
     down = {vhost.name: nodes for vhost in view.vhosts if (nodes := _stopped(view, vhost))}
     check = view.checks.get(_CHECK)
@@ -41,7 +41,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name=NAME,
     title="a virtual host is down",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("health",),
     counts=False,
     evaluate=evaluate,

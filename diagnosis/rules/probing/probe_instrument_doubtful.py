@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.records import ProbeOutcome
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.probing.outcomes import lately, name, own_error, shortly
 from diagnosis.words import some
 
 PROBES = ("handshake", "rtt", "confirm", "delivery", "redelivery", "prefetch", "nack")
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Collect the streams that the probe process itself spoiled: they share one machine, so it is one finding."""
     spoiled = [outcome for outcome in lately(view, *PROBES) if outcome.doubtful and _spoils(view, outcome)]
     if spoiled:
@@ -24,7 +24,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="probe-instrument-doubtful",
     title="the probes' own machine is too slow to measure",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=(),
     counts=False,
     evaluate=evaluate,

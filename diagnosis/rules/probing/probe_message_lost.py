@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ackscope.findings import Evidence, Finding, Severity, runbook
 from ackscope.records import Outcome, ProbeOutcome
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.probing.outcomes import about, lately, name
 from diagnosis.words import amount, list_consumers, place
 
@@ -16,7 +16,7 @@ BOUNDS = ("message-ttl", "max-length", "max-length-bytes", "expires")
 """What of a policy can make messages vanish."""
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every stream that misses messages now."""
     for outcome in lately(view, "delivery"):
         # Counted since the probe began; the last minute had something to it as well.
@@ -27,7 +27,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="probe-message-lost",
     title="a confirmed message of the probe did not come",
-    harm=Harm.LOSES,
+    impact=Impact.LOSS,
     needs=(),
     counts=False,
     evaluate=evaluate,

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, runbook
 from ackscope.records import ProbeOutcome, Step
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.probing.outcomes import about, failing, lately
 from diagnosis.words import some
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every address whose name is not found, and the common one that no node answers by."""
     shaken = lately(view, "handshake")
     reached = sorted(o.node for o in shaken if o.node and "tcp" in o.steps and failing(o, "tcp") is None)
@@ -30,7 +30,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="probe-name-unresolved",
     title="the address of the broker leads nowhere",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=(),
     counts=False,
     evaluate=evaluate,

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from ackscope.findings import Evidence, Finding, SetAside, Severity, Subject, runbook
+from ackscope.findings import Evidence, Finding, Severity, Subject, Suppressed, runbook
 from ackscope.records import ProbeOutcome, ProbeState, Quantiles
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import SAME_NODE
 from diagnosis.rules.nodes.seen import just_started
 from diagnosis.rules.probing.outcomes import clear, lately, name, shortly
@@ -39,7 +39,7 @@ class Oddity:
     reason: str | None = None
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Compare the nodes, measure by measure; one finding a node. Few answers tell only what others tell as well."""
     enough = view.thresholds.probing.differs_samples
     odd: dict[str, list[Oddity]] = {}
@@ -51,7 +51,7 @@ def evaluate(view: View) -> Iterator[Answer]:
             continue
         if _just_started(view, node):
             because = "it was started less than a minute ago, and is not warm yet"
-            yield SetAside(rule=RULE.name, subject=Subject(kind="node", name=node, node=node), because=because)
+            yield Suppressed(rule=RULE.name, subject=Subject(kind="node", name=node, node=node), because=because)
         else:
             yield _finding(view, node, oddities)
 
@@ -59,7 +59,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="probe-node-differs",
     title="one node answers otherwise than its peers",
-    harm=Harm.SLOWS,
+    impact=Impact.SLOWDOWN,
     needs=(),
     counts=False,
     evaluate=evaluate,

@@ -8,14 +8,14 @@ left alone, and one that is far longer than usual is told though it is short.
 from collections.abc import Iterator
 
 from ackscope.baselines import Band
-from ackscope.findings import Evidence, Finding, SetAside, Severity, runbook
+from ackscope.findings import Evidence, Finding, Severity, Suppressed, runbook
 from ackscope.records import ProbeOutcome
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.probing.outcomes import about, clear, lately, median, shortly
 from diagnosis.usual import is_more, is_sure, line, of_probe, spelt
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every address that the handshake probe connects to."""
     limits = view.thresholds.probing
     trips = {outcome.node: median(outcome, "declare") for outcome in lately(view, "rtt")}
@@ -28,7 +28,7 @@ def evaluate(view: View) -> Iterator[Answer]:
             continue
         if isinstance(band, Band) and is_sure(view, band) and way <= band.high:
             because = f"a TCP connect takes {shortly(way)}: {spelt(band, 'tcp_p50')}; it is the distance"
-            yield SetAside(rule=RULE.name, subject=about(outcome), because=because)
+            yield Suppressed(rule=RULE.name, subject=about(outcome), because=because)
             continue
         trip = trips.get(outcome.node) or (min(known) if (known := [t for t in trips.values() if t]) else None)
         severity = Severity.WARNING if way >= limits.path_bad else Severity.INFO
@@ -38,7 +38,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="probe-path-slow",
     title="the network to the broker takes long",
-    harm=Harm.SLOWS,
+    impact=Impact.SLOWDOWN,
     needs=(),
     counts=False,
     evaluate=evaluate,

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, runbook
 from ackscope.records import Outcome, ProbeOutcome
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.probing.outcomes import about, lately, name
 from diagnosis.words import amount
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every stream whose last minute was not clean and that had messages again."""
     for outcome in lately(view, "delivery"):
         if (outcome.redeliveries or outcome.duplicates) and not outcome.success:
@@ -23,7 +23,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="probe-redelivered",
     title="messages of the probe came again",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=(),
     counts=False,
     evaluate=evaluate,

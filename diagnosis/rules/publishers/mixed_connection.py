@@ -9,14 +9,14 @@ from collections.abc import Hashable, Iterable, Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Channel, Connection
-from diagnosis.contract import Answer, Explains, Harm, Relation, Rule, View
+from diagnosis.contract import Explains, Impact, Relation, Rule, RuleResult, View
 from diagnosis.rules.publishers.publishing import HELD_BACK, publishers
 from diagnosis.words import amount, client, some
 
 _FOLLOWS = ("stuck-consumer", "slow-consumer", "no-consumer", "prefetch-too-small", "orphaned-unacked", "stale-head")
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for each virtual host: critical where such a connection is blocked, else the risk."""
     consuming: dict[str, list[Channel]] = {}
     for channel in view.channels:
@@ -56,7 +56,7 @@ def _queue(_view: View, finding: Finding) -> Iterable[Hashable]:
 RULE = Rule(
     name="mixed-connection",
     title="one connection publishes and consumes: an alarm stops both",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("overview", "queues", "channels", "connections"),
     counts=True,
     evaluate=evaluate,

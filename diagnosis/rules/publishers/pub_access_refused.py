@@ -6,12 +6,12 @@ Source: https://www.rabbitmq.com/docs/access-control
 from collections.abc import Iterator
 from shlex import quote
 
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import SAME_CONNECTION
 from diagnosis.rules.publishers.refused_publish import finding, in_log, refused
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for each connection that is refused in a loop."""
     for each in refused(view):
         if not each.is_forbidden:
@@ -42,7 +42,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="pub-access-refused",
     title="a publisher may not write to its exchange",
-    harm=Harm.LOSES,
+    impact=Impact.LOSS,
     needs=("overview", "connections", "channels", "exchanges"),
     counts=True,
     evaluate=evaluate,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Connection
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import ANYWHERE
 from diagnosis.rules.publishers.publishing import HELD_BACK
 from diagnosis.words import amount, client, some
@@ -19,7 +19,7 @@ _BEHIND = 15.0
 """Seconds by which the state of a connection may be behind: the broker renews it every 5 s, and we look every 5 s."""
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for the cluster: an alarm on one node holds back the publishers of all."""
     held = [connection for connection in view.connections if connection.state == HELD_BACK]
     if not held:
@@ -34,7 +34,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="pub-blocked-by-alarm",
     title="publishers are held back by a resource alarm",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("connections",),
     counts=False,
     evaluate=evaluate,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Channel, Queue
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.publishers.publishing import HELD_BACK, Publisher, by_vhost, named
 from diagnosis.series import delta, span, stretch
 from diagnosis.window import Seen
@@ -18,7 +18,7 @@ _SICK = {"minority", "down", "stopped", "crashed"}
 """States of queues that confirm nothing, or only nack."""
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for each virtual host with publishers that wait."""
     stalled = []
     for channel in view.channels:
@@ -41,7 +41,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="pub-confirm-stall",
     title="publishes are not confirmed",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("overview", "queues", "channels"),
     counts=True,
     evaluate=evaluate,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.records import ProbeOutcome
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.publishers.publishing import Publisher, named, pace, publishers
 from diagnosis.series import span
 from diagnosis.words import amount, lasting, some
@@ -20,7 +20,7 @@ _WHERE = (
 )
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for each node whose publishers are throttled all the time."""
     limits = view.thresholds.publishers
     by_node: dict[str, list[tuple[Publisher, bool]]] = {}
@@ -41,7 +41,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="pub-credit-flow",
     title="publishers are throttled by flow control",
-    harm=Harm.SLOWS,
+    impact=Impact.SLOWDOWN,
     needs=("overview", "queues", "channels", "connections"),
     counts=True,
     evaluate=evaluate,

@@ -6,13 +6,13 @@ All that is in flight on the channel is lost with it. Source: https://www.rabbit
 from collections.abc import Iterator
 from shlex import quote
 
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import SAME_CONNECTION
 from diagnosis.rules.publishers.refused_publish import Refused, finding, in_log, refused
 from diagnosis.words import amount, some
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for each connection that loops."""
     for each in refused(view):
         if not each.missing or each.oversized or each.is_forbidden:
@@ -36,7 +36,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="pub-missing-exchange",
     title="publishes to an exchange that is not there",
-    harm=Harm.LOSES,
+    impact=Impact.LOSS,
     needs=("overview", "connections", "channels"),
     counts=True,
     evaluate=evaluate,

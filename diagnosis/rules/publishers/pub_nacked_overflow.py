@@ -10,9 +10,9 @@ no nacks, so they are told from two balances:
 
 from collections.abc import Iterator
 
-from ackscope.findings import CannotTell, Severity
+from ackscope.findings import Inconclusive, Severity
 from ackscope.snapshot import Channel, Queue
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import SAME_SUBJECT
 from diagnosis.rules.publishers.overflow_report import Full, Suspect, report
 from diagnosis.series import count, delta, last, span
@@ -24,7 +24,7 @@ TAKEN = ("ack", "deliver_no_ack", "get_no_ack")
 _NOISE = 0.05
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that refuses when it is full, and is."""
     suspects: tuple[Suspect, ...] | None = None
     blind: list[str] = []
@@ -65,7 +65,7 @@ def evaluate(view: View) -> Iterator[Answer]:
             ),
         )
     if blind:
-        yield CannotTell(
+        yield Inconclusive(
             rule=RULE.name,
             because=f"channels were not read, so the publishers to queue {min(blind)!r} cannot be named",
             needs="make /api/channels answer (the user that asks needs the tag monitoring)",
@@ -75,7 +75,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="pub-nacked-overflow",
     title="a full queue refuses what is published",
-    harm=Harm.LOSES,
+    impact=Impact.LOSS,
     needs=("overview", "queues"),
     counts=True,
     evaluate=evaluate,

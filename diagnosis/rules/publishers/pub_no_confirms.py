@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from shlex import quote
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.publishers.publishing import Publisher, by_vhost, gained, listed, named, pace, publishers
 from diagnosis.rules.publishers.unroutable import DROPPED
 from diagnosis.words import amount, lasting, some
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for each virtual host that keeps messages and has such publishers."""
     # The mode of a channel shows some 5 s after it was opened, so a single reading proves nothing.
     least = view.thresholds.publishers.no_confirms_least
@@ -40,7 +40,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="pub-no-confirms",
     title="publishers without confirms would not notice a loss",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("overview", "queues", "channels"),
     counts=True,
     evaluate=evaluate,

@@ -6,7 +6,7 @@ Source: https://www.rabbitmq.com/docs/configure (max_message_size), release note
 
 from collections.abc import Iterator
 
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import SAME_CONNECTION
 from diagnosis.rules.publishers.refused_publish import finding, in_log, refused
 from diagnosis.words import size
@@ -14,7 +14,7 @@ from diagnosis.words import size
 _ALLOW = "rabbitmqctl eval 'application:set_env(rabbit, max_message_size, 134217728).'"
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for each connection that sends what is too large."""
     default = None if view.version is None else "16 MiB" if view.version >= (4, 0) else "128 MiB"
     told = f"default of this version: {default}" if default else "default: 128 MiB before 4.0, 16 MiB since"
@@ -45,7 +45,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="pub-oversized-message",
     title="messages are larger than the broker takes",
-    harm=Harm.LOSES,
+    impact=Impact.LOSS,
     needs=("overview", "connections", "channels"),
     counts=True,
     evaluate=evaluate,

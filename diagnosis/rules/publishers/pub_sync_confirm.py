@@ -8,7 +8,7 @@ Source: https://www.rabbitmq.com/docs/publishers#publisher-confirm-strategies
 from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.publishers.publishing import Publisher, by_vhost, named, pace, publishers
 from diagnosis.words import lasting
 
@@ -16,7 +16,7 @@ _PATHS = ("classic", "quorum")
 """Streams of the confirm probe that take the way of persistent messages."""
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for each virtual host with such publishers; none without probes, as latency is then not known."""
     limits = view.thresholds.publishers
     slowest: dict[str, float] = {}
@@ -41,7 +41,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="pub-sync-confirm",
     title="a publisher waits for each confirm",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("overview", "channels"),
     counts=True,
     evaluate=evaluate,

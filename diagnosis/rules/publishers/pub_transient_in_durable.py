@@ -10,13 +10,13 @@ from shlex import quote
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen
 from diagnosis.words import amount, lasting, some
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for each virtual host that has such queues."""
     found: dict[str, list[Queue]] = {}
     for queue in view.queues:
@@ -32,7 +32,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="pub-transient-in-durable",
     title="messages of durable queues would not survive a restart",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("overview", "queues"),
     counts=True,
     evaluate=evaluate,

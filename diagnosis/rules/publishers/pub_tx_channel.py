@@ -8,14 +8,14 @@ from collections.abc import Hashable, Iterable, Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Channel
-from diagnosis.contract import Answer, Explains, Harm, Relation, Rule, View
+from diagnosis.contract import Explains, Impact, Relation, Rule, RuleResult, View
 from diagnosis.rules.publishers.publishing import Publisher, by_vhost, listed, named, pace, publishers
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen
 from diagnosis.words import amount, client, close_connection, lasting
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for each transaction that stays open, and one for each virtual host that uses them."""
     for channel in view.channels:
         if channel.transactional and (channel.acks_uncommitted or channel.messages_uncommitted):
@@ -42,7 +42,7 @@ def _queue(_view: View, finding: Finding) -> Iterable[Hashable]:
 RULE = Rule(
     name="pub-tx-channel",
     title="transactions: slow, and a stall where one stays open",
-    harm=Harm.SLOWS,
+    impact=Impact.SLOWDOWN,
     needs=("overview", "queues", "channels"),
     counts=True,
     evaluate=evaluate,

@@ -10,14 +10,14 @@ from shlex import quote
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.publishers.usual_pace import against_usual
 from diagnosis.series import delta, span, stretch
 from diagnosis.window import Series
 from diagnosis.words import amount, client, lasting, some
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for each queue that settings name, or that is busy as a rule, and that got nothing for long."""
     patterns = [re.compile(pattern) for pattern in view.thresholds.publishers.silent_queues]
     yield from against_usual(view, patterns)
@@ -35,7 +35,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="publisher-silent",
     title="nobody publishes to a queue that always gets messages",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("overview", "queues"),
     counts=True,
     evaluate=evaluate,

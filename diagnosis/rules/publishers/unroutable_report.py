@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from shlex import quote
 from urllib.parse import quote as in_url
 
-from ackscope.findings import Evidence, Finding, SetAside, Severity, Subject, runbook
-from diagnosis.contract import Answer, View
+from ackscope.findings import Evidence, Finding, Severity, Subject, Suppressed, runbook
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.publishers.publishing import Publisher, listed, named, pace
 from diagnosis.rules.publishers.unroutable import (
     DELAYED,
@@ -47,7 +47,7 @@ class Kind:
     step: str
 
 
-def answers(view: View, kind: Kind) -> Iterator[Answer]:
+def answers(view: View, kind: Kind) -> Iterator[RuleResult]:
     """One finding for each exchange; for each virtual host where the exchange cannot be told."""
     for group in senders(view, kind.counter):
         if group.pending:
@@ -57,7 +57,7 @@ def answers(view: View, kind: Kind) -> Iterator[Answer]:
         for lossy in group.exchanges:
             benign = _benign(view, lossy)
             if benign:
-                yield SetAside(rule=kind.rule, subject=_subject(lossy), because=benign)
+                yield Suppressed(rule=kind.rule, subject=_subject(lossy), because=benign)
             else:
                 yield _finding(view, kind, group, lossy)
 

@@ -10,7 +10,7 @@ from shlex import quote
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Node, Queue
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import SAME_NODE
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen
@@ -20,7 +20,7 @@ AWAY = ("down", "stopped")
 """States of a queue whose process cannot be reached: its node crashed, or was stopped in order."""
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Collect the classic queues that are away, by their node."""
     away: dict[str, list[Queue]] = {}
     for queue in view.all_queues:
@@ -39,7 +39,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="classic-queue-node-down",
     title="classic queues are away with their node",
-    harm=Harm.LOSES,
+    impact=Impact.LOSS,
     needs=("overview", "queues", "nodes"),
     counts=False,
     evaluate=evaluate,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import SAME_SUBJECT
 from diagnosis.routes import Place, dead_letters_to
 from diagnosis.rules.queues.balance import Balance, all_along, balance
@@ -19,7 +19,7 @@ from diagnosis.window import Series
 from diagnosis.words import amount, lasting, list_consumers, place
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue with consumers whose dead letters come back to it."""
     following: dict[Place, frozenset[Place]] | None = None
     for queue in view.queues:
@@ -38,7 +38,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="dead-letter-cycle",
     title="rejected messages come back without end",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("overview", "queues"),
     counts=True,
     evaluate=evaluate,

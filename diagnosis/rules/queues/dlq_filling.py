@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.kept import kept
 from diagnosis.routes import dead_letters_to, is_delay
 from diagnosis.rules.queues.balance import all_along, balance
@@ -17,7 +17,7 @@ from diagnosis.window import Series
 from diagnosis.words import API, amount, lasting, some
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that others dead-letter into and that is no delay."""
     sources = kept(view, _sources)
     for queue in view.queues:
@@ -31,7 +31,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="dlq-filling",
     title="dead letters pile up",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("overview", "queues"),
     counts=True,
     evaluate=evaluate,

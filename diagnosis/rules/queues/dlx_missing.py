@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from shlex import quote
 
 from ackscope.clock import Instant
-from ackscope.findings import CannotTell, Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Evidence, Finding, Inconclusive, Severity, Subject, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.routes import targets
 from diagnosis.rules.queues.balance import balance
 from diagnosis.series import last, span, stretch
@@ -45,7 +45,7 @@ class Lost:
     since: str
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Check the way of every queue's dead letters; one finding an exchange."""
     exists = {exchange.key for exchange in view.exchanges}
     found: dict[Exchange, list[Lost]] = {}
@@ -70,7 +70,7 @@ def evaluate(view: View) -> Iterator[Answer]:
         if answer is not None:
             yield answer
     if untold and view.bindings is None:
-        yield CannotTell(
+        yield Inconclusive(
             rule=RULE.name,
             because=f"bindings were not read, so where {amount(len(untold), 'queue')} dead-letter to is not known: "
             f"{some(sorted(untold))}",
@@ -81,7 +81,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="dlx-missing",
     title="dead letters have nowhere to go",
-    harm=Harm.LOSES,
+    impact=Impact.LOSS,
     needs=("overview", "queues", "exchanges"),
     counts=True,
     evaluate=evaluate,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.hold_time import may_hold
 from diagnosis.relations import SAME_SUBJECT
 from diagnosis.rules.queues.balance import all_along
@@ -23,7 +23,7 @@ FLOW = "flow"
 LEAST_READINGS = 3
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Find the queue that carries most, and whether it is at its limit."""
     busy = [queue for queue in view.queues if queue.type != "stream" and view.moved(queue, "publish")]
     if not busy:
@@ -46,7 +46,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="hot-queue",
     title="one queue carries nearly all, on one core",
-    harm=Harm.SLOWS,
+    impact=Impact.SLOWDOWN,
     needs=("overview", "queues", "connections", "channels"),
     counts=True,
     evaluate=evaluate,

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen
 from diagnosis.words import amount, lasting, size, some
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Collect the queues whose messages are large on average, by virtual host."""
     found: dict[str, list[Queue]] = {}
     for queue in view.queues:
@@ -31,7 +31,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="large-messages",
     title="queues hold large messages",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("overview", "queues"),
     counts=False,
     evaluate=evaluate,

@@ -7,9 +7,9 @@ that no client took or rejected. Confirms are all positive.
 from collections.abc import Iterator
 from functools import partial
 
-from ackscope.findings import Evidence, Finding, SetAside, Severity, runbook
+from ackscope.findings import Evidence, Finding, Severity, Suppressed, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.rules.queues.balance import Balance, evidence, losing
 from diagnosis.rules.queues.telling import DEAD_LETTERS_INTO, about, set_policy, so_far
 from diagnosis.series import span
@@ -20,7 +20,7 @@ REFUSES = ("reject-publish", "reject-publish-dlx")
 """Other ways to be full, with a rule of their own: pub-nacked-overflow."""
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue with a length limit that drops its oldest messages."""
     for queue in view.queues:
         if not queue.messages_ready or not _limited(queue) or not view.moved(queue, "publish"):
@@ -30,7 +30,7 @@ def evaluate(view: View) -> Iterator[Answer]:
             continue
         exchange = queue.setting("dead-letter-exchange")
         if isinstance(exchange, str):
-            yield SetAside(
+            yield Suppressed(
                 rule=RULE.name,
                 subject=about(queue),
                 because=f"it is full and drops its oldest messages, and they are kept: it dead-letters to {exchange!r}",
@@ -42,7 +42,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="maxlen-drop-head",
     title="a full queue drops its oldest messages",
-    harm=Harm.LOSES,
+    impact=Impact.LOSS,
     needs=("overview", "queues"),
     counts=True,
     evaluate=evaluate,

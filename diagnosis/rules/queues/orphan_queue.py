@@ -9,7 +9,7 @@ from shlex import quote
 
 from ackscope.findings import Evidence, Finding, Severity, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.kept import kept
 from diagnosis.relations import SAME_SUBJECT
 from diagnosis.routes import Place, dead_letter_targets, is_delay
@@ -22,7 +22,7 @@ TAKEN = ("deliver_get", "deliver", "deliver_no_ack", "get", "get_no_ack", "get_e
 """None of these ever moved."""
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every durable queue without consumers that nobody took from since the broker counts."""
     suspects = [queue for queue in view.queues if _forgotten(queue)]
     if not suspects:
@@ -46,7 +46,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="orphan-queue",
     title="a queue that nobody ever read grows",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("overview", "queues"),
     counts=True,
     evaluate=evaluate,

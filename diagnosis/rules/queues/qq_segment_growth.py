@@ -13,7 +13,7 @@ from shlex import quote
 
 from ackscope.findings import Evidence, Finding, Severity, runbook
 from ackscope.snapshot import Channel, Queue
-from diagnosis.contract import Answer, Harm, Link, Rule, View
+from diagnosis.contract import Impact, Link, Rule, RuleResult, View
 from diagnosis.rules.queues.telling import about, named
 from diagnosis.series import delta, span, stretch
 from diagnosis.window import Seen
@@ -39,7 +39,7 @@ class Pinned:
     passed: float
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every quorum queue with consumers through which messages pass."""
     if view.version is None or view.version >= COMPACTS:
         return
@@ -56,7 +56,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="qq-segment-growth",
     title="a quorum queue cannot free its disk space",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("overview", "queues", "consumers", "channels"),
     counts=True,
     evaluate=evaluate,

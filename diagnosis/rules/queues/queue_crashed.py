@@ -8,7 +8,7 @@ from shlex import quote
 
 from ackscope.findings import Evidence, Finding, Severity, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import SAME_SUBJECT
 from diagnosis.rules.queues.telling import about
 from diagnosis.series import span, stretch
@@ -18,7 +18,7 @@ from diagnosis.words import lasting, place
 CRASHED = "crashed"
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue by its state."""
     for queue in view.all_queues:
         if queue.state == CRASHED:
@@ -30,7 +30,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="queue-crashed",
     title="the process of a queue has crashed for good",
-    harm=Harm.LOSES,
+    impact=Impact.LOSS,
     needs=("overview", "queues"),
     counts=False,
     evaluate=evaluate,

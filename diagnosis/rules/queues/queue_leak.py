@@ -9,14 +9,14 @@ from itertools import pairwise
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Overview
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.queues.telling import is_private
 from diagnosis.series import span, steps
 from diagnosis.window import Series
 from diagnosis.words import amount, lasting, some
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge how many queues there are, and how that number moved."""
     limits = view.thresholds.queues
     quick = _rising(view.window.readings("overview"), view.thresholds.interval)
@@ -34,7 +34,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="queue-leak",
     title="more and more queues",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("overview", "queues"),
     counts=False,
     evaluate=evaluate,

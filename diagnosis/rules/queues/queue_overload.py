@@ -8,9 +8,9 @@ messages do: they hold less than they may, or need not acknowledge. Full consume
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ackscope.findings import Evidence, Finding, SetAside, Severity, runbook
+from ackscope.findings import Evidence, Finding, Severity, Suppressed, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.hold_time import may_hold
 from diagnosis.relations import SAME_SUBJECT
 from diagnosis.rules.queues.balance import TAKEN, all_along
@@ -46,7 +46,7 @@ class Growth:
         return self.before is not None
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue with consumers in which messages wait."""
     for queue in view.queues:
         if not queue.consumers or not queue.messages_ready or queue.type == "stream":
@@ -58,7 +58,7 @@ def evaluate(view: View) -> Iterator[Answer]:
             continue
         usual = usual_backlog(view, queue, growth.taken)
         if usual is not None:
-            yield SetAside(rule=RULE.name, subject=about(queue), because=grows_as_usual(usual))
+            yield Suppressed(rule=RULE.name, subject=about(queue), because=grows_as_usual(usual))
         else:
             yield _finding(view, growth)
 
@@ -66,7 +66,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="queue-overload",
     title="more comes than the consumers can take",
-    harm=Harm.SLOWS,
+    impact=Impact.SLOWDOWN,
     needs=("overview", "queues", "consumers"),
     counts=True,
     evaluate=evaluate,

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ackscope.clock import Instant
-from ackscope.findings import Evidence, Finding, SetAside, Severity, runbook
+from ackscope.findings import Evidence, Finding, Severity, Suppressed, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.queues.balance import TAKEN, balance
 from diagnosis.rules.queues.telling import about, named
 from diagnosis.series import delta, span
@@ -34,7 +34,7 @@ class Head:
     overtaken: int
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue whose consumers work and that holds messages."""
     for queue in view.queues:
         if not queue.consumers or not queue.messages or queue.type == "stream":
@@ -51,7 +51,7 @@ def evaluate(view: View) -> Iterator[Answer]:
         passed = stands and head.overtaken >= limits.stale_overtaken * queue.messages
         if head.stamped and not stands and not _may_be_as_old(view.history(queue), head.age):
             if head.age >= limits.stale_after:
-                yield SetAside(
+                yield Suppressed(
                     rule=RULE.name,
                     subject=about(queue),
                     because=(
@@ -66,7 +66,7 @@ def evaluate(view: View) -> Iterator[Answer]:
                 yield _finding(view, queue, head, Severity.WARNING, passed=passed)
             else:
                 because = f"it waits in line, behind as many as every time at this hour: {usual}"
-                yield SetAside(rule=RULE.name, subject=about(queue), because=because)
+                yield Suppressed(rule=RULE.name, subject=about(queue), because=because)
         elif passed and head.age >= limits.stale_early:
             yield _finding(view, queue, head, Severity.INFO, passed=True)
 
@@ -74,7 +74,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="stale-head",
     title="the oldest message waits far too long",
-    harm=Harm.SLOWS,
+    impact=Impact.SLOWDOWN,
     needs=("overview", "queues"),
     counts=True,
     evaluate=evaluate,

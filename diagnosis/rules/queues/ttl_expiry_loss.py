@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.routes import is_delay
 from diagnosis.rules.queues.balance import Balance, evidence, losing
 from diagnosis.rules.queues.telling import DEAD_LETTERS_INTO, about, is_private, named, set_policy, so_far
@@ -17,7 +17,7 @@ from diagnosis.window import Series
 from diagnosis.words import amount, lasting, list_consumers, place
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue with a message TTL that messages are published to."""
     for queue in view.queues:
         ttl = queue.setting("message-ttl")
@@ -33,7 +33,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="ttl-expiry-loss",
     title="messages expire before they are consumed",
-    harm=Harm.LOSES,
+    impact=Impact.LOSS,
     needs=("overview", "queues"),
     counts=True,
     evaluate=evaluate,

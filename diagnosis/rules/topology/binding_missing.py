@@ -10,7 +10,7 @@ from shlex import quote
 from ackscope.clock import Instant
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.topology import Binding, Bindings, Exchange
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import SAME_SUBJECT
 from diagnosis.series import count
 from diagnosis.window import Seen, Series
@@ -19,7 +19,7 @@ from diagnosis.words import amount, lasting, some
 _ALTERNATE = "alternate-exchange"
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every exchange that lost a binding lately."""
     lost = _lost(view)
     if not lost:
@@ -45,7 +45,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="binding-missing",
     title="a binding went away, and messages reach nobody",
-    harm=Harm.LOSES,
+    impact=Impact.LOSS,
     needs=("exchanges", "bindings", "queues"),
     counts=True,
     evaluate=evaluate,

@@ -12,7 +12,7 @@ from shlex import quote
 
 from ackscope.findings import Finding, Severity, runbook
 from diagnosis.closing import Closing, closings
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import SAME_SUBJECT
 from diagnosis.rules.clients.loop_report import CLEAR, evidence, pace, read_log, who
 from diagnosis.rules.topology.exclusive_name_locked import locked
@@ -23,7 +23,7 @@ SHORTEST = 100
 'true'" has 112; a longer name makes it longer."""
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every loop in which a queue is declared each time and the broker closes the channel with an error."""
     for closing in closings(view):
         if closing.whole or closing.error is None or closing.lasts < view.thresholds.early:
@@ -36,7 +36,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="declare-mismatch",
     title="a queue is declared otherwise than it is",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("overview", "connections", "channels", "queues"),
     counts=False,
     evaluate=evaluate,

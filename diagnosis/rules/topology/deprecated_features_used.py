@@ -6,9 +6,9 @@ Source: https://www.rabbitmq.com/docs/deprecated-features
 
 from collections.abc import Iterator
 
-from ackscope.findings import CannotTell, Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Evidence, Finding, Inconclusive, Severity, Subject, runbook
 from ackscope.topology import Feature
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.words import amount, some
 
 TELLS = (3, 13)
@@ -24,10 +24,10 @@ MEANING = {
 """What a name stands for, in plain words."""
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for the cluster."""
     if view.version is not None and view.version < TELLS:
-        yield CannotTell(
+        yield Inconclusive(
             rule=RULE.name,
             because="this version does not tell which deprecated features are used (3.13 on)",
             needs="read the release notes of the version that you upgrade to",
@@ -43,7 +43,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="deprecated-features-used",
     title="features in use that will be removed",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("overview", "features"),
     counts=False,
     evaluate=evaluate,

@@ -12,12 +12,12 @@ from shlex import quote
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Queue
 from diagnosis.closing import Closing, closings
-from diagnosis.contract import Answer, Explains, Harm, Relation, Rule, View
+from diagnosis.contract import Explains, Impact, Relation, Rule, RuleResult, View
 from diagnosis.rules.clients.loop_report import evidence, pace, who
 from diagnosis.words import lasting, some
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every loop in which the broker's error is as long as that of a locked queue."""
     for closing in closings(view):
         if closing.whole or closing.error is None or closing.lasts < view.thresholds.early:
@@ -63,7 +63,7 @@ def _loop_of(view: View, finding: Finding) -> Iterator[tuple[str | None, str]]:
 RULE = Rule(
     name="exclusive-name-locked",
     title="an exclusive queue's name is held by another connection",
-    harm=Harm.STOPS,
+    impact=Impact.OUTAGE,
     needs=("overview", "connections", "channels", "queues"),
     counts=False,
     evaluate=evaluate,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.topology import Policy
-from diagnosis.contract import Answer, Explains, Harm, Rule, View
+from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
 from diagnosis.relations import SAME_VHOST
 from diagnosis.rules.topology.policies import MIRRORING, matches
 from diagnosis.words import amount, some
@@ -16,7 +16,7 @@ from diagnosis.words import amount, some
 GONE = (4, 0)
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for each virtual host that has such policies."""
     if view.version is None or view.version < GONE:
         return
@@ -31,7 +31,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="ha-policy-without-effect",
     title="a policy asks for mirrors that 4.0 did away with",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("overview", "policies", "queues"),
     counts=False,
     evaluate=evaluate,

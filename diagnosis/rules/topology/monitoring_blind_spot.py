@@ -8,11 +8,11 @@ Source: https://www.rabbitmq.com/docs/management#permissions, https://www.rabbit
 from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.words import amount
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for the cluster, with all that is hidden."""
     overview = view.overview
     hidden = _hidden(view)
@@ -53,7 +53,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="monitoring-blind-spot",
     title="part of the broker cannot be seen",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("overview",),
     counts=False,
     evaluate=evaluate,

@@ -11,12 +11,12 @@ from shlex import quote
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Queue
 from ackscope.topology import Policy
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.topology.policies import covers_queues, matches
 from diagnosis.words import amount, some
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for each virtual host: its policies without effect, and those that are in each other's way."""
     by_vhost: dict[str, list[Policy]] = {}
     for policy in view.policies:
@@ -37,7 +37,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="policy-not-applied",
     title="a policy without effect",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("policies", "queues"),
     counts=False,
     evaluate=evaluate,

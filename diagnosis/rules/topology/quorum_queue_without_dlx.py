@@ -11,14 +11,14 @@ from shlex import quote
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.words import amount, some
 
 LIMITED = (4, 0)
 """The first version in which each quorum queue has a limit."""
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for each virtual host: its quorum queues with consumers, a limit and no dead-letter exchange."""
     if view.version is None:
         return
@@ -36,7 +36,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="quorum-queue-without-dlx",
     title="quorum queues that delete what comes back too often",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("overview", "queues"),
     counts=False,
     evaluate=evaluate,

@@ -7,12 +7,12 @@ Source: https://www.rabbitmq.com/docs/deprecated-features, https://www.rabbitmq.
 from collections.abc import Iterator, Mapping
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.rules.topology.policies import REMOVED
 from diagnosis.words import amount, some
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for each virtual host: its policies and queues that carry such settings."""
     version = view.version
     if version is None:
@@ -38,7 +38,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="removed-feature-used",
     title="settings that this version no longer knows",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("overview", "policies", "queues"),
     counts=False,
     evaluate=evaluate,

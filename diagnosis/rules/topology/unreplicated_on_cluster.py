@@ -10,11 +10,11 @@ from shlex import quote
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Answer, Harm, Rule, View
+from diagnosis.contract import Impact, Rule, RuleResult, View
 from diagnosis.words import amount, some
 
 
-def evaluate(view: View) -> Iterator[Answer]:
+def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for each virtual host: its durable classic queues that carry messages."""
     if len(view.nodes) < view.thresholds.topology.unreplicated_nodes:
         return
@@ -31,7 +31,7 @@ def evaluate(view: View) -> Iterator[Answer]:
 RULE = Rule(
     name="unreplicated-on-cluster",
     title="durable queues with one copy on a cluster",
-    harm=Harm.RISKS,
+    impact=Impact.RISK,
     needs=("overview", "nodes", "queues"),
     counts=True,
     evaluate=evaluate,

@@ -7,7 +7,7 @@ from typing import Any
 from ackscope.baselines import Baselines
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
-from ackscope.findings import Finding, Verdict
+from ackscope.findings import DiagnosisResult, Finding
 from ackscope.snapshot import (
     FAMILIES,
     Alarm,
@@ -166,19 +166,19 @@ def look(
     outcomes: Any = (),
     rules: Sequence[Rule] = RULES,
     baselines: Baselines | None = None,
-) -> Verdict:
+) -> DiagnosisResult:
     """The verdict on a window, so many seconds after its last snapshot."""
     taken = window.latest.taken if window.latest else moment(0)
     now = replace(taken, wall=taken.wall + later, mono=taken.mono + later)
     return diagnose(window, outcomes, now, thresholds or Thresholds(), rules=rules, baselines=baselines)
 
 
-def found(verdict: Verdict) -> list[tuple[str, str, str]]:
+def found(verdict: DiagnosisResult) -> list[tuple[str, str, str]]:
     """Rule, severity and name of each finding, in order."""
     return [(finding.rule, finding.severity.value, finding.subject.name) for finding in verdict.findings]
 
 
-def only(verdict: Verdict) -> Finding:
+def only(verdict: DiagnosisResult) -> Finding:
     """The one finding that there must be."""
     (finding,) = verdict.findings
     return finding

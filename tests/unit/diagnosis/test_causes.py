@@ -2,7 +2,7 @@ import pytest
 
 from ackscope.findings import Finding, Severity, Subject
 from diagnosis.causes import gathered
-from diagnosis.contract import Explains, Harm, Rule
+from diagnosis.contract import Explains, Impact, Rule
 from diagnosis.relations import ANYWHERE, SAME_NODE, SAME_SUBJECT, SAME_VHOST
 from diagnosis.thresholds import Thresholds
 from diagnosis.view import View
@@ -17,7 +17,7 @@ def rule(name, **explains):
     relations = {"anywhere": ANYWHERE, "node": SAME_NODE, "subject": SAME_SUBJECT, "vhost": SAME_VHOST}
     told = tuple(Explains(tuple(names), relations[where]) for where, names in explains.items())
     return Rule(
-        name=name, title="", harm=Harm.STOPS, needs=(), counts=False, evaluate=lambda _: iter(()), explains=told
+        name=name, title="", impact=Impact.OUTAGE, needs=(), counts=False, evaluate=lambda _: iter(()), explains=told
     )
 
 

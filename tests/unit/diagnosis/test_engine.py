@@ -70,7 +70,7 @@ def test_a_healthy_cluster_has_no_findings_and_every_rule_was_asked():
     """Nothing found and nothing unclear: exit code 0."""
     verdict = look(film(lambda t: {"queues": (queue(stats=stats(publish=int(t), ack=int(t))),)}, until=60))
 
-    assert ((), (), tuple(rule.name for rule in RULES)) == (verdict.findings, verdict.cannot_tell, verdict.checked)
+    assert ((), (), tuple(rule.name for rule in RULES)) == (verdict.findings, verdict.inconclusive, verdict.checked)
     assert 0 == exit_code([verdict])
 
 
@@ -113,7 +113,7 @@ def test_before_the_first_poll_nothing_can_be_told():
     """Every rule says what it lacks; the exit code is 3."""
     verdict = look(Window.empty("shop"))
 
-    assert {rule.name for rule in RULES} == {gap.rule for gap in verdict.cannot_tell}
+    assert {rule.name for rule in RULES} == {gap.rule for gap in verdict.inconclusive}
     assert 3 == exit_code([verdict])
 
 
@@ -121,8 +121,8 @@ def test_one_reading_is_not_enough_to_compare():
     """Counters tell something when they are compared; the alarm needs one reading only."""
     verdict = look(film(lambda _: {"queues": (queue(),)}, until=0))
 
-    assert COUNTING == {gap.rule for gap in verdict.cannot_tell}
-    assert {"wait for the next poll"} == {gap.needs for gap in verdict.cannot_tell}
+    assert COUNTING == {gap.rule for gap in verdict.inconclusive}
+    assert {"wait for the next poll"} == {gap.needs for gap in verdict.inconclusive}
 
 
 def test_old_findings_are_not_repeated():
@@ -143,8 +143,8 @@ def test_old_findings_are_not_repeated():
     verdict = look(window)
 
     assert () == verdict.findings
-    assert {rule.name for rule in RULES} == {gap.rule for gap in verdict.cannot_tell}
-    assert "queues last read 95 s ago (timed out after 10 s)" in verdict.cannot_tell[0].because
+    assert {rule.name for rule in RULES} == {gap.rule for gap in verdict.inconclusive}
+    assert "queues last read 95 s ago (timed out after 10 s)" in verdict.inconclusive[0].because
 
 
 @pytest.mark.parametrize("family", ["queues", "consumers", "channels", "overview"])
@@ -152,7 +152,7 @@ def test_a_part_that_was_never_read_is_named(family):
     """The rules that need it say so; the others go on."""
     verdict = look(film(lambda t: {**troubled(t), family: Part(error="refused")}, until=60))
 
-    blind = {gap.rule for gap in verdict.cannot_tell if f"{family} never read (refused)" in gap.because}
+    blind = {gap.rule for gap in verdict.inconclusive if f"{family} never read (refused)" in gap.because}
 
     assert {rule.name for rule in RULES if family in rule.needs} == blind
     assert "memory-alarm" in [finding.rule for finding in verdict.findings]
@@ -171,22 +171,22 @@ def test_without_counters_silence_is_not_mistaken_for_standstill(overview):
     verdict = look(film(lambda t: {**troubled(t), "health": (), "overview": overview}, until=200))
 
     assert () == verdict.findings
-    assert {rule.name for rule in RULES} == {gap.rule for gap in verdict.cannot_tell}
+    assert {rule.name for rule in RULES} == {gap.rule for gap in verdict.inconclusive}
 
 
 def test_queues_that_the_user_may_not_see_are_told():
     """The API answers with an empty list, which looks healthy."""
     verdict = look(film(lambda _: {"hidden_queues": 7}, until=10))
 
-    assert COUNTING == {gap.rule for gap in verdict.cannot_tell}
-    assert "rabbitmqctl set_permissions -p VHOST USER '' '' ''" in verdict.cannot_tell[0].needs
+    assert COUNTING == {gap.rule for gap in verdict.inconclusive}
+    assert "rabbitmqctl set_permissions -p VHOST USER '' '' ''" in verdict.inconclusive[0].needs
 
 
 def test_a_queue_that_just_came_is_not_hidden():
     """The overview and the list are read a moment apart."""
     verdict = look(film(lambda t: {"hidden_queues": 1 if t == 10 else 0}, until=10))
 
-    assert () == verdict.cannot_tell
+    assert () == verdict.inconclusive
 
 
 @pytest.mark.parametrize(("state", "until"), [("down", 5), (None, 20)], ids=["node is down", "for long"])
@@ -195,12 +195,12 @@ def test_a_queue_without_counts_is_told(state, until):
     silent = queue("silent", messages_ready=None, messages_unacked=None, consumers=None, state=state)
     verdict = look(film(lambda _: {"queues": (silent,)}, until=until))
 
-    assert COUNTING == {gap.rule for gap in verdict.cannot_tell}
-    assert "'silent' in vhost '/'" in verdict.cannot_tell[0].because
+    assert COUNTING == {gap.rule for gap in verdict.inconclusive}
+    assert "'silent' in vhost '/'" in verdict.inconclusive[0].because
 
 
 def test_a_new_queue_without_counts_is_given_time():
     """A quorum queue tells its counts some ten seconds after it was declared, and has no state until then."""
     new = queue("new", type="quorum", messages_ready=None, messages_unacked=None, consumers=None, state=None)
 
-    assert () == look(film(lambda _: {"queues": (new,)}, until=10)).cannot_tell
+    assert () == look(film(lambda _: {"queues": (new,)}, until=10)).inconclusive

@@ -53,7 +53,7 @@ def test_neither_order_nor_healthy_neighbours_change_the_findings(members, seed)
     verdict = look(film(lambda t: together(t, members, seed), until=UNTIL))
 
     assert ALONE.findings == verdict.findings
-    assert ALONE.cannot_tell == verdict.cannot_tell
+    assert ALONE.inconclusive == verdict.inconclusive
 
 
 @settings(max_examples=15, deadline=None)

@@ -57,7 +57,7 @@ def test_queues_of_which_only_totals_are_known_are_not_judged_and_that_is_said()
     verdict = look(film(totals(lonely()), until=300))
 
     assert [] == found(verdict)
-    told = [gap.because for gap in verdict.cannot_tell if gap.rule == "no-consumer"]
+    told = [gap.because for gap in verdict.inconclusive if gap.rule == "no-consumer"]
     assert told == [
         "the statistics of 1 queue with messages were not read within 60 s: the suspicious ones are read first"
     ]
@@ -68,14 +68,14 @@ def test_statistics_that_are_too_old_are_no_ground_for_a_verdict():
     verdict = look(film(detailed_every(1000, lonely()), until=300))
 
     assert [] == found(verdict)
-    assert any("poll.budget" in gap.needs for gap in verdict.cannot_tell)
+    assert any("poll.budget" in gap.needs for gap in verdict.inconclusive)
 
 
 def test_empty_queues_without_statistics_are_no_blind_spot():
     """A hundred thousand idle queues are not told at every look."""
     idle = totals(lambda _: {"queues": tuple(queue(f"idle-{number}") for number in range(3))})
 
-    assert not [gap for gap in look(film(idle, until=60)).cannot_tell if "statistics of" in gap.because]
+    assert not [gap for gap in look(film(idle, until=60)).inconclusive if "statistics of" in gap.because]
 
 
 def test_parts_that_are_read_seldom_are_fresh_for_two_of_their_intervals():

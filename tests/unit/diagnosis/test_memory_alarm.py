@@ -93,7 +93,7 @@ def test_without_the_check_silence_of_the_nodes_proves_nothing(health):
     verdict = look(film(lambda _: {"health": health, "nodes": (node(mem_alarm=False),)}, until=5))
 
     assert [] == found(verdict)
-    gaps = {gap.rule: gap.needs for gap in verdict.cannot_tell}
+    gaps = {gap.rule: gap.needs for gap in verdict.inconclusive}
 
     assert "rabbitmq-diagnostics check_alarms" in gaps["memory-alarm"]
 

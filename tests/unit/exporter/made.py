@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ackscope.clock import Instant
-from ackscope.findings import CannotTell, Evidence, Finding, Severity, Subject, Verdict
+from ackscope.findings import DiagnosisResult, Evidence, Finding, Inconclusive, Severity, Subject
 from ackscope.records import AckBurst, MessageRecord, Outcome, ProbeOutcome, ProbeState, Quantiles, StepRecord
 from ackscope.snapshot import (
     Channel,
@@ -218,16 +218,16 @@ class Verdicts:
     """A verdict by parts."""
 
     findings: tuple[Finding, ...] = ()
-    cannot_tell: tuple[CannotTell, ...] = ()
+    inconclusive: tuple[Inconclusive, ...] = ()
     checked: tuple[str, ...] = field(default=("no-consumer", "stuck-consumer"))
 
-    def of(self, cluster: str) -> Verdict:
+    def of(self, cluster: str) -> DiagnosisResult:
         """The verdict on a cluster."""
-        return Verdict(
+        return DiagnosisResult(
             cluster=cluster,
             at=NOW.iso(),
             findings=self.findings,
-            cannot_tell=self.cannot_tell,
+            inconclusive=self.inconclusive,
             checked=self.checked,
         )
 

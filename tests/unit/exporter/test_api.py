@@ -5,7 +5,7 @@ import orjson
 import pytest
 
 from ackscope.clock import Instant
-from ackscope.findings import CannotTell
+from ackscope.findings import Inconclusive
 from ackscope.snapshot import Part, Snapshot
 from ackscope.topology import Bindings
 from diagnosis.window import Window
@@ -31,8 +31,8 @@ def parsed(document):
 
 def test_findings_have_the_agreed_shape():
     """Versions, ages, findings, what could not be told, what was asked."""
-    gap = CannotTell(rule="memory-alarm", because="no nodes", needs="permission", permanent=True)
-    verdict = Verdicts(findings=(finding(),), cannot_tell=(gap,)).of("shop")
+    gap = Inconclusive(rule="memory-alarm", because="no nodes", needs="permission", permanent=True)
+    verdict = Verdicts(findings=(finding(),), inconclusive=(gap,)).of("shop")
     seen = parsed(api.findings({"shop": known(small(), verdict=verdict)}, LATER))
 
     expected = {

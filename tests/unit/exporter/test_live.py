@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from ackscope.clock import Instant
-from ackscope.findings import CannotTell
+from ackscope.findings import Inconclusive
 from ackscope.records import Batching, BatchingKind, ProbeState, Quantiles
 from ackscope.snapshot import Part, Queue, Snapshot
 from diagnosis.window import Window
@@ -90,9 +90,9 @@ def test_coverage_tells_how_well_statistics_of_queues_are_known():
 
 def test_findings_are_series():
     """One each, by rule and subject; a rule that cannot tell is one, too, unless nobody can ever help it."""
-    gap = CannotTell(rule="memory-alarm", because="no nodes", needs="permission")
-    never = CannotTell(rule="slow-disk", because="4.x does not say", needs="nothing", permanent=True)
-    verdict = Verdicts(findings=(finding(), finding()), cannot_tell=(gap, gap, never)).of("shop")
+    gap = Inconclusive(rule="memory-alarm", because="no nodes", needs="permission")
+    never = Inconclusive(rule="slow-disk", because="4.x does not say", needs="nothing", permanent=True)
+    verdict = Verdicts(findings=(finding(), finding()), inconclusive=(gap, gap, never)).of("shop")
     seen = values(verdicts.collect({"shop": known(small(), verdict=verdict, diagnosis_seconds=0.1)}, Limits()))
 
     assert seen["ackscope_finding", "shop", "no-consumer", "warning", "queue", "/", "orders"] == 1

@@ -2,7 +2,17 @@
 
 import pytest
 
-from ackscope.findings import CannotTell, Evidence, Finding, Severity, Subject, Verdict, as_dict, exit_code, runbook
+from ackscope.findings import (
+    DiagnosisResult,
+    Evidence,
+    Finding,
+    Inconclusive,
+    Severity,
+    Subject,
+    as_dict,
+    exit_code,
+    runbook,
+)
 
 
 def _finding(severity: Severity) -> Finding:
@@ -19,13 +29,13 @@ def _finding(severity: Severity) -> Finding:
     )
 
 
-def _verdict(*severities: Severity, blind: bool = False, permanent: bool = False) -> Verdict:
-    gap = CannotTell(rule="stuck-consumer", because="no queue is visible", needs="permissions", permanent=permanent)
-    return Verdict(
+def _verdict(*severities: Severity, blind: bool = False, permanent: bool = False) -> DiagnosisResult:
+    gap = Inconclusive(rule="stuck-consumer", because="no queue is visible", needs="permissions", permanent=permanent)
+    return DiagnosisResult(
         cluster="shop",
         at="2026-01-01T00:00:00Z",
         findings=tuple(_finding(severity) for severity in severities),
-        cannot_tell=(gap,) if blind else (),
+        inconclusive=(gap,) if blind else (),
         checked=("no-consumer", "stuck-consumer"),
     )
 
@@ -43,7 +53,7 @@ def _verdict(*severities: Severity, blind: bool = False, permanent: bool = False
         ([], 3),
     ],
 )
-def test_exit_codes(verdicts: list[Verdict], code: int) -> None:
+def test_exit_codes(verdicts: list[DiagnosisResult], code: int) -> None:
     """The worst finding decides; nothing found with a blind eye is "could not tell"."""
     assert code == exit_code(verdicts)
 

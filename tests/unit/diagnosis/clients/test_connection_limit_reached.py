@@ -61,7 +61,7 @@ def test_a_closed_door_is_left_alone_until_somebody_knocks():
     quiet = look(film(lambda t: limited(t, value=0, there=0), until=20))
 
     assert [] == found(quiet)
-    assert ["connection-limit-reached"] == [each.rule for each in quiet.set_aside]
+    assert ["connection-limit-reached"] == [each.rule for each in quiet.suppressed]
     assert "critical" == only(look(film(lambda t: limited(t, value=0, there=0, refused=1.0), until=20))).severity
 
 

@@ -60,6 +60,8 @@ def test_a_client_that_ends_its_connection_itself_was_not_silent():
 
 def test_heartbeats_that_are_too_far_apart_to_be_judged_are_told_once():
     """For good: nothing is wrong with them."""
-    gaps = [gap for gap in look(film(lambda t: silent(t, heartbeat=60), until=35)).cannot_tell if gap.rule == RULE.name]
+    gaps = [
+        gap for gap in look(film(lambda t: silent(t, heartbeat=60), until=35)).inconclusive if gap.rule == RULE.name
+    ]
 
     assert [True] == [gap.permanent for gap in gaps]

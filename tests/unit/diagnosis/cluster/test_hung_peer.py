@@ -47,7 +47,7 @@ def test_without_probes_of_each_node_it_is_one_of_them():
     verdict = look(film(frozen, until=30))
 
     assert [("critical", "cluster", "shop")] == told_of(verdict, RULE)
-    assert ["amqp.nodes" in gap.needs for gap in verdict.cannot_tell if gap.rule == RULE] == [True]
+    assert ["amqp.nodes" in gap.needs for gap in verdict.inconclusive if gap.rule == RULE] == [True]
 
 
 def test_one_late_answer_is_no_frozen_node():

@@ -44,7 +44,7 @@ def test_where_the_store_is_not_told_it_says_what_it_lacks():
     verdict = look(window)
 
     assert [] == told_of(verdict, RULE)
-    assert [False] == [gap.permanent for gap in verdict.cannot_tell if gap.rule == RULE]
+    assert [False] == [gap.permanent for gap in verdict.inconclusive if gap.rule == RULE]
 
 
 def test_a_probe_that_cannot_declare_is_evidence():

@@ -51,7 +51,7 @@ def test_what_each_side_sees_of_the_other_hangs_under_it():
 def test_where_there_are_no_partitions_it_says_so(version, features, expected):
     """Khepri: the smaller side stops instead."""
     window = film(lambda _: {"nodes": nodes(), "version": version, "features": features}, until=10)
-    gaps = [gap.permanent for gap in look(window).cannot_tell if gap.rule == RULE]
+    gaps = [gap.permanent for gap in look(window).inconclusive if gap.rule == RULE]
 
     assert expected == gaps
 
@@ -77,6 +77,6 @@ def test_a_partition_that_stays_is_ignored_by_the_cluster():
 )
 def test_before_there_is_one_the_setting_cannot_be_told(frame, expected):
     """It is in no answer of the management API."""
-    gaps = [gap.permanent for gap in look(film(lambda _: frame, until=10)).cannot_tell if gap.rule == IGNORED]
+    gaps = [gap.permanent for gap in look(film(lambda _: frame, until=10)).inconclusive if gap.rule == IGNORED]
 
     assert expected == gaps

@@ -61,7 +61,7 @@ def test_maintenance_is_set_aside():
     verdict = look(film(frame, until=30))
 
     assert [] == told_of(verdict, RULE)
-    assert [THREE] == [aside.subject.name for aside in verdict.set_aside if aside.rule == RULE]
+    assert [THREE] == [aside.subject.name for aside in verdict.suppressed if aside.rule == RULE]
 
 
 def test_a_node_that_is_not_told_to_run_is_not_called_down():

@@ -29,12 +29,12 @@ def ever(verdicts):
 
 def aside(verdict):
     """What was left alone, and why."""
-    return [(each.rule, each.subject.name, each.because) for each in verdict.set_aside if each.rule in OWN]
+    return [(each.rule, each.subject.name, each.because) for each in verdict.suppressed if each.rule in OWN]
 
 
 def gaps(verdict, rule):
     """What a rule could not tell."""
-    return [gap for gap in verdict.cannot_tell if gap.rule == rule]
+    return [gap for gap in verdict.inconclusive if gap.rule == rule]
 
 
 def urgent(verdict):

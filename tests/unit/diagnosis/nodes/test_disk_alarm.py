@@ -56,7 +56,7 @@ def test_without_the_check_only_a_node_that_tells_is_believed(late):
     verdict = look(film(lambda _: {"health": BLIND, "nodes": nodes}, until=5))
 
     assert [] == [f.rule for f in verdict.findings] if late else ["disk-alarm"] == [f.rule for f in verdict.findings]
-    assert late == ("disk-alarm" in [gap.rule for gap in verdict.cannot_tell])
+    assert late == ("disk-alarm" in [gap.rule for gap in verdict.inconclusive])
 
 
 def test_without_the_check_a_blocked_probe_is_proof():

@@ -91,7 +91,7 @@ def test_without_probes_nothing_is_guessed():
     verdict = look(film(silent(), until=90))
 
     assert RULE not in rules(verdict)
-    assert verdict.cannot_tell
+    assert verdict.inconclusive
 
 
 def test_of_several_nodes_the_one_that_was_asked_is_named():

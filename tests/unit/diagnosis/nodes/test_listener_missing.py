@@ -76,7 +76,7 @@ def test_a_node_that_is_being_drained_does_so_on_purpose():
     verdict = look(answering(NONE, being_drained=True))
 
     assert RULE not in [finding.rule for finding in verdict.findings]
-    assert [RULE] == [each.rule for each in verdict.set_aside if each.rule == RULE]
+    assert [RULE] == [each.rule for each in verdict.suppressed if each.rule == RULE]
 
 
 def test_suspended_listeners_close_the_api_too():
@@ -102,7 +102,7 @@ def test_a_node_that_starts_opens_its_port_last(uptime, told):
         verdict = look(answering(checks, uptime_seconds=uptime), outcomes=outcomes)
 
         assert told == (RULE in [finding.rule for finding in verdict.findings])
-        assert told != (RULE in [each.rule for each in verdict.set_aside])
+        assert told != (RULE in [each.rule for each in verdict.suppressed])
 
 
 def test_a_port_that_was_open_does_not_open_last():
@@ -168,4 +168,4 @@ def test_a_node_that_has_just_come_up_tells_no_uptime():
     verdict = look(film(frame, until=10), outcomes=(shaken(tcp=TURNED_AWAY), asked()))
 
     assert RULE not in [finding.rule for finding in verdict.findings]
-    assert "started just now" in next(each.because for each in verdict.set_aside if each.rule == RULE)
+    assert "started just now" in next(each.because for each in verdict.suppressed if each.rule == RULE)

@@ -91,7 +91,7 @@ def test_a_disk_that_3x_finds_good_is_left_alone():
 
 def test_without_probes_4x_cannot_tell():
     """For good: its own figures are all zero."""
-    gaps = {gap.rule: gap for gap in seen(()).cannot_tell}
+    gaps = {gap.rule: gap for gap in seen(()).inconclusive}
 
     assert gaps[RULE].permanent
     assert "--amqp" in gaps[RULE].needs

@@ -65,8 +65,8 @@ def test_a_check_that_fails_by_itself_is_told():
     verdict = look(film(lambda _: {"health": (OK, broken)}, until=5))
 
     assert [] == found(verdict)
-    assert [RULE] == [gap.rule for gap in verdict.cannot_tell if gap.rule == RULE]
-    assert "cacertfile" in next(gap.needs for gap in verdict.cannot_tell if gap.rule == RULE)
+    assert [RULE] == [gap.rule for gap in verdict.inconclusive if gap.rule == RULE]
+    assert "cacertfile" in next(gap.needs for gap in verdict.inconclusive if gap.rule == RULE)
 
 
 def test_without_the_check_nothing_is_said():

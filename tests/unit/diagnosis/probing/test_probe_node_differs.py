@@ -104,4 +104,4 @@ def test_a_node_that_was_just_started_is_not_compared(uptime, told_of):
     verdict = heard(*trips(0.001, 0.001, 0.3), parts={"nodes": nodes})
 
     assert told_of == len(of(RULE, verdict))
-    assert 1 - told_of == len([each for each in verdict.set_aside if each.rule == RULE])
+    assert 1 - told_of == len([each for each in verdict.suppressed if each.rule == RULE])

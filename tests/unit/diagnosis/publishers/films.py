@@ -48,4 +48,4 @@ def whole(verdict, rule):
 
 def aside(verdict, rule):
     """What a rule left alone, and why."""
-    return [(each.subject.name, each.because) for each in verdict.set_aside if each.rule == rule]
+    return [(each.subject.name, each.because) for each in verdict.suppressed if each.rule == rule]

@@ -196,7 +196,7 @@ def test_without_channels_the_queue_is_told_and_its_publishers_are_not():
 
     assert [("pub-nacked-overflow", "critical", "orders")] == found(verdict)
     assert ["publishers to queue 'orders' cannot be named"] == [
-        gap.because.partition("so the ")[2] for gap in verdict.cannot_tell if gap.rule == "pub-nacked-overflow"
+        gap.because.partition("so the ")[2] for gap in verdict.inconclusive if gap.rule == "pub-nacked-overflow"
     ]
 
 

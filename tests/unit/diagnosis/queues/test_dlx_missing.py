@@ -126,4 +126,4 @@ def test_without_bindings_it_says_that_it_cannot_tell():
     verdict = look(film(blind, until=65))
 
     assert [] == of(RULE, verdict)
-    assert ["bindings were not read"] == [gap.because.split(",")[0] for gap in verdict.cannot_tell if gap.rule == RULE]
+    assert ["bindings were not read"] == [gap.because.split(",")[0] for gap in verdict.inconclusive if gap.rule == RULE]

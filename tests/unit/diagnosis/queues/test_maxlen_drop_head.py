@@ -91,5 +91,5 @@ def test_what_is_dead_lettered_is_not_lost_and_that_is_said():
 
     assert [] == of(RULE, verdict)
     assert ["it dead-letters to 'kept'"] == [
-        each.because.split(": ")[1] for each in verdict.set_aside if each.rule == RULE
+        each.because.split(": ")[1] for each in verdict.suppressed if each.rule == RULE
     ]

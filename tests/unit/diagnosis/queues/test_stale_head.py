@@ -58,7 +58,7 @@ def test_a_publisher_whose_clock_is_wrong_is_set_aside():
     verdict = look(film(wrong, until=120))
 
     assert [] == of(RULE, verdict)
-    assert ["10 min old by its timestamp" in each.because for each in verdict.set_aside] == [True]
+    assert ["10 min old by its timestamp" in each.because for each in verdict.suppressed] == [True]
 
 
 def test_a_backlog_that_is_worked_off_in_order_is_as_old_as_it_says():

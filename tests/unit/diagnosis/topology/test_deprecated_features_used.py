@@ -40,7 +40,7 @@ def test_a_version_that_does_not_tell_says_so():
     """Once, and for good."""
     gaps = [
         gap
-        for gap in look(film(features(version="3.10.8"), until=10)).cannot_tell
+        for gap in look(film(features(version="3.10.8"), until=10)).inconclusive
         if gap.rule == "deprecated-features-used"
     ]
 

@@ -33,7 +33,7 @@ def one_of(rule, verdict):
 
 def aside(rule, verdict):
     """Why a rule left something alone."""
-    return [each.because for each in verdict.set_aside if each.rule == rule]
+    return [each.because for each in verdict.suppressed if each.rule == rule]
 
 
 def usual_line(finding):

@@ -2,12 +2,12 @@ from dataclasses import replace
 
 import pytest
 
-from ackscope.findings import CannotTell, SetAside, Severity
+from ackscope.findings import Inconclusive, Severity, Suppressed
 from ackscope.records import Quantiles
 from exporter.commands.report import report
 from tests.unit.exporter.made import Verdicts, finding, outcome
 
-GAP = CannotTell(
+GAP = Inconclusive(
     rule="memory-alarm", because="/api/nodes could not be read (403)", needs="give the user the monitoring tag"
 )
 
@@ -30,7 +30,7 @@ CANNOT TELL  memory-alarm: /api/nodes could not be read (403)
 
 def test_a_finding_reads_from_the_worst_to_the_next_step():
     """What, why, seen where, what to do; a command is whole on its own line, to be copied."""
-    verdict = Verdicts(findings=(finding(),), cannot_tell=(GAP,)).of("shop")
+    verdict = Verdicts(findings=(finding(),), inconclusive=(GAP,)).of("shop")
 
     assert WHOLE == report(verdict, "4.3.6", [], 80)
 
@@ -44,7 +44,7 @@ def test_nothing_found_says_how_much_was_checked():
 
 def test_a_rule_that_cannot_tell_is_no_clean_bill():
     """Both are said."""
-    text = report(Verdicts(cannot_tell=(GAP,)).of("shop"), "4.3.6", [], 80)
+    text = report(Verdicts(inconclusive=(GAP,)).of("shop"), "4.3.6", [], 80)
 
     assert "nothing wrong found" in text
     assert "CANNOT TELL  memory-alarm" in text
@@ -109,18 +109,18 @@ def test_consequences_hang_under_their_cause():
 def test_one_reason_makes_many_rules_blind_once():
     """Forty rules without an answer for one missing permission are one thing to do."""
     gaps = tuple(replace(GAP, rule=f"rule-{number}") for number in range(9))
-    hidden = CannotTell(rule="other", because="this version never tells", needs="nothing", permanent=True)
-    text = report(Verdicts(cannot_tell=(*gaps, hidden)).of("shop"), "4.3.6", [], 80)
+    hidden = Inconclusive(rule="other", because="this version never tells", needs="nothing", permanent=True)
+    text = report(Verdicts(inconclusive=(*gaps, hidden)).of("shop"), "4.3.6", [], 80)
 
     assert 1 == text.count("CANNOT TELL")
     assert "CANNOT TELL  rule-0, rule-1, rule-2, rule-3 and 5 more: /api/nodes" in text
-    assert "never tells" in report(Verdicts(cannot_tell=(hidden,)).of("shop"), None, [], 80, everything=True)
+    assert "never tells" in report(Verdicts(inconclusive=(hidden,)).of("shop"), None, [], 80, everything=True)
 
 
 def test_what_is_left_alone_is_counted_and_told_when_asked():
     """A dead-letter store without consumers is no fault, and nobody has to believe that blindly."""
-    aside = SetAside(rule="no-consumer", subject=finding().subject, because="it is a dead-letter store")
-    verdict = replace(Verdicts().of("shop"), set_aside=(aside,))
+    aside = Suppressed(rule="no-consumer", subject=finding().subject, because="it is a dead-letter store")
+    verdict = replace(Verdicts().of("shop"), suppressed=(aside,))
 
     assert "1 that look ill and are left alone as harmless; --all says why" in report(verdict, None, [], 80)
     assert "it is a dead-letter store" in report(verdict, None, [], 100, everything=True)

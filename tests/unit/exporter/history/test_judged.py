@@ -44,7 +44,7 @@ def test_a_bundle_is_judged_by_what_was_usual(tmp_path, capsys):
     (document,) = orjson.loads(capsys.readouterr().out)["clusters"]
 
     assert judged(bundle) == judged(read)
-    assert ["slow-consumer"] == [each.rule for each in judged(bundle).set_aside]
+    assert ["slow-consumer"] == [each.rule for each in judged(bundle).suppressed]
     assert ["slow-consumer"] == [each["rule"] for each in document["set_aside"]]
     assert "slow-consumer" not in [each["rule"] for each in document["findings"]]
     assert 0 == code

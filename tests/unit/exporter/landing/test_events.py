@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from ackscope.clock import Instant
-from ackscope.findings import CannotTell, Severity, Subject
+from ackscope.findings import Inconclusive, Severity, Subject
 from exporter.landing.events import Findings, Polls
 from tests.unit.exporter.made import NOW, WALL, Verdicts, finding, small
 
@@ -86,7 +86,7 @@ def test_findings_begin_change_and_end():
 def test_a_rule_that_cannot_tell_ends_nothing():
     """A blind eye is no recovery; when it sees again, it tells."""
     findings = Findings()
-    blind = Verdicts(cannot_tell=(CannotTell(rule="no-consumer", because="no queues", needs="a permission"),))
+    blind = Verdicts(inconclusive=(Inconclusive(rule="no-consumer", because="no queues", needs="a permission"),))
     events(findings, Verdicts((NO_CONSUMER,)))
 
     assert [] == events(findings, blind)
