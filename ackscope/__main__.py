@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ackscope import __version__
 from ackscope.cli import Parser, nearest
 from ackscope.errors import EXIT_COULD_NOT, AckscopeError
-from ackscope.log import redact, setup_logging
+from ackscope.log import FORMATS, LEVELS, redact, setup_logging
 
 
 class Entry(NamedTuple):
@@ -71,10 +71,13 @@ def _run(argv: Sequence[str]) -> int:
             f"install the extra: pip install 'ackscope[{entry.extra}]'\n",
         )
     parser = Parser(prog=f"ackscope {chosen.command}", description=entry.summary[0].upper() + entry.summary[1:] + ".")
-    parser.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
+    parser.add_argument("--log.level", "--log-level", dest="log_level", choices=LEVELS, default="info")
+    parser.add_argument(
+        "--log.format", dest="log_format", choices=FORMATS, default="logfmt", help="json is for log collectors"
+    )
     module.add_arguments(parser)
     args = parser.parse_args(chosen.rest)
-    setup_logging(args.log_level)
+    setup_logging(args.log_level, args.log_format)
     code: int = module.run(args)
     return code
 

@@ -1,31 +1,93 @@
-"""Logs: one line an event on stderr, never a credential."""
+"""Logs: one event a line on stderr, as logfmt or as JSON, never with a credential.
+
+An event is a short constant text and its facts as keys: `log.warning("cluster unreachable", cluster=name, error=text)`.
+"""
 
 import logging
 import re
 import sys
+from typing import Any
+
+import structlog
+from structlog.stdlib import BoundLogger, ExtraAdder, ProcessorFormatter
+from structlog.typing import EventDict, Processor
+
+ROOMS = ("ackscope", "probes", "exporter", "diagnosis", "pipeline", "dashboard", "lab")
+FORMATS = ("logfmt", "json")
+LEVELS = ("debug", "info", "warning", "error")
 
 # The word `password` itself stands in the examples of our own messages.
 _CREDENTIALS = re.compile(r"(?<=://)([^/\s:@]*):(?!password@)[^/\s@]+@")
 
+_SHARED: tuple[Processor, ...] = (
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_logger_name,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.PositionalArgumentsFormatter(),
+    structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
+)
+
+structlog.configure(
+    processors=[structlog.stdlib.filter_by_level, *_SHARED, ProcessorFormatter.wrap_for_formatter],
+    logger_factory=structlog.stdlib.LoggerFactory(),
+    wrapper_class=BoundLogger,
+    cache_logger_on_first_use=True,
+)
+
+
+def get_logger(name: str) -> BoundLogger:
+    """The logger of a module, named by its `__name__`; keyword arguments of a call become keys of the line."""
+    logger: BoundLogger = structlog.stdlib.get_logger(name)
+    return logger
+
 
 def redact(text: str) -> str:
-    """Hide the password of every address in `text`."""
+    """The text with the password of every address replaced by `***`."""
     return _CREDENTIALS.sub(r"\1:***@", text)
 
 
-class _Formatter(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        return redact(super().format(record))
+class _Renderer:
+    """Renders an event as one line; in logfmt a traceback follows on lines of its own, so that a person can read it."""
+
+    _KEYS = ("ts", "level", "logger", "msg")
+
+    def __init__(self, style: str) -> None:
+        self._json = style == "json"
+        self._logfmt = structlog.processors.LogfmtRenderer(key_order=self._KEYS, bool_as_flag=False)
+        self._to_json = structlog.processors.JSONRenderer()
+
+    def __call__(self, logger: Any, method: str, event: EventDict) -> str:
+        fields = {"ts": event.pop("ts", None), "level": event.pop("level", None), "logger": event.pop("logger", None)}
+        fields |= {"msg": event.pop("event", ""), **event}
+        if self._json:
+            return redact(str(self._to_json(logger, method, fields)))
+        traceback = fields.pop("exception", None)
+        line = self._logfmt(logger, method, fields)
+        return redact(f"{line}\n{traceback}" if traceback else line)
 
 
-def setup_logging(level: str = "info") -> None:
-    """Send this process' logs to stderr; foreign libraries speak from warning up."""
+def setup_logging(level: str = "info", style: str = "logfmt") -> None:
+    """Send the logs of this process to stderr; other libraries log warnings and errors only.
+
+    Args:
+        level: one of LEVELS, for the rooms of ackscope.
+        style: one of FORMATS.
+    """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(
+        ProcessorFormatter(
+            foreign_pre_chain=[*_SHARED, ExtraAdder()],
+            processors=[
+                ProcessorFormatter.remove_processors_meta,
+                structlog.processors.format_exc_info,
+                _Renderer(style),
+            ],
+        )
+    )
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
-    for room in ("ackscope", "probes", "exporter", "diagnosis", "pipeline", "dashboard", "lab"):
+    for room in ROOMS:
         logging.getLogger(room).setLevel(level.upper())
     # pika logs every step of a refused connection as an error; the probe reports the outcome itself.
     logging.getLogger("pika").setLevel(logging.CRITICAL)
