@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 HOUR_OF_WEEK, HOUR_OF_DAY, NOT_YET = "hour-of-week", "hour-of-day", "not-yet"
 """What a band was made of: the same hour of past weeks, of past days, or too little of either."""
@@ -27,15 +28,38 @@ class Band:
     values: int
 
 
+DAYS_NEEDED = 3
+"""Days with a value at an hour of the day before there is a band."""
+
+
+class NoBand(StrEnum):
+    """Why there is no band."""
+
+    FEW_DAYS = "few_days"
+    """The history of the object is shorter than `DAYS_NEEDED`."""
+    NO_HISTORY_OF_OBJECT = "no_history_of_object"
+    NO_HISTORY_READ = "no_history_read"
+    """The exporter reads no rollups of the cluster (`history.rollups`)."""
+    NO_BANDS = "no_bands"
+    """The pipeline has not made any band of the cluster."""
+    HISTORY_ENDED = "history_ended"
+    """The pipeline stopped too long ago."""
+    OTHER_HOUR = "other_hour"
+    """Only the bands of another hour of the week have been read."""
+    UNKNOWN = "unknown"
+    """From a file that does not say."""
+
+
 @dataclass(frozen=True, slots=True)
 class NotYet:
-    """There is too little history.
+    """There is no band, and why.
 
     Attributes:
-        reason: such as "3 of 7 days".
+        days: of history so far (FEW_DAYS), or since the history ended (HISTORY_ENDED).
     """
 
-    reason: str
+    reason: NoBand
+    days: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +82,15 @@ class Baselines:
             return None
         age = wall - self.made_at
         if age > oldest:
-            return NotYet(f"the history ends {age / 86400:.0f} days ago")
+            return NotYet(NoBand.HISTORY_ENDED, round(age / 86400))
         # The bands of an hour may be read somewhat after it began.
         if (hour_of_week(wall) - self.hour_of_week) % 168 > 1:
-            return NotYet("only another hour of the week is read")
+            return NotYet(NoBand.OTHER_HOUR)
         return None
 
     def of(self, kind: str, vhost: str, name: str, measure: str) -> Band | NotYet:
         """The band of a measure of an object, or why there is none."""
-        return self.bands.get((kind, vhost, name, measure), NotYet("no history of it"))
+        return self.bands.get((kind, vhost, name, measure), NotYet(NoBand.NO_HISTORY_OF_OBJECT))
 
 
 def hour_of_week(wall: float) -> int:

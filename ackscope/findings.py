@@ -1,9 +1,18 @@
-"""What is wrong: a named cause with its evidence, and what to do next."""
+"""What diagnosis found, as data: facts, evidence and identifiers, never sentences.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+The text of a finding is rendered from the catalogue page of its rule (`diagnosis/text.py`), once, where it is shown;
+`ackscope/reports.py` has its shape.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+
+Fact = str | int | float | bool | None | Sequence["Fact"] | Mapping[str, "Fact"]
+"""A value that JSON has."""
+
+Facts = Mapping[str, Fact]
+"""Facts by name; it ends with the unit where there is one: `held_seconds`, `free_bytes`, `publish_rate` (a second)."""
 
 
 class Severity(StrEnum):
@@ -20,6 +29,43 @@ class Severity(StrEnum):
     def urgency(self) -> int:
         """0 for the most urgent, and on from there."""
         return list(Severity).index(self)
+
+
+class Impact(StrEnum):
+    """What a cause does to messages while it lasts; findings are ranked in this order."""
+
+    LOSS = "loss"
+    OUTAGE = "outage"
+    SLOWDOWN = "slowdown"
+    RISK = "risk"
+
+    @property
+    def rank(self) -> int:
+        """0 for the worst, and on from there."""
+        return list(Impact).index(self)
+
+
+class Certainty(StrEnum):
+    """How well the evidence supports the cause."""
+
+    CERTAIN = "certain"
+    """The broker says so, or its counters allow nothing else."""
+    LIKELY = "likely"
+    """The most likely explanation; the runbook lists what else looks like it."""
+    EARLY = "early"
+    """Seen too briefly to tell from something harmless; a longer duration makes it a warning."""
+
+
+class Unit(StrEnum):
+    """The unit of a number in evidence."""
+
+    NONE = ""
+    SECONDS = "seconds"
+    BYTES = "bytes"
+    MESSAGES = "messages"
+    PER_SECOND = "per second"
+    SHARE = "share"
+    """0 to 1, shown in percent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,20 +87,76 @@ class Subject:
         return f"{self.kind} {self.name!r}{place}"
 
 
+@dataclass(frozen=True, slots=True)
+class FieldRef:
+    """Where a value was read.
+
+    Attributes:
+        path: of the management API (`/api/queues`), or a probe (`probe handshake`).
+        field: in its answer (`message_stats.ack`), or a step of the probe; "" for the whole answer.
+    """
+
+    path: str
+    field: str = ""
+
+
+Source = tuple[FieldRef, ...]
+
+
+def source(path: str, *names: str) -> Source:
+    """Where a value was read: some fields of one answer. Sources of several answers are added with `+`."""
+    return tuple(FieldRef(path, name) for name in names) or (FieldRef(path),)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """One observation.
 
     Attributes:
-        value: with its unit, as a person would write it.
-        expected: what it would be were nothing wrong; "" where there is no such value.
-        source: where it was seen: an API path and field, or a probe.
+        key: entry `evidence` of the rule's catalogue page, which has the label, and what would be expected.
+        value: what was seen; None where the page makes the value of `facts`.
+        unit: of a number.
+        source: where it was read.
+        facts: what else its label, its value and its expectation name: a consumer, a limit.
     """
 
-    what: str
-    value: str
-    source: str
-    expected: str = ""
+    key: str
+    value: str | float | None = None
+    unit: Unit = Unit.NONE
+    source: Source
+    facts: Facts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRef:
+    """A queue by its identifiers."""
+
+    vhost: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeRef:
+    """An exchange by its identifiers."""
+
+    vhost: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Involved:
+    """Objects that a finding is about or that explain it, by their identifiers.
+
+    Attributes:
+        clients: names that applications give their connections.
+    """
+
+    queues: tuple[QueueRef, ...] = ()
+    exchanges: tuple[ExchangeRef, ...] = ()
+    channels: tuple[str, ...] = ()
+    connections: tuple[str, ...] = ()
+    clients: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,25 +164,25 @@ class Finding:
     """One cause. The rule names are stable: metrics, alerts, runbooks and links hold on to them.
 
     Attributes:
-        since: ISO 8601, UTC: since when the evidence is seen; None where that cannot be told.
-        summary: one sentence: who suffers, and how.
-        cause: one sentence: why.
-        next_steps: commands or acts, the first one first.
-        runbook: path of the page in this repository.
-        last_seen: ISO 8601, UTC: when the evidence was there last; a finding stays for a short while after that, so
-            that it does not flap. None until diagnosis as a whole has looked at it.
+        since: ISO 8601, UTC: since when the evidence is seen; None where that cannot be known.
+        facts: what the templates of the rule's catalogue page name.
+        impact: of its rule, or RISK for information; the engine sets it.
+        seen_seconds: how long the evidence has been seen; None where one look is enough to know.
+        last_seen: ISO 8601, UTC: when the evidence was seen last; a finding stays for a short while after that, so
+            that it does not flap. The engine sets it.
         consequences: what follows from this cause, and would be a finding of its own without it; ranked.
     """
 
     rule: str
     severity: Severity
     subject: Subject
-    since: str | None
-    summary: str
-    cause: str
-    evidence: tuple[Evidence, ...]
-    next_steps: tuple[str, ...]
-    runbook: str
+    since: str | None = None
+    facts: Facts = field(default_factory=dict)
+    evidence: tuple[Evidence, ...] = ()
+    involved: Involved = field(default_factory=Involved)
+    certainty: Certainty = Certainty.LIKELY
+    impact: Impact = Impact.RISK
+    seen_seconds: float | None = None
     last_seen: str | None = None
     consequences: tuple["Finding", ...] = ()
 
@@ -92,17 +194,17 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inconclusive:
-    """A rule that had no answer, and what it lacks.
+    """A rule that could not be judged, and what it lacks.
 
     Attributes:
-        because: what is missing, in plain words.
-        needs: what to do to make it answer.
+        reason: entry `inconclusive` of the rule's catalogue page, or of the shared texts.
+        facts: what that text names.
         permanent: this broker or version never gives the signal; nothing that a person does now changes it.
     """
 
     rule: str
-    because: str
-    needs: str
+    reason: str
+    facts: Facts = field(default_factory=dict)
     permanent: bool = False
 
 
@@ -112,12 +214,14 @@ class Suppressed:
 
     Attributes:
         rule: what it looks like.
-        because: why it is left alone, in plain words.
+        reason: entry `suppressed` of the rule's catalogue page, or of the shared texts.
+        facts: what that text names.
     """
 
     rule: str
     subject: Subject
-    because: str
+    reason: str
+    facts: Facts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +230,7 @@ class DiagnosisResult:
 
     Attributes:
         findings: ranked, worst first; one a cause, with what follows from it inside.
-        set_aside: what was looked at and left alone, by rule and subject.
+        suppressed: what was looked at and left alone, by rule and subject.
         checked: every rule that was asked, also those that found nothing.
     """
 
@@ -138,52 +242,22 @@ class DiagnosisResult:
     checked: tuple[str, ...] = ()
 
 
-def runbook(rule: str) -> str:
-    """The path of a rule's runbook in this repository."""
-    return f"docs/runbooks/{rule}.md"
-
-
-def exit_code(verdicts: Sequence[DiagnosisResult]) -> int:
+def exit_code(results: Sequence[DiagnosisResult]) -> int:
     """The exit code of `ackscope diagnose`: 0 nothing, 1 warning, 2 critical, 3 could not tell.
 
-    With no finding, one rule that could not answer and could have is enough for 3: a blind eye is not
-    a clean bill of health. What a version never tells does not count.
+    With no finding, one rule that was inconclusive and need not be is enough for 3: a blind eye is not
+    a clean bill of health. What a version never exposes does not count.
     """
-    severities = {finding.severity for verdict in verdicts for finding in verdict.findings}
+    severities = {finding.severity for result in results for finding in result.findings}
     if Severity.CRITICAL in severities:
         return 2
     if Severity.WARNING in severities:
         return 1
-    blind = any(not gap.permanent for verdict in verdicts for gap in verdict.inconclusive)
-    checked = bool(verdicts) and all(verdict.checked for verdict in verdicts)
+    blind = any(not each.permanent for result in results for each in result.inconclusive)
+    checked = bool(results) and all(result.checked for result in results)
     return 3 if blind or not checked else 0
-
-
-def as_dict(finding: Finding) -> dict[str, Any]:
-    """The finding in the shape of the contract (JSON)."""
-    return {
-        "rule": finding.rule,
-        "severity": finding.severity.value,
-        "subject": subject_dict(finding.subject),
-        "since": finding.since,
-        "summary": finding.summary,
-        "cause": finding.cause,
-        "evidence": [
-            {"what": item.what, "value": item.value, "expected": item.expected, "source": item.source}
-            for item in finding.evidence
-        ],
-        "next_steps": list(finding.next_steps),
-        "runbook": finding.runbook,
-        "last_seen": finding.last_seen,
-        "consequences": [as_dict(other) for other in finding.consequences],
-    }
 
 
 def flat(findings: Sequence[Finding]) -> list[Finding]:
     """Every finding, and every one that hangs under it."""
     return [each for finding in findings for each in (finding, *flat(finding.consequences))]
-
-
-def subject_dict(subject: Subject) -> dict[str, str | None]:
-    """The subject in the shape of the contract (JSON)."""
-    return {"kind": subject.kind, "vhost": subject.vhost, "name": subject.name, "node": subject.node}

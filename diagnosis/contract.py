@@ -1,13 +1,12 @@
-"""What a rule is: a name, what it needs to see, and one function from a view to answers."""
+"""What a rule is: a name, its page of the catalogue, and one function from a view to results."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from enum import IntEnum
 
-from ackscope.findings import Finding, Inconclusive, Suppressed
+from ackscope.findings import Finding, Impact, Inconclusive, Suppressed
 from diagnosis.view import Link, View
 
-__all__ = ["Explains", "Impact", "Link", "Relation", "Rule", "RuleResult", "View"]
+__all__ = ["Explains", "Link", "Relation", "Rule", "RuleResult", "View"]
 
 RuleResult = Finding | Inconclusive | Suppressed
 
@@ -29,15 +28,6 @@ class Relation:
     of_other: Keys
 
 
-class Impact(IntEnum):
-    """What a cause does to messages; findings are ranked in this order."""
-
-    LOSS = 0
-    OUTAGE = 1
-    SLOWDOWN = 2
-    RISK = 3
-
-
 @dataclass(frozen=True, slots=True)
 class Explains:
     """What follows from a cause, so that it hangs under it and is no finding of its own.
@@ -53,24 +43,22 @@ class Explains:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One named cause.
+    """One named cause, as its page of the catalogue registers it (`diagnosis.pages.Page`).
 
     Attributes:
         name: stable once released: metrics, alerts, runbooks and links hold on to it.
-        title: a few words for a person.
         impact: what it does while it lasts; an info finding counts as a risk, whatever its rule.
-        needs: parts of a snapshot without which it has no answer; the engine then says so in its place.
-        counts: it compares message counters, so it needs two readings of queues from a broker that keeps counters.
-        evaluate: yields a finding for each subject, in any order, what it cannot tell, and what it sets aside as
+        needs: families of a snapshot without which it cannot be judged; the engine then says so in its place.
+        compares_counters: it needs two readings of queues from a broker that keeps counters.
+        evaluate: yields a finding for each subject, in any order, why it is inconclusive, and what it suppresses as
             benign. It is asked only when what it needs is there and fresh.
         explains: what follows from it. Chains are followed; of two rules that explain each other the one that harms
             more is the cause.
     """
 
     name: str
-    title: str
     impact: Impact
     needs: tuple[str, ...]
-    counts: bool
+    compares_counters: bool
     evaluate: Callable[[View], Iterator[RuleResult]]
     explains: tuple[Explains, ...] = ()

@@ -1,13 +1,15 @@
 """Asks every rule, and ranks what they found."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ackscope.baselines import Baselines
 from ackscope.clock import Instant
-from ackscope.findings import DiagnosisResult, Finding, Inconclusive, Severity, Suppressed, flat
+from ackscope.findings import DiagnosisResult, Finding, Impact, Inconclusive, Severity, Suppressed, flat
 from ackscope.records import ProbeOutcome
+from ackscope.reports import InconclusiveReport, SuppressedReport
 from diagnosis.causes import gathered
-from diagnosis.contract import Impact, Rule, View
+from diagnosis.contract import Rule, View
 from diagnosis.preconditions import blind_spots, missing
 from diagnosis.rules import RULES
 from diagnosis.steady import steady
@@ -55,9 +57,9 @@ def diagnose(
             continue
         gaps += blind_spots(rule, view)
         for answer in rule.evaluate(view):
-            if isinstance(answer, Inconclusive):
+            if isinstance(answer, Inconclusive | InconclusiveReport):
                 gaps.append(answer)
-            elif isinstance(answer, Suppressed):
+            elif isinstance(answer, Suppressed | SuppressedReport):
                 aside.append(answer)
             else:
                 found.append(answer)
@@ -67,7 +69,7 @@ def diagnose(
     verdict = DiagnosisResult(
         cluster=window.cluster,
         at=now.iso(),
-        findings=tuple(sorted(causes, key=lambda each: _rank(view, each))),
+        findings=tuple(_with_impact(each) for each in sorted(causes, key=lambda each: _rank(view, each))),
         inconclusive=tuple(gaps),
         suppressed=tuple(sorted(aside, key=lambda each: (each.rule, each.subject.vhost or "", each.subject.name))),
         checked=tuple(rule.name for rule in rules),
@@ -79,13 +81,18 @@ def diagnose(
 
 def _rank(view: View, finding: Finding) -> tuple[int, int, int, tuple[str, ...]]:
     """Who loses messages first, then who is stopped, who is slow, what is a risk; of a cause, by its worst."""
-    harm = min(_harm(each) for each in flat([finding]))
-    return (harm, finding.severity.urgency, -_size(view, finding), finding.key)
+    impact = min(_impact(each).rank for each in flat([finding]))
+    return (impact, finding.severity.urgency, -_size(view, finding), finding.key)
 
 
-def _harm(finding: Finding) -> Impact:
+def _impact(finding: Finding) -> Impact:
     rule = _BY_NAME.get(finding.rule)
     return Impact.RISK if finding.severity is Severity.INFO or rule is None else rule.impact
+
+
+def _with_impact(finding: Finding) -> Finding:
+    consequences = tuple(_with_impact(each) for each in finding.consequences)
+    return replace(finding, impact=_impact(finding), consequences=consequences)
 
 
 def _size(view: View, finding: Finding) -> int:

@@ -1,27 +1,22 @@
-"""What is usual of an object at this hour of the week, as rules use it: a limit, a reason to leave alone, a line.
+"""What is usual of an object at this hour of the week, as rules use it: a limit, a reason to suppress, evidence.
 
-A band is what hours of the past were like. It may tell more than a fixed number can, and hold back what is so every
-night; what loses messages is never held back.
+A band is what this hour was like in the past. It may show more than a fixed number can, and suppress what happens
+every night; what loses messages is never suppressed.
 """
 
-import re
 from collections.abc import Iterator
 
-from ackscope.baselines import HOUR_OF_WEEK, Band, NotYet
-from ackscope.findings import Evidence
-from ackscope.measures import measure as in_words
-from ackscope.measures import quantity
+from ackscope.baselines import DAYS_NEEDED, HOUR_OF_WEEK, Band, NotYet
+from ackscope.findings import Evidence, Facts, source
+from ackscope.measures import measure as measure_of
 from ackscope.records import ProbeOutcome
 from ackscope.snapshot import Queue
 from diagnosis.contract import View
-from diagnosis.words import amount
 
-SOURCE = "rollups of the pipeline (history.rollups), table baselines"
-
-_NUMBER = re.compile(r"[-+0-9.,e]+")
+SOURCE = source("rollups of the pipeline (history.rollups)", "table baselines")
 
 _MAY_LOSE = ("max-length", "max-length-bytes", "message-ttl", "expires")
-"""Settings of a queue that lets go of messages when there are many of them, or when they wait."""
+"""Settings of a queue that drops messages when there are many of them, or when they wait."""
 
 
 def of_queue(view: View, queue: Queue, measure: str) -> Band | NotYet:
@@ -35,63 +30,59 @@ def of_probe(view: View, outcome: ProbeOutcome, measure: str) -> Band | NotYet:
 
 
 def is_sure(view: View, band: Band) -> bool:
-    """Whether it is made of enough to leave something alone for: three days of trouble must not look usual."""
+    """Whether it rests on enough history to suppress a finding: three days of trouble must not look usual."""
     return band.scope == HOUR_OF_WEEK or band.values >= view.thresholds.usual.least
 
 
-def span_of(band: Band, measure: str) -> str:
-    """Its edges with their unit: `2 to 9 ms`, `0.5 ms to 1.5 s`."""
-    unit = in_words(measure).unit
+def band_facts(found: Band | NotYet, measure: str) -> Facts:
+    """A band, or why there is none, as the macros `band`, `band_range` and `band_basis` take it.
+
+    Returns:
+        `{"measure", "unit", "low", "high", "of_week", "values"}`, or `{"measure", "missing", "days", "days_needed"}`.
+    """
+    known = measure_of(measure)
+    if isinstance(found, NotYet):
+        return {
+            "measure": known.words,
+            "missing": found.reason.value,
+            "days": found.days,
+            "days_needed": DAYS_NEEDED,
+        }
     # A band is as wide as chance, so it may reach beyond what there can be.
-    low = quantity(max(0.0, band.low), unit)
-    high = quantity(min(1.0, band.high) if unit == "share" else band.high, unit)
-    if low == high:
-        return low
-    one, other = _NUMBER.match(low), _NUMBER.match(high)
-    # The unit once, where both have the same; that of one message is the same, too.
-    same = one and other and low[one.end() :].rstrip("s") == high[other.end() :].rstrip("s")
-    return f"{one[0]} to {high}" if one and same else f"{low} to {high}"
+    return {
+        "measure": known.words,
+        "unit": known.unit,
+        "low": max(0.0, found.low),
+        "high": min(1.0, found.high) if known.unit == "share" else found.high,
+        "of_week": found.scope == HOUR_OF_WEEK,
+        "values": found.values,
+    }
 
 
-def made_of(band: Band) -> str:
-    """What it is the band of: `at this hour of the week, from 6 weeks`."""
-    if band.scope == HOUR_OF_WEEK:
-        return f"at this hour of the week, from {amount(band.values, 'week')}"
-    return f"at this hour of the day, from {amount(band.values, 'day')}"
+def baseline_evidence(view: View, found: Band | NotYet, measure: str) -> Iterator[Evidence]:
+    """The band as evidence, or that there is none yet; nothing where no history is read at all."""
+    if view.baselines is not None and view.baselines.made_at is not None:
+        yield Evidence(key="baseline", source=SOURCE, facts={"band_of": band_facts(found, measure)})
 
 
-def spelt(band: Band, measure: str) -> str:
-    """The whole band in words: `usual at this hour of the week: 2 to 9 ms, from 6 weeks`."""
-    when, _, rest = made_of(band).partition(", ")
-    return f"usual {when}: {span_of(band, measure)}, {rest}"
+def queue_baselines(view: View, queue: Queue, *measures: str) -> tuple[Evidence, ...]:
+    """The bands of some measures of a queue as evidence."""
+    return tuple(item for each in measures for item in baseline_evidence(view, of_queue(view, queue, each), each))
 
 
-def line(view: View, found: Band | NotYet, measure: str) -> Iterator[Evidence]:
-    """The band as a line of evidence, or that it is not known yet; none where no history is read at all."""
-    if view.baselines is None or view.baselines.made_at is None:
-        return
-    if isinstance(found, Band):
-        told = f"{span_of(found, measure)} {made_of(found)}"
-    else:
-        told = f"not known yet: {found.reason}"
-    yield Evidence(what=f"usual {in_words(measure).words}", value=told, source=SOURCE)
-
-
-def lines(view: View, queue: Queue, *measures: str) -> tuple[Evidence, ...]:
-    """The bands of a queue, a line each."""
-    return tuple(item for each in measures for item in line(view, of_queue(view, queue, each), each))
-
-
-def usual_backlog(view: View, queue: Queue, ack_rate: float | None = None) -> str | None:
+def usual_backlog(view: View, queue: Queue, ack_rate: float | None = None) -> Facts | None:
     """Why the backlog of a queue can be left alone: it is as large every time at this hour. None where it cannot.
 
-    It cannot where the queue lets go of messages, where an alarm is in force, and where its consumers acknowledge
-    less than usual.
+    It cannot where the queue drops messages, where an alarm is in force, and where its consumers acknowledge less than
+    usual.
 
     Args:
-        view: the one look that is being judged.
-        queue: whose messages wait.
-        ack_rate: acknowledged a second; None where that is not the question.
+        view: the view that is being judged.
+        queue: whose backlog it is.
+        ack_rate: acknowledged a second; None where that does not matter.
+
+    Returns:
+        Facts `ready` and `band_of` of the shared reason `usual_backlog`.
     """
     band, acked = of_queue(view, queue, "ready"), of_queue(view, queue, "acked")
     if not isinstance(band, Band) or not is_sure(view, band) or queue.messages_ready is None:
@@ -100,12 +91,7 @@ def usual_backlog(view: View, queue: Queue, ack_rate: float | None = None) -> st
         return None
     if ack_rate is not None and is_less(view, ack_rate, acked):
         return None
-    return f"{amount(queue.messages_ready, 'message')} ready; {spelt(band, 'ready')}"
-
-
-def grows_as_usual(reason: str) -> str:
-    """What is said of a queue that grows and is left alone, for the reason of `usual_backlog`."""
-    return f"it grows, as it does every time at this hour, and loses nothing: {reason}"
+    return {"ready": queue.messages_ready, "band_of": band_facts(band, "ready")}
 
 
 def is_less(view: View, value: float, found: Band | NotYet) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ackscope.baselines import Band, Baselines, NotYet
+from ackscope.baselines import Band, Baselines, NoBand, NotYet
 from ackscope.clock import Instant
 from ackscope.records import ProbeOutcome
 from ackscope.snapshot import Channel, Connection, Consumer, Queue
@@ -63,7 +63,7 @@ class View(Parts):
         Measures, and names of objects that are no queues: `ackscope.tables.BASELINES`.
         """
         if self.baselines is None or self._outdated is not None:
-            return self._outdated or NotYet("no history is read")
+            return self._outdated or NotYet(NoBand.NO_HISTORY_READ)
         return self.baselines.of(kind, vhost, name, measure)
 
     @cached_property

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ackscope.baselines import Band, Baselines, NotYet, Subject
+from ackscope.baselines import Band, Baselines, NoBand, NotYet, Subject
 
 
 class _Asked(Mapping[Subject, Band | NotYet]):
@@ -60,11 +60,17 @@ def unlisted(document: dict[str, Any] | None) -> Baselines | None:
         return None
     bands: dict[Subject, Band | NotYet] = {}
     for kind, vhost, name, measure, *row in document["bands"]:
-        bands[kind, vhost, name, measure] = NotYet(row[0]) if len(row) == 1 else Band(*row)
+        bands[kind, vhost, name, measure] = _not_yet(*row) if len(row) < 5 else Band(*row)
     return Baselines(hour_of_week=document["hour_of_week"], made_at=document["made_at"], bands=bands)
+
+
+def _not_yet(reason: str, days: int = 0) -> NotYet:
+    """Of a bundle; one of an older ackscope has a sentence for a reason."""
+    known = reason in list(NoBand)
+    return NotYet(NoBand(reason) if known else NoBand.UNKNOWN, days)
 
 
 def _row(band: Band | NotYet) -> tuple[Any, ...]:
     if isinstance(band, NotYet):
-        return (band.reason,)
+        return (band.reason, band.days)
     return (band.low, band.middle, band.high, band.scope, band.values)

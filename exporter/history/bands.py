@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ackscope import catalog
-from ackscope.baselines import HOUR_OF_DAY, HOUR_OF_WEEK, Band, Baselines, NotYet, Subject
+from ackscope.baselines import HOUR_OF_DAY, HOUR_OF_WEEK, NOT_YET, Band, Baselines, NoBand, NotYet, Subject
 from ackscope.errors import DataError
 from ackscope.tables import BASELINES
 
@@ -24,7 +24,7 @@ MOST = 500_000
 
 _AGAIN = 3
 """Looks at the catalog before giving up: a file that it names may be replaced while we come to it."""
-_TOLD = ("kind", "vhost", "name", "measure", "scope", "values", "low", "middle", "high", "reason")
+_TOLD = ("kind", "vhost", "name", "measure", "scope", "values", "low", "middle", "high")
 
 
 def read_bands(root: Path, cluster: str, hour: int) -> tuple[Baselines, tuple[str, ...]]:
@@ -86,15 +86,15 @@ def _table(path: Path, hour: int, most: int) -> pa.Table:
 
 
 def _rows(table: pa.Table) -> Iterator[tuple[Subject, Band | NotYet]]:
-    unknown: dict[str, NotYet] = {}
+    unknown: dict[int, NotYet] = {}
     columns = [_plain(table[name]) for name in _TOLD]
-    for kind, vhost, name, measure, scope, values, low, middle, high, reason in zip(*columns, strict=True):
+    for kind, vhost, name, measure, scope, values, low, middle, high in zip(*columns, strict=True):
         subject = (kind, vhost, name, measure)
         if scope in {HOUR_OF_WEEK, HOUR_OF_DAY} and None not in {low, middle, high}:
             yield subject, Band(low, middle, high, scope, values)
         else:
-            told = reason or "too little history"
-            yield subject, unknown.setdefault(told, NotYet(told))
+            days = values if scope == NOT_YET else 0
+            yield subject, unknown.setdefault(days, NotYet(NoBand.FEW_DAYS if days else NoBand.UNKNOWN, days))
 
 
 def _plain(column: pa.ChunkedArray) -> list[Any]:

@@ -8,11 +8,14 @@ Source: https://www.rabbitmq.com/docs/connections#client-provided-names
 from collections import Counter
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Connection
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.clients.ages import age
 from diagnosis.words import amount, some
+
+NAME = "anonymous-connection"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -28,24 +31,14 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(view, nameless)
 
 
-RULE = Rule(
-    name="anonymous-connection",
-    title="connections that do not say whose they are",
-    impact=Impact.RISK,
-    needs=("connections",),
-    counts=False,
-    evaluate=evaluate,
-)
-
-
-def _finding(view: View, nameless: list[Connection]) -> Finding:
+def _finding(view: View, nameless: list[Connection]) -> FindingReport:
     places = Counter(
         f"user {each.user!r} at {each.peer_host or 'an unknown host'} ({each.client_product or 'unknown library'})"
         for each in nameless
     )
     top = sorted(places.items(), key=lambda item: (-item[1], item[0]))
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="cluster", name=view.window.cluster),
         since=None,
@@ -55,7 +48,7 @@ def _finding(view: View, nameless: list[Connection]) -> Finding:
         ),
         cause="Their clients set no connection name (client property `connection_name`).",
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="connections without a name",
                 value=some((f"{number} of {place}" for place, number in top), 5),
                 expected="a name for each application",
@@ -67,5 +60,5 @@ def _finding(view: View, nameless: list[Connection]) -> Finding:
             "give each application's connections a name, with the instance in it, such as 'billing-7'",
             "a user of its own for each application helps as well",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -6,11 +6,13 @@ Source: https://www.rabbitmq.com/docs/access-control, `/api/auth/attempts/<node>
 from collections.abc import Iterator
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import ANYWHERE
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.clients.refusals import AMQP, Logins, logins
 from diagnosis.words import amount, lasting
+
+NAME = "auth-failures"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -22,25 +24,14 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, found)
 
 
-RULE = Rule(
-    name="auth-failures",
-    title="clients cannot log in",
-    impact=Impact.OUTAGE,
-    needs=("auth",),
-    counts=False,
-    evaluate=evaluate,
-    explains=(Explains(("connection-churn",), ANYWHERE),),
-)
-
-
-def _finding(view: View, found: Logins) -> Finding:
+def _finding(view: View, found: Logins) -> FindingReport:
     limits = view.thresholds.clients
     share = found.failed / max(found.total, found.failed, 1)
     grave = found.failed > limits.auth_failures_many and share > limits.auth_share and found.lately > 0
     calm = "" if grave else f"; a scanner looks the same; warning from {limits.auth_share:.0%} of all logins on"
     node = quote(found.node)
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING if grave else Severity.INFO,
         subject=Subject(kind="node", name=found.node, node=found.node),
         since=found.since.iso(),
@@ -54,7 +45,7 @@ def _finding(view: View, found: Logins) -> Finding:
             else f"Some client of {found.protocol} has wrong credentials, and tries again."
         ),
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="logins refused",
                 value=f"{found.failed} of {found.total} in {lasting(found.seconds)}, {found.lately} of them lately",
                 expected="0",
@@ -67,5 +58,5 @@ def _finding(view: View, found: Logins) -> Finding:
             f"give it the right ones; or set them: rabbitmqctl -n {node} change_password USER PASSWORD",
             "from everywhere and with many names: somebody is guessing; close the port to the outside",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -8,12 +8,15 @@ Source: https://www.rabbitmq.com/docs/channels#high-channel-churn
 
 from collections.abc import Iterator
 
-from ackscope.findings import Finding, Severity, runbook
+from ackscope.findings import Severity
+from ackscope.reports import FindingReport, runbook
 from diagnosis.closing import Closing, closings
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.clients.loop_report import doing, evidence, pace, read_log, who
 from diagnosis.thresholds.clients import ClientThresholds
 from diagnosis.words import close_connection, lasting
+
+NAME = "channel-churn"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -25,16 +28,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if closing.by_broker is not True and closing.rate < limits.channel_churn_slow:
             continue
         yield _finding(closing, limits)
-
-
-RULE = Rule(
-    name="channel-churn",
-    title="channels open and close in a loop",
-    impact=Impact.SLOWDOWN,
-    needs=("overview", "connections", "channels"),
-    counts=False,
-    evaluate=evaluate,
-)
 
 
 def _severity(closing: Closing, limits: ClientThresholds) -> tuple[Severity, str]:
@@ -53,7 +46,7 @@ def _severity(closing: Closing, limits: ClientThresholds) -> tuple[Severity, str
     return Severity.INFO, f"; a waste, and a warning from {limits.channel_churn_fast:.0f} a second on"
 
 
-def _finding(closing: Closing, limits: ClientThresholds) -> Finding:
+def _finding(closing: Closing, limits: ClientThresholds) -> FindingReport:
     severity, later = _severity(closing, limits)
     does = doing(closing)
     name = closing.connection.name
@@ -74,8 +67,8 @@ def _finding(closing: Closing, limits: ClientThresholds) -> Finding:
             + (f" (it {does})" if does else "")
             + (", and closes it or has it closed for an error.")
         )
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=severity,
         subject=closing.subject,
         since=closing.since.iso(),
@@ -90,5 +83,5 @@ def _finding(closing: Closing, limits: ClientThresholds) -> Finding:
             "mend the client: keep one channel a thread open, and reopen it only after an error",
             f"if it eats the machine, close its connection: {close_connection(name, 'channel churn')[0]}",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -7,12 +7,15 @@ Source: https://www.rabbitmq.com/docs/channels#channel-leaks
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Connection
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen, Series
 from diagnosis.words import client, close_connection, lasting
+
+NAME = "channel-leak"
 
 FULL = 0.9
 """Of `channel_max`: critical."""
@@ -32,16 +35,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, connection, growing, grown)
 
 
-RULE = Rule(
-    name="channel-leak",
-    title="a connection opens channels and does not close them",
-    impact=Impact.RISK,
-    needs=("connections",),
-    counts=False,
-    evaluate=evaluate,
-)
-
-
 def _no_fewer(older: Seen[Connection], newer: Seen[Connection]) -> bool:
     return (newer.value.channels or 0) >= (older.value.channels or 0)
 
@@ -51,7 +44,7 @@ def _share(connection: Connection) -> float:
     return (connection.channels or 0) / connection.channel_max if connection.channel_max else 0.0
 
 
-def _finding(view: View, connection: Connection, growing: Series[Connection], grown: int) -> Finding:
+def _finding(view: View, connection: Connection, growing: Series[Connection], grown: int) -> FindingReport:
     limits = view.thresholds.clients
     channels, seconds = connection.channels or 0, span(growing)
     severity = Severity.INFO
@@ -66,21 +59,21 @@ def _finding(view: View, connection: Connection, growing: Series[Connection], gr
     if grown and connection.channel_max and seconds > 0:
         more += f"; at this pace the limit is reached in {lasting(left * seconds / grown)}"
     name = client(connection, connection.name)
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=severity,
         subject=Subject(kind="connection", name=connection.name, vhost=connection.vhost, node=connection.node),
         since=growing[0].at.iso(),
         summary=f"{name!r} has {channels} channels open on one connection{more}{calm}",
         cause="The client opens channels and does not close them, usually one for each operation or failed attempt.",
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="channels open",
                 value=f"{channels}" + (f" of {connection.channel_max}" if connection.channel_max else ""),
                 expected=f"at most {limits.channels_many}, and not growing",
                 source="/api/connections channels, channel_max",
             ),
-            Evidence(
+            EvidenceReport(
                 what="gained", value=f"{grown} in {lasting(seconds)}", expected="0", source="/api/connections channels"
             ),
         ),
@@ -90,5 +83,5 @@ def _finding(view: View, connection: Connection, growing: Series[Connection], gr
             "mend it: close each channel in a `finally`, or keep one a thread",
             "later: channel_max = 100 in rabbitmq.conf ends such a client early and alone",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -7,12 +7,15 @@ Source: https://www.rabbitmq.com/docs/connections#high-connection-churn
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from diagnosis.closing import Closing, closings
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.clients.loop_report import doing, evidence, pace, who
 from diagnosis.turnover import Turnover, turnover
 from diagnosis.words import lasting
+
+NAME = "connection-churn"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -27,16 +30,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         return
     if total.lasts >= view.thresholds.early and total.rate >= limits.connection_churn_fast:
         yield _of_cluster(view, total)
-
-
-RULE = Rule(
-    name="connection-churn",
-    title="connections open and close in a loop",
-    impact=Impact.SLOWDOWN,
-    needs=("overview", "connections", "channels"),
-    counts=False,
-    evaluate=evaluate,
-)
 
 
 def _severity(view: View, rate: float, lasts: float) -> tuple[Severity, str]:
@@ -60,11 +53,11 @@ def _steps(view: View, name: str) -> tuple[str, ...]:
     )
 
 
-def _of_client(view: View, closing: Closing) -> Finding:
+def _of_client(view: View, closing: Closing) -> FindingReport:
     severity, later = _severity(view, closing.rate, closing.lasts)
     does = doing(closing)
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=severity,
         subject=closing.subject,
         since=closing.since.iso(),
@@ -79,33 +72,33 @@ def _of_client(view: View, closing: Closing) -> Finding:
         ),
         evidence=tuple(evidence(closing, "connection")),
         next_steps=_steps(view, repr(closing.client)),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 
-def _of_cluster(view: View, total: Turnover) -> Finding:
+def _of_cluster(view: View, total: Turnover) -> FindingReport:
     severity, later = _severity(view, total.rate, total.lasts)
     there = view.overview.connections if view.overview else None
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=severity,
         subject=Subject(kind="cluster", name=view.window.cluster),
         since=total.since.iso(),
         summary=f"connections open and close, {pace(total.rate)}, for {lasting(total.lasts)}{later}",
         cause="Some client connects for a moment only, too short to be listed: whose they are is in the broker's log.",
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="connections opened and closed",
                 value=f"{pace(total.rate)}, for {lasting(total.lasts)}",
                 expected="kept open",
                 source="/api/overview churn_rates.connection_created, connection_closed",
             ),
-            Evidence(
+            EvidenceReport(
                 what="connections open",
                 value="not told" if there is None else f"{there}",
                 source="/api/overview object_totals.connections",
             ),
         ),
         next_steps=_steps(view, "the application that the log names"),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -8,13 +8,16 @@ Source: https://www.rabbitmq.com/docs/connections#monitoring
 from collections.abc import Iterator
 from functools import partial
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Connection, Overview
 from diagnosis.closing import Identity, identity
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen, Series
 from diagnosis.words import client, lasting
+
+NAME = "connection-leak"
 
 _MANY_GROWING_SECONDS = 300.0
 
@@ -40,15 +43,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, first, counts[key], grown, Seen(growing[0].at, span(growing)), many=many)
 
 
-RULE = Rule(
-    name="connection-leak",
-    title="an application opens connections and does not close them",
-    impact=Impact.RISK,
-    needs=("connections", "overview"),
-    counts=False,
-    evaluate=evaluate,
-)
-
 _STEPS = 2
 """A start of many at once is one step up, and then stands; a leak goes on."""
 
@@ -73,13 +67,13 @@ def _grew(series: Series[Overview]) -> bool:
     return (series[-1].value.connections or 0) > (series[0].value.connections or 0)
 
 
-def _finding(view: View, one: Connection, number: int, grown: int, seen: Seen[float], *, many: bool) -> Finding:
+def _finding(view: View, one: Connection, number: int, grown: int, seen: Seen[float], *, many: bool) -> FindingReport:
     limits = view.thresholds.clients
     name = client(one, one.name)
     whole = view.overview.connections if view.overview else None
     calm = "" if many else f"; a start looks the same; warning from {limits.connections_many} on, while they grow"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING if many else Severity.INFO,
         subject=Subject(kind="connection", name=name, vhost=one.vhost),
         since=seen.at.iso(),
@@ -89,13 +83,13 @@ def _finding(view: View, one: Connection, number: int, grown: int, seen: Seen[fl
         ),
         cause="The application opens a connection for each piece of work, or after each error, and does not close it.",
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="connections of this application",
                 value=f"{number}, {grown} more in {lasting(seen.value)}",
                 expected="a few a process, and not growing",
                 source="/api/connections client_properties.connection_name, user, peer_host",
             ),
-            Evidence(
+            EvidenceReport(
                 what="connections of the cluster",
                 value="not told" if whole is None else f"{whole}",
                 source="/api/overview object_totals.connections",
@@ -107,5 +101,5 @@ def _finding(view: View, one: Connection, number: int, grown: int, seen: Seen[fl
             "mend it: one long-lived connection a process, closed in a `finally`",
             "later: a limit for its user: rabbitmqctl set_user_limits USER '{\"max-connections\": 50}'",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

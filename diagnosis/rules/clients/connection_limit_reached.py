@@ -8,12 +8,14 @@ from collections import Counter
 from collections.abc import Iterator
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, Suppressed, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, SuppressedReport, runbook
 from ackscope.topology import Limit
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import ANYWHERE
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.clients.refusals import turned_away
 from diagnosis.words import amount, client, lasting, some
+
+NAME = "connection-limit-reached"
 
 CONNECTIONS, CHANNELS = "max-connections", "max-channels"
 _NODE_CHECK = "below-node-connection-limit"
@@ -27,8 +29,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         used = _used(view, limit)
         refused = turned_away(view)
         if limit.value == 0 and not (refused and refused[0]):
-            yield Suppressed(
-                rule=RULE.name,
+            yield SuppressedReport(
+                rule=NAME,
                 subject=_subject(limit),
                 because="the limit is 0, so it is closed on purpose, and nobody asks to come in",
             )
@@ -37,17 +39,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     check = view.checks.get(_NODE_CHECK)
     if check is not None and check.ok is False:
         yield _of_node(view, check.reason or "")
-
-
-RULE = Rule(
-    name="connection-limit-reached",
-    title="a limit of connections or channels is used up",
-    impact=Impact.OUTAGE,
-    needs=("limits", "connections"),
-    counts=False,
-    evaluate=evaluate,
-    explains=(Explains(("connection-churn",), ANYWHERE),),
-)
 
 
 def _of(view: View, limit: Limit) -> Iterator[tuple[str, int]]:
@@ -67,7 +58,7 @@ def _used(view: View, limit: Limit) -> int:
     return sum(channels if limit.name == CHANNELS else 1 for _, channels in _of(view, limit))
 
 
-def _finding(view: View, limit: Limit, used: int) -> Finding:
+def _finding(view: View, limit: Limit, used: int) -> FindingReport:
     full = used >= limit.value
     refused = turned_away(view)
     # A pool that was made as large as the limit harms nobody.
@@ -79,7 +70,7 @@ def _finding(view: View, limit: Limit, used: int) -> Finding:
         holders[name] += channels if limit.name == CHANNELS else 1
     top = sorted(holders.items(), key=lambda item: (-item[1], item[0]))
     evidence = [
-        Evidence(
+        EvidenceReport(
             what=f"{what} of {whose}",
             value=f"{used} of {limit.value}",
             expected=f"below {view.thresholds.clients.limit_share:.0%} of the limit",
@@ -88,7 +79,7 @@ def _finding(view: View, limit: Limit, used: int) -> Finding:
     ]
     if top:
         evidence.append(
-            Evidence(
+            EvidenceReport(
                 what="who has them",
                 value=some(f"{name!r} {number}" for name, number in top),
                 source="/api/connections client_properties.connection_name",
@@ -96,7 +87,7 @@ def _finding(view: View, limit: Limit, used: int) -> Finding:
         )
     if full and refused is not None and refused[0] > 0:
         evidence.append(
-            Evidence(
+            EvidenceReport(
                 what="refused after their login",
                 value=f"{amount(refused[0], 'connection')} in {lasting(refused[1])}",
                 expected="0",
@@ -107,8 +98,8 @@ def _finding(view: View, limit: Limit, used: int) -> Finding:
     raised = max(limit.value * 2, 10)
     document = quote(f'{{"{limit.name}": {raised}}}')
     command = f"set_vhost_limits -p {name}" if limit.scope == "vhost" else f"set_user_limits {name}"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.CRITICAL if harms else Severity.WARNING,
         subject=_subject(limit),
         since=None,
@@ -126,20 +117,20 @@ def _finding(view: View, limit: Limit, used: int) -> Finding:
             "if one client holds most of them, restart it: it leaks (connection-leak, channel-leak)",
             f"if all are needed, raise it: rabbitmqctl {command} {document}   # it replaces the others: name them too",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 
-def _of_node(view: View, reason: str) -> Finding:
-    return Finding(
-        rule=RULE.name,
+def _of_node(view: View, reason: str) -> FindingReport:
+    return FindingReport(
+        rule=NAME,
         severity=Severity.CRITICAL,
         subject=Subject(kind="cluster", name=view.window.cluster),
         since=None,
         summary=f"a node has all the connections that it takes: new ones are refused ({reason})",
         cause="The limit `connection_max` of the node is used up.",
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="the broker's own check",
                 value=reason or "failed",
                 expected="ok",
@@ -151,5 +142,5 @@ def _of_node(view: View, reason: str) -> Finding:
             "raise it until the next start: rabbitmqctl eval 'application:set_env(rabbit, connection_max, 20000).'",
             "for good: connection_max in rabbitmq.conf",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -7,11 +7,14 @@ Source: https://www.rabbitmq.com/docs/heartbeats
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Connection
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.clients.ages import age
 from diagnosis.words import amount, client, some
+
+NAME = "heartbeat-extreme"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -29,21 +32,11 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(view, suspects)
 
 
-RULE = Rule(
-    name="heartbeat-extreme",
-    title="heartbeats off, or too far apart, or too close",
-    impact=Impact.RISK,
-    needs=("connections",),
-    counts=False,
-    evaluate=evaluate,
-)
-
-
 def _told(name: str, host: str, heartbeat: int) -> str:
     return f"{name!r} at {host}: " + (f"{heartbeat} s" if heartbeat else "off")
 
 
-def _finding(view: View, suspects: list[Connection]) -> Finding:
+def _finding(view: View, suspects: list[Connection]) -> FindingReport:
     limits = view.thresholds.clients
     named = sorted({(client(each, each.name), each.peer_host or "", each.heartbeat or 0) for each in suspects})
     without = sum(each.heartbeat == 0 for each in suspects)
@@ -51,8 +44,8 @@ def _finding(view: View, suspects: list[Connection]) -> Finding:
     early = len(suspects) - without - late
     kinds = {"without any": without, "too far apart": late, "too close": early}
     told = ", ".join(f"{number} {what}" for what, number in kinds.items() if number)
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="cluster", name=view.window.cluster),
         since=None,
@@ -62,7 +55,7 @@ def _finding(view: View, suspects: list[Connection]) -> Finding:
             "hours; with ones of a few seconds a pause of a busy client ends its connection."
         ),
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="connections",
                 value=some(
                     (f"{name!r} at {host}: {'off' if beat == 0 else f'{beat} s'}" for name, host, beat in named), 5
@@ -76,5 +69,5 @@ def _finding(view: View, suspects: list[Connection]) -> Finding:
             "set the heartbeat of these clients to 10 to 30 s (of client and broker the lower one counts; 0 is off)",
             "behind a load balancer: at most half of its idle timeout",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ackscope.clock import Instant
-from ackscope.findings import Evidence, Finding, Inconclusive, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, runbook
 from ackscope.snapshot import Connection
 from diagnosis.closing import identity
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.window import Seen, Series
 from diagnosis.words import amount, client, lasting
+
+NAME = "heartbeat-loss"
 
 _RENEWED_SECONDS = 5.0
 """The broker renews a connection's bytes so often: silence may seem that much longer than it is."""
@@ -50,8 +53,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     beating = [each for each in view.connections if each.heartbeat]
     late = sum(_limit(view, each) > held for each in beating)
     if late:
-        yield Inconclusive(
-            rule=RULE.name,
+        yield InconclusiveReport(
+            rule=NAME,
             because=f"{amount(late, 'connection')} with heartbeats too far apart for the {lasting(held)} that are held",
             needs="heartbeats of 10 to 15 s in the clients; that is what finds a dead one soon, too",
             permanent=True,
@@ -62,16 +65,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             found.setdefault(identity(silence.connection), []).append(silence)
     for _, silences in sorted(found.items()):
         yield _finding(view, sorted(silences, key=lambda each: each.connection.name))
-
-
-RULE = Rule(
-    name="heartbeat-loss",
-    title="clients whose heartbeats stay out",
-    impact=Impact.OUTAGE,
-    needs=("connections",),
-    counts=False,
-    evaluate=evaluate,
-)
 
 
 def _limit(view: View, connection: Connection) -> float:
@@ -120,7 +113,7 @@ def _judged(connection: Connection) -> bool:
     )
 
 
-def _finding(view: View, silences: list[Silence]) -> Finding:
+def _finding(view: View, silences: list[Silence]) -> FindingReport:
     one = silences[0].connection
     name, since = client(one, one.name), min(silences, key=lambda each: each.since.mono).since
     gone = sum(each.gone for each in silences)
@@ -131,8 +124,8 @@ def _finding(view: View, silences: list[Silence]) -> Finding:
         if channel.connection_name in {each.connection.name for each in silences}
     )
     state = "was given up" if gone == len(silences) else "is given up soon" if not gone else "is being given up"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING,
         subject=Subject(kind="connection", name=name, vhost=one.vhost, node=one.node),
         since=since.iso(),
@@ -146,14 +139,16 @@ def _finding(view: View, silences: list[Silence]) -> Finding:
             "longer than its heartbeat."
         ),
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="silence",
                 value=f"{lasting(longest)} at least",
                 expected=f"something every {(one.heartbeat or 0) / 2:g} s",
                 source="/api/connections recv_oct, timeout",
             ),
-            Evidence(what="connections given up lately", value=f"{gone}", expected="0", source="/api/connections"),
-            Evidence(
+            EvidenceReport(
+                what="connections given up lately", value=f"{gone}", expected="0", source="/api/connections"
+            ),
+            EvidenceReport(
                 what="held by the silent ones",
                 value=amount(held, "message"),
                 source="/api/channels messages_unacknowledged",
@@ -165,5 +160,5 @@ def _finding(view: View, silences: list[Silence]) -> Finding:
             "it works long on one message: serve the connection in a thread of its own, or take less at once",
             "behind a load balancer or a firewall: see that it does not drop idle connections silently",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -1,6 +1,6 @@
 """How a loop of channels or connections is told: who, how fast, and what the broker answers."""
 
-from ackscope.findings import Evidence
+from ackscope.reports import EvidenceReport
 from diagnosis.closing import Closing
 from diagnosis.words import lasting, size
 
@@ -33,11 +33,11 @@ def doing(closing: Closing) -> str:
     return " and ".join(told)
 
 
-def evidence(closing: Closing, counter: str) -> list[Evidence]:
+def evidence(closing: Closing, counter: str) -> list[EvidenceReport]:
     """What was seen of the loop: its pace, and the traffic of one cycle."""
     churn = f"/api/overview churn_rates.{counter}_created, {counter}_closed"
     found = [
-        Evidence(
+        EvidenceReport(
             what=f"{counter}s opened and closed",
             value=f"{pace(closing.rate)}, for {lasting(closing.lasts)}",
             expected="kept open",
@@ -46,7 +46,7 @@ def evidence(closing: Closing, counter: str) -> list[Evidence]:
     ]
     if closing.sent is not None and closing.received is not None:
         found.append(
-            Evidence(
+            EvidenceReport(
                 what="traffic of one cycle",
                 value=f"{size(closing.received)} from the client, {size(closing.sent)} to it",
                 source="/api/connections recv_oct, send_oct",
@@ -54,7 +54,7 @@ def evidence(closing: Closing, counter: str) -> list[Evidence]:
         )
     if closing.error is not None:
         found.append(
-            Evidence(
+            EvidenceReport(
                 what="the broker's answer",
                 value=f"channel.close with a text of {closing.error} bytes",
                 expected="none",
@@ -63,7 +63,7 @@ def evidence(closing: Closing, counter: str) -> list[Evidence]:
         )
     if closing.alone and closing.declares >= CLEAR:
         found.append(
-            Evidence(
+            EvidenceReport(
                 what="queues declared a cycle",
                 value=f"{closing.declares:.1f}",
                 source="/api/overview churn_rates.queue_declared",

@@ -7,11 +7,14 @@ Not injected in the lab: over loopback no link fills up. Source: https://www.rab
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Node
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.series import last, span
 from diagnosis.words import lasting, size
+
+NAME = "distribution-congestion"
 
 _LONG = 60.0
 """Seconds after which it is no burst, such as replicas that catch up."""
@@ -31,16 +34,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, node, link.peer, lately, late=late)
 
 
-RULE = Rule(
-    name="distribution-congestion",
-    title="the link between two nodes is full",
-    impact=Impact.SLOWDOWN,
-    needs=("nodes",),
-    counts=False,
-    evaluate=evaluate,
-)
-
-
 def _sent(node: Node, peer: str) -> int | None:
     return next((link.send_bytes for link in node.links if link.peer == peer), None)
 
@@ -57,11 +50,11 @@ def _rate(view: View, name: str, peer: str, seconds: float) -> float | None:
     return (known[-1] - known[0]) / span(lately)
 
 
-def _finding(view: View, node: Node, peer: str, rate: float, *, late: bool) -> Finding:
+def _finding(view: View, node: Node, peer: str, rate: float, *, late: bool) -> FindingReport:
     busy = view.thresholds.cluster.link_busy
     patience = "" if late else f"; replicas that catch up look the same, warning after {lasting(_LONG)}"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING if late else Severity.INFO,
         subject=Subject(kind="node", name=node.name, node=node.name),
         since=None,
@@ -70,7 +63,7 @@ def _finding(view: View, node: Node, peer: str, rate: float, *, late: bool) -> F
         cause="All that two nodes tell each other goes through one connection: replication of quorum queues, and every "
         "message whose publisher or consumer is connected to another node than its queue's.",
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what=f"sent from {node.name!r} to {peer!r}",
                 value=f"{size(rate)} a second",
                 expected=f"below {size(busy)} a second",
@@ -90,5 +83,5 @@ def _finding(view: View, node: Node, peer: str, rate: float, *, late: bool) -> F
                 "in rabbitmq-env.conf, restart"
             ),
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

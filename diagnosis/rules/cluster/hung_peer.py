@@ -8,11 +8,13 @@ never answers. Source: gen_server calls without a time limit in rabbitmq-server;
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Inconclusive, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
 from ackscope.records import ProbeOutcome
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import ANYWHERE, SAME_NODE
+from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, runbook
+from diagnosis.contract import RuleResult, View
 from diagnosis.words import lasting, some
+
+NAME = "hung-peer"
 
 _APART = 2.0
 """Seconds between readings that are not of one and the same round."""
@@ -31,28 +33,12 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(view, frozen[0])
         return
     yield _finding(view, None)
-    yield Inconclusive(
-        rule=RULE.name,
+    yield InconclusiveReport(
+        rule=NAME,
         because="a peer is frozen, and which one is not known: no probe shakes hands with each node",
         needs="name each node's own address under amqp.nodes in the exporter's configuration, and turn on the probe "
         "handshake; or try each by hand: rabbitmq-diagnostics -n NODE ping",
     )
-
-
-RULE = Rule(
-    name="hung-peer",
-    title="a node is frozen, and its peers hang with it",
-    impact=Impact.OUTAGE,
-    needs=(),
-    counts=False,
-    evaluate=evaluate,
-    explains=(
-        Explains(
-            ("management-overload", "slow-disk", "pub-confirm-stall", "probe-message-lost", "probe-path-slow"), ANYWHERE
-        ),
-        Explains(("hung-node", "node-down", "listener-missing", "probe-node-differs"), SAME_NODE),
-    ),
-)
 
 
 def hangs(outcome: ProbeOutcome) -> bool:
@@ -83,10 +69,10 @@ def _answers(view: View) -> bool:
     return all(known is None or age + _APART <= known for known in map(view.age, ASKS_ALL))
 
 
-def _finding(view: View, name: str | None) -> Finding:
+def _finding(view: View, name: str | None) -> FindingReport:
     age = max((view.age(family) or 0.0 for family in ASKS_ALL), default=0.0)
     evidence = [
-        Evidence(
+        EvidenceReport(
             what=f"/api/{family}",
             value=f"no answer; last read {lasting(known)} ago" if (known := view.age(family)) else "no answer",
             expected="an answer within a second",
@@ -96,7 +82,7 @@ def _finding(view: View, name: str | None) -> Finding:
     ]
     answered = sorted(check.name for check in view.checks.values())
     evidence.append(
-        Evidence(
+        EvidenceReport(
             what="health checks of the node that is asked",
             value=f"{len(answered)} answered: {some(answered)}",
             expected="answered",
@@ -104,7 +90,7 @@ def _finding(view: View, name: str | None) -> Finding:
         )
     )
     evidence.extend(
-        Evidence(
+        EvidenceReport(
             what=f"handshake with {outcome.node!r}",
             value=f"TCP accepted, AMQP: {outcome.steps['open'].reason}",
             expected="open within a second",
@@ -116,8 +102,8 @@ def _finding(view: View, name: str | None) -> Finding:
     who = f"Node {name!r}" if name else "A node of the cluster"
     subject = Subject(kind="node", name=name, node=name) if name else Subject(kind="cluster", name=view.window.cluster)
     target = name or "NODE"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.CRITICAL,
         subject=subject,
         since=None,
@@ -142,5 +128,5 @@ def _finding(view: View, name: str | None) -> Finding:
             ),
             "until then use the other nodes: take it out of the load balancer",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

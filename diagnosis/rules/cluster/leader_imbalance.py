@@ -8,12 +8,15 @@ Source: https://www.rabbitmq.com/docs/quorum-queues#replica-rebalancing
 from collections import Counter
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.cluster.standing import running
 from diagnosis.series import delta, span
 from diagnosis.words import lasting
+
+NAME = "leader-imbalance"
 
 _NODES = 3
 """With two nodes, half of the leaders are on each at best, and little is gained."""
@@ -44,26 +47,16 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     yield _finding(view, node, counts, traffic, seconds)
 
 
-RULE = Rule(
-    name="leader-imbalance",
-    title="one node leads most of the queues",
-    impact=Impact.RISK,
-    needs=("overview", "queues", "nodes"),
-    counts=True,
-    evaluate=evaluate,
-)
-
-
 def _leader(queue: Queue) -> str | None:
     # 3.x names no leader of a stream; the node is it.
     return queue.leader or queue.node
 
 
-def _finding(view: View, name: str, counts: Counter[str], traffic: Counter[str], seconds: float) -> Finding:
+def _finding(view: View, name: str, counts: Counter[str], traffic: Counter[str], seconds: float) -> FindingReport:
     total, moved = sum(counts.values()), sum(traffic.values())
     nodes = running(view)
     evidence = [
-        Evidence(
+        EvidenceReport(
             what=f"leaders at {node.name!r}",
             value=f"{counts[node.name]} of {total}",
             expected=f"about {total / len(nodes):.0f}",
@@ -72,7 +65,7 @@ def _finding(view: View, name: str, counts: Counter[str], traffic: Counter[str],
         for node in nodes
     ]
     evidence.append(
-        Evidence(
+        EvidenceReport(
             what=f"messages through queues led at {name!r}",
             value=f"{traffic[name] / moved:.0%} of all in {lasting(seconds)}",
             expected=f"about {1 / len(nodes):.0%}",
@@ -80,14 +73,14 @@ def _finding(view: View, name: str, counts: Counter[str], traffic: Counter[str],
         )
     )
     evidence += [
-        Evidence(
+        EvidenceReport(
             what=f"run queue of {node.name!r}", value=f"{node.run_queue}", source="/api/nodes run_queue, processors"
         )
         for node in nodes
         if node.run_queue is not None and node.name == name
     ]
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="node", name=name, node=name),
         since=None,
@@ -103,5 +96,5 @@ def _finding(view: View, name: str, counts: Counter[str], traffic: Counter[str],
             ),
             "later: queue_leader_locator = balanced in rabbitmq.conf, for queues that are declared from then on",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

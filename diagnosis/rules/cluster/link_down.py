@@ -9,12 +9,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.topology import Link
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.cluster.standing import tail
 from diagnosis.series import span
 from diagnosis.words import lasting, some
+
+NAME = "link-down"
 
 RUNS = {"running", "flow"}
 """States in which messages move."""
@@ -39,16 +42,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(view, links, max(lasts[_key(link)] for link in links))
 
 
-RULE = Rule(
-    name="link-down",
-    title="a shovel or federation link does not run",
-    impact=Impact.OUTAGE,
-    needs=("links",),
-    counts=False,
-    evaluate=evaluate,
-)
-
-
 def _key(link: Link) -> Key:
     return (link.kind, link.vhost or "", link.name, link.local or "")
 
@@ -67,7 +60,7 @@ def _seconds(view: View, key: Key) -> float:
     return span(tail(view.window.readings("links"), fails))
 
 
-def _finding(view: View, links: Sequence[Link], seconds: float) -> Finding:
+def _finding(view: View, links: Sequence[Link], seconds: float) -> FindingReport:
     late = seconds >= view.thresholds.cluster.link_for
     first = links[0]
     federation = first.kind == "federation"
@@ -76,7 +69,7 @@ def _finding(view: View, links: Sequence[Link], seconds: float) -> Finding:
     serves = sorted(link.local for link in links if link.local)
     for_whom = f" for {some(serves)}" if serves else ""
     evidence = [
-        Evidence(
+        EvidenceReport(
             what=f"{link.kind} {link.local or link.name!r}" + (f" at {link.node}" if link.node else ""),
             value=f"{link.state}" + (f": {link.reason}" if link.reason else ""),
             expected="running",
@@ -86,11 +79,11 @@ def _finding(view: View, links: Sequence[Link], seconds: float) -> Finding:
     ]
     if first.source or first.destination:
         way = " to ".join(each for each in (first.source, first.destination) if each)
-        evidence.append(Evidence(what="addresses", value=way, source="/api/shovels, /api/federation-links"))
+        evidence.append(EvidenceReport(what="addresses", value=way, source="/api/shovels, /api/federation-links"))
     patience = "" if late else f"; it tries again every few seconds, warning after {lasting(_limit(view))}"
     blocked = first.state == "blocked"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING if late else Severity.INFO,
         subject=Subject(kind="link", name=_peer(first), vhost=first.vhost, node=first.node),
         since=None,
@@ -105,7 +98,7 @@ def _finding(view: View, links: Sequence[Link], seconds: float) -> Finding:
         ),
         evidence=tuple(evidence),
         next_steps=_steps(first),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 

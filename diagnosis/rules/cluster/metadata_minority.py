@@ -8,11 +8,13 @@ Source: https://www.rabbitmq.com/docs/metadata-store/failure-recovery
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Inconclusive, Severity, Subject, runbook
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import ANYWHERE
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, runbook
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.cluster.standing import down, running, tail
 from diagnosis.words import some
+
+NAME = "metadata-minority"
 
 FLAG = "khepri_db"
 
@@ -23,29 +25,14 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         return
     needed = with_khepri(view)
     if needed is None:
-        yield Inconclusive(
-            rule=RULE.name,
+        yield InconclusiveReport(
+            rule=NAME,
             because="half of the nodes or more do not run, and it is not told whether this cluster keeps its metadata "
             "in Khepri, which then cannot change, or in Mnesia, which can",
             needs=f"see whether {FLAG} is enabled: rabbitmqctl list_feature_flags name state",
         )
     elif needed:
         yield _finding(view)
-
-
-RULE = Rule(
-    name="metadata-minority",
-    title="too few nodes are left to declare, bind or delete anything",
-    impact=Impact.OUTAGE,
-    needs=("nodes",),
-    counts=False,
-    evaluate=evaluate,
-    explains=(
-        Explains(("exclusive-name-locked", "consumer-flapping", "channel-churn", "connection-churn"), ANYWHERE),
-        # The probe's own quorum queue has no majority then either: what it feels is no slow disk.
-        Explains(("slow-disk", "probe-message-lost", "probe-path-slow"), ANYWHERE),
-    ),
-)
 
 
 def with_khepri(view: View) -> bool | None:
@@ -62,13 +49,13 @@ def with_khepri(view: View) -> bool | None:
     return None
 
 
-def _finding(view: View) -> Finding:
+def _finding(view: View) -> FindingReport:
     up, count, stopped = running(view), len(view.nodes), sorted(down(view))
     lost = tail(
         view.window.readings("nodes"), lambda nodes: 2 * sum(bool(node.running) for node in nodes) <= len(nodes)
     )
     evidence = [
-        Evidence(
+        EvidenceReport(
             what="nodes that run",
             value=f"{len(up)} of {count}: {some([node.name for node in up])}",
             expected=f"at least {count // 2 + 1}",
@@ -76,13 +63,15 @@ def _finding(view: View) -> Finding:
         )
     ]
     evidence.extend(
-        Evidence(what=f"probe {outcome.probe}", value=f"{name}: {step.reason}", expected="ok", source="probe: declare")
+        EvidenceReport(
+            what=f"probe {outcome.probe}", value=f"{name}: {step.reason}", expected="ok", source="probe: declare"
+        )
         for outcome in view.outcomes
         for name, step in sorted(outcome.steps.items())
         if "declare" in name and step.reason
     )
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.CRITICAL,
         subject=Subject(kind="cluster", name=view.window.cluster),
         since=lost[0].at.iso() if lost else None,
@@ -101,5 +90,5 @@ def _finding(view: View) -> Finding:
                 "help force_standalone_khepri_boot   # it forgets all other nodes"
             ),
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -6,12 +6,15 @@ Source: https://www.rabbitmq.com/docs/3.13/ha#unsynchronised-mirrors
 
 from collections.abc import Iterator, Sequence
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.cluster.standing import about, listed, tail, told
 from diagnosis.series import span
 from diagnosis.words import amount, lasting, place, some
+
+NAME = "mirror-unsynchronised"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -24,16 +27,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(view, behind, max(lasts[queue.key] for queue in behind))
 
 
-RULE = Rule(
-    name="mirror-unsynchronised",
-    title="mirrors of a queue lack messages",
-    impact=Impact.RISK,
-    needs=("queues",),
-    counts=False,
-    evaluate=evaluate,
-)
-
-
 def lagging(queue: Queue) -> tuple[str, ...]:
     """The nodes whose mirror lacks messages that the queue holds."""
     if queue.synchronised_mirrors is None:
@@ -41,13 +34,13 @@ def lagging(queue: Queue) -> tuple[str, ...]:
     return tuple(sorted(set(queue.mirrors or ()) - set(queue.synchronised_mirrors)))
 
 
-def _finding(view: View, queues: Sequence[Queue], seconds: float) -> Finding:
+def _finding(view: View, queues: Sequence[Queue], seconds: float) -> FindingReport:
     late = seconds >= view.thresholds.cluster.mirror_for
     held = sum(queue.messages or 0 for queue in queues)
     nodes = sorted({name for queue in queues for name in lagging(queue)})
     check = view.checks.get("node-is-mirror-sync-critical")
     evidence = [
-        Evidence(
+        EvidenceReport(
             what=f"mirrors of {queue.name!r} that lack messages",
             value=some(lagging(queue)),
             expected="none",
@@ -56,10 +49,10 @@ def _finding(view: View, queues: Sequence[Queue], seconds: float) -> Finding:
         for queue in queues[:3]
     ]
     if len(queues) > 3:
-        evidence.append(Evidence(what="queues", value=listed(queues), source="/api/queues"))
+        evidence.append(EvidenceReport(what="queues", value=listed(queues), source="/api/queues"))
     if check is not None and check.ok is False:
         evidence.append(
-            Evidence(
+            EvidenceReport(
                 what="the broker's own check",
                 value=check.reason or "failed",
                 expected="ok",
@@ -70,8 +63,8 @@ def _finding(view: View, queues: Sequence[Queue], seconds: float) -> Finding:
     subject = about(view, queues)
     if subject.kind == "queue":
         subject = Subject(kind="queue", name=queues[0].name, vhost=queues[0].vhost, node=queues[0].node)
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING if late else Severity.INFO,
         subject=subject,
         since=None,
@@ -86,7 +79,7 @@ def _finding(view: View, queues: Sequence[Queue], seconds: float) -> Finding:
             "or let consumers drain the queue: a mirror that has what is left counts as synchronised",
             'later: "ha-sync-mode":"automatic" in the policy; better, quorum queues: mirrors are gone in 4.0',
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 

@@ -7,15 +7,17 @@ Source: https://www.rabbitmq.com/docs/partitions
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Inconclusive, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, runbook
 from ackscope.snapshot import Node
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import ANYWHERE
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.cluster.metadata_minority import with_khepri
 from diagnosis.rules.cluster.standing import tail
 from diagnosis.series import span
 from diagnosis.window import Series
 from diagnosis.words import lasting, some
+
+NAME = "network-partition"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -23,8 +25,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     if any(node.partitions for node in view.nodes):
         yield _finding(view)
     elif len(view.nodes) > 1 and with_khepri(view):
-        yield Inconclusive(
-            rule=RULE.name,
+        yield InconclusiveReport(
+            rule=NAME,
             because="with Khepri the broker tells of no partitions: the smaller side stops, and node-down, "
             "metadata-minority and quorum-queue-minority tell of that",
             needs="nothing",
@@ -32,44 +34,16 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         )
 
 
-RULE = Rule(
-    name="network-partition",
-    title="the cluster is split: nodes go on apart and disagree",
-    impact=Impact.LOSS,
-    needs=("nodes",),
-    counts=False,
-    evaluate=evaluate,
-    explains=(
-        Explains(
-            (
-                "node-down",
-                "quorum-queue-minority",
-                "quorum-queue-leaderless",
-                "quorum-queue-under-replicated",
-                "stream-replica-missing",
-                "mirror-unsynchronised",
-                "classic-queue-node-down",
-                "hung-peer",
-                "partition-handling-ignore",
-                "leader-imbalance",
-                "vhost-down",
-            ),
-            ANYWHERE,
-        ),
-    ),
-)
-
-
 def split(view: View) -> Series[tuple[Node, ...]]:
     """The latest readings in a row in which a node told of a partition."""
     return tail(view.window.readings("nodes"), lambda nodes: any(node.partitions for node in nodes))
 
 
-def _finding(view: View) -> Finding:
+def _finding(view: View) -> FindingReport:
     seen = split(view)
     split_nodes = sorted((node for node in view.nodes if node.partitions), key=lambda node: node.name)
     evidence = [
-        Evidence(
+        EvidenceReport(
             what=f"nodes that {node.name!r} was parted from",
             value=some(sorted(node.partitions or ()), 5),
             expected="none",
@@ -80,7 +54,7 @@ def _finding(view: View) -> Finding:
     away = sorted(node.name for node in view.nodes if node.running is False)
     if away:
         evidence.append(
-            Evidence(
+            EvidenceReport(
                 what="nodes that the answering node does not see run",
                 value=some(away, 5),
                 expected="none",
@@ -88,8 +62,8 @@ def _finding(view: View) -> Finding:
             )
         )
     minority = _smaller(view)
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.CRITICAL,
         subject=Subject(kind="cluster", name=view.window.cluster),
         since=seen[0].at.iso() if seen else None,
@@ -109,7 +83,7 @@ def _finding(view: View) -> Finding:
             "what that side took in meanwhile is lost with it: drain its queues first where that matters",
             "later: cluster_partition_handling = pause_minority in rabbitmq.conf (three nodes or more), restart",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 

@@ -5,15 +5,17 @@ A node in maintenance is set aside: somebody took it out on purpose (node-draini
 
 from collections.abc import Iterator, Sequence
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, Suppressed, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, SuppressedReport, runbook
 from ackscope.snapshot import Node
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import ANYWHERE, SAME_NODE
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.cluster.hung_peer import hangs
-from diagnosis.rules.cluster.standing import LACKING, absence, gone, listed, other, running
+from diagnosis.rules.cluster.standing import absence, gone, listed, other, running
 from diagnosis.series import span
 from diagnosis.window import Seen, Series
 from diagnosis.words import amount, lasting, some
+
+NAME = "node-down"
 
 _NEAR = 0.9
 """What a node had used of a limit when it was last seen, for a word about why it went."""
@@ -25,42 +27,16 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if node.running is not False:
             continue
         if node.being_drained:
-            yield Suppressed(rule=RULE.name, subject=_subject(node.name), because="it was put into maintenance before")
+            yield SuppressedReport(rule=NAME, subject=_subject(node.name), because="it was put into maintenance before")
         elif node.name in gone(view):
             yield _finding(view, node.name, absence(view, node.name))
-
-
-RULE = Rule(
-    name="node-down",
-    title="a node of the cluster does not run",
-    impact=Impact.OUTAGE,
-    needs=("nodes",),
-    counts=False,
-    evaluate=evaluate,
-    explains=(
-        Explains(
-            (
-                "quorum-queue-under-replicated",
-                "quorum-queue-minority",
-                "quorum-queue-leaderless",
-                "stream-replica-missing",
-                "mirror-unsynchronised",
-            ),
-            LACKING,
-        ),
-        Explains(
-            ("classic-queue-node-down", "listener-missing", "hung-node", "vhost-down", "probe-node-differs"), SAME_NODE
-        ),
-        Explains(("metadata-minority", "leader-imbalance", "hung-peer"), ANYWHERE),
-    ),
-)
 
 
 def _subject(name: str) -> Subject:
     return Subject(kind="node", name=name, node=name)
 
 
-def _finding(view: View, name: str, away: Series[Node]) -> Finding:
+def _finding(view: View, name: str, away: Series[Node]) -> FindingReport:
     seconds, up, count = span(away), running(view), len(view.nodes)
     majority = 2 * len(up) > count
     late = seconds >= view.thresholds.cluster.node_down_for
@@ -71,8 +47,8 @@ def _finding(view: View, name: str, away: Series[Node]) -> Finding:
     before = [seen for seen in view.node_history(name)[: -len(away)] if seen.value.uptime_seconds is not None]
     frozen = any(outcome.node == name and hangs(outcome) for outcome in view.outcomes_of("handshake"))
     evidence = [
-        Evidence(what=f"node {name!r}", value="does not run", expected="running", source="/api/nodes running"),
-        Evidence(
+        EvidenceReport(what=f"node {name!r}", value="does not run", expected="running", source="/api/nodes running"),
+        EvidenceReport(
             what="nodes that run",
             value=f"{len(up)} of {count}: {some([node.name for node in up])}",
             expected=f"{count}",
@@ -82,7 +58,7 @@ def _finding(view: View, name: str, away: Series[Node]) -> Finding:
     if before:
         evidence.append(_before(before[-1].value))
     evidence.extend(
-        Evidence(what="handshake with it", value=step.reason, expected="open", source="probe: handshake")
+        EvidenceReport(what="handshake with it", value=step.reason, expected="open", source="probe: handshake")
         for outcome in view.outcomes_of("handshake")
         if outcome.node == name
         for _, step in sorted(outcome.steps.items())
@@ -90,7 +66,7 @@ def _finding(view: View, name: str, away: Series[Node]) -> Finding:
     )
     if homed:
         evidence.append(
-            Evidence(
+            EvidenceReport(
                 what="classic queues that live there",
                 value=f"{len(homed)}: {listed(homed)}",
                 source="/api/queues node",
@@ -99,7 +75,7 @@ def _finding(view: View, name: str, away: Series[Node]) -> Finding:
         )
     if replicas:
         evidence.append(
-            Evidence(
+            EvidenceReport(
                 what="queues and streams with a replica there",
                 value=f"{len(replicas)}: {listed(replicas)}",
                 source="/api/queues members",
@@ -116,8 +92,8 @@ def _finding(view: View, name: str, away: Series[Node]) -> Finding:
     if not majority:
         effects.append("no majority of nodes is left")
     harmless = "" if severity is not Severity.INFO else f"; a restart looks the same, warning after {_limit(view)}"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=severity,
         subject=_subject(name),
         since=away[0].at.iso(),
@@ -128,7 +104,7 @@ def _finding(view: View, name: str, away: Series[Node]) -> Finding:
         + (" Its port still takes connections, and nobody answers: it is frozen, and not ended." if frozen else ""),
         evidence=tuple(evidence),
         next_steps=_steps(view, name),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 
@@ -146,10 +122,10 @@ def _used(node: Node) -> list[tuple[str, float]]:
     return [(what, used / limit) for what, used, limit in pairs if used is not None and limit]
 
 
-def _before(node: Node) -> Evidence:
+def _before(node: Node) -> EvidenceReport:
     shares = ", ".join(f"{share:.0%} of its {what}" for what, share in _used(node))
     up = f"running for {lasting(node.uptime_seconds)}" if node.uptime_seconds is not None else "running"
-    return Evidence(
+    return EvidenceReport(
         what="when it was last seen", value=f"{up}; used {shares}" if shares else up, source="/api/nodes uptime, *_used"
     )
 

@@ -5,14 +5,16 @@ Information, so that what follows from it is understood; a warning where it was 
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Node
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import ANYWHERE, SAME_NODE
-from diagnosis.rules.cluster.standing import LACKING, tail
+from diagnosis.contract import RuleResult, View
+from diagnosis.rules.cluster.standing import tail
 from diagnosis.series import span
 from diagnosis.window import Series
 from diagnosis.words import lasting
+
+NAME = "node-draining"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -22,30 +24,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, node)
 
 
-RULE = Rule(
-    name="node-draining",
-    title="a node is in maintenance",
-    impact=Impact.RISK,
-    needs=("nodes",),
-    counts=False,
-    evaluate=evaluate,
-    explains=(
-        Explains(("listener-missing", "hung-node", "probe-node-differs", "classic-queue-node-down"), SAME_NODE),
-        Explains(
-            (
-                "quorum-queue-under-replicated",
-                "quorum-queue-minority",
-                "quorum-queue-leaderless",
-                "stream-replica-missing",
-                "mirror-unsynchronised",
-            ),
-            LACKING,
-        ),
-        Explains(("leader-imbalance",), ANYWHERE),
-    ),
-)
-
-
 def _drained(view: View, name: str) -> Series[Node]:
     """Since when it is in maintenance, as far back as is remembered."""
     recent = tail(view.node_history(name), lambda node: bool(node.being_drained))
@@ -53,13 +31,13 @@ def _drained(view: View, name: str) -> Series[Node]:
     return long if span(long) > span(recent) else recent
 
 
-def _finding(view: View, node: Node) -> Finding:
+def _finding(view: View, node: Node) -> FindingReport:
     name, drained = node.name, _drained(view, node.name)
     seconds = span(drained)
     forgotten = seconds >= view.thresholds.cluster.draining_for
     state = "running" if node.running else "stopped" if node.running is False else "not told"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING if forgotten else Severity.INFO,
         subject=Subject(kind="node", name=name, node=name),
         since=drained[0].at.iso() if drained else None,
@@ -67,13 +45,13 @@ def _finding(view: View, node: Node) -> Finding:
         + ("; was it forgotten?" if forgotten else "; that is on purpose"),
         cause="Somebody drained it (rabbitmq-upgrade drain): its listeners are closed and its leaders moved away.",
         evidence=(
-            Evidence(what="in maintenance", value="yes", expected="no", source="/api/nodes being_drained"),
-            Evidence(what="node", value=state, expected="running", source="/api/nodes running"),
+            EvidenceReport(what="in maintenance", value="yes", expected="no", source="/api/nodes being_drained"),
+            EvidenceReport(what="node", value=state, expected="running", source="/api/nodes running"),
         ),
         next_steps=(
             "ask who works on it; an upgrade ends with a restart, which ends maintenance too",
             f"when the work is done and it was not restarted: rabbitmq-upgrade -n {name} revive",
             'then spread the leaders again: rabbitmq-queues rebalance all --vhost-pattern ".*" --queue-pattern ".*"',
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -7,12 +7,15 @@ Source: https://www.rabbitmq.com/docs/partitions#automatic-handling
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Inconclusive, Severity, Subject, runbook
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, runbook
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.cluster.metadata_minority import with_khepri
 from diagnosis.rules.cluster.network_partition import split
 from diagnosis.series import span
 from diagnosis.words import lasting
+
+NAME = "partition-handling-ignore"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -21,8 +24,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         return
     seen = split(view)
     if seen and span(seen) >= view.thresholds.cluster.partition_kept:
-        yield Finding(
-            rule=RULE.name,
+        yield FindingReport(
+            rule=NAME,
             severity=Severity.INFO,
             subject=Subject(kind="cluster", name=view.window.cluster),
             since=seen[0].at.iso(),
@@ -32,7 +35,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
                 "(unless it is `autoheal`, and the node that it restarts is slow to stop)."
             ),
             evidence=(
-                Evidence(
+                EvidenceReport(
                     what="partition",
                     value=f"still there after {lasting(span(seen))}",
                     expected="healed within seconds by autoheal or pause_minority",
@@ -47,22 +50,12 @@ def evaluate(view: View) -> Iterator[RuleResult]:
                     "rabbitmq.conf of every node, and restart them one by one"
                 ),
             ),
-            runbook=runbook(RULE.name),
+            runbook=runbook(NAME),
         )
     elif not seen:
-        yield Inconclusive(
-            rule=RULE.name,
+        yield InconclusiveReport(
+            rule=NAME,
             because="the management API does not tell cluster_partition_handling; its default is ignore",
             needs="look by hand: rabbitmqctl environment | grep cluster_partition_handling",
             permanent=True,
         )
-
-
-RULE = Rule(
-    name="partition-handling-ignore",
-    title="the cluster does nothing about a partition",
-    impact=Impact.RISK,
-    needs=("nodes", "overview"),
-    counts=False,
-    evaluate=evaluate,
-)

@@ -8,13 +8,16 @@ Source: https://www.rabbitmq.com/docs/quorum-queues#availability
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Inconclusive, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.rules.cluster.quorum_queue_minority import STALLED, minority
-from diagnosis.rules.cluster.standing import ITS_QUEUES, about, bundles, down, listed, other, tail, told
+from diagnosis.contract import RuleResult, View
+from diagnosis.rules.cluster.quorum_queue_minority import minority
+from diagnosis.rules.cluster.standing import about, bundles, down, listed, other, tail, told
 from diagnosis.series import span
 from diagnosis.words import lasting
+
+NAME = "quorum-queue-leaderless"
 
 CHECK = "quorum-queues-without-elected-leaders"
 
@@ -33,8 +36,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, queues, max(known[queue.key] for queue in queues))
         return
     if view.version is not None and view.version < (4, 1):
-        yield Inconclusive(
-            rule=RULE.name,
+        yield InconclusiveReport(
+            rule=NAME,
             because="before 4.1 the broker has no check for it, and goes on to name a leader that is gone; only "
             "leaders "
             "on nodes that do not run are seen to be",
@@ -47,17 +50,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     seconds = _failing(view)
     if seconds >= limits.early:
         yield _finding(view, (), seconds)
-
-
-RULE = Rule(
-    name="quorum-queue-leaderless",
-    title="a quorum queue has no leader",
-    impact=Impact.OUTAGE,
-    needs=("queues",),
-    counts=False,
-    evaluate=evaluate,
-    explains=(Explains(STALLED, ITS_QUEUES),),
-)
 
 
 def _headless(queue: Queue, stopped: frozenset[str]) -> bool:
@@ -77,10 +69,10 @@ def _failing(view: View) -> float:
     return span(tail(view.window.readings("health"), fails))
 
 
-def _finding(view: View, queues: Sequence[Queue], seconds: float) -> Finding:
+def _finding(view: View, queues: Sequence[Queue], seconds: float) -> FindingReport:
     late = seconds >= view.thresholds.cluster.leaderless_for
     evidence = [
-        Evidence(
+        EvidenceReport(
             what=f"leader of {queue.name!r}",
             value=f"{queue.leader} (does not run)" if queue.leader else "none",
             expected=f"one of {', '.join(queue.members or ())}",
@@ -89,11 +81,11 @@ def _finding(view: View, queues: Sequence[Queue], seconds: float) -> Finding:
         for queue in queues[:3]
     ]
     if len(queues) > 3:
-        evidence.append(Evidence(what="queues", value=listed(queues), source="/api/queues leader"))
+        evidence.append(EvidenceReport(what="queues", value=listed(queues), source="/api/queues leader"))
     check = view.checks.get(CHECK)
     if check is not None:
         evidence.append(
-            Evidence(
+            EvidenceReport(
                 what="the broker's own check",
                 value="ok" if check.ok else check.reason or "failed",
                 expected="ok",
@@ -103,8 +95,8 @@ def _finding(view: View, queues: Sequence[Queue], seconds: float) -> Finding:
     who = told(queues, "quorum queue") if queues else "some quorum queues"
     subject = about(view, queues) if queues else Subject(kind="cluster", name=view.window.cluster)
     patience = "" if late else "; an election takes a few seconds, this one is late"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.CRITICAL if late else Severity.INFO,
         subject=subject,
         since=None,
@@ -114,7 +106,7 @@ def _finding(view: View, queues: Sequence[Queue], seconds: float) -> Finding:
         "or one of them is stuck.",
         evidence=tuple(evidence),
         next_steps=_steps(view, queues),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 

@@ -8,14 +8,16 @@ Source: https://www.rabbitmq.com/docs/quorum-queues#availability
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Severity, runbook
+from ackscope.findings import Severity
 from ackscope.records import ProbeState
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import ANYWHERE
-from diagnosis.rules.cluster.standing import ITS_QUEUES, about, bundles, down, gone, listed, missing, other, tail, told
+from diagnosis.contract import RuleResult, View
+from diagnosis.rules.cluster.standing import about, bundles, down, gone, listed, missing, other, tail, told
 from diagnosis.series import span
 from diagnosis.words import amount, some
+
+NAME = "quorum-queue-minority"
 
 STALLED = (
     *("pub-confirm-stall", "pub-credit-flow", "publisher-silent", "stuck-consumer", "slow-consumer", "no-consumer"),
@@ -30,22 +32,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     lost = [queue for queue in view.all_queues if queue.type == "quorum" and _lost(view, queue, stopped)]
     for queues in bundles(lost):
         yield _finding(view, queues, stopped)
-
-
-RULE = Rule(
-    name="quorum-queue-minority",
-    title="a quorum queue has lost the majority of its replicas",
-    impact=Impact.OUTAGE,
-    needs=("queues",),
-    counts=False,
-    evaluate=evaluate,
-    explains=(
-        Explains(STALLED, ITS_QUEUES),
-        # The probe's own quorum queue has lost its majority as well: what it feels is no slow disk.
-        Explains(("slow-disk", "probe-message-lost", "probe-path-slow"), ANYWHERE),
-        Explains(("quorum-queue-leaderless", "quorum-queue-under-replicated"), ITS_QUEUES),
-    ),
-)
 
 
 def minority(queue: Queue, stopped: frozenset[str]) -> bool:
@@ -75,7 +61,7 @@ def _seconds(view: View, queue: Queue) -> float:
     return span(tail(view.history(queue), lambda seen: minority(seen, frozenset())))
 
 
-def _finding(view: View, queues: Sequence[Queue], stopped: frozenset[str]) -> Finding:
+def _finding(view: View, queues: Sequence[Queue], stopped: frozenset[str]) -> FindingReport:
     away = sorted({name for queue in queues for name in missing(queue, stopped)})
     waiting = sum(queue.messages or 0 for queue in queues)
     since = min(
@@ -85,7 +71,7 @@ def _finding(view: View, queues: Sequence[Queue], stopped: frozenset[str]) -> Fi
     )
     first = queues[0]
     evidence = [
-        Evidence(
+        EvidenceReport(
             what=f"replicas of {first.name!r} that answer",
             value=f"{len(first.members or ()) - len(missing(first, stopped))} of {len(first.members or ())}",
             expected=f"at least {len(first.members or ()) // 2 + 1}",
@@ -94,23 +80,23 @@ def _finding(view: View, queues: Sequence[Queue], stopped: frozenset[str]) -> Fi
     ]
     if first.state not in {None, "running"}:
         evidence.append(
-            Evidence(
+            EvidenceReport(
                 what=f"state of {first.name!r}", value=first.state or "", expected="running", source="/api/queues state"
             )
         )
     if away:
         names = some([f"{name} (does not run)" if name in stopped else name for name in away])
         evidence.append(
-            Evidence(
+            EvidenceReport(
                 what="nodes with no replica online", value=names, expected="none", source="/api/nodes, /api/queues"
             )
         )
     if len(queues) > 1:
-        evidence.append(Evidence(what="queues", value=listed(queues), source="/api/queues"))
+        evidence.append(EvidenceReport(what="queues", value=listed(queues), source="/api/queues"))
     evidence.extend(_felt(view))
     holds = f"; {amount(waiting, 'message')} cannot be taken meanwhile" if waiting else ""
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.CRITICAL,
         subject=about(view, queues),
         since=since.iso() if since else None,
@@ -120,14 +106,14 @@ def _finding(view: View, queues: Sequence[Queue], stopped: frozenset[str]) -> Fi
         "get neither ack nor nack: what they sent is confirmed when the replicas are back.",
         evidence=tuple(evidence),
         next_steps=_steps(view, first, away),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 
-def _felt(view: View) -> list[Evidence]:
+def _felt(view: View) -> list[EvidenceReport]:
     """What clients feel: our own probe, and channels of applications that wait for confirms."""
     items = [
-        Evidence(
+        EvidenceReport(
             what=f"probe {outcome.stream}",
             value=f"{outcome.outstanding} published and not confirmed",
             expected="confirmed within seconds",
@@ -140,7 +126,7 @@ def _felt(view: View) -> list[Evidence]:
     if held:
         count = sum(channel.messages_unconfirmed or 0 for channel in held)
         items.append(
-            Evidence(
+            EvidenceReport(
                 what=f"channels that wait ({some(sorted(channel.name for channel in held), 2)})",
                 value=f"{amount(count, 'message')} unconfirmed",
                 expected="0",

@@ -10,13 +10,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.cluster.quorum_queue_minority import minority
 from diagnosis.rules.cluster.standing import absence, down, gone, listed, missing, other, tail, told
 from diagnosis.series import span
 from diagnosis.words import amount, lasting, some
+
+NAME = "quorum-queue-under-replicated"
 
 ENOUGH = 3
 """Members of which one may be lost."""
@@ -44,17 +47,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _small(view, vhost, sorted(queues, key=lambda queue: queue.key))
 
 
-RULE = Rule(
-    name="quorum-queue-under-replicated",
-    title="quorum queues with fewer replicas than they should have",
-    impact=Impact.RISK,
-    needs=("queues", "nodes"),
-    counts=False,
-    evaluate=evaluate,
-)
-
-
-def _away(view: View, name: str, queues: Sequence[Queue], stopped: frozenset[str]) -> Finding | None:
+def _away(view: View, name: str, queues: Sequence[Queue], stopped: frozenset[str]) -> FindingReport | None:
     limits = view.thresholds
     # The longest of some will do: what is missing at one node went at the same moment.
     absent = max((tail(view.history(queue), lambda q: name in missing(q)) for queue in queues[:50]), key=span)
@@ -69,8 +62,8 @@ def _away(view: View, name: str, queues: Sequence[Queue], stopped: frozenset[str
     where = _why(view, name, stopped)
     waits = "" if late else f"; warning after {lasting(limits.cluster.replica_missing_for)}"
     first = queues[0]
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING if late else Severity.INFO,
         subject=Subject(kind="node", name=name, node=name),
         since=since.iso() if since else None,
@@ -78,13 +71,13 @@ def _away(view: View, name: str, queues: Sequence[Queue], stopped: frozenset[str
         f"{'it' if len(queues) == 1 else 'them'}{waits}",
         cause=f"Replicas at {name!r} do not answer: {where}.",
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what=f"replicas of {first.name!r} online",
                 value=f"{len(first.members or ()) - len(missing(first, stopped))} of {len(first.members or ())}",
                 expected=f"{len(first.members or ())}",
                 source="/api/queues members, online",
             ),
-            Evidence(what="queues", value=listed(queues), source="/api/queues members, online"),
+            EvidenceReport(what="queues", value=listed(queues), source="/api/queues members, online"),
         ),
         next_steps=(
             (
@@ -98,7 +91,7 @@ def _away(view: View, name: str, queues: Sequence[Queue], stopped: frozenset[str
             ),
             "do not stop another node before: rabbitmq-diagnostics -n NODE check_if_node_is_quorum_critical",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 
@@ -113,13 +106,13 @@ def _why(view: View, name: str, stopped: frozenset[str]) -> str:
     return f"the node runs; they start up late, or failed{untold}"
 
 
-def _small(view: View, vhost: str, queues: Sequence[Queue]) -> Finding:
+def _small(view: View, vhost: str, queues: Sequence[Queue]) -> FindingReport:
     counts = sorted({len(queue.members or ()) for queue in queues})
     free = some(sorted(node.name for node in view.nodes if node.name not in (queues[0].members or ())))
     waiting = sum(queue.messages or 0 for queue in queues)
     pattern = quote(f"^{queues[0].name}$") if len(queues) == 1 else "'.*'"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="vhost", name=vhost),
         since=None,
@@ -129,13 +122,13 @@ def _small(view: View, vhost: str, queues: Sequence[Queue]) -> Finding:
         cause="They were declared while fewer nodes were in the cluster, or with a small initial group size; members "
         "are not added by themselves.",
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="queues with too few members",
                 value=listed(queues),
                 expected=f"{ENOUGH} members",
                 source="/api/queues members",
             ),
-            Evidence(what="messages in them", value=f"{waiting}", source="/api/queues messages"),
+            EvidenceReport(what="messages in them", value=f"{waiting}", source="/api/queues messages"),
         ),
         next_steps=(
             (
@@ -148,5 +141,5 @@ def _small(view: View, vhost: str, queues: Sequence[Queue]) -> Finding:
                 "so that members are added when nodes join"
             ),
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

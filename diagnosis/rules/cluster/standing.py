@@ -3,7 +3,8 @@
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
-from ackscope.findings import Finding, Subject
+from ackscope.findings import Subject
+from ackscope.reports import FindingReport
 from ackscope.snapshot import Node, Queue
 from diagnosis.contract import Relation
 from diagnosis.kept import kept
@@ -102,11 +103,11 @@ def told(queues: Sequence[Queue], noun: str) -> str:
     return f"{noun} {title(queues[0])}" if len(queues) == 1 else amount(len(queues), noun)
 
 
-def _nodes_of_cause(_view: View, finding: Finding) -> Iterable[Hashable]:
+def _nodes_of_cause(_view: View, finding: FindingReport) -> Iterable[Hashable]:
     return (finding.subject.node or finding.subject.name,)
 
 
-def _nodes_of_other(view: View, finding: Finding) -> Iterable[Hashable]:
+def _nodes_of_other(view: View, finding: FindingReport) -> Iterable[Hashable]:
     subject = finding.subject
     if subject.kind == "node":
         return (subject.name,)
@@ -124,7 +125,7 @@ LACKING = Relation(_nodes_of_cause, _nodes_of_other)
 """The cause is a node; what follows is about queues that have, or should have, a replica there."""
 
 
-def _queues_of_cause(view: View, finding: Finding) -> Iterable[Hashable]:
+def _queues_of_cause(view: View, finding: FindingReport) -> Iterable[Hashable]:
     subject = finding.subject
     if subject.kind == "node":
         # Replicas are away from one node, and a majority is left: nobody is stopped.
@@ -140,7 +141,7 @@ def _stops(queue: Queue) -> bool:
     return queue.state in {"minority", "down"} or 2 * len(missing(queue)) > len(queue.members or ())
 
 
-def _queues_of_other(_view: View, finding: Finding) -> Iterable[Hashable]:
+def _queues_of_other(_view: View, finding: FindingReport) -> Iterable[Hashable]:
     subject = finding.subject
     if subject.kind == "vhost":
         return ((subject.name, None),)

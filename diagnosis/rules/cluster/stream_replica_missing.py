@@ -9,13 +9,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.rules.cluster.quorum_queue_minority import STALLED, buried, minority
-from diagnosis.rules.cluster.standing import ITS_QUEUES, about, absence, down, gone, listed, missing, other, tail, told
+from diagnosis.contract import RuleResult, View
+from diagnosis.rules.cluster.quorum_queue_minority import buried, minority
+from diagnosis.rules.cluster.standing import about, absence, down, gone, listed, missing, other, tail, told
 from diagnosis.series import span
 from diagnosis.words import lasting
+
+NAME = "stream-replica-missing"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -43,17 +46,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, sorted(queues, key=lambda queue: queue.key), stopped, (name, seconds))
 
 
-RULE = Rule(
-    name="stream-replica-missing",
-    title="replicas of a stream are away",
-    impact=Impact.OUTAGE,
-    needs=("queues",),
-    counts=False,
-    evaluate=evaluate,
-    explains=(Explains(STALLED, ITS_QUEUES),),
-)
-
-
 def _seconds(view: View, queue: Queue) -> float:
     return span(tail(view.history(queue), lambda seen: minority(seen, frozenset())))
 
@@ -62,7 +54,9 @@ def _absent(view: View, queue: Queue, name: str) -> float:
     return span(tail(view.history(queue), lambda seen: name in missing(seen)))
 
 
-def _finding(view: View, queues: Sequence[Queue], stopped: frozenset[str], place: tuple[str, float] | None) -> Finding:
+def _finding(
+    view: View, queues: Sequence[Queue], stopped: frozenset[str], place: tuple[str, float] | None
+) -> FindingReport:
     first, helper = queues[0], other(view, place[0] if place else None)
     who = told(queues, "stream")
     late = place is not None and place[1] >= view.thresholds.cluster.replica_missing_for
@@ -81,7 +75,7 @@ def _finding(view: View, queues: Sequence[Queue], stopped: frozenset[str], place
         state = "the node does not run" if name in stopped else "the node runs, its replica does not"
         cause = f"The replica at {name!r} does not answer: {state}."
     evidence = [
-        Evidence(
+        EvidenceReport(
             what=f"replicas of {first.name!r} online",
             value=f"{len(first.members or ()) - len(missing(first, stopped))} of {len(first.members or ())}"
             + (f", state {first.state}" if first.state else ""),
@@ -90,11 +84,11 @@ def _finding(view: View, queues: Sequence[Queue], stopped: frozenset[str], place
         )
     ]
     if len(queues) > 1:
-        evidence.append(Evidence(what="streams", value=listed(queues), source="/api/queues"))
+        evidence.append(EvidenceReport(what="streams", value=listed(queues), source="/api/queues"))
     where = f"--vhost {quote(first.vhost)} {quote(first.name)}"
     nodes = sorted({name for queue in queues for name in missing(queue, stopped)})
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=severity,
         subject=subject,
         since=None,
@@ -107,5 +101,5 @@ def _finding(view: View, queues: Sequence[Queue], stopped: frozenset[str], place
             f"where the node runs and its replica does not: rabbitmq-streams -n {helper} restart_stream {where}",
             f"where a replica is lost: rabbitmq-streams -n {helper} delete_replica {where} NODE, then add_replica",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -6,12 +6,15 @@ Source: https://www.rabbitmq.com/docs/feature-flags, https://www.rabbitmq.com/do
 
 from collections.abc import Iterator, Sequence
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Node
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.cluster.standing import running, tail
 from diagnosis.series import span
 from diagnosis.words import amount, lasting, some
+
+NAME = "version-skew"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -28,29 +31,19 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _flags(view, off)
 
 
-RULE = Rule(
-    name="version-skew",
-    title="nodes run different versions, or feature flags are off",
-    impact=Impact.RISK,
-    needs=("nodes",),
-    counts=False,
-    evaluate=evaluate,
-)
-
-
 def _versions(nodes: Sequence[Node]) -> set[str]:
     return {node.rabbitmq_version for node in nodes if node.running and node.rabbitmq_version}
 
 
-def _skew(view: View) -> Finding:
+def _skew(view: View) -> FindingReport:
     recent = tail(view.window.readings("nodes"), lambda nodes: len(_versions(nodes)) > 1)
     long = tail(view.trend("nodes"), lambda nodes: len(_versions(nodes)) > 1)
     seen = long if span(long) > span(recent) else recent
     seconds = span(seen)
     late = seconds >= view.thresholds.cluster.skew_for
     patience = "" if late else f"; an upgrade looks the same, warning after {lasting(view.thresholds.cluster.skew_for)}"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING if late else Severity.INFO,
         subject=Subject(kind="cluster", name=view.window.cluster),
         since=seen[0].at.iso() if seen else None,
@@ -58,7 +51,7 @@ def _skew(view: View) -> Finding:
         f"{' and '.join(sorted(_versions(view.nodes)))}{patience}",
         cause="An upgrade is under way, or it stopped half-way; new features stay off until all nodes have them.",
         evidence=tuple(
-            Evidence(
+            EvidenceReport(
                 what=f"node {node.name!r}",
                 value=node.rabbitmq_version or "not told",
                 expected="the same as the others",
@@ -71,13 +64,13 @@ def _skew(view: View) -> Finding:
             "finish it: upgrade the remaining nodes one by one (rabbitmq-upgrade drain, stop, install, start)",
             "when all nodes have the new version: rabbitmqctl enable_feature_flag all",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 
-def _flags(view: View, off: Sequence[str]) -> Finding:
-    return Finding(
-        rule=RULE.name,
+def _flags(view: View, off: Sequence[str]) -> FindingReport:
+    return FindingReport(
+        rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="cluster", name=view.window.cluster),
         since=None,
@@ -85,7 +78,7 @@ def _flags(view: View, off: Sequence[str]) -> Finding:
         "later version may refuse to start until they are on",
         cause="They are turned on by hand after each upgrade, and somebody has yet to do so.",
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="stable feature flags that are off",
                 value=some(off, 10),
                 expected="none",
@@ -99,5 +92,5 @@ def _flags(view: View, off: Sequence[str]) -> Finding:
                 "rabbitmqctl enable_feature_flag all"
             ),
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -9,11 +9,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Impact, Link, Rule, RuleResult, View
+from diagnosis.contract import Link, RuleResult, View
 from diagnosis.series import delta, span
 from diagnosis.words import amount, client, lasting, some
+
+NAME = "auto-ack-consumer"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -27,24 +30,14 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     yield from (_finding(view, vhost, each) for vhost, each in sorted(found.items()) if each)
 
 
-RULE = Rule(
-    name="auto-ack-consumer",
-    title="messages are acknowledged before they are processed",
-    impact=Impact.RISK,
-    needs=("overview", "queues", "consumers"),
-    counts=True,
-    evaluate=evaluate,
-)
-
-
-def _finding(view: View, vhost: str, found: list[tuple[Queue, Link]]) -> Finding:
+def _finding(view: View, vhost: str, found: list[tuple[Queue, Link]]) -> FindingReport:
     queues = {queue.key: queue for queue, _ in found}
     names = some(repr(name) for _, name in sorted(queues))
     who = sorted({client(link.connection, link.consumer.connection_name) for _, link in found})
     sent = sum(delta(view.history(queue), "deliver_no_ack") for queue in queues.values())
     seconds = max(span(view.history(queue)) for queue in queues.values())
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="vhost", name=vhost),
         since=None,
@@ -59,13 +52,13 @@ def _finding(view: View, vhost: str, found: list[tuple[Queue, Link]]) -> Finding
             "sent either: a slow client fills its memory and the socket. Right for telemetry, wrong for orders."
         ),
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="consumers with automatic acknowledgement",
                 value=some((f"{link.consumer.tag!r} of queue {queue.name!r}" for queue, link in found), 10),
                 expected="none on queues whose messages matter",
                 source="/api/consumers ack_required",
             ),
-            Evidence(
+            EvidenceReport(
                 what="sent that way",
                 value=f"{amount(sent, 'message')} in {lasting(seconds)}",
                 source="/api/queues message_stats.deliver_no_ack",
@@ -75,5 +68,5 @@ def _finding(view: View, vhost: str, found: list[tuple[Queue, Link]]) -> Finding
             f"see who they are: rabbitmqctl list_consumers -p {quote(vhost)}   # column ack_required",
             "where messages matter: acknowledge after processing, with a prefetch of 100 to 300",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -8,15 +8,17 @@ Source: https://www.rabbitmq.com/docs/confirms#consumer-acks-double-acking; seen
 
 from collections.abc import Hashable, Iterable, Iterator
 
-from ackscope.findings import Evidence, Finding, Subject, runbook
+from ackscope.findings import Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
 from diagnosis.closing import Closing, closings
-from diagnosis.contract import Explains, Impact, Relation, Rule, RuleResult, View
+from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.kept import kept
-from diagnosis.relations import SAME_CONNECTION
 from diagnosis.rules.consumers.refusals import SOME, loop_evidence, severity, stop_it, who
 from diagnosis.series import delta
 from diagnosis.words import some
+
+NAME = "bad-ack-loop"
 
 _TEXTS = tuple(f"PRECONDITION_FAILED - unknown delivery tag {'9' * digits}" for digits in range(1, 8))
 
@@ -66,7 +68,7 @@ def _queues(view: View, vhost: str | None) -> list[Queue]:
     return sorted((each for each in moved if view.moved(each, "redeliver")), key=lambda each: each.name)
 
 
-def _redelivering(view: View, finding: Finding) -> Iterable[Hashable]:
+def _redelivering(view: View, finding: FindingReport) -> Iterable[Hashable]:
     """Those of them that redelivered to nobody who stays: consumers that are there throughout have other reasons."""
     staying = {channel.name for channel in view.channels if len(view.channel_history(channel.name)) > 1}
     for queue in _queues(view, finding.subject.vhost):
@@ -75,37 +77,27 @@ def _redelivering(view: View, finding: Finding) -> Iterable[Hashable]:
             yield queue.key
 
 
-def _queue(_view: View, finding: Finding) -> Iterable[Hashable]:
+def _queue(_view: View, finding: FindingReport) -> Iterable[Hashable]:
     return ((finding.subject.vhost, finding.subject.name),) if finding.subject.kind == "queue" else ()
 
 
-RULE = Rule(
-    name="bad-ack-loop",
-    title="the broker closes a consumer's channel over its acknowledgements, again and again",
-    impact=Impact.OUTAGE,
-    needs=("overview", "connections", "channels", "queues"),
-    counts=True,
-    evaluate=evaluate,
-    explains=(
-        Explains(("channel-churn",), SAME_CONNECTION),
-        Explains(("requeue-loop", "consumer-flapping"), Relation(_redelivering, _queue)),
-    ),
-)
+QUEUES_REDELIVERED_BY_LOOP = Relation(_redelivering, _queue)
+"""The cause closes channels in a loop; what follows is about a queue that is redelivered each time."""
 
 
-def _finding(view: View, loop: Closing) -> Finding:
+def _finding(view: View, loop: Closing) -> FindingReport:
     vhost = loop.connection.vhost
     queues = [queue.name for queue in _queues(view, vhost) if delta(view.history(queue), "redeliver") > 0]
     from_ = f" from queue {some(map(repr, queues))}" if queues else ""
     evidence = [
         loop_evidence(loop),
-        Evidence(
+        EvidenceReport(
             what="redelivered",
             value=f"{loop.redelivered:.1f} messages a cycle{from_}",
             expected="0",
             source="/api/overview message_stats.redeliver",
         ),
-        Evidence(
+        EvidenceReport(
             what="acknowledged",
             value=f"{loop.acked:.1f} of {loop.delivered:.1f} delivered a cycle",
             source="/api/overview message_stats.ack, deliver_get",
@@ -113,14 +105,14 @@ def _finding(view: View, loop: Closing) -> Finding:
     ]
     if loop.said(*_TEXTS):
         evidence.append(
-            Evidence(
+            EvidenceReport(
                 what="the broker's error to it",
                 value=f"{loop.error} bytes of text, as long as: {_TEXTS[0][:-1]}N",
                 source="/api/connections send_oct, send_cnt",
             )
         )
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=severity(view, loop),
         subject=Subject(kind="connection", name=loop.connection.name, vhost=vhost, node=loop.connection.node),
         since=loop.since.iso(),
@@ -148,5 +140,5 @@ def _finding(view: View, loop: Closing) -> Finding:
             ),
             *stop_it(loop, "bad acknowledgements"),
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -8,20 +8,21 @@ restart gets again what it held at once, and no more after that.
 from collections.abc import Iterator
 
 from ackscope.baselines import Band
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
 from ackscope.measures import quantity
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
 from diagnosis.contract import View
 from diagnosis.rules.consumers.rounds import delivered
 from diagnosis.series import delta, span, steps
-from diagnosis.usual import SOURCE, is_more, made_of, of_queue, span_of
+from diagnosis.usual_text import SOURCE, is_more, made_of, of_queue, span_of
 from diagnosis.window import Seen, Series
 from diagnosis.words import lasting, list_consumers
 
 NAME = "requeue-loop"
 
 
-def coming_again(view: View, queue: Queue) -> Iterator[Finding]:
+def coming_again(view: View, queue: Queue) -> Iterator[FindingReport]:
     """A note on a queue of which far more comes again than usual; nothing where it is not known what is usual."""
     band = of_queue(view, queue, "redelivered")
     if not isinstance(band, Band):
@@ -43,11 +44,11 @@ def _more(view: View, history: Series[Queue], seconds: float, band: Band) -> Ser
     return tuple(found)
 
 
-def _finding(queue: Queue, lately: Series[Queue], band: Band) -> Finding:
+def _finding(queue: Queue, lately: Series[Queue], band: Band) -> FindingReport:
     seconds, again = span(lately), delta(lately, "redeliver")
     all_of_them = delivered(lately[-1].value) - delivered(lately[0].value)
     rate = quantity(again / seconds, "rate")
-    return Finding(
+    return FindingReport(
         rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.node),
@@ -61,13 +62,13 @@ def _finding(queue: Queue, lately: Series[Queue], band: Band) -> Finding:
             "what they held comes again. Most still get through."
         ),
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="redelivered",
                 value=f"{again} of {all_of_them} deliveries, {rate}",
                 expected=f"{span_of(band, 'redelivered')} {made_of(band)}",
                 source=f"/api/queues message_stats.redeliver, deliver_get; {SOURCE}",
             ),
-            Evidence(
+            EvidenceReport(
                 what="acknowledged",
                 value=f"{delta(lately, 'ack')} in {lasting(seconds)}",
                 source="/api/queues message_stats.ack",

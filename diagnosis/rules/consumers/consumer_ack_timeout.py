@@ -7,12 +7,14 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator
 
 from ackscope.clock import iso
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
-from diagnosis.contract import Explains, Impact, Relation, Rule, RuleResult, View
-from diagnosis.relations import SAME_SUBJECT
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
+from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.rules.consumers.commands import set_policy
 from diagnosis.rules.consumers.timeouts import Overdue, overdue
 from diagnosis.words import amount, client, lasting, list_consumers, some
+
+NAME = "consumer-ack-timeout"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -24,30 +26,20 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(view, found)
 
 
-def _connections(view: View, finding: Finding) -> Iterable[Hashable]:
+def _connections(view: View, finding: FindingReport) -> Iterable[Hashable]:
     key = (finding.subject.vhost, finding.subject.name)
     return {each.consumer.connection_name for each in overdue(view) if each.ended and each.queue.key == key}
 
 
-def _connection(_view: View, finding: Finding) -> Iterable[Hashable]:
+def _connection(_view: View, finding: FindingReport) -> Iterable[Hashable]:
     return (finding.subject.name,)
 
 
-RULE = Rule(
-    name="consumer-ack-timeout",
-    title="the broker ends consumers that hold messages for too long",
-    impact=Impact.OUTAGE,
-    needs=("overview", "queues", "consumers", "channels", "connections"),
-    counts=False,
-    evaluate=evaluate,
-    explains=(
-        Explains(("zombie-connection",), Relation(_connections, _connection)),
-        Explains(("no-consumer",), SAME_SUBJECT),
-    ),
-)
+CONNECTIONS_OF_CLOSED_CHANNELS = Relation(_connections, _connection)
+"""The cause closes channels; what follows is about a connection of such a channel."""
 
 
-def _finding(view: View, found: list[Overdue]) -> Finding:
+def _finding(view: View, found: list[Overdue]) -> FindingReport:
     ended = [each for each in found if each.ended]
     worst = max(ended or found, key=lambda each: each.idle - each.timeout)
     queue, timeout = worst.queue, worst.timeout
@@ -71,8 +63,8 @@ def _finding(view: View, found: list[Overdue]) -> Finding:
     source = "/api/consumers consumer_timeout" if worst.told else "RabbitMQ's default; this version does not tell it"
     idle = view.now.wall - worst.idle
     policy = set_policy(queue, "ack-timeout", '{"consumer-timeout":7200000}')
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING,
         subject=Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.node),
         since=iso(idle),
@@ -84,14 +76,14 @@ def _finding(view: View, found: list[Overdue]) -> Finding:
             "processed again, and many applications do not notice that they consume no more."
         ),
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="held without any acknowledgement",
                 value=f"{amount(held, 'message')} for {lasting(worst.idle)} or more",
                 expected=f"less than {lasting(timeout)}",
                 source="/api/channels messages_unacknowledged, idle_since",
             ),
-            Evidence(what="acknowledgement timeout", value=lasting(timeout), source=source),
-            Evidence(
+            EvidenceReport(what="acknowledgement timeout", value=lasting(timeout), source=source),
+            EvidenceReport(
                 what="consumers",
                 value=some((f"{each.tag!r} on channel {each.channel_name!r}" for each in links.values()), 5),
                 expected="there" if ended else "",
@@ -104,5 +96,5 @@ def _finding(view: View, found: list[Overdue]) -> Finding:
             f"a job that needs the time: acknowledge before it, or raise the timeout of its queue (3.12 on): {policy}",
             "on a node: grep -i 'timed out' in its log says which delivery tag it was",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ackscope.clock import Instant
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Consumer, Queue
 from diagnosis.closing import FEWEST, Closing, closings
-from diagnosis.contract import Explains, Impact, Relation, Rule, RuleResult, View
+from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.kept import kept
-from diagnosis.relations import SAME_SUBJECT
 from diagnosis.rules.consumers.bad_ack_loop import loops_of
 from diagnosis.rules.consumers.follows import names_of
 from diagnosis.rules.consumers.refusals import SOME
@@ -24,6 +24,8 @@ from diagnosis.series import delta, span
 from diagnosis.turnover import turnover
 from diagnosis.window import Series
 from diagnosis.words import amount, client, lasting, list_consumers, some
+
+NAME = "consumer-flapping"
 
 Place = tuple[str, str]
 _OFTEN = 3
@@ -127,7 +129,7 @@ def _loop_of(view: View, flaps: Flaps) -> Closing | None:
     return next((each for each in closings(view) if each.client in names), None)
 
 
-def _clients(view: View, finding: Finding) -> Iterable[Hashable]:
+def _clients(view: View, finding: FindingReport) -> Iterable[Hashable]:
     """Names of those who consumed lately from the queue of a finding."""
     key = (finding.subject.vhost, finding.subject.name)
     readings: Series[tuple[Consumer, ...]] = view.window.readings("consumers")
@@ -136,18 +138,8 @@ def _clients(view: View, finding: Finding) -> Iterable[Hashable]:
     return {name for each in known for name in (each.name, client(each, each.name))}
 
 
-RULE = Rule(
-    name="consumer-flapping",
-    title="consumers come and go all the time",
-    impact=Impact.SLOWDOWN,
-    needs=("overview", "queues", "consumers", "connections", "channels"),
-    counts=True,
-    evaluate=evaluate,
-    explains=(
-        Explains(("no-consumer", "requeue-loop"), SAME_SUBJECT),
-        Explains(("connection-churn", "channel-churn"), Relation(_clients, names_of)),
-    ),
-)
+CLIENTS_OF_FLAPPING_CONSUMERS = Relation(_clients, names_of)
+"""The cause is a queue; what follows is about a client whose consumers of it come and go."""
 
 
 def _touched(readings: Series[tuple[Consumer, ...]]) -> set[Place]:
@@ -187,7 +179,7 @@ def _how_many(flaps: Flaps, names: list[str]) -> str:
     return f"{seen} {some(map(repr, names))}"
 
 
-def _finding(view: View, flaps: Flaps, loop: Closing | None) -> Finding:
+def _finding(view: View, flaps: Flaps, loop: Closing | None) -> FindingReport:
     queue, limits = flaps.queue, view.limits(flaps.queue).consumers
     known = {each.name: each for seen in view.window.readings("connections") for each in seen.value}
     seen = {client(known.get(each.connection_name or ""), each.connection_name) for each in flaps.all}
@@ -197,18 +189,18 @@ def _finding(view: View, flaps: Flaps, loop: Closing | None) -> Finding:
     late = lasts >= limits.flapping_for if loop and not replaced else replaced and lasts >= _LONG
     again = delta(view.history(queue), "redeliver")
     evidence = [
-        Evidence(
+        EvidenceReport(
             what="consumers seen",
             value=f"{len(flaps.all)} different ones in {lasting(flaps.seconds)}, {flaps.most} at a time",
             expected="the same ones",
             source="/api/consumers",
         ),
-        Evidence(
+        EvidenceReport(
             what="readings in which they had changed",
             value=f"{flaps.changes} of {flaps.pairs}",
             source="/api/consumers",
         ),
-        Evidence(
+        EvidenceReport(
             what="redelivered",
             value=f"{amount(again, 'message')} since it is watched",
             expected="near 0",
@@ -217,15 +209,15 @@ def _finding(view: View, flaps: Flaps, loop: Closing | None) -> Finding:
     ]
     if loop:
         evidence.append(
-            Evidence(
+            EvidenceReport(
                 what=f"{'connections' if loop.whole else 'channels'} of {loop.client!r}",
                 value=f"{loop.rate:.1f} opened and closed a second, for {lasting(loop.lasts)}",
                 expected="near 0",
                 source="/api/overview churn_rates",
             )
         )
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING if late else Severity.INFO,
         subject=Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.node),
         since=(loop.since if loop else flaps.since).iso(),
@@ -246,5 +238,5 @@ def _finding(view: View, flaps: Flaps, loop: Closing | None) -> Finding:
             f"see who consumes, twice: {list_consumers(queue)}",
             "if it subscribes for each message: keep one consumer open, with a prefetch",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

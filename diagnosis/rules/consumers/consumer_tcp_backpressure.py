@@ -8,13 +8,15 @@ delivered, and is lost when the client goes (seen on 3.10, 4.0 and 4.3).
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Connection, Consumer
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.rules.consumers.follows import QUEUES_OF_CONNECTION
+from diagnosis.contract import RuleResult, View
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen, Series
 from diagnosis.words import client, close_connection, lasting, size, some
+
+NAME = "consumer-tcp-backpressure"
 
 _FOLLOWS = (
     "stuck-consumer",
@@ -40,17 +42,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, connection, consumers[connection.name], still)
 
 
-RULE = Rule(
-    name="consumer-tcp-backpressure",
-    title="a consumer does not read its socket",
-    impact=Impact.OUTAGE,
-    needs=("connections", "consumers"),
-    counts=False,
-    evaluate=evaluate,
-    explains=(Explains(_FOLLOWS, QUEUES_OF_CONNECTION),),
-)
-
-
 def _unread(older: Seen[Connection], newer: Seen[Connection]) -> bool:
     return (
         bool(older.value.send_pend)
@@ -60,7 +51,9 @@ def _unread(older: Seen[Connection], newer: Seen[Connection]) -> bool:
     )
 
 
-def _finding(view: View, connection: Connection, consumers: Sequence[Consumer], still: Series[Connection]) -> Finding:
+def _finding(
+    view: View, connection: Connection, consumers: Sequence[Consumer], still: Series[Connection]
+) -> FindingReport:
     who, seconds = client(connection, connection.name), span(still)
     late = seconds >= view.thresholds.consumers.unread_for
     where = f"{connection.peer_host}:{connection.peer_port}" if connection.peer_host else "its machine"
@@ -70,19 +63,19 @@ def _finding(view: View, connection: Connection, consumers: Sequence[Consumer], 
     blocked = sorted({each.activity_status for each in consumers if each.activity_status == "blocked"})
     http, pid = close_connection(connection.name, "does not read its socket")
     evidence = [
-        Evidence(
+        EvidenceReport(
             what="waits to be read by the client",
             value=size(connection.send_pend or 0),
             expected="0",
             source="/api/connections send_pend",
         ),
-        Evidence(
+        EvidenceReport(
             what="sent to it",
             value=f"0 bytes in {lasting(seconds)}",
             expected="more than 0 while something waits",
             source="/api/connections send_oct",
         ),
-        Evidence(
+        EvidenceReport(
             what="its consumers",
             value=f"{some(f'{each.tag!r} of queue {each.queue!r}' for each in consumers)}",
             source="/api/consumers",
@@ -90,10 +83,12 @@ def _finding(view: View, connection: Connection, consumers: Sequence[Consumer], 
     ]
     if blocked:
         evidence.append(
-            Evidence(what="the queue calls its consumer", value="blocked", source="/api/consumers activity_status")
+            EvidenceReport(
+                what="the queue calls its consumer", value="blocked", source="/api/consumers activity_status"
+            )
         )
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING if late else Severity.INFO,
         subject=Subject(kind="connection", name=connection.name, vhost=connection.vhost, node=connection.node),
         since=still[0].at.iso(),
@@ -117,5 +112,5 @@ def _finding(view: View, connection: Connection, consumers: Sequence[Consumer], 
             f"the same on a node: {pid}",
             "later: manual acknowledgement and a prefetch limit, so that the broker never sends more than it can take",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

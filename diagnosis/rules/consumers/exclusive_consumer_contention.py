@@ -7,14 +7,17 @@ queues ignore the flag. Source: https://www.rabbitmq.com/docs/consumers#exclusiv
 
 from collections.abc import Hashable, Iterable, Iterator
 
-from ackscope.findings import Evidence, Finding, Subject, runbook
+from ackscope.findings import Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Consumer
 from diagnosis.closing import Closing, closings
-from diagnosis.contract import Explains, Impact, Relation, Rule, RuleResult, View
+from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.kept import kept
 from diagnosis.rules.consumers.follows import names_of
 from diagnosis.rules.consumers.refusals import loop_evidence, severity, stop_it, who
 from diagnosis.words import client
+
+NAME = "exclusive-consumer-contention"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -42,31 +45,24 @@ def _find(view: View) -> Iterator[tuple[Consumer, Closing]]:
                 break
 
 
-def _refused(view: View, finding: Finding) -> Iterable[Hashable]:
+def _refused(view: View, finding: FindingReport) -> Iterable[Hashable]:
     """Names of those who are refused at the queue of a finding."""
     key = (finding.subject.vhost, finding.subject.name)
     mine = (loop for consumer, loop in kept(view, _Contended).found if (consumer.vhost, consumer.queue) == key)
     return {name for loop in mine for name in (loop.connection.name, loop.client)}
 
 
-RULE = Rule(
-    name="exclusive-consumer-contention",
-    title="a consumer is refused, for another one consumes exclusively",
-    impact=Impact.RISK,
-    needs=("overview", "connections", "channels", "consumers"),
-    counts=False,
-    evaluate=evaluate,
-    explains=(Explains(("channel-churn", "connection-churn"), Relation(_refused, names_of)),),
-)
+CLIENTS_THAT_ARE_REFUSED = Relation(_refused, names_of)
+"""The cause is a queue with an exclusive consumer; what follows is about a client that is refused."""
 
 
-def _finding(view: View, consumer: Consumer, loop: Closing) -> Finding:
+def _finding(view: View, consumer: Consumer, loop: Closing) -> FindingReport:
     holder = view.connection(consumer.connection_name)
     holds = client(holder, consumer.connection_name)
     at = f" at {holder.peer_host}:{holder.peer_port}" if holder and holder.peer_host else ""
     text = f"ACCESS_REFUSED - queue '{consumer.queue}' in vhost '{consumer.vhost}' in exclusive use"
     evidence = [
-        Evidence(
+        EvidenceReport(
             what="the exclusive consumer",
             value=f"{consumer.tag!r} of {holds!r}{at}",
             expected="as intended",
@@ -76,14 +72,14 @@ def _finding(view: View, consumer: Consumer, loop: Closing) -> Finding:
     ]
     if loop.error is not None:
         evidence.append(
-            Evidence(
+            EvidenceReport(
                 what="the broker's error to it",
                 value=f"{loop.error} bytes of text, as long as: {text}",
                 source="/api/connections send_oct, send_cnt",
             )
         )
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=severity(view, loop),
         subject=Subject(kind="queue", name=consumer.queue, vhost=consumer.vhost, node=consumer.node),
         since=loop.since.iso(),
@@ -111,5 +107,5 @@ def _finding(view: View, consumer: Consumer, loop: Closing) -> Finding:
             ),
             *stop_it(loop, "exclusive consumer contention"),
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

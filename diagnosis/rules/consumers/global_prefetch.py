@@ -9,17 +9,20 @@ from collections import defaultdict
 from collections.abc import Iterator
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Inconclusive, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, runbook
 from ackscope.snapshot import Channel
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.words import amount, client, some
+
+NAME = "global-prefetch"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """List the channels with a shared limit."""
     if view.version is not None and view.version >= (4, 0):
-        yield Inconclusive(
-            rule=RULE.name,
+        yield InconclusiveReport(
+            rule=NAME,
             because="brokers from 4.0 on do not tell whether a channel shares its prefetch",
             needs="nothing to be done here: search the applications for basic.qos with global=true",
             permanent=True,
@@ -32,21 +35,11 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     yield from (_finding(view, vhost, channels) for vhost, channels in sorted(found.items()))
 
 
-RULE = Rule(
-    name="global-prefetch",
-    title="consumers share one prefetch, which later versions refuse",
-    impact=Impact.RISK,
-    needs=("overview", "channels"),
-    counts=False,
-    evaluate=evaluate,
-)
-
-
-def _finding(view: View, vhost: str, channels: list[Channel]) -> Finding:
+def _finding(view: View, vhost: str, channels: list[Channel]) -> FindingReport:
     who = sorted({client(view.connection(each.connection_name), each.connection_name) for each in channels})
     told = sorted(f"{each.name!r}: {each.global_prefetch_count}" for each in channels)
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="vhost", name=vhost),
         since=None,
@@ -61,7 +54,7 @@ def _finding(view: View, vhost: str, channels: list[Channel]) -> Finding:
             "effect by default: each consumer gets the whole limit."
         ),
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="shared prefetch",
                 value=some(told, 10),
                 expected="0",
@@ -72,5 +65,5 @@ def _finding(view: View, vhost: str, channels: list[Channel]) -> Finding:
             f"find them: rabbitmqctl list_channels -p {quote(vhost)} connection number global_prefetch_count",
             "call basic.qos with global=false before basic.consume: then each consumer has the limit for itself",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

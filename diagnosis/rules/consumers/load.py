@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from math import ceil
 
 from ackscope.baselines import Band
-from ackscope.findings import Evidence, Severity
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport
 from ackscope.snapshot import Queue
 from diagnosis.contract import Link, View
 from diagnosis.hold_time import HoldTime, RoundTrip, hold_time, may_hold, prefetch, round_trip
 from diagnosis.kept import kept
 from diagnosis.series import delta, span, steps
-from diagnosis.usual import is_less, is_more, lines, made_of, of_queue, span_of, usual_backlog
+from diagnosis.usual_text import is_less, is_more, lines, made_of, of_queue, span_of, usual_backlog
 from diagnosis.window import Series
 from diagnosis.words import amount, client, lasting, whose
 
@@ -41,7 +42,7 @@ class Load:
     trip: RoundTrip | None
     usual: str | None
     compared: str
-    bands: tuple[Evidence, ...]
+    bands: tuple[EvidenceReport, ...]
 
     @property
     def wait(self) -> float:
@@ -171,23 +172,23 @@ def quick(view: View, load: Load) -> bool | None:
     return load.held.hold <= limits.prefetch_round_trips * load.trip.seconds if load.trip else None
 
 
-def evidence(load: Load) -> list[Evidence]:
+def evidence(load: Load) -> list[EvidenceReport]:
     """What was seen, in figures."""
     queue, held = load.queue, load.held
     items = [
-        Evidence(
+        EvidenceReport(
             what="published, acknowledged",
             value=f"{held.publish_rate:.1f} and {held.ack_rate:.1f} a second over {lasting(held.seconds)}",
             expected="as many acknowledged as published",
             source="/api/queues message_stats.publish, ack",
         ),
-        Evidence(
+        EvidenceReport(
             what="waiting",
             value=f"{amount(queue.messages_ready or 0, 'message')}, {lasting(load.wait)} of work",
             expected="not growing",
             source="/api/queues messages_ready",
         ),
-        Evidence(
+        EvidenceReport(
             what="held by consumers",
             value=f"{held.unacked:.0f} of {load.allowed} allowed, each for {shortly(held.hold)}",
             source="/api/queues messages_unacknowledged, message_stats.ack; /api/consumers prefetch_count",
@@ -195,11 +196,13 @@ def evidence(load: Load) -> list[Evidence]:
     ]
     if load.trip:
         items.append(
-            Evidence(what=f"round trip to {load.trip.node}", value=shortly(load.trip.seconds), source="probe rtt, p50")
+            EvidenceReport(
+                what=f"round trip to {load.trip.node}", value=shortly(load.trip.seconds), source="probe rtt, p50"
+            )
         )
     items += load.bands
     items += [
-        Evidence(
+        EvidenceReport(
             what=whose(link),
             value=f"prefetch {link.consumer.prefetch_count or 'without limit'}",
             source="/api/consumers prefetch_count",

@@ -3,15 +3,17 @@
 import re
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, Suppressed, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, SuppressedReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.routes import dead_letter_targets
-from diagnosis.rules.consumers.follows import BACKLOG
 from diagnosis.series import delta, last, span, stretch
-from diagnosis.usual import lines
+from diagnosis.usual_text import lines
 from diagnosis.window import Seen, Series
 from diagnosis.words import amount, lasting, list_consumers, place, some
+
+NAME = "no-consumer"
 
 TAKEN = ("deliver_get", "deliver", "deliver_no_ack", "get", "get_no_ack", "get_empty", "ack")
 """Any of these moves when somebody takes messages, or tries to."""
@@ -28,20 +30,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             continue
         reason = _on_purpose(view, queue)
         if reason:
-            yield Suppressed(rule=RULE.name, subject=_subject(queue), because=reason)
+            yield SuppressedReport(rule=NAME, subject=_subject(queue), because=reason)
         else:
             yield _finding(view, queue, alone, severity)
-
-
-RULE = Rule(
-    name="no-consumer",
-    title="messages wait and nobody takes them",
-    impact=Impact.OUTAGE,
-    needs=("overview", "queues"),
-    counts=True,
-    evaluate=evaluate,
-    explains=(BACKLOG,),
-)
 
 
 def _severity(view: View, queue: Queue, alone: Series[Queue]) -> Severity | None:
@@ -92,7 +83,7 @@ def _on_purpose(view: View, queue: Queue) -> str | None:
     return f"its name says that it has no consumer on purpose (it matches {pattern})" if pattern else None
 
 
-def _finding(view: View, queue: Queue, alone: Series[Queue], severity: Severity) -> Finding:
+def _finding(view: View, queue: Queue, alone: Series[Queue], severity: Severity) -> FindingReport:
     lately = last(alone, view.limits(queue).consumers.no_consumer_growing)
     waiting, published, seconds = _ready(alone[-1]), delta(lately, "publish"), span(alone)
     whole = view.history(queue)
@@ -110,21 +101,21 @@ def _finding(view: View, queue: Queue, alone: Series[Queue], severity: Severity)
         )
     source = "/api/queues"
     evidence = [
-        Evidence(what="consumers", value="0", expected="at least 1", source=f"{source} consumers"),
-        Evidence(what="messages ready", value=f"{waiting}", expected="0", source=f"{source} messages_ready"),
-        Evidence(
+        EvidenceReport(what="consumers", value="0", expected="at least 1", source=f"{source} consumers"),
+        EvidenceReport(what="messages ready", value=f"{waiting}", expected="0", source=f"{source} messages_ready"),
+        EvidenceReport(
             what="published",
             value=f"{amount(published, 'message')} in {lasting(span(lately))}",
             source=f"{source} message_stats.publish",
         ),
-        Evidence(
+        EvidenceReport(
             what="taken by polling", value=f"0 in {lasting(seconds)}", source=f"{source} message_stats.get, get_empty"
         ),
     ]
     evidence += lines(view, queue, "consumers", "ready")
     if idle:
         evidence.append(
-            Evidence(
+            EvidenceReport(
                 what="connections without a channel",
                 value=some(idle),
                 expected="none",
@@ -135,8 +126,8 @@ def _finding(view: View, queue: Queue, alone: Series[Queue], severity: Severity)
     if severity is Severity.INFO and _grows(lately):
         warns = lasting(view.limits(queue).consumers.no_consumer_growing)
         grows += f"; a deployment looks the same, a warning comes after {warns}"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=severity,
         subject=_subject(queue),
         since=alone[0].at.iso(),
@@ -147,7 +138,7 @@ def _finding(view: View, queue: Queue, alone: Series[Queue], severity: Severity)
         cause=f"Nothing consumes from the queue: {cause}.",
         evidence=tuple(evidence),
         next_steps=_steps(queue),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 

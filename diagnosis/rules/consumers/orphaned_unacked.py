@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from functools import partial
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Impact, Link, Rule, RuleResult, View
+from diagnosis.contract import Link, RuleResult, View
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen, Series
 from diagnosis.words import amount, lasting, place, some, whose
+
+NAME = "orphaned-unacked"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -31,16 +34,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         orphans = min((seen.value.messages_unacked or 0) for seen in still) - held
         if orphans > 0 and span(still) >= view.limits(queue).consumers.orphaned_for:
             yield _finding(queue, links, orphans, held, still)
-
-
-RULE = Rule(
-    name="orphaned-unacked",
-    title="messages count as held, and nobody holds them",
-    impact=Impact.OUTAGE,
-    needs=("overview", "queues", "consumers", "channels"),
-    counts=True,
-    evaluate=evaluate,
-)
 
 
 def _held(view: View, links: tuple[Link, ...]) -> int | None:
@@ -61,9 +54,9 @@ def _both_more(held: int, older: Seen[Queue], newer: Seen[Queue]) -> bool:
     return (older.value.messages_unacked or 0) > held and (newer.value.messages_unacked or 0) > held
 
 
-def _finding(queue: Queue, links: tuple[Link, ...], orphans: int, held: int, still: Series[Queue]) -> Finding:
-    return Finding(
-        rule=RULE.name,
+def _finding(queue: Queue, links: tuple[Link, ...], orphans: int, held: int, still: Series[Queue]) -> FindingReport:
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING,
         subject=Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.node),
         since=still[0].at.iso(),
@@ -78,18 +71,18 @@ def _finding(queue: Queue, links: tuple[Link, ...], orphans: int, held: int, sti
             "them."
         ),
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="unacknowledged, by the queue",
                 value=amount(queue.messages_unacked or 0, "message"),
                 expected=f"{held}, as its channels say",
                 source="/api/queues messages_unacknowledged",
             ),
-            Evidence(
+            EvidenceReport(
                 what="unacknowledged, by the channels of its consumers",
                 value=f"{amount(held, 'message')} at most, lately",
                 source="/api/channels messages_unacknowledged",
             ),
-            Evidence(what="its consumers", value=some(map(whose, links)) or "none", source="/api/consumers"),
+            EvidenceReport(what="its consumers", value=some(map(whose, links)) or "none", source="/api/consumers"),
         ),
         next_steps=(
             (
@@ -103,5 +96,5 @@ def _finding(queue: Queue, links: tuple[Link, ...], orphans: int, held: int, sti
             ),
             f"look at the queue: rabbitmq-queues quorum_status {place(queue)}",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -8,14 +8,16 @@ Source: https://www.rabbitmq.com/docs/quorum-queues#poison-message-handling
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import SAME_SUBJECT
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.consumers.commands import set_policy
 from diagnosis.series import count, delta, last, span
 from diagnosis.window import Series
 from diagnosis.words import amount, lasting, list_consumers, place, some, whose
+
+NAME = "poison-drop"
 
 _OTHER_ENDS = ("dead-letter-exchange", "message-ttl", "max-length", "max-length-bytes")
 """What else may take messages away, or keep them."""
@@ -35,17 +37,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         # One dropped message was delivered once, and then again as often as the limit says.
         if lost > 0 and delta(history, "redeliver") >= lost * max(1, limit) / 2:
             yield _finding(view, queue, history, lost, limit)
-
-
-RULE = Rule(
-    name="poison-drop",
-    title="messages that came back too often are deleted",
-    impact=Impact.LOSS,
-    needs=("overview", "queues"),
-    counts=True,
-    evaluate=evaluate,
-    explains=(Explains(("requeue-loop", "quorum-queue-without-dlx"), SAME_SUBJECT),),
-)
 
 
 def delivery_limit(queue: Queue) -> int | None:
@@ -72,29 +63,29 @@ def _lost(history: Series[Queue], seconds: float) -> int:
     return lost if lost > delta(last(history, seconds / 3), "publish") else 0
 
 
-def _finding(view: View, queue: Queue, history: Series[Queue], lost: int, limit: int) -> Finding:
+def _finding(view: View, queue: Queue, history: Series[Queue], lost: int, limit: int) -> FindingReport:
     seconds, again = span(history), delta(history, "redeliver")
     counter = 'rabbitmq_global_messages_dead_lettered_delivery_limit_total{dead_letter_strategy="disabled"}'
     policy = set_policy(queue, "keep-rejects", '{"dead-letter-exchange":"DLX"}')
     evidence = [
-        Evidence(
+        EvidenceReport(
             what="messages that are gone",
             value=f"{lost} in {lasting(seconds)}: published, not acknowledged, and no longer there",
             expected="0",
             source="/api/queues message_stats.publish, ack; messages",
         ),
-        Evidence(
+        EvidenceReport(
             what="redelivered",
             value=f"{again} in {lasting(seconds)}",
             expected="near 0",
             source="/api/queues message_stats.redeliver",
         ),
-        Evidence(
+        EvidenceReport(
             what="delivery limit",
             value=f"{limit}",
             source="/api/queues delivery_limit, or arguments and policy",
         ),
-        Evidence(
+        EvidenceReport(
             what="dead-letter exchange",
             value="none",
             expected="one, with a queue behind it",
@@ -102,10 +93,10 @@ def _finding(view: View, queue: Queue, history: Series[Queue], lost: int, limit:
         ),
     ]
     evidence += [
-        Evidence(what=whose(link), value="consumes", source="/api/consumers") for link in view.links(queue)[:3]
+        EvidenceReport(what=whose(link), value="consumes", source="/api/consumers") for link in view.links(queue)[:3]
     ]
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.CRITICAL,
         subject=Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.node),
         since=history[0].at.iso(),
@@ -125,5 +116,5 @@ def _finding(view: View, queue: Queue, history: Series[Queue], lost: int, limit:
             f"read that application's log for what it cannot process in {place(queue)}",
             f"confirm it on a node's metrics: curl -s http://NODE:15692/metrics | grep -F '{some([counter])}'",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -5,12 +5,15 @@ Each question costs the broker as much as a message. Source: https://www.rabbitm
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.series import delta, last, span, steps
 from diagnosis.window import Series
 from diagnosis.words import amount, client, lasting, some
+
+NAME = "polling-consumer"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -28,16 +31,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, queue, lately)
 
 
-RULE = Rule(
-    name="polling-consumer",
-    title="a client polls instead of consuming",
-    impact=Impact.RISK,
-    needs=("overview", "queues"),
-    counts=True,
-    evaluate=evaluate,
-)
-
-
 def _pollers(view: View) -> list[str]:
     """Clients whose channels found some queue empty lately, most often first."""
     found: dict[str, int] = {}
@@ -50,31 +43,35 @@ def _pollers(view: View) -> list[str]:
     return sorted(found, key=lambda who: (-found[who], who))
 
 
-def _finding(view: View, queue: Queue, lately: Series[Queue]) -> Finding:
+def _finding(view: View, queue: Queue, lately: Series[Queue]) -> FindingReport:
     seconds = span(lately)
     empty, got = delta(lately, "get_empty"), delta(lately, "get", "get_no_ack")
     pollers = _pollers(view)
     by = f" by {some(repr(who) for who in pollers)}" if pollers else ""
     evidence = [
-        Evidence(
+        EvidenceReport(
             what="polls that found nothing",
             value=f"{empty} in {lasting(seconds)}, {empty / seconds:.0f} a second",
             expected="near 0",
             source="/api/queues message_stats.get_empty",
         ),
-        Evidence(
+        EvidenceReport(
             what="polls that found a message",
             value=f"{got} in {lasting(seconds)}",
             source="/api/queues message_stats.get, get_no_ack",
         ),
-        Evidence(what="consumers", value=f"{queue.consumers}", expected="at least 1", source="/api/queues consumers"),
+        EvidenceReport(
+            what="consumers", value=f"{queue.consumers}", expected="at least 1", source="/api/queues consumers"
+        ),
     ]
     if pollers:
         evidence.append(
-            Evidence(what="clients that poll", value=some(pollers, 5), source="/api/channels message_stats.get_empty")
+            EvidenceReport(
+                what="clients that poll", value=some(pollers, 5), source="/api/channels message_stats.get_empty"
+            )
         )
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.node),
         since=lately[0].at.iso(),
@@ -94,5 +91,5 @@ def _finding(view: View, queue: Queue, lately: Series[Queue]) -> Finding:
             "let it consume (basic.consume with a prefetch) instead of basic.get",
             "until then: let it wait longer after each empty answer",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -9,15 +9,16 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Explains, Impact, Link, Rule, RuleResult, View
+from diagnosis.contract import Link, RuleResult, View
 from diagnosis.hold_time import prefetch
-from diagnosis.relations import SAME_SUBJECT
-from diagnosis.rules.consumers.follows import BACKLOG
 from diagnosis.series import delta, span, stretch
 from diagnosis.window import Series
 from diagnosis.words import amount, client, close_connection, lasting, list_consumers, some, whose
+
+NAME = "prefetch-hoarder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +46,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         open_ended = (each for each in view.links(queue) if each.consumer.ack_required and prefetch(view, each) == 0)
         risks[queue.vhost] += [(queue, link) for link in open_ended if view.moved(queue, "deliver")]
     yield from (_risk(vhost, found) for vhost, found in sorted(risks.items()) if found)
-
-
-RULE = Rule(
-    name="prefetch-hoarder",
-    title="one consumer holds the queue, and others get nothing",
-    impact=Impact.SLOWDOWN,
-    needs=("overview", "queues", "consumers", "channels"),
-    counts=True,
-    evaluate=evaluate,
-    explains=(BACKLOG, Explains(("stuck-consumer", "slow-consumer", "consumer-ack-timeout"), SAME_SUBJECT)),
-)
 
 
 def _hoards(view: View, queue: Queue) -> Iterator[Hoard]:
@@ -88,7 +78,7 @@ def _holds(queue: Queue, much: int) -> bool:
     return (queue.messages_unacked or 0) > much
 
 
-def _finding(view: View, hoard: Hoard) -> Finding:
+def _finding(view: View, hoard: Hoard) -> FindingReport:
     queue, link = hoard.queue, hoard.link
     lasts = span(hoard.full)
     late = lasts >= view.limits(queue).consumers.hoard_for
@@ -98,21 +88,23 @@ def _finding(view: View, hoard: Hoard) -> Finding:
     limit = "no prefetch limit" if not link.consumer.prefetch_count else f"a prefetch of {link.consumer.prefetch_count}"
     pace = "none" if not hoard.acked else f"{hoard.acked}"
     evidence = [
-        Evidence(
+        EvidenceReport(
             what=whose(link),
             value=f"holds {hoard.held} of {queue.messages_unacked} unacknowledged messages",
             expected="what it can work off in seconds",
             source="/api/channels messages_unacknowledged",
         ),
-        Evidence(
+        EvidenceReport(
             what="acknowledged by it",
             value=f"{pace} in {lasting(hoard.seconds)}",
             source="/api/channels message_stats.ack",
         ),
-        Evidence(what="prefetch", value=limit, expected="100 to 300 at most", source="/api/consumers prefetch_count"),
+        EvidenceReport(
+            what="prefetch", value=limit, expected="100 to 300 at most", source="/api/consumers prefetch_count"
+        ),
     ]
     evidence += [
-        Evidence(what=whose(each), value="holds nothing", source="/api/channels messages_unacknowledged")
+        EvidenceReport(what=whose(each), value="holds nothing", source="/api/channels messages_unacknowledged")
         for each in hoard.starving[:3]
     ]
     http, pid = close_connection(name, "holds the whole queue") if name else ("", "")
@@ -128,8 +120,8 @@ def _finding(view: View, hoard: Hoard) -> Finding:
         "later: basic.qos in the application before it consumes; for all that forget it, in advanced.config: "
         "[{rabbit, [{default_consumer_prefetch, {false, 250}}]}]"
     )
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING if late else Severity.INFO,
         subject=Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.node),
         since=hoard.full[0].at.iso(),
@@ -145,14 +137,14 @@ def _finding(view: View, hoard: Hoard) -> Finding:
         ),
         evidence=tuple(evidence),
         next_steps=tuple(steps),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 
-def _risk(vhost: str, found: list[tuple[Queue, Link]]) -> Finding:
+def _risk(vhost: str, found: list[tuple[Queue, Link]]) -> FindingReport:
     names = sorted({f"{queue.name!r} ({client(link.connection, link.consumer.tag)})" for queue, link in found})
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="vhost", name=vhost),
         since=None,
@@ -163,7 +155,7 @@ def _risk(vhost: str, found: list[tuple[Queue, Link]]) -> Finding:
             "it into its memory, and the others nothing. Harmless as long as the queue stays short."
         ),
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="consumers with manual acknowledgement and prefetch 0",
                 value=some(names, 10),
                 expected="none",
@@ -171,5 +163,5 @@ def _risk(vhost: str, found: list[tuple[Queue, Link]]) -> Finding:
             ),
         ),
         next_steps=("set a prefetch in the application (basic.qos, 100 to 300) before it consumes",),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -6,12 +6,14 @@ round trip, which only a client can measure: the rtt probe.
 
 from collections.abc import Iterator
 
-from ackscope.findings import Finding, Inconclusive, Subject, Suppressed, runbook
-from diagnosis.contract import Impact, Rule, RuleResult, View
-from diagnosis.rules.consumers.follows import BACKLOG
+from ackscope.findings import Subject
+from ackscope.reports import FindingReport, InconclusiveReport, SuppressedReport, runbook
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.consumers.load import Load, evidence, loads, quick, shortly
-from diagnosis.usual import grows_as_usual
+from diagnosis.usual_text import grows_as_usual
 from diagnosis.words import amount, lasting, list_consumers, some
+
+NAME = "prefetch-too-small"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -20,43 +22,32 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for load in loads(view):
         is_quick = quick(view, load)
         if is_quick and load.usual is not None:
-            yield Suppressed(rule=RULE.name, subject=_subject(load), because=grows_as_usual(load.usual))
+            yield SuppressedReport(rule=NAME, subject=_subject(load), because=grows_as_usual(load.usual))
         elif is_quick:
             yield _finding(load)
         elif is_quick is None and load.usual is None:
             unsure.append(repr(load.queue.name))
     if unsure:
-        yield Inconclusive(
-            rule=RULE.name,
+        yield InconclusiveReport(
+            rule=NAME,
             because=f"no probe measures the round trip, so a small prefetch and a slow handler look the same: "
             f"{some(unsure)}",
             needs="give the cluster an AMQP address for the probe rtt, best from where the application runs",
         )
 
 
-RULE = Rule(
-    name="prefetch-too-small",
-    title="consumers wait for the network between messages",
-    impact=Impact.SLOWDOWN,
-    needs=("overview", "queues", "consumers", "channels"),
-    counts=True,
-    evaluate=evaluate,
-    explains=(BACKLOG,),
-)
-
-
 def _subject(load: Load) -> Subject:
     return Subject(kind="queue", name=load.queue.name, vhost=load.queue.vhost, node=load.queue.node)
 
 
-def _finding(load: Load) -> Finding:
+def _finding(load: Load) -> FindingReport:
     queue, held = load.queue, load.held
     who = some(repr(name) for name in load.names)
     trip = (
         f"{shortly(load.trip.seconds)} is the round trip of a probe" if load.trip else "no handler of note is that fast"
     )
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=load.severity,
         subject=_subject(load),
         since=load.grew[0].at.iso(),
@@ -81,5 +72,5 @@ def _finding(load: Load) -> Finding:
             ),
             "measure what the best prefetch is here: ackscope probe prefetch --amqp URL",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

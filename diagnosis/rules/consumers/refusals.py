@@ -1,6 +1,7 @@
 """Clients whose channels the broker closes again and again, as far as that is about consuming."""
 
-from ackscope.findings import Evidence, Severity
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport
 from diagnosis.closing import Closing
 from diagnosis.contract import View
 from diagnosis.words import close_connection, lasting
@@ -19,11 +20,11 @@ def who(closing: Closing) -> str:
     return f"{closing.client!r} at {closing.peer}" if closing.peer else f"{closing.client!r}"
 
 
-def loop_evidence(closing: Closing) -> Evidence:
+def loop_evidence(closing: Closing) -> EvidenceReport:
     """How often it goes round."""
     what = "connections" if closing.whole else "channels"
     source = "connection_created, connection_closed" if closing.whole else "channel_created, channel_closed"
-    return Evidence(
+    return EvidenceReport(
         what=f"{what} opened and closed by it",
         value=f"{closing.rate:.1f} a second, for {lasting(closing.lasts)}",
         expected="near 0",

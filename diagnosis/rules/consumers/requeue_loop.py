@@ -8,15 +8,17 @@ import re
 from collections.abc import Iterator
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Impact, Link, Rule, RuleResult, View
+from diagnosis.contract import Link, RuleResult, View
 from diagnosis.rules.consumers.coming_again import coming_again
-from diagnosis.rules.consumers.follows import BACKLOG
 from diagnosis.rules.consumers.rounds import REFRESH, delivered, rounds
 from diagnosis.series import delta, span
 from diagnosis.window import Series
 from diagnosis.words import amount, client, lasting, list_consumers, some, whose
+
+NAME = "requeue-loop"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -38,18 +40,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield from coming_again(view, queue)
 
 
-RULE = Rule(
-    name="requeue-loop",
-    title="messages go round between queue and consumer",
-    impact=Impact.OUTAGE,
-    needs=("overview", "queues"),
-    counts=True,
-    evaluate=evaluate,
-    explains=(BACKLOG,),
-)
-
-
-def _finding(view: View, queue: Queue, loops: Series[Queue], *, early: bool = False) -> Finding:
+def _finding(view: View, queue: Queue, loops: Series[Queue], *, early: bool = False) -> FindingReport:
     seconds = span(loops)
     redelivered, acked = delta(loops, "redeliver"), delta(loops, "ack")
     gained = delivered(loops[-1].value) - delivered(loops[0].value)
@@ -60,26 +51,26 @@ def _finding(view: View, queue: Queue, loops: Series[Queue], *, early: bool = Fa
     stopped = acked == 0 and delta(loops[-2:], "publish") > 0
     severity = Severity.CRITICAL if stopped else Severity.WARNING
     evidence = [
-        Evidence(
+        EvidenceReport(
             what="redelivered",
             value=f"{redelivered} of {gained} deliveries, {redelivered / seconds:.0f} a second",
             expected="near 0",
             source="/api/queues message_stats.redeliver, deliver_get",
         ),
-        Evidence(
+        EvidenceReport(
             what="acknowledged",
             value=f"{acked} in {lasting(seconds)}",
             expected="about as many as delivered",
             source="/api/queues message_stats.ack",
         ),
-        Evidence(
+        EvidenceReport(
             what="messages in the queue",
             value=f"{ready} ready, {queue.messages_unacked or 0} unacknowledged",
             source="/api/queues messages_ready, messages_unacknowledged",
         ),
     ]
     evidence += [
-        Evidence(
+        EvidenceReport(
             what=whose(link),
             value=f"got {amount(times, 'message')} again",
             expected="0",
@@ -87,8 +78,8 @@ def _finding(view: View, queue: Queue, loops: Series[Queue], *, early: bool = Fa
         )
         for link, times in culprits[:3]
     ]
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.INFO if early else severity,
         subject=Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.node),
         since=loops[0].at.iso(),
@@ -102,7 +93,7 @@ def _finding(view: View, queue: Queue, loops: Series[Queue], *, early: bool = Fa
         ),
         evidence=tuple(evidence),
         next_steps=_steps(queue),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 

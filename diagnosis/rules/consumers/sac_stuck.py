@@ -7,30 +7,19 @@ Source: https://www.rabbitmq.com/docs/consumers#single-active-consumer
 from collections.abc import Iterator
 from dataclasses import replace
 
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import SAME_SUBJECT
-from diagnosis.rules.consumers.follows import BACKLOG
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.consumers.standstill import holds
 from diagnosis.rules.consumers.stuck_report import Hold, report
 from diagnosis.words import amount, client
+
+NAME = "sac-stuck"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Tell of every queue whose active consumer is stuck while others wait for their turn."""
     for hold in holds(view):
         if hold.standby:
-            yield replace(report(RULE.name, hold), cause=_cause(hold))
-
-
-RULE = Rule(
-    name="sac-stuck",
-    title="the single active consumer is stuck, and its standbys wait",
-    impact=Impact.OUTAGE,
-    needs=("overview", "queues", "consumers", "channels"),
-    counts=True,
-    evaluate=evaluate,
-    explains=(BACKLOG, Explains(("consumer-ack-timeout",), SAME_SUBJECT)),
-)
+            yield replace(report(NAME, hold), cause=_cause(hold))
 
 
 def _cause(hold: Hold) -> str:

@@ -6,12 +6,14 @@ trip of the probe, the handler takes it; where it is not, see prefetch_too_small
 
 from collections.abc import Iterator
 
-from ackscope.findings import Finding, Subject, Suppressed, runbook
-from diagnosis.contract import Impact, Rule, RuleResult, View
-from diagnosis.rules.consumers.follows import BACKLOG
+from ackscope.findings import Subject
+from ackscope.reports import FindingReport, SuppressedReport, runbook
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.consumers.load import Load, evidence, loads, quick, shortly
-from diagnosis.usual import grows_as_usual
+from diagnosis.usual_text import grows_as_usual
 from diagnosis.words import amount, lasting, list_consumers, some
+
+NAME = "slow-consumer"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -19,27 +21,16 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for load in loads(view):
         is_quick = quick(view, load)
         if not is_quick and load.usual is not None:
-            yield Suppressed(rule=RULE.name, subject=_subject(load), because=grows_as_usual(load.usual))
+            yield SuppressedReport(rule=NAME, subject=_subject(load), because=grows_as_usual(load.usual))
         elif not is_quick:
             yield _finding(load, unsure=is_quick is None)
-
-
-RULE = Rule(
-    name="slow-consumer",
-    title="consumers work, and slower than messages come",
-    impact=Impact.SLOWDOWN,
-    needs=("overview", "queues", "consumers", "channels"),
-    counts=True,
-    evaluate=evaluate,
-    explains=(BACKLOG,),
-)
 
 
 def _subject(load: Load) -> Subject:
     return Subject(kind="queue", name=load.queue.name, vhost=load.queue.vhost, node=load.queue.node)
 
 
-def _finding(load: Load, *, unsure: bool) -> Finding:
+def _finding(load: Load, *, unsure: bool) -> FindingReport:
     queue, held = load.queue, load.held
     who = some(repr(name) for name in load.names)
     cause = (
@@ -54,8 +45,8 @@ def _finding(load: Load, *, unsure: bool) -> Finding:
             f" With prefetch {load.most} and no round trip measured it may as well be the way to it: see "
             "prefetch-too-small."
         )
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=load.severity,
         subject=_subject(load),
         since=load.grew[0].at.iso(),
@@ -74,5 +65,5 @@ def _finding(load: Load, *, unsure: bool) -> Finding:
             ),
             "a larger prefetch does not make the handler faster; it only moves messages from the queue into the client",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from shlex import quote
 
 from ackscope.clock import iso
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
 from diagnosis.contract import Link
 from diagnosis.words import amount, client, close_connection, lasting, list_consumers, peer, whose
@@ -47,7 +48,7 @@ class Hold:
         return max(self.allowed) == 1 and min(self.allowed) == 1
 
 
-def report(rule: str, hold: Hold) -> Finding:
+def report(rule: str, hold: Hold) -> FindingReport:
     """The finding for one queue."""
     queue = hold.queue
     stopped = hold.whole and hold.growing and not hold.one_by_one
@@ -61,7 +62,7 @@ def report(rule: str, hold: Hold) -> Finding:
     held = queue.messages_unacked if hold.whole else sum(_held(link) for link in hold.holders)
     severity = Severity.CRITICAL if stopped else Severity.WARNING
     note = "; a long job looks the same for that long" if hold.early else ""
-    return Finding(
+    return FindingReport(
         rule=rule,
         severity=Severity.INFO if hold.early else severity,
         subject=Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.node),
@@ -95,22 +96,22 @@ def _cause(hold: Hold) -> str:
     return " ".join(words)
 
 
-def _evidence(hold: Hold) -> tuple[Evidence, ...]:
+def _evidence(hold: Hold) -> tuple[EvidenceReport, ...]:
     queue = hold.queue
     items = [
-        Evidence(
+        EvidenceReport(
             what="acknowledged",
             value=f"0 in {lasting(hold.seen)}" if hold.whole else f"0 in {lasting(hold.seen)} by these consumers",
             expected="more than 0",
             source="/api/queues message_stats.ack" if hold.whole else "/api/channels message_stats.ack",
         ),
-        Evidence(
+        EvidenceReport(
             what="unacknowledged",
             value=amount(queue.messages_unacked or 0, "message"),
             expected="falls as they are acknowledged",
             source="/api/queues messages_unacknowledged",
         ),
-        Evidence(
+        EvidenceReport(
             what="waiting",
             value=f"{amount(queue.messages_ready or 0, 'message')}, {hold.published} published meanwhile",
             source="/api/queues messages_ready, message_stats.publish",
@@ -120,7 +121,7 @@ def _evidence(hold: Hold) -> tuple[Evidence, ...]:
         idle = link.channel.idle_since if link.channel else None
         limit = f"prefetch {allowed}" if allowed else "no prefetch limit"
         items.append(
-            Evidence(
+            EvidenceReport(
                 what=whose(link),
                 value=f"holds {_held(link)} with {limit}" + (f", idle since {iso(idle)}" if idle else ""),
                 expected="acknowledges",
@@ -130,7 +131,7 @@ def _evidence(hold: Hold) -> tuple[Evidence, ...]:
         pending = link.connection.send_pend if link.connection else None
         if pending and link.connection:
             items.append(
-                Evidence(
+                EvidenceReport(
                     what=f"connection {link.connection.name!r}",
                     value=f"{pending} bytes wait to be read by the client",
                     expected="0",

@@ -9,13 +9,16 @@ Source: https://www.rabbitmq.com/docs/channels#error-handling
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Connection, Queue
-from diagnosis.contract import Explains, Impact, Relation, Rule, RuleResult, View
+from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.kept import kept
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen
 from diagnosis.words import client, close_connection, lasting, some
+
+NAME = "zombie-connection"
 
 _HEARTBEAT_BYTES = 8
 _FEW = 3
@@ -49,24 +52,17 @@ class _Zombies:
         self.found = tuple(_find(view))
 
 
-def _queues_left(view: View, finding: Finding) -> Iterable[Hashable]:
+def _queues_left(view: View, finding: FindingReport) -> Iterable[Hashable]:
     mine = (each for each in kept(view, _Zombies).found if each.connection.name == finding.subject.name)
     return {queue.key for zombie in mine for queue in zombie.queues}
 
 
-def _queue(_view: View, finding: Finding) -> Iterable[Hashable]:
+def _queue(_view: View, finding: FindingReport) -> Iterable[Hashable]:
     return ((finding.subject.vhost, finding.subject.name),)
 
 
-RULE = Rule(
-    name="zombie-connection",
-    title="a consumer's channel was closed and it did not notice",
-    impact=Impact.OUTAGE,
-    needs=("connections", "channels", "queues"),
-    counts=False,
-    evaluate=evaluate,
-    explains=(Explains(("no-consumer",), Relation(_queues_left, _queue)),),
-)
+QUEUES_WITHOUT_THEIR_CONSUMER = Relation(_queues_left, _queue)
+"""The cause is a connection that lost its consumer; what follows is about the queue that it consumed from."""
 
 
 def _find(view: View) -> Iterator[Zombie]:
@@ -128,7 +124,7 @@ def _lost(view: View) -> dict[str, list[tuple[float, Queue]]]:
     return found
 
 
-def _finding(view: View, zombie: Zombie) -> Finding:
+def _finding(view: View, zombie: Zombie) -> FindingReport:
     connection = zombie.connection
     who = client(connection, connection.name)
     seconds = view.now.wall - zombie.since
@@ -138,8 +134,8 @@ def _finding(view: View, zombie: Zombie) -> Finding:
     where = f"{connection.peer_host}:{connection.peer_port}" if connection.peer_host else "its machine"
     http, pid = close_connection(connection.name, "no channel")
     doubt = "" if zombie.seen else " A pool that opens its channels when it needs them looks the same: ask its owner."
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING if late else Severity.INFO,
         subject=Subject(kind="connection", name=connection.name, vhost=connection.vhost, node=connection.node),
         since=None,
@@ -154,13 +150,13 @@ def _finding(view: View, zombie: Zombie) -> Finding:
             f"keeps the connection; many clients tell the application only when it looks.{doubt}"
         ),
         evidence=(
-            Evidence(what="channels", value="0", expected="at least 1", source="/api/connections channels"),
-            Evidence(
+            EvidenceReport(what="channels", value="0", expected="at least 1", source="/api/connections channels"),
+            EvidenceReport(
                 what="before",
                 value="it had a channel with a consumer" if zombie.seen else "it was connected when the consumer went",
                 source="/api/channels consumer_count" if zombie.seen else "/api/connections connected_at",
             ),
-            Evidence(what="received from it", value="heartbeats only", source="/api/connections recv_oct"),
+            EvidenceReport(what="received from it", value="heartbeats only", source="/api/connections recv_oct"),
         ),
         next_steps=(
             f"read the log of {who!r} on {where} for a closed channel (404, 406, 403), and restart it",
@@ -168,5 +164,5 @@ def _finding(view: View, zombie: Zombie) -> Finding:
             f"the same on a node: {pid}",
             "later: a listener for closed channels in the application that opens a new one and consumes again",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

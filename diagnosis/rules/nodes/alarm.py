@@ -6,8 +6,8 @@ The health check is the authority: `mem_alarm` of /api/nodes was still false 8 s
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
-from ackscope.findings import Evidence, Finding, Inconclusive
 from ackscope.records import ProbeOutcome, ProbeState
+from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport
 from ackscope.snapshot import Node
 from diagnosis.contract import Explains, Relation, View
 from diagnosis.relations import ANYWHERE, SAME_CONNECTION
@@ -26,11 +26,11 @@ FOLLOWS = (
 """What is seen of publishers, and of probes, while the whole cluster is held back."""
 
 
-def _of_alarm(view: View, _finding: Finding) -> Iterable[Hashable]:
+def _of_alarm(view: View, _finding: FindingReport) -> Iterable[Hashable]:
     return ("blocked",) if any(each.state in BLOCKED for each in view.connections) else ()
 
 
-def _of_consumers(view: View, finding: Finding) -> Iterable[Hashable]:
+def _of_consumers(view: View, finding: FindingReport) -> Iterable[Hashable]:
     """Whether a connection that consumes from the queue is held back: then its acknowledgements are not read."""
     subject = finding.subject
     queue = view.queue(subject.vhost, subject.name) if subject.kind == "queue" else None
@@ -41,9 +41,12 @@ def _of_consumers(view: View, finding: Finding) -> Iterable[Hashable]:
 HELD_CONSUMERS = Relation(_of_alarm, _of_consumers)
 """Consumers of a queue are on connections that the alarm holds back."""
 
+BLOCKED_CONNECTIONS = Relation(_of_alarm, lambda _view, _finding: ("blocked",))
+"""The alarm blocks connections, and what follows is about connections that are blocked."""
+
 EXPLAINS = (
     Explains(FOLLOWS, ANYWHERE),
-    Explains(("mixed-connection",), Relation(_of_alarm, lambda _view, _finding: ("blocked",))),
+    Explains(("mixed-connection",), BLOCKED_CONNECTIONS),
     Explains(("stuck-consumer", "slow-consumer", "orphaned-unacked", "queue-overload"), HELD_CONSUMERS),
     Explains(("heartbeat-loss",), SAME_CONNECTION),
 )
@@ -69,8 +72,8 @@ class Resource:
 
 
 def judge(
-    view: View, resource: Resource, finding: Callable[[View, str | None, str], Finding]
-) -> Iterator[Finding | Inconclusive]:
+    view: View, resource: Resource, finding: Callable[[View, str | None, str], FindingReport]
+) -> Iterator[FindingReport | InconclusiveReport]:
     """A finding for each node in alarm; one for the cluster where only a probe tells; what cannot be told else."""
     told = known(view)
     if told:
@@ -107,9 +110,9 @@ def held_probes(view: View, words: str) -> list[ProbeOutcome]:
     return sorted(held, key=lambda outcome: (outcome.probe, outcome.stream))
 
 
-def blind(rule: str) -> Inconclusive:
+def blind(rule: str) -> InconclusiveReport:
     """No health check, no node that tells, no probe that is held back."""
-    return Inconclusive(
+    return InconclusiveReport(
         rule=rule,
         because="the health check for alarms gave no answer, and /api/nodes tells of alarms too late to prove anything",
         needs="let the monitoring user reach /api/health/checks/alarms, or ask: rabbitmq-diagnostics check_alarms",
@@ -121,16 +124,16 @@ def blocked_count(view: View) -> int:
     return sum(connection.state in BLOCKED for connection in view.connections)
 
 
-def who_is_held(view: View, words: str) -> list[Evidence]:
+def who_is_held(view: View, words: str) -> list[EvidenceReport]:
     """Connections and probes that are held back."""
     evidence = []
     if view.fresh("connections"):
         count = f"{blocked_count(view)}"
         evidence.append(
-            Evidence(what="connections held back", value=count, expected="0", source="/api/connections state")
+            EvidenceReport(what="connections held back", value=count, expected="0", source="/api/connections state")
         )
     evidence.extend(
-        Evidence(
+        EvidenceReport(
             what=f"probe {outcome.probe} {outcome.stream}",
             value=f"blocked: {outcome.reason}",
             expected="running",

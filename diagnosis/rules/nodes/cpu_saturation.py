@@ -6,10 +6,10 @@ Source: https://www.rabbitmq.com/docs/runtime#cpu
 
 from collections.abc import Iterable, Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, runbook
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Channel, Connection, Node, Queue
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import ANYWHERE, SAME_NODE
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.nodes.seen import of_node, on, since_start
 from diagnosis.series import last, span
 from diagnosis.window import Series
@@ -35,20 +35,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(view, node, whole if long else early, Severity.WARNING if long else Severity.INFO)
 
 
-RULE = Rule(
-    name=NAME,
-    title="a node has too little processor time",
-    impact=Impact.SLOWDOWN,
-    needs=("nodes",),
-    counts=False,
-    evaluate=evaluate,
-    explains=(
-        Explains(("pub-credit-flow", "probe-path-slow", "probe-node-differs", "hot-queue"), SAME_NODE),
-        Explains(("pub-confirm-stall", "pub-sync-confirm", "management-overload", "slow-disk"), ANYWHERE),
-    ),
-)
-
-
 def _is_long(node: Node, times: float) -> bool:
     return bool(node.run_queue is not None and node.processors and node.run_queue > times * node.processors)
 
@@ -59,12 +45,12 @@ def _agree(readings: Series[Node], times: float, seconds: float) -> bool:
     )
 
 
-def _finding(view: View, node: Node, readings: Series[Node], severity: Severity) -> Finding:
+def _finding(view: View, node: Node, readings: Series[Node], severity: Severity) -> FindingReport:
     waiting = [seen.value.run_queue or 0 for seen in readings]
     middle = sorted(waiting)[len(waiting) // 2]
     busy = _busiest(view, node, span(readings))
     evidence = [
-        Evidence(
+        EvidenceReport(
             what="Erlang processes that wait for a processor",
             value=f"{middle} at {node.processors} processors, the middle of {len(waiting)} readings",
             expected=f"at most {view.thresholds.nodes.cpu_queue * (node.processors or 0):.0f}",
@@ -76,7 +62,7 @@ def _finding(view: View, node: Node, readings: Series[Node], severity: Severity)
     rtt = next((o.steps["declare"].seconds.p50 for o in view.outcomes_of("rtt") if "declare" in o.steps), None)
     if rtt is not None:
         evidence.append(
-            Evidence(
+            EvidenceReport(
                 what="a question to the broker takes",
                 value=f"{rtt * 1000:.1f} ms",
                 source="probe rtt, median of the last minute",
@@ -88,7 +74,7 @@ def _finding(view: View, node: Node, readings: Series[Node], severity: Severity)
         if severity is Severity.INFO
         else ""
     )
-    return Finding(
+    return FindingReport(
         rule=NAME,
         severity=severity,
         subject=of_node(node.name),
@@ -104,7 +90,7 @@ def _finding(view: View, node: Node, readings: Series[Node], severity: Severity)
     )
 
 
-def _busiest(view: View, node: Node, seconds: float) -> list[Evidence]:
+def _busiest(view: View, node: Node, seconds: float) -> list[EvidenceReport]:
     """Queues, channels and connections of the node that did most work since the reading before."""
     if not seconds:
         return []
@@ -116,7 +102,7 @@ def _busiest(view: View, node: Node, seconds: float) -> list[Evidence]:
     found.sort(key=lambda each: (-each[0], each[1]))
     told = [f"{name} ({rate / 1e6:.1f} million reductions/s)" for rate, name in found if rate >= _MUCH]
     source = "/api/queues, /api/channels, /api/connections reductions"
-    return [Evidence(what="works most", value=some(told), source=source)] if told else []
+    return [EvidenceReport(what="works most", value=some(told), source=source)] if told else []
 
 
 _MUCH = 1e6
@@ -144,7 +130,7 @@ def _name(each: Queue | Channel | Connection) -> str:
     return f"connection of {client(each, None)!r}"
 
 
-def _churn(readings: Series[Node]) -> list[Evidence]:
+def _churn(readings: Series[Node]) -> list[EvidenceReport]:
     """What clients open and close: each opening is work."""
     first, latest, seconds = readings[0].value.churn, readings[-1].value.churn, span(readings)
     rates = {
@@ -153,7 +139,7 @@ def _churn(readings: Series[Node]) -> list[Evidence]:
         if seconds and key in first and key in latest
     }
     told = [f"{rate:.0f} {key.replace('_created', 's')}/s" for key, rate in rates.items() if rate >= 1]
-    return [Evidence(what="opened", value=", ".join(told), source="/api/nodes churn")] if told else []
+    return [EvidenceReport(what="opened", value=", ".join(told), source="/api/nodes churn")] if told else []
 
 
 _WASTE = "clients that open a connection or channel for each message, requeue loops, eager monitoring"

@@ -5,10 +5,10 @@ Source: https://www.rabbitmq.com/docs/disk-alarms
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, runbook
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import ANYWHERE, SAME_NODE
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.nodes import alarm
 from diagnosis.rules.nodes.seen import of_cluster, of_node, on
 from diagnosis.words import amount, size
@@ -29,30 +29,15 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     yield from alarm.judge(view, _DISK, _finding)
 
 
-RULE = Rule(
-    name=NAME,
-    title="disk alarm: every publisher of the cluster is blocked",
-    impact=Impact.OUTAGE,
-    needs=(),
-    counts=False,
-    evaluate=evaluate,
-    explains=(
-        *alarm.EXPLAINS,
-        Explains(("disk-trending-full", "qq-segment-growth"), SAME_NODE),
-        Explains(("disk-limit-unsafe",), ANYWHERE),
-    ),
-)
-
-
-def _finding(view: View, name: str | None, source: str) -> Finding:
+def _finding(view: View, name: str | None, source: str) -> FindingReport:
     node = view.node(name)
-    evidence = [Evidence(what="disk alarm", value="in force", expected="none", source=source)]
+    evidence = [EvidenceReport(what="disk alarm", value="in force", expected="none", source=source)]
     raised = False
     if node is not None and node.disk_free is not None and node.disk_free_limit is not None:
         raised = node.disk_free > 20 * 2**30 and node.disk_free < node.disk_free_limit
         late = "" if node.disk_free <= node.disk_free_limit else " (a figure that is some seconds behind the alarm)"
         evidence.append(
-            Evidence(
+            EvidenceReport(
                 what=f"free disk{late}",
                 value=size(node.disk_free),
                 expected=f"above {size(node.disk_free_limit)}",
@@ -64,7 +49,7 @@ def _finding(view: View, name: str | None, source: str) -> Finding:
     count = f", {amount(blocked, 'connection')} by now" if blocked else ""
     subject = of_node(name) if name else of_cluster(view)
     doubt = " There is much free disk all the same: perhaps the limit is set too high." if raised else ""
-    return Finding(
+    return FindingReport(
         rule=NAME,
         severity=Severity.CRITICAL,
         subject=subject,
@@ -80,12 +65,12 @@ def _finding(view: View, name: str | None, source: str) -> Finding:
     )
 
 
-def _largest(view: View, node: str | None) -> list[Evidence]:
+def _largest(view: View, node: str | None) -> list[EvidenceReport]:
     """The queues that hold the most bytes on the node; a quorum queue has them on each of its members."""
     here = [queue for queue in view.queues if queue.message_bytes and (node is None or node in _places(queue))]
     here.sort(key=lambda queue: (-(queue.message_bytes or 0), queue.key))
     return [
-        Evidence(
+        EvidenceReport(
             what=f"queue {queue.name!r} in vhost {queue.vhost!r}",
             value=f"{size(queue.message_bytes or 0)} in {amount(queue.messages or 0, 'message')}",
             source="/api/queues message_bytes, messages",

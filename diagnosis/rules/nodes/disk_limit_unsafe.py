@@ -6,9 +6,10 @@ Source: https://www.rabbitmq.com/docs/production-checklist#resource-limits-disk-
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, runbook
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Node
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.nodes.seen import of_cluster
 from diagnosis.words import amount, size, some
 
@@ -22,16 +23,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(view, unsafe)
 
 
-RULE = Rule(
-    name=NAME,
-    title="the free disk limit is no protection",
-    impact=Impact.RISK,
-    needs=("nodes",),
-    counts=False,
-    evaluate=evaluate,
-)
-
-
 def _is_unsafe(view: View, node: Node) -> bool:
     free, limit, memory = node.disk_free, node.disk_free_limit, node.mem_limit
     if not node.running or free is None or limit is None or not memory:
@@ -40,11 +31,11 @@ def _is_unsafe(view: View, node: Node) -> bool:
     return limit <= view.thresholds.nodes.disk_unsafe_limit and free < memory
 
 
-def _finding(view: View, nodes: list[Node]) -> Finding:
+def _finding(view: View, nodes: list[Node]) -> FindingReport:
     told = [f"{each.name}: limit {size(each.disk_free_limit or 0)}, {size(each.disk_free or 0)} free" for each in nodes]
     which = f"Node {nodes[0].name!r} has" if len(nodes) == 1 else f"{amount(len(nodes), 'node')} have"
     wanted = max(each.mem_limit or 0 for each in nodes)
-    return Finding(
+    return FindingReport(
         rule=NAME,
         severity=Severity.INFO,
         subject=of_cluster(view),
@@ -55,7 +46,7 @@ def _finding(view: View, nodes: list[Node]) -> Finding:
             "node whose disk is full ends. The limit is RabbitMQ's default, or lower."
         ),
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="free disk limit",
                 value=some(told),
                 expected=f"as much as the memory limit, {size(wanted)}",

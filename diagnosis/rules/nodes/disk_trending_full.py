@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ackscope.findings import Evidence, Finding, Severity, runbook
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Node
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.nodes.seen import of_node, on, points_of, slope
 from diagnosis.series import last, span
 from diagnosis.window import Series
@@ -43,16 +44,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, node, short, Severity.INFO)
 
 
-RULE = Rule(
-    name=NAME,
-    title="the disk of a node is filling up",
-    impact=Impact.RISK,
-    needs=("nodes",),
-    counts=False,
-    evaluate=evaluate,
-)
-
-
 def _fall(readings: Series[Node], at_least: float) -> _Fall | None:
     """How the free disk falls over these readings, evenly; None where it does not."""
     # A limit that was changed meanwhile changes the forecast, and not the trend.
@@ -70,7 +61,7 @@ def _fall(readings: Series[Node], at_least: float) -> _Fall | None:
     return _Fall(whole, max(0.0, latest.disk_free - (latest.disk_free_limit or 0)) / whole, readings)
 
 
-def _finding(view: View, node: Node, fall: _Fall, severity: Severity) -> Finding:
+def _finding(view: View, node: Node, fall: _Fall, severity: Severity) -> FindingReport:
     watched, limits = span(fall.readings), view.thresholds.nodes
     free, limit = node.disk_free or 0, node.disk_free_limit or 0
     harmless = (
@@ -78,7 +69,7 @@ def _finding(view: View, node: Node, fall: _Fall, severity: Severity) -> Finding
         if severity is Severity.INFO
         else ""
     )
-    return Finding(
+    return FindingReport(
         rule=NAME,
         severity=severity,
         subject=of_node(node.name),
@@ -89,13 +80,13 @@ def _finding(view: View, node: Node, fall: _Fall, severity: Severity) -> Finding
         ),
         cause="At the limit the disk alarm blocks every publisher of the cluster. " + _whose(view, node),
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="free disk",
                 value=f"{size(free)}, falling by {size(fall.pace * 60)} a minute over {lasting(watched)}",
                 expected=f"above {size(limit)}, and not falling",
                 source="/api/nodes disk_free, disk_free_limit",
             ),
-            Evidence(
+            EvidenceReport(
                 what="at the limit in",
                 value=f"about {lasting(fall.eta)}",
                 expected=f"more than {lasting(limits.disk_eta)}",
@@ -124,11 +115,11 @@ def _whose(view: View, node: Node) -> str:
     )
 
 
-def _stored(view: View, node: Node) -> list[Evidence]:
+def _stored(view: View, node: Node) -> list[EvidenceReport]:
     here = [queue for queue in view.queues if queue.message_bytes and _is_here(queue.members, queue.node, node)]
     here.sort(key=lambda queue: (-(queue.message_bytes or 0), queue.key))
     return [
-        Evidence(
+        EvidenceReport(
             what=f"queue {queue.name!r} in vhost {queue.vhost!r}",
             value=f"{size(queue.message_bytes or 0)} in {amount(queue.messages or 0, 'message')}",
             source="/api/queues message_bytes, messages",

@@ -5,9 +5,10 @@ Every connection, channel and queue is a few of them. Source: https://www.rabbit
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, runbook
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Node
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.nodes.seen import lasting, of_node, on, since_start
 from diagnosis.series import last, span
 from diagnosis.window import Series
@@ -30,24 +31,14 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(view, node, near, Severity.CRITICAL if critical else Severity.WARNING)
 
 
-RULE = Rule(
-    name=NAME,
-    title="a node runs out of Erlang processes",
-    impact=Impact.OUTAGE,
-    needs=("nodes",),
-    counts=False,
-    evaluate=evaluate,
-)
-
-
 def _use(node: Node) -> float:
     used, total = node.proc_used, node.proc_total
     return used / total if node.running and used is not None and total else 0.0
 
 
-def _finding(view: View, node: Node, near: Series[Node], severity: Severity) -> Finding:
+def _finding(view: View, node: Node, near: Series[Node], severity: Severity) -> FindingReport:
     evidence = [
-        Evidence(
+        EvidenceReport(
             what="Erlang processes",
             value=f"{node.proc_used} of {node.proc_total} ({_use(node):.0%})",
             expected=f"below {view.thresholds.nodes.processes_near:.0%}",
@@ -63,7 +54,7 @@ def _finding(view: View, node: Node, near: Series[Node], severity: Severity) -> 
     told = [amount(number, noun) for noun, number in counts.items() if number is not None]
     if told:
         evidence.append(
-            Evidence(
+            EvidenceReport(
                 what="what it serves", value=", ".join(told), source="/api/connections, /api/channels, /api/queues"
             )
         )
@@ -74,7 +65,7 @@ def _finding(view: View, node: Node, near: Series[Node], severity: Severity) -> 
         if inside
         else " A few belong to each connection, channel and queue; the largest of these numbers is where to look."
     )
-    return Finding(
+    return FindingReport(
         rule=NAME,
         severity=severity,
         subject=of_node(node.name),

@@ -8,10 +8,10 @@ Source: https://www.rabbitmq.com/docs/networking#open-file-handle-limit
 from collections import Counter
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, runbook
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Connection, Node
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import ANYWHERE, SAME_NODE
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.nodes.seen import lasting, of_node, on, since_start
 from diagnosis.series import last, span
 from diagnosis.window import Series
@@ -41,17 +41,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
                 yield _finding(view, node, Severity.CRITICAL if critical else Severity.WARNING, near)
 
 
-RULE = Rule(
-    name=NAME,
-    title="a node runs out of file handles",
-    impact=Impact.OUTAGE,
-    needs=("nodes",),
-    counts=False,
-    evaluate=evaluate,
-    explains=(Explains(("connection-limit-reached",), SAME_NODE), Explains(("probe-path-slow",), ANYWHERE)),
-)
-
-
 def _use(node: Node) -> float:
     return node.fd_used / node.fd_total if node.fd_used is not None and node.fd_total else 0.0
 
@@ -61,12 +50,12 @@ def _sockets(node: Node) -> float:
     return used / total if used is not None and total else 0.0
 
 
-def _finding(view: View, node: Node, severity: Severity, near: Series[Node]) -> Finding:
+def _finding(view: View, node: Node, severity: Severity, near: Series[Node]) -> FindingReport:
     old = view.version is not None and view.version < (4, 0)
     evidence = []
     if node.fd_used is not None and node.fd_total:
         evidence.append(
-            Evidence(
+            EvidenceReport(
                 what="file handles in use",
                 value=f"{node.fd_used} of {node.fd_total} ({_use(node):.0%})",
                 expected=f"below {view.thresholds.nodes.fd_near:.0%}",
@@ -76,7 +65,7 @@ def _finding(view: View, node: Node, severity: Severity, near: Series[Node]) -> 
     full = _sockets(node) >= view.thresholds.nodes.sockets_critical
     if node.sockets_used is not None and node.sockets_total:
         evidence.append(
-            Evidence(
+            EvidenceReport(
                 what="sockets in use",
                 value=f"{node.sockets_used} of {node.sockets_total}",
                 expected="room for new clients",
@@ -100,7 +89,7 @@ def _finding(view: View, node: Node, severity: Severity, near: Series[Node]) -> 
     most = _largest_holder(view, node)
     if most is not None and most[1] > here / 2:
         cause += f" Most of its connections are of {most[0]!r}."
-    return Finding(
+    return FindingReport(
         rule=NAME,
         severity=severity,
         subject=of_node(node.name),
@@ -139,11 +128,15 @@ def _place(connection: Connection, name: str | None) -> str:
     return f"{name or 'unknown'}" + (f" at {connection.peer_host}" if connection.peer_host else "")
 
 
-def _holders(view: View, node: Node) -> list[Evidence]:
+def _holders(view: View, node: Node) -> list[EvidenceReport]:
     told = [f"{name}: {amount(number, 'connection')}" for name, number in _by_client(view, node)]
     if not told:
         return []
-    return [Evidence(what="who holds connections to it", value=some(told), source="/api/connections client_properties")]
+    return [
+        EvidenceReport(
+            what="who holds connections to it", value=some(told), source="/api/connections client_properties"
+        )
+    ]
 
 
 def _steps(name: str) -> tuple[str, ...]:

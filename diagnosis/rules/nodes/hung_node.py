@@ -6,10 +6,10 @@ node beside others that answer is hung-peer.
 
 from collections.abc import Iterator
 
-from ackscope.findings import Finding, Severity, runbook
+from ackscope.findings import Severity
 from ackscope.records import ProbeOutcome
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import ANYWHERE
+from ackscope.reports import FindingReport, runbook
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.nodes.seen import of_cluster, of_node
 from diagnosis.rules.nodes.silence import (
     errors,
@@ -42,45 +42,19 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(view, unanswered)
 
 
-RULE = Rule(
-    name=NAME,
-    title="a node takes connections and does not answer",
-    impact=Impact.OUTAGE,
-    needs=(),
-    counts=False,
-    evaluate=evaluate,
-    explains=(
-        Explains(
-            (
-                "management-overload",
-                "probe-path-slow",
-                "probe-message-lost",
-                "probe-node-differs",
-                "pub-confirm-stall",
-                "slow-disk",
-                "heartbeat-loss",
-                "zombie-connection",
-                "stuck-consumer",
-            ),
-            ANYWHERE,
-        ),
-    ),
-)
-
-
 def _is_of(outcome: ProbeOutcome, node: str | None, *, alone: bool) -> bool:
     """Whether a probe's address leads to the node; of others but the handshake the node is that of their queue."""
     return alone or (outcome.probe == "handshake" and outcome.node in {"", node})
 
 
-def _finding(view: View, unanswered: list[ProbeOutcome]) -> Finding:
+def _finding(view: View, unanswered: list[ProbeOutcome]) -> FindingReport:
     name, age = silent_node(view), view.age("health")
     subject = of_node(name) if name else of_cluster(view)
     reached = any(outcome.probe == "handshake" for outcome in unanswered)
     since = f" for {lasting(age)}" if age is not None else ""
     last = view.window.readings("health")
     how = "takes connections and answers none" if reached else "answers nothing"
-    return Finding(
+    return FindingReport(
         rule=NAME,
         severity=Severity.CRITICAL,
         subject=subject,

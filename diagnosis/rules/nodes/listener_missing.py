@@ -7,11 +7,11 @@ stops closes it first, a few seconds before the API tells of it.
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, Suppressed, runbook
+from ackscope.findings import Severity
 from ackscope.records import ProbeOutcome
+from ackscope.reports import EvidenceReport, FindingReport, SuppressedReport, runbook
 from ackscope.snapshot import Node
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import ANYWHERE
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.nodes.seen import just_started, of_cluster, of_node, on
 from diagnosis.rules.nodes.silence import (
     VITAL,
@@ -54,7 +54,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     found = {name: of_probes(refused) for name, refused in _refused(view).items() if known and _is_later(view, name)}
     check, asked = view.checks.get(_CHECK), view.overview.node if view.overview else None
     if check is not None and check.ok is False and "listener" in (check.reason or ""):
-        told = Evidence(
+        told = EvidenceReport(
             what="health check", value=check.reason or "failed", expected="ok", source=f"/api/health/checks/{_CHECK}"
         )
         found[asked] = [told, *found.get(asked, [])]
@@ -62,11 +62,11 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         node = view.node(name)
         if node is not None and node.being_drained:
             because = "it is being drained: it takes no clients on purpose"
-            yield Suppressed(rule=NAME, subject=of_node(node.name), because=because)
+            yield SuppressedReport(rule=NAME, subject=of_node(node.name), because=because)
         elif node is not None and just_started(view, node) and not _has_opened(view, node):
             ago = "just now" if node.uptime_seconds is None else f"{lasting(node.uptime_seconds)} ago"
             because = f"it was started {ago}: the AMQP port is the last to open"
-            yield Suppressed(rule=NAME, subject=of_node(node.name), because=because)
+            yield SuppressedReport(rule=NAME, subject=of_node(node.name), because=because)
         elif node is None or node.running is not False:
             yield _finding(view, name, evidence, "its AMQP listener refuses")
 
@@ -101,20 +101,6 @@ def _is_later(view: View, name: str | None) -> bool:
     return not held or any(is_well(each) and (is_alone(view) or each.node == name) for each in view.outcomes)
 
 
-RULE = Rule(
-    name=NAME,
-    title="no new client gets in: a listener is missing",
-    impact=Impact.OUTAGE,
-    needs=(),
-    counts=False,
-    evaluate=evaluate,
-    explains=(
-        Explains(("probe-path-slow", "probe-name-unresolved", "no-consumer", "publisher-silent"), ANYWHERE),
-        Explains(("management-overload", "connection-churn"), ANYWHERE),
-    ),
-)
-
-
 def _ordered(view: View) -> list[ProbeOutcome]:
     return sorted(view.outcomes, key=lambda each: (each.probe, each.stream, each.node))
 
@@ -124,9 +110,9 @@ def _worked(outcome: ProbeOutcome) -> bool:
     return outcome.connects > 0 or (tcp is not None and tcp.attempts > tcp.failures)
 
 
-def _finding(view: View, name: str | None, evidence: list[Evidence], what: str) -> Finding:
+def _finding(view: View, name: str | None, evidence: list[EvidenceReport], what: str) -> FindingReport:
     subject = of_node(name) if name else of_cluster(view)
-    return Finding(
+    return FindingReport(
         rule=NAME,
         severity=Severity.CRITICAL,
         subject=subject,

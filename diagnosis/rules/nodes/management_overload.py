@@ -6,8 +6,9 @@ Source: https://www.rabbitmq.com/docs/management#statistics
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, runbook
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport, FindingReport, runbook
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.nodes.seen import of_cluster
 from diagnosis.rules.nodes.silence import errors, is_mute, is_silent, is_unanswered, is_well, of_api
 from diagnosis.words import amount, lasting, some
@@ -29,16 +30,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     if failed and not _is_the_api(view, failed):
         return
     yield _finding(view, failed, slow)
-
-
-RULE = Rule(
-    name=NAME,
-    title="the management API is overloaded",
-    impact=Impact.RISK,
-    needs=(),
-    counts=False,
-    evaluate=evaluate,
-)
 
 
 def _is_the_api(view: View, failed: dict[str, str]) -> bool:
@@ -70,7 +61,7 @@ def _slow(view: View) -> dict[str, list[float]]:
     return found
 
 
-def _finding(view: View, failed: dict[str, str], slow: dict[str, list[float]]) -> Finding:
+def _finding(view: View, failed: dict[str, str], slow: dict[str, list[float]]) -> FindingReport:
     limits = view.thresholds.nodes
     enough = any(
         min(each) > limits.overload_seconds and len(each) >= limits.overload_readings for each in slow.values()
@@ -85,7 +76,7 @@ def _finding(view: View, failed: dict[str, str], slow: dict[str, list[float]]) -
     served = [outcome for outcome in view.outcomes if is_well(outcome)]
     evidence = [*of_api(view, sorted(failed))][:3]
     evidence += [
-        Evidence(
+        EvidenceReport(
             what=f"reading {name} took",
             value=", ".join(f"{each:.1f} s" for each in seconds),
             expected=f"below {lasting(limits.overload_seconds)}",
@@ -96,14 +87,14 @@ def _finding(view: View, failed: dict[str, str], slow: dict[str, list[float]]) -
     checks = view.age("health")
     if checks is not None and not view.error("health"):
         evidence.append(
-            Evidence(what="health checks", value=f"answered {lasting(checks)} ago", source="/api/health/checks")
+            EvidenceReport(what="health checks", value=f"answered {lasting(checks)} ago", source="/api/health/checks")
         )
     evidence += _state(view)
     if served:
         value = f"{amount(len(served), 'stream')} of messages and questions served"
-        evidence.append(Evidence(what="probes over AMQP", value=value, source="probes"))
+        evidence.append(EvidenceReport(what="probes over AMQP", value=value, source="probes"))
     since = view.window.readings(min(failed)) if failed else ()
-    return Finding(
+    return FindingReport(
         rule=NAME,
         severity=Severity.WARNING if lasted else Severity.INFO,
         subject=of_cluster(view),
@@ -125,7 +116,7 @@ def _finding(view: View, failed: dict[str, str], slow: dict[str, list[float]]) -
     )
 
 
-def _state(view: View) -> list[Evidence]:
+def _state(view: View) -> list[EvidenceReport]:
     """How much there is to tell of, and what the statistics take."""
     overview = view.overview
     counts = [
@@ -138,10 +129,12 @@ def _state(view: View) -> list[Evidence]:
         if number is not None
     ]
     evidence = (
-        [Evidence(what="to tell of", value=", ".join(counts), source="/api/overview object_totals")] if counts else []
+        [EvidenceReport(what="to tell of", value=", ".join(counts), source="/api/overview object_totals")]
+        if counts
+        else []
     )
     backlog = sum(node.backlog or 0 for node in view.nodes)
     if backlog:
         value = f"{amount(backlog, 'object')} to forget"
-        evidence.append(Evidence(what="backlog", value=value, source="/api/nodes metrics_gc_queue_length"))
+        evidence.append(EvidenceReport(what="backlog", value=value, source="/api/nodes metrics_gc_queue_length"))
     return evidence

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, runbook
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import SAME_NODE
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport, FindingReport, runbook
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.nodes import alarm
 from diagnosis.rules.nodes.memory_use import breakdown, culprit, largest_queues
 from diagnosis.rules.nodes.seen import of_cluster, of_node, on
@@ -26,24 +26,13 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     yield from alarm.judge(view, _MEMORY, _finding)
 
 
-RULE = Rule(
-    name=NAME,
-    title="memory alarm: every publisher of the cluster is blocked",
-    impact=Impact.OUTAGE,
-    needs=(),
-    counts=False,
-    evaluate=evaluate,
-    explains=(*alarm.EXPLAINS, Explains(("memory-near-limit", "memory-fragmentation"), SAME_NODE)),
-)
-
-
-def _finding(view: View, name: str | None, source: str) -> Finding:
+def _finding(view: View, name: str | None, source: str) -> FindingReport:
     node = view.node(name)
-    evidence = [Evidence(what="memory alarm", value="in force", expected="none", source=source)]
+    evidence = [EvidenceReport(what="memory alarm", value="in force", expected="none", source=source)]
     if node is not None and node.mem_used is not None and node.mem_limit is not None:
         late = "" if node.mem_used >= node.mem_limit else " (a figure that is some seconds behind the alarm)"
         evidence.append(
-            Evidence(
+            EvidenceReport(
                 what=f"memory used{late}",
                 value=size(node.mem_used),
                 expected=f"below {size(node.mem_limit)}",
@@ -54,7 +43,7 @@ def _finding(view: View, name: str | None, source: str) -> Finding:
     blocked, most = alarm.blocked_count(view), culprit(view, name)
     count = f", {amount(blocked, 'connection')} by now" if blocked else ""
     subject = of_node(name) if name else of_cluster(view)
-    return Finding(
+    return FindingReport(
         rule=NAME,
         severity=Severity.CRITICAL,
         subject=subject,

@@ -6,10 +6,10 @@ the limit. Source: https://www.rabbitmq.com/docs/memory-use#preallocated-memory
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, runbook
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Node
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import SAME_NODE
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.nodes.memory_use import UNUSED, total
 from diagnosis.rules.nodes.seen import of_node, on
 from diagnosis.words import size
@@ -35,20 +35,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, node, unused, whole)
 
 
-RULE = Rule(
-    name=NAME,
-    title="much of a node's memory is kept and not used",
-    impact=Impact.RISK,
-    needs=("nodes", "memory"),
-    counts=False,
-    evaluate=evaluate,
-    explains=(Explains(("memory-near-limit",), SAME_NODE),),
-)
-
-
-def _finding(view: View, node: Node, unused: int, whole: int) -> Finding:
+def _finding(view: View, node: Node, unused: int, whole: int) -> FindingReport:
     share, use = unused / whole, (node.mem_used or 0) / (node.mem_limit or 1)
-    return Finding(
+    return FindingReport(
         rule=NAME,
         severity=Severity.INFO,
         subject=of_node(node.name),
@@ -62,13 +51,13 @@ def _finding(view: View, node: Node, unused: int, whole: int) -> Finding:
             "hold whole blocks. The memory alarm counts it as used."
         ),
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="kept and not used",
                 value=f"{size(unused)} of {size(whole)} ({share:.0%})",
                 expected=f"below {view.thresholds.nodes.memory_unused:.0%}",
                 source="/api/nodes/<node>/memory allocated_unused, reserved_unallocated",
             ),
-            Evidence(
+            EvidenceReport(
                 what="memory used",
                 value=f"{size(node.mem_used or 0)} ({use:.0%} of the limit)",
                 source="/api/nodes mem_used, mem_limit",

@@ -7,9 +7,10 @@ near the limit, or its peaks must rise. Source: https://www.rabbitmq.com/docs/me
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ackscope.findings import Evidence, Finding, Severity, runbook
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Node
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.nodes.memory_use import breakdown, culprit, largest_queues
 from diagnosis.rules.nodes.seen import lasting, of_node, on, since_start
 from diagnosis.series import last, span
@@ -42,16 +43,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         near = _near(view, node)
         if near is not None:
             yield _finding(view, node, near)
-
-
-RULE = Rule(
-    name=NAME,
-    title="a node comes near its memory limit",
-    impact=Impact.RISK,
-    needs=("nodes",),
-    counts=False,
-    evaluate=evaluate,
-)
 
 
 def _use(node: Node) -> float:
@@ -89,10 +80,10 @@ def _eta(trend: Series[Node]) -> float | None:
     return max(0.0, limit - used[2]) / pace
 
 
-def _finding(view: View, node: Node, near: _Near) -> Finding:
+def _finding(view: View, node: Node, near: _Near) -> FindingReport:
     used, limit, seconds = node.mem_used or 0, node.mem_limit or 0, span(near.readings)
     evidence = [
-        Evidence(
+        EvidenceReport(
             what="memory used",
             value=f"{size(used)} ({_use(node):.0%} of the limit)",
             expected=f"below {view.thresholds.nodes.memory_near:.0%} of {size(limit)}",
@@ -101,7 +92,7 @@ def _finding(view: View, node: Node, near: _Near) -> Finding:
     ]
     if near.eta is not None:
         evidence.append(
-            Evidence(
+            EvidenceReport(
                 what="at the limit in",
                 value=f"about {so_long(near.eta)}",
                 expected=f"more than {so_long(view.thresholds.nodes.memory_eta)}, or never",
@@ -117,7 +108,7 @@ def _finding(view: View, node: Node, near: _Near) -> Finding:
         else ""
     )
     when = f", and reaches it in about {so_long(near.eta)}" if near.eta is not None else ""
-    return Finding(
+    return FindingReport(
         rule=NAME,
         severity=near.severity,
         subject=of_node(node.name),

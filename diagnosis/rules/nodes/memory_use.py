@@ -1,6 +1,6 @@
 """Where a node's memory goes, in words of what a person can do about it."""
 
-from ackscope.findings import Evidence
+from ackscope.reports import EvidenceReport
 from ackscope.topology import NodeMemory
 from diagnosis.view import View
 from diagnosis.words import amount, size
@@ -48,14 +48,14 @@ def culprit(view: View, node: str | None) -> str | None:
     return words if used >= whole / 3 else None
 
 
-def breakdown(view: View, node: str | None) -> list[Evidence]:
+def breakdown(view: View, node: str | None) -> list[EvidenceReport]:
     """The three largest parts of a node's memory; nothing where they are not known."""
     memory = view.memory.get(node or "")
     if memory is None:
         return []
     whole = total(memory)
     return [
-        Evidence(
+        EvidenceReport(
             what=f"memory: {words}",
             value=size(used) + (f" of {size(whole)}" if whole else ""),
             source="/api/nodes/<node>/memory",
@@ -64,12 +64,12 @@ def breakdown(view: View, node: str | None) -> list[Evidence]:
     ]
 
 
-def largest_queues(view: View, node: str | None) -> list[Evidence]:
+def largest_queues(view: View, node: str | None) -> list[EvidenceReport]:
     """The queues that hold the most memory of the node."""
     here = [queue for queue in view.queues if queue.memory and (node is None or queue.node == node)]
     here.sort(key=lambda queue: (-(queue.memory or 0), queue.key))
     return [
-        Evidence(
+        EvidenceReport(
             what=f"queue {queue.name!r} in vhost {queue.vhost!r}",
             value=f"{size(queue.memory or 0)} of memory, {amount(queue.messages or 0, 'message')}",
             source="/api/queues memory, messages",

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from ackscope.clock import Instant
-from ackscope.findings import Evidence, Finding, Severity, runbook
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import ANYWHERE, SAME_NODE
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport, FindingReport, runbook
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.nodes.seen import of_node, on
 from diagnosis.words import amount, lasting
 
@@ -24,20 +24,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, node.name, node.uptime_seconds, restarts)
 
 
-RULE = Rule(
-    name=NAME,
-    title="a node was restarted",
-    impact=Impact.RISK,
-    needs=("nodes",),
-    counts=False,
-    evaluate=evaluate,
-    explains=(
-        Explains(("heartbeat-loss", "queue-crashed"), SAME_NODE),
-        Explains(("connection-churn", "channel-churn"), ANYWHERE),
-    ),
-)
-
-
 def _restarts(view: View, name: str) -> list[Instant]:
     """The first reading after each restart within two hours, oldest first."""
     readings = {
@@ -53,10 +39,10 @@ def _restarts(view: View, name: str) -> list[Instant]:
     ]
 
 
-def _finding(view: View, name: str, uptime: float, restarts: list[Instant]) -> Finding:
+def _finding(view: View, name: str, uptime: float, restarts: list[Instant]) -> FindingReport:
     looping = len(restarts) >= view.thresholds.nodes.restart_loop
     times = f"{amount(len(restarts), 'time')} within two hours, last " if len(restarts) > 1 else ""
-    return Finding(
+    return FindingReport(
         rule=NAME,
         severity=Severity.WARNING if looping else Severity.INFO,
         subject=of_node(name),
@@ -68,13 +54,15 @@ def _finding(view: View, name: str, uptime: float, restarts: list[Instant]) -> F
             "queued again and are delivered twice."
         ),
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="up for",
                 value=lasting(uptime),
                 expected="longer than it is watched",
                 source="/api/nodes uptime",
             ),
-            Evidence(what="restarts seen", value=f"{len(restarts)}", expected="0", source="/api/nodes uptime, it fell"),
+            EvidenceReport(
+                what="restarts seen", value=f"{len(restarts)}", expected="0", source="/api/nodes uptime, it fell"
+            ),
         ),
         next_steps=(
             "ask whether somebody restarted it: deployment, upgrade, reboot",

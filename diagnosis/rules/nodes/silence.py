@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from ackscope.findings import Evidence
 from ackscope.records import ProbeOutcome, ProbeState
+from ackscope.reports import EvidenceReport
 from diagnosis.view import View
 
 VITAL = ("overview", "nodes", "health")
@@ -84,20 +84,22 @@ def silent_node(view: View) -> str | None:
     return nodes[0].name if len(nodes) == 1 else None
 
 
-def of_api(view: View, families: Iterable[str] = VITAL) -> list[Evidence]:
+def of_api(view: View, families: Iterable[str] = VITAL) -> list[EvidenceReport]:
     """What the API said last, a part each."""
     return [
-        Evidence(what=f"reading {name}", value=error, expected="an answer within a second", source="management API")
+        EvidenceReport(
+            what=f"reading {name}", value=error, expected="an answer within a second", source="management API"
+        )
         for name, error in errors(view, families).items()
     ]
 
 
-def of_probes(outcomes: Iterable[ProbeOutcome]) -> list[Evidence]:
+def of_probes(outcomes: Iterable[ProbeOutcome]) -> list[EvidenceReport]:
     """What probes said last, a stream each; the first three."""
     told = []
     for outcome in outcomes:
         steps = [f"{name}: {step.reason}" for name, step in outcome.steps.items() if step.reason]
         what = outcome.reason or "; ".join(steps) or outcome.state.value
         name = outcome.probe if outcome.stream == outcome.probe else f"{outcome.probe} {outcome.stream}"
-        told.append(Evidence(what=f"probe {name}", value=what, expected="served", source=f"probe {name}"))
+        told.append(EvidenceReport(what=f"probe {name}", value=what, expected="served", source=f"probe {name}"))
     return told[:3]

@@ -10,13 +10,13 @@ as long (members of a queue far apart) are left alone.
 from collections.abc import Iterator
 
 from ackscope.baselines import Band
-from ackscope.findings import Evidence, Finding, Inconclusive, Severity, Subject, Suppressed, runbook
+from ackscope.findings import Severity, Subject
 from ackscope.records import ProbeOutcome, ProbeState, Quantiles
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import ANYWHERE
+from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, SuppressedReport, runbook
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.nodes.seen import of_cluster, of_node, on, since_start
 from diagnosis.series import last
-from diagnosis.usual import is_more, is_sure, line, of_probe, spelt
+from diagnosis.usual_text import is_more, is_sure, line, of_probe, spelt
 
 NAME = "slow-disk"
 _ENOUGH = 10
@@ -32,21 +32,21 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     confirms = [o for o in view.outcomes_of("confirm") if o.state is ProbeState.RUNNING]
     waiting = [o for o in confirms if o.queue_type == "quorum" and o.confirm.count >= _LEAST]
     if not waiting and not syncs and view.version is not None and view.version >= (4, 0):
-        yield Inconclusive(
+        yield InconclusiveReport(
             rule=NAME,
             because="since 4.0 RabbitMQ tells nothing of its disk; what a client waits for would, and no confirm "
             "probe with a quorum queue runs",
             needs="give the address for probes (--amqp, or amqp: in the configuration)",
             permanent=True,
         )
-    found: dict[str, Finding] = {}
+    found: dict[str, FindingReport] = {}
     usual: set[str] = set()
     for outcome in waiting:
         severity = _severity(view, outcome, confirms)
         reason = _as_usual(view, outcome, severity)
         if reason is not None:
             usual.add(outcome.node)
-            yield Suppressed(rule=NAME, subject=_subject(view, outcome.node), because=reason)
+            yield SuppressedReport(rule=NAME, subject=_subject(view, outcome.node), because=reason)
         elif severity is not None:
             found[outcome.node] = _finding(view, outcome.node, outcome, syncs.get(outcome.node), severity)
     for node, seconds in syncs.items():
@@ -54,20 +54,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if seconds > view.thresholds.nodes.slow_confirm and node not in told and "" not in told:
             found[node] = _finding(view, node, None, seconds, Severity.WARNING)
     yield from (found[node] for node in sorted(found))
-
-
-RULE = Rule(
-    name=NAME,
-    title="the disk is slow: confirms take long",
-    impact=Impact.SLOWDOWN,
-    needs=(),
-    counts=False,
-    evaluate=evaluate,
-    explains=(
-        Explains(("pub-confirm-stall", "pub-sync-confirm", "pub-credit-flow", "probe-path-slow"), ANYWHERE),
-        Explains(("probe-node-differs",), ANYWHERE),
-    ),
-)
 
 
 def _severity(view: View, outcome: ProbeOutcome, confirms: list[ProbeOutcome]) -> Severity | None:
@@ -135,7 +121,9 @@ def _syncs(view: View) -> dict[str, float]:
     return found
 
 
-def _finding(view: View, name: str, outcome: ProbeOutcome | None, sync: float | None, severity: Severity) -> Finding:
+def _finding(
+    view: View, name: str, outcome: ProbeOutcome | None, sync: float | None, severity: Severity
+) -> FindingReport:
     confirms = list(view.outcomes_of("confirm"))
     several = len(view.nodes) > 1
     evidence = []
@@ -156,11 +144,13 @@ def _finding(view: View, name: str, outcome: ProbeOutcome | None, sync: float | 
         ]
         if outcome.batching is not None and outcome.batching.interval is not None:
             value = f"{outcome.batching.interval * 1000:.0f} ms"
-            evidence.append(Evidence(what="the broker confirms in groups, every", value=value, source="probe confirm"))
+            evidence.append(
+                EvidenceReport(what="the broker confirms in groups, every", value=value, source="probe confirm")
+            )
         evidence += line(view, of_probe(view, outcome, "confirm_p50"), "confirm_p50")
     if sync is not None:
         evidence.append(
-            Evidence(
+            EvidenceReport(
                 what="a sync of the disk takes",
                 value=f"{sync * 1000:.0f} ms",
                 expected="below 20 ms",
@@ -168,7 +158,7 @@ def _finding(view: View, name: str, outcome: ProbeOutcome | None, sync: float | 
             )
         )
     subject = _subject(view, name)
-    return Finding(
+    return FindingReport(
         rule=NAME,
         severity=severity,
         subject=subject,
@@ -214,10 +204,10 @@ def _shown(times: Quantiles, severity: Severity) -> float | None:
     return times.p50 if severity is Severity.WARNING else times.p90
 
 
-def _timed(what: str, middle: float | None, most: float | None, probe: str) -> Evidence:
+def _timed(what: str, middle: float | None, most: float | None, probe: str) -> EvidenceReport:
     told = (
         "no figure"
         if middle is None or most is None
         else f"{middle * 1000:.1f} ms, one in ten over {most * 1000:.1f} ms"
     )
-    return Evidence(what=what, value=told, source=f"probe {probe}, last minute")
+    return EvidenceReport(what=what, value=told, source=f"probe {probe}, last minute")

@@ -8,9 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from ackscope.findings import Evidence, Finding, Inconclusive, Severity, runbook
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, runbook
 from ackscope.topology import Certificate
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.nodes.seen import of_cluster, of_node, on
 from diagnosis.words import amount
 
@@ -38,20 +39,10 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(view, overview.node if overview else None, [])
 
 
-RULE = Rule(
-    name=NAME,
-    title="a certificate ends soon",
-    impact=Impact.RISK,
-    needs=("health",),
-    counts=False,
-    evaluate=evaluate,
-)
-
-
-def _failed(view: View) -> Iterator[Inconclusive]:
+def _failed(view: View) -> Iterator[InconclusiveReport]:
     """What is to say where the check itself fails; nothing where it was not asked, or had no answer in time."""
     if any(each.name == _CHECK and ": 500" in (each.reason or "") for each in view.part("health")):
-        yield Inconclusive(
+        yield InconclusiveReport(
             rule=NAME,
             because="the broker's own check of its certificates fails (500), as 4.0 does for a TLS listener without "
             "ssl_options.cacertfile",
@@ -64,7 +55,7 @@ def _days(view: View, certificate: Certificate) -> float:
     return (certificate.expires - view.now.wall) / _DAY
 
 
-def _finding(view: View, node: str | None, certificates: list[Certificate]) -> Finding:
+def _finding(view: View, node: str | None, certificates: list[Certificate]) -> FindingReport:
     days = _days(view, certificates[0]) if certificates else None
     subject = of_node(node) if node else of_cluster(view)
     if days is None:
@@ -77,7 +68,7 @@ def _finding(view: View, node: str | None, certificates: list[Certificate]) -> F
     what = f"has ended {when}" if ended else f"ends {when}"
     harm = "clients that check it are refused" if ended else "then clients that check it are refused"
     evidence = tuple(
-        Evidence(
+        EvidenceReport(
             what=f"certificate of {each.protocol} on port {each.port if each.port is not None else 'unknown'}",
             value=f"ends {datetime.fromtimestamp(each.expires, UTC):%Y-%m-%d %H:%M} UTC",
             expected=f"later than in {view.thresholds.nodes.certificate_days:.0f} days",
@@ -85,7 +76,7 @@ def _finding(view: View, node: str | None, certificates: list[Certificate]) -> F
         )
         for each in certificates
     ) or (
-        Evidence(
+        EvidenceReport(
             what="certificates of the node",
             value=_LISTED_ONLY,
             expected="none ends within a month",
@@ -93,7 +84,7 @@ def _finding(view: View, node: str | None, certificates: list[Certificate]) -> F
         ),
     )
     pressing = days is not None and days <= _WEEK
-    return Finding(
+    return FindingReport(
         rule=NAME,
         severity=Severity.CRITICAL if pressing else Severity.WARNING,
         subject=subject,

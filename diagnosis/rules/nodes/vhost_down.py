@@ -7,10 +7,10 @@ Source: https://www.rabbitmq.com/docs/vhosts#failure-handling
 import shlex
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.topology import VHost
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import SAME_VHOST
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.nodes.seen import lasting, of_cluster, on
 from diagnosis.series import span
 from diagnosis.words import lasting as so_long
@@ -38,29 +38,13 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(view, None, (), span(failing))
 
 
-RULE = Rule(
-    name=NAME,
-    title="a virtual host is down",
-    impact=Impact.OUTAGE,
-    needs=("health",),
-    counts=False,
-    evaluate=evaluate,
-    explains=(
-        Explains(
-            ("queue-crashed", "classic-queue-node-down", "no-consumer", "publisher-silent", "consumer-flapping"),
-            SAME_VHOST,
-        ),
-    ),
-)
-
-
 def _stopped(view: View, vhost: VHost) -> tuple[str, ...]:
     """Nodes where it does not run; on a node that is down nothing does, which is told of the node."""
     gone = {node.name for node in view.nodes if node.running is False}
     return tuple(sorted(node for node, state in vhost.cluster_state.items() if state != "running" and node not in gone))
 
 
-def _finding(view: View, name: str | None, nodes: tuple[str, ...], seconds: float) -> Finding:
+def _finding(view: View, name: str | None, nodes: tuple[str, ...], seconds: float) -> FindingReport:
     first = next(
         iter(
             lasting(
@@ -76,7 +60,7 @@ def _finding(view: View, name: str | None, nodes: tuple[str, ...], seconds: floa
     wait = "" if lasts else f"; seen just now: it may start again by itself, critical after {_after(view)}"
     check = view.checks.get(_CHECK)
     evidence = [
-        Evidence(
+        EvidenceReport(
             what=f"state on {node}",
             value="stopped",
             expected="running",
@@ -86,14 +70,14 @@ def _finding(view: View, name: str | None, nodes: tuple[str, ...], seconds: floa
     ]
     if check is not None:
         evidence.append(
-            Evidence(
+            EvidenceReport(
                 what="health check",
                 value=check.reason or ("ok" if check.ok else "failed"),
                 expected="ok",
                 source="/api/health/checks/virtual-hosts",
             )
         )
-    return Finding(
+    return FindingReport(
         rule=NAME,
         severity=Severity.CRITICAL if lasts else Severity.INFO,
         subject=subject,

@@ -1,34 +1,24 @@
-"""probe-instrument-doubtful: the probes were late themselves; what they measured is their own machine, not the broker.
+"""probe-instrument-doubtful: the probes were late themselves; their figures describe their own machine, not the broker.
 
-Their own error is known: how late a message was sent, and how late their clock woke.
+Their own error is known: how late a message was sent, and how late the event loop woke up.
 """
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Certainty, Evidence, Finding, Severity, Subject, Unit, source
 from ackscope.records import ProbeOutcome
-from diagnosis.contract import Impact, Rule, RuleResult, View
-from diagnosis.rules.probing.outcomes import lately, name, own_error, shortly
-from diagnosis.words import some
+from diagnosis.contract import RuleResult, View
+from diagnosis.rules.probing._shared.outcomes import own_error, recent, stream_name
 
-PROBES = ("handshake", "rtt", "confirm", "delivery", "redelivery", "prefetch", "nack")
+NAME = "probe-instrument-doubtful"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Collect the streams that the probe process itself spoiled: they share one machine, so it is one finding."""
-    spoiled = [outcome for outcome in lately(view, *PROBES) if outcome.doubtful and _spoils(view, outcome)]
+    probes = sorted({outcome.probe for outcome in view.outcomes})
+    spoiled = [outcome for outcome in recent(view, *probes) if outcome.doubtful and _spoils(view, outcome)]
     if spoiled:
-        yield _finding(view, sorted(spoiled, key=lambda each: (-own_error(each), name(each), each.node)))
-
-
-RULE = Rule(
-    name="probe-instrument-doubtful",
-    title="the probes' own machine is too slow to measure",
-    impact=Impact.RISK,
-    needs=(),
-    counts=False,
-    evaluate=evaluate,
-)
+        yield _finding(view, sorted(spoiled, key=lambda each: (-own_error(each), stream_name(each), each.node)))
 
 
 def _spoils(view: View, outcome: ProbeOutcome) -> bool:
@@ -38,31 +28,24 @@ def _spoils(view: View, outcome: ProbeOutcome) -> bool:
 
 
 def _finding(view: View, spoiled: list[ProbeOutcome]) -> Finding:
-    worst = spoiled[0]
-    late = own_error(worst)
+    worst = own_error(spoiled[0])
     return Finding(
-        rule=RULE.name,
-        severity=Severity.WARNING if late >= view.thresholds.probing.doubt_bad else Severity.INFO,
+        rule=NAME,
+        severity=Severity.WARNING if worst >= view.thresholds.probing.doubt_bad else Severity.INFO,
         subject=Subject(kind="probe", name="all"),
-        since=None,
-        summary=(
-            f"The probes themselves were late by up to {shortly(late)} (p99): do not believe the latencies of "
-            f"{some(dict.fromkeys(name(each) for each in spoiled))} now"
-        ),
-        cause="The machine that the probes run on had no time for them; the broker may be well.",
+        facts={"worst_seconds": worst, "streams": list(dict.fromkeys(map(stream_name, spoiled)))},
+        certainty=Certainty.CERTAIN,
         evidence=tuple(
             Evidence(
-                what=f"probe {name(each)}",
-                value=f"late by {shortly(own_error(each))} (p99)",
-                expected=f"below {shortly(max(0.001, 0.1 * (each.confirm.p50 or 0.0)))}",
-                source="probe, send_delay and loop_lag",
+                key="late",
+                value=own_error(each),
+                unit=Unit.SECONDS,
+                source=source(f"probe {stream_name(each)}", "send_delay", "loop_lag"),
+                facts={
+                    "stream": stream_name(each),
+                    "tolerable_seconds": max(0.001, 0.1 * (each.confirm.p50 or 0.0)),
+                },
             )
             for each in spoiled[:3]
         ),
-        next_steps=(
-            "see what else runs on that machine: top; in a container, whether its CPU is throttled",
-            "give the exporter a CPU of its own, or a lower rate (probes.confirm.rate)",
-            "findings that rest on the broker's own figures are not touched by this",
-        ),
-        runbook=runbook(RULE.name),
     )

@@ -7,11 +7,14 @@ Source: https://www.rabbitmq.com/docs/alarms#effects-on-clusters
 
 from collections.abc import Hashable, Iterable, Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Channel, Connection
-from diagnosis.contract import Explains, Impact, Relation, Rule, RuleResult, View
+from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.rules.publishers.publishing import HELD_BACK, publishers
 from diagnosis.words import amount, client, some
+
+NAME = "mixed-connection"
 
 _FOLLOWS = ("stuck-consumer", "slow-consumer", "no-consumer", "prefetch-too-small", "orphaned-unacked", "stale-head")
 
@@ -41,7 +44,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _risk(vhost, mixed[vhost], consuming)
 
 
-def _queues_of_blocked(view: View, finding: Finding) -> Iterable[Hashable]:
+def _queues_of_blocked(view: View, finding: FindingReport) -> Iterable[Hashable]:
     """What the connections consume from that are blocked now; a mere risk accounts for nothing."""
     if finding.severity is not Severity.CRITICAL:
         return ()
@@ -49,29 +52,22 @@ def _queues_of_blocked(view: View, finding: Finding) -> Iterable[Hashable]:
     return tuple((each.vhost, each.queue) for each in view.part("consumers") if each.connection_name in held)
 
 
-def _queue(_view: View, finding: Finding) -> Iterable[Hashable]:
+def _queue(_view: View, finding: FindingReport) -> Iterable[Hashable]:
     return ((finding.subject.vhost, finding.subject.name),) if finding.subject.kind == "queue" else ()
 
 
-RULE = Rule(
-    name="mixed-connection",
-    title="one connection publishes and consumes: an alarm stops both",
-    impact=Impact.OUTAGE,
-    needs=("overview", "queues", "channels", "connections"),
-    counts=True,
-    evaluate=evaluate,
-    explains=(Explains(_FOLLOWS, Relation(_queues_of_blocked, _queue)),),
-)
+QUEUES_OF_BLOCKED_CONNECTIONS = Relation(_queues_of_blocked, _queue)
+"""The cause blocks connections; what follows is about a queue that they consume from."""
 
 
-def _deadlock(view: View, vhost: str, blocked: list[Connection], consuming: dict[str, list[Channel]]) -> Finding:
+def _deadlock(view: View, vhost: str, blocked: list[Connection], consuming: dict[str, list[Channel]]) -> FindingReport:
     names = some(sorted({repr(client(each, each.name)) for each in blocked}))
     # Above the default, which is 0.6 from 4.0 on and 0.4 before. Source: https://www.rabbitmq.com/docs/memory
     recent = view.version is not None and view.version >= (4, 0)
     raise_it = f"rabbitmqctl set_vm_memory_high_watermark {'0.7' if recent else '0.6'}"
     verb = "also consumes is" if len(blocked) == 1 else "also consume are"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.CRITICAL,
         subject=Subject(kind="vhost", name=vhost),
         since=_since(view, {each.name for each in blocked}),
@@ -90,15 +86,15 @@ def _deadlock(view: View, vhost: str, blocked: list[Connection], consuming: dict
             "when it is over, set the watermark back to what rabbitmq.conf says",
             "later: one connection for publishing and another for consuming, in each of these applications",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 
-def _risk(vhost: str, mixed: list[Connection], consuming: dict[str, list[Channel]]) -> Finding:
+def _risk(vhost: str, mixed: list[Connection], consuming: dict[str, list[Channel]]) -> FindingReport:
     names = some(sorted({repr(client(each, each.name)) for each in mixed}))
     verb = "publishes and consumes" if len(mixed) == 1 else "publish and consume"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="vhost", name=vhost),
         since=None,
@@ -112,13 +108,13 @@ def _risk(vhost: str, mixed: list[Connection], consuming: dict[str, list[Channel
             "use one connection for publishing and another for consuming, in each of these applications",
             "see them: rabbitmqctl list_channels connection name consumer_count messages_unacknowledged",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 
-def _evidence(connections: list[Connection], consuming: dict[str, list[Channel]]) -> tuple[Evidence, ...]:
+def _evidence(connections: list[Connection], consuming: dict[str, list[Channel]]) -> tuple[EvidenceReport, ...]:
     return tuple(
-        Evidence(
+        EvidenceReport(
             what=f"connection {each.name!r} of {client(each, each.name)!r}",
             value=(
                 f"{each.state or 'unknown'}, "

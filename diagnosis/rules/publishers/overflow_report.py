@@ -5,7 +5,8 @@ import re
 from dataclasses import dataclass
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Channel, Connection, Queue
 from diagnosis.series import delta, span
 from diagnosis.window import Series
@@ -48,7 +49,7 @@ class Full:
     acked: int
 
 
-def report(rule: str, severity: Severity, full: Full) -> Finding:
+def report(rule: str, severity: Severity, full: Full) -> FindingReport:
     """The finding for one queue."""
     queue, seconds = full.queue, span(full.lately)
     name = f"Queue {queue.name!r} ({queue.vhost!r}) is full ({_limits(queue)})"
@@ -62,7 +63,7 @@ def report(rule: str, severity: Severity, full: Full) -> Finding:
         )
     else:
         summary = f"{name}; no refusal was seen in {lasting(seconds)}, but the next publish will be refused"
-    return Finding(
+    return FindingReport(
         rule=rule,
         severity=severity,
         subject=Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.node),
@@ -122,16 +123,16 @@ def _cause(full: Full) -> str:
     )
 
 
-def _evidence(full: Full) -> tuple[Evidence, ...]:
+def _evidence(full: Full) -> tuple[EvidenceReport, ...]:
     queue, seconds = full.queue, lasting(span(full.lately))
     items = [
-        Evidence(
+        EvidenceReport(
             what="ready",
             value=_limits(queue),
             expected="below the limit",
             source="/api/queues messages_ready, message_bytes_ready, arguments, effective_policy_definition",
         ),
-        Evidence(
+        EvidenceReport(
             what="published to it",
             value=f"{amount(delta(full.lately, 'publish'), 'message')} in {seconds}",
             source="/api/queues message_stats.publish",
@@ -139,7 +140,7 @@ def _evidence(full: Full) -> tuple[Evidence, ...]:
     ]
     if full.refused is not None:
         items.append(
-            Evidence(
+            EvidenceReport(
                 what="refused",
                 value=f"{amount(full.refused, 'message')} in {seconds}: published, neither stored nor taken",
                 expected="0",
@@ -147,7 +148,7 @@ def _evidence(full: Full) -> tuple[Evidence, ...]:
             )
         )
     items += [
-        Evidence(
+        EvidenceReport(
             what=f"publisher {client(suspect.connection, suspect.channel.connection_name)!r}, "
             f"channel {suspect.channel.name!r}",
             value=f"at least {suspect.nacked} nacked in {seconds} (by this queue or another one)",
@@ -158,7 +159,7 @@ def _evidence(full: Full) -> tuple[Evidence, ...]:
     ]
     if full.silent:
         items.append(
-            Evidence(
+            EvidenceReport(
                 what="publish without confirms in this vhost",
                 value=some(repr(channel.name) for channel in full.silent),
                 source="/api/channels confirm, message_stats.publish",

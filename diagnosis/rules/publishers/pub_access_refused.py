@@ -6,9 +6,10 @@ Source: https://www.rabbitmq.com/docs/access-control
 from collections.abc import Iterator
 from shlex import quote
 
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import SAME_CONNECTION
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.publishers.refused_publish import finding, in_log, refused
+
+NAME = "pub-access-refused"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -22,7 +23,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         allow = f"rabbitmqctl set_permissions -p {quote(vhost)} {quote(user)} CONFIGURE WRITE READ"
         yield finding(
             view,
-            RULE.name,
+            NAME,
             each,
             f"(user {user!r}) may not write to exchange {names}, it seems, and loses its channel at each publish",
             (
@@ -37,14 +38,3 @@ def evaluate(view: View) -> Iterator[RuleResult]:
                 "publish again what was not confirmed",
             ),
         )
-
-
-RULE = Rule(
-    name="pub-access-refused",
-    title="a publisher may not write to its exchange",
-    impact=Impact.LOSS,
-    needs=("overview", "connections", "channels", "exchanges"),
-    counts=True,
-    evaluate=evaluate,
-    explains=(Explains(("channel-churn",), SAME_CONNECTION),),
-)

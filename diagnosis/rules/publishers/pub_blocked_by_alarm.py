@@ -6,12 +6,14 @@ Source: https://www.rabbitmq.com/docs/alarms, https://www.rabbitmq.com/docs/conn
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Connection
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import ANYWHERE
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.publishers.publishing import HELD_BACK
 from diagnosis.words import amount, client, some
+
+NAME = "pub-blocked-by-alarm"
 
 _NOT_YET = "blocking"
 """State of a connection that has not published since the alarm; it is read until it does."""
@@ -31,17 +33,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     yield _finding(view, sorted(held, key=lambda each: each.name))
 
 
-RULE = Rule(
-    name="pub-blocked-by-alarm",
-    title="publishers are held back by a resource alarm",
-    impact=Impact.OUTAGE,
-    needs=("connections",),
-    counts=False,
-    evaluate=evaluate,
-    explains=(Explains(("pub-no-confirms", "pub-confirm-stall", "publisher-silent", "mixed-connection"), ANYWHERE),),
-)
-
-
 def _just_over(view: View) -> bool:
     """Whether an alarm was in force within the last seconds."""
     told = (
@@ -58,7 +49,7 @@ def _was_held(view: View, connection: Connection) -> bool:
     return len(lately) == 3 and all(seen.value.state == HELD_BACK for seen in lately)
 
 
-def _finding(view: View, held: list[Connection]) -> Finding:
+def _finding(view: View, held: list[Connection]) -> FindingReport:
     names = sorted({client(each, each.name) for each in held})
     waiting = sum(connection.state == _NOT_YET for connection in view.connections)
     alarms = some(f"{alarm.resource} on {alarm.node}" for alarm in view.alarms)
@@ -66,7 +57,7 @@ def _finding(view: View, held: list[Connection]) -> Finding:
     more = f"; {waiting} more will be with their next publish" if waiting else ""
     told = f"Alarm: {alarms}" if alarms else "A resource alarm, by the state of the connections"
     evidence = [
-        Evidence(
+        EvidenceReport(
             what=f"connection of {client(each, each.name)!r}",
             value=f"blocked: {each.name}",
             expected="running",
@@ -76,10 +67,10 @@ def _finding(view: View, held: list[Connection]) -> Finding:
     ]
     if alarms:
         evidence.append(
-            Evidence(what="alarms in force", value=alarms, expected="none", source="/api/health/checks/alarms")
+            EvidenceReport(what="alarms in force", value=alarms, expected="none", source="/api/health/checks/alarms")
         )
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.CRITICAL,
         subject=Subject(kind="cluster", name=view.window.cluster),
         since=_since(view),
@@ -94,7 +85,7 @@ def _finding(view: View, held: list[Connection]) -> Finding:
             "tell these applications: they should pause at connection.blocked, and not time out, reconnect and resend",
             "see who is held back: rabbitmqctl list_connections name user state client_properties | grep -w blocked",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 

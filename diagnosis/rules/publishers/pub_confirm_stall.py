@@ -6,13 +6,16 @@ confirms come. Source: https://www.rabbitmq.com/docs/confirms#when-publishes-are
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Channel, Queue
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.publishers.publishing import HELD_BACK, Publisher, by_vhost, named
 from diagnosis.series import delta, span, stretch
 from diagnosis.window import Seen
 from diagnosis.words import amount, lasting, some
+
+NAME = "pub-confirm-stall"
 
 _SICK = {"minority", "down", "stopped", "crashed"}
 """States of queues that confirm nothing, or only nack."""
@@ -38,16 +41,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(view, vhost, group)
 
 
-RULE = Rule(
-    name="pub-confirm-stall",
-    title="publishes are not confirmed",
-    impact=Impact.OUTAGE,
-    needs=("overview", "queues", "channels"),
-    counts=True,
-    evaluate=evaluate,
-)
-
-
 def _stands(older: Seen[Channel], newer: Seen[Channel]) -> bool:
     """Between two readings nothing was confirmed, and something was open all the time."""
     before, after = older.value.messages_unconfirmed or 0, newer.value.messages_unconfirmed or 0
@@ -61,7 +54,7 @@ def _seconds(view: View, waits: Publisher) -> float:
     return max(seen, view.now.wall - idle) if idle is not None else seen
 
 
-def _finding(view: View, vhost: str, group: list[Publisher]) -> Finding:
+def _finding(view: View, vhost: str, group: list[Publisher]) -> FindingReport:
     seconds = max(_seconds(view, each) for each in group)
     late = seconds >= view.thresholds.publishers.stall_for
     still_open = sum(each.published for each in group)
@@ -70,8 +63,8 @@ def _finding(view: View, vhost: str, group: list[Publisher]) -> Finding:
     )
     down = sorted(node.name for node in view.nodes if node.running is False)
     verb = "waits" if len(group) == 1 else "wait"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.CRITICAL if late else Severity.WARNING,
         subject=Subject(kind="vhost", name=vhost),
         since=min(each.lately[0].at.iso() for each in group),
@@ -82,7 +75,7 @@ def _finding(view: View, vhost: str, group: list[Publisher]) -> Finding:
         cause=_cause(sick, down),
         evidence=(*_evidence(group), *_of_queues(sick)),
         next_steps=_steps(sick, down),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 
@@ -103,12 +96,12 @@ def _cause(sick: list[Queue], down: list[str]) -> str:
     )
 
 
-def _evidence(group: list[Publisher]) -> Iterator[Evidence]:
+def _evidence(group: list[Publisher]) -> Iterator[EvidenceReport]:
     for each in sorted(group, key=lambda each: (-each.published, each.channel.name))[:3]:
         state = each.channel.state or "unknown"
         raft = each.channel.pending_raft_commands
         pending = f", {raft} waiting for a quorum queue" if raft else ""
-        yield Evidence(
+        yield EvidenceReport(
             what=f"publisher {each.name!r}, channel {each.channel.name!r}",
             value=(
                 f"{each.published} unconfirmed{pending}, 0 confirmed in {lasting(span(each.lately))}; "
@@ -119,11 +112,11 @@ def _evidence(group: list[Publisher]) -> Iterator[Evidence]:
         )
 
 
-def _of_queues(sick: list[Queue]) -> Iterator[Evidence]:
+def _of_queues(sick: list[Queue]) -> Iterator[EvidenceReport]:
     for queue in sick[:3]:
         online = len(queue.online) if queue.online is not None else None
         members = f"; {online} of {len(queue.members)} members online" if queue.members and online is not None else ""
-        yield Evidence(
+        yield EvidenceReport(
             what=f"queue {queue.name!r} in vhost {queue.vhost!r}",
             value=f"{queue.state or 'no leader'}{members}",
             expected="running",

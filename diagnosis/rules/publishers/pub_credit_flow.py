@@ -7,12 +7,15 @@ Source: https://www.rabbitmq.com/docs/flow-control, https://www.rabbitmq.com/doc
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
 from ackscope.records import ProbeOutcome
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from ackscope.reports import EvidenceReport, FindingReport, runbook
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.publishers.publishing import Publisher, named, pace, publishers
 from diagnosis.series import span
 from diagnosis.words import amount, lasting, some
+
+NAME = "pub-credit-flow"
 
 FLOW = "flow"
 _WHERE = (
@@ -38,21 +41,11 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(view, node, group)
 
 
-RULE = Rule(
-    name="pub-credit-flow",
-    title="publishers are throttled by flow control",
-    impact=Impact.SLOWDOWN,
-    needs=("overview", "queues", "channels", "connections"),
-    counts=True,
-    evaluate=evaluate,
-)
-
-
 def _share(states: list[bool]) -> float:
     return sum(states) / len(states) if len(states) >= 2 else 0.0
 
 
-def _finding(view: View, node: str, group: list[tuple[Publisher, bool]]) -> Finding:
+def _finding(view: View, node: str, group: list[tuple[Publisher, bool]]) -> FindingReport:
     throttled = [each for each, _ in group]
     slow = _slow_probes(view, node)
     rate = sum(each.rate for each in throttled)
@@ -63,8 +56,8 @@ def _finding(view: View, node: str, group: list[tuple[Publisher, bool]]) -> Find
         else "; by itself this is normal, and needs nothing while the rate is what it should be"
     )
     verb = "is" if len(throttled) == 1 else "are"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING if slow else Severity.INFO,
         subject=Subject(kind="node", name=node, node=node)
         if node
@@ -82,7 +75,7 @@ def _finding(view: View, node: str, group: list[tuple[Publisher, bool]]) -> Find
             "see whether the node is short of CPU or disk: rabbitmq-diagnostics observer; iostat -x 5",
             "let the publisher wait for confirms, with some hundred messages open, and not for the socket",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 
@@ -108,12 +101,12 @@ def _slow_probes(view: View, node: str) -> list[ProbeOutcome]:
     return sorted(slow, key=lambda each: (-(each.confirm.p50 or 0.0), each.stream))
 
 
-def _evidence(throttled: list[Publisher]) -> Iterator[Evidence]:
+def _evidence(throttled: list[Publisher]) -> Iterator[EvidenceReport]:
     for each in sorted(throttled, key=lambda each: (-each.rate, each.channel.name))[:3]:
         raft = each.channel.pending_raft_commands
         pending = f", {raft} commands wait for quorum queues" if raft else ""
         of = sum(seen.value.state == FLOW for seen in each.lately)
-        yield Evidence(
+        yield EvidenceReport(
             what=f"publisher {each.name!r}, channel {each.channel.name!r}",
             value=(
                 f"channel in flow in {of} of {len(each.lately)} readings over {lasting(span(each.lately))}, connection "
@@ -124,9 +117,9 @@ def _evidence(throttled: list[Publisher]) -> Iterator[Evidence]:
         )
 
 
-def _of_probes(slow: list[ProbeOutcome]) -> Iterator[Evidence]:
+def _of_probes(slow: list[ProbeOutcome]) -> Iterator[EvidenceReport]:
     for each in slow[:2]:
-        yield Evidence(
+        yield EvidenceReport(
             what=f"probe confirm {each.stream}",
             value=f"median {each.confirm.p50 or 0:.3f} s",
             expected="some milliseconds",

@@ -6,10 +6,11 @@ All that is in flight on the channel is lost with it. Source: https://www.rabbit
 from collections.abc import Iterator
 from shlex import quote
 
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import SAME_CONNECTION
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.publishers.refused_publish import Refused, finding, in_log, refused
 from diagnosis.words import amount, some
+
+NAME = "pub-missing-exchange"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -20,7 +21,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         vhost = each.closing.connection.vhost or "/"
         yield finding(
             view,
-            RULE.name,
+            NAME,
             each,
             f"publishes to an exchange that is not there{_name(each)}, it seems, and loses its channel each time",
             _cause(each, vhost),
@@ -31,17 +32,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
                 "let the publisher stop at a 404 and declare what it needs, and publish again what was not confirmed",
             ),
         )
-
-
-RULE = Rule(
-    name="pub-missing-exchange",
-    title="publishes to an exchange that is not there",
-    impact=Impact.LOSS,
-    needs=("overview", "connections", "channels"),
-    counts=True,
-    evaluate=evaluate,
-    explains=(Explains(("channel-churn",), SAME_CONNECTION),),
-)
 
 
 def _name(each: Refused) -> str:

@@ -10,13 +10,15 @@ no nacks, so they are told from two balances:
 
 from collections.abc import Iterator
 
-from ackscope.findings import Inconclusive, Severity
+from ackscope.findings import Severity
+from ackscope.reports import InconclusiveReport
 from ackscope.snapshot import Channel, Queue
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import SAME_SUBJECT
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.publishers.overflow_report import Full, Suspect, report
 from diagnosis.series import count, delta, last, span
 from diagnosis.window import Series
+
+NAME = "pub-nacked-overflow"
 
 REFUSES = ("reject-publish", "reject-publish-dlx")
 TAKEN = ("ack", "deliver_no_ack", "get_no_ack")
@@ -52,7 +54,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if not view.fresh("channels"):
             blind.append(queue.name)
         yield report(
-            RULE.name,
+            NAME,
             severity,
             Full(
                 queue=queue,
@@ -65,22 +67,11 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             ),
         )
     if blind:
-        yield Inconclusive(
-            rule=RULE.name,
+        yield InconclusiveReport(
+            rule=NAME,
             because=f"channels were not read, so the publishers to queue {min(blind)!r} cannot be named",
             needs="make /api/channels answer (the user that asks needs the tag monitoring)",
         )
-
-
-RULE = Rule(
-    name="pub-nacked-overflow",
-    title="a full queue refuses what is published",
-    impact=Impact.LOSS,
-    needs=("overview", "queues"),
-    counts=True,
-    evaluate=evaluate,
-    explains=(Explains(("queue-overload", "stale-head"), SAME_SUBJECT),),
-)
 
 
 def _level(queue: Queue) -> float:

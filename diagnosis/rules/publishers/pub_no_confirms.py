@@ -7,11 +7,14 @@ was. Source: https://www.rabbitmq.com/docs/confirms, https://www.rabbitmq.com/do
 from collections.abc import Iterator
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.publishers.publishing import Publisher, by_vhost, gained, listed, named, pace, publishers
 from diagnosis.rules.publishers.unroutable import DROPPED
 from diagnosis.words import amount, lasting, some
+
+NAME = "pub-no-confirms"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -37,17 +40,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(vhost, group, down)
 
 
-RULE = Rule(
-    name="pub-no-confirms",
-    title="publishers without confirms would not notice a loss",
-    impact=Impact.RISK,
-    needs=("overview", "queues", "channels"),
-    counts=True,
-    evaluate=evaluate,
-)
-
-
-def _finding(vhost: str, group: list[Publisher], down: list[str]) -> Finding:
+def _finding(vhost: str, group: list[Publisher], down: list[str]) -> FindingReport:
     rate = sum(each.rate for each in group)
     now = (
         f"; {some(down)} is down, and what was on its way there is lost without a trace"
@@ -55,8 +48,8 @@ def _finding(vhost: str, group: list[Publisher], down: list[str]) -> Finding:
         else ": a node that dies or a channel that is closed would lose messages unnoticed"
     )
     verb = "publishes" if len(group) == 1 else "publish"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING if down else Severity.INFO,
         subject=Subject(kind="vhost", name=vhost),
         since=min(each.lately[0].at.iso() for each in group),
@@ -66,7 +59,7 @@ def _finding(vhost: str, group: list[Publisher], down: list[str]) -> Finding:
         ),
         cause="These channels are neither in confirm mode nor transactional: the broker never tells them what it took.",
         evidence=tuple(
-            Evidence(
+            EvidenceReport(
                 what=f"publisher {each.name!r}, channel {each.channel.name!r}",
                 value=f"{amount(each.published, 'message')} in {lasting(each.seconds)}, confirm mode off",
                 expected="confirm mode on",
@@ -79,5 +72,5 @@ def _finding(vhost: str, group: list[Publisher], down: list[str]) -> Finding:
             "if not: confirm.select on the channel, and keep each message until its ack; publish again after a nack",
             f"see all of them: rabbitmqctl list_channels -p {quote(vhost)} connection name confirm transactional",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

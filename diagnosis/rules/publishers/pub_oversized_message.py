@@ -6,10 +6,11 @@ Source: https://www.rabbitmq.com/docs/configure (max_message_size), release note
 
 from collections.abc import Iterator
 
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import SAME_CONNECTION
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.publishers.refused_publish import finding, in_log, refused
 from diagnosis.words import size
+
+NAME = "pub-oversized-message"
 
 _ALLOW = "rabbitmqctl eval 'application:set_env(rabbit, max_message_size, 134217728).'"
 
@@ -24,7 +25,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         sent = size(each.received)
         yield finding(
             view,
-            RULE.name,
+            NAME,
             each,
             f"sends messages that are too large, {sent} before each end of its channel",
             (
@@ -40,14 +41,3 @@ def evaluate(view: View) -> Iterator[RuleResult]:
                 "better: put the payload into a store of blobs, and its address into the message",
             ),
         )
-
-
-RULE = Rule(
-    name="pub-oversized-message",
-    title="messages are larger than the broker takes",
-    impact=Impact.LOSS,
-    needs=("overview", "connections", "channels"),
-    counts=True,
-    evaluate=evaluate,
-    explains=(Explains(("channel-churn",), SAME_CONNECTION),),
-)

@@ -7,10 +7,13 @@ Source: https://www.rabbitmq.com/docs/publishers#publisher-confirm-strategies
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.publishers.publishing import Publisher, by_vhost, named, pace, publishers
 from diagnosis.words import lasting
+
+NAME = "pub-sync-confirm"
 
 _PATHS = ("classic", "quorum")
 """Streams of the confirm probe that take the way of persistent messages."""
@@ -38,26 +41,16 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(vhost, group, max(latencies[each.channel.name] for each in group))
 
 
-RULE = Rule(
-    name="pub-sync-confirm",
-    title="a publisher waits for each confirm",
-    impact=Impact.RISK,
-    needs=("overview", "channels"),
-    counts=True,
-    evaluate=evaluate,
-)
-
-
 def _one_at_a_time(each: Publisher) -> bool:
     """Whether never more than one message was open."""
     known = [seen.value.messages_unconfirmed for seen in each.lately]
     return len(known) > 1 and all(number is not None and number <= 1 for number in known)
 
 
-def _finding(vhost: str, group: list[Publisher], latency: float) -> Finding:
+def _finding(vhost: str, group: list[Publisher], latency: float) -> FindingReport:
     verb = "waits" if len(group) == 1 else "wait"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="vhost", name=vhost),
         since=min(each.lately[0].at.iso() for each in group),
@@ -70,7 +63,7 @@ def _finding(vhost: str, group: list[Publisher], latency: float) -> Finding:
             "slow now (that is a finding of its own, if it is one), and a publisher with many open would hardly notice."
         ),
         evidence=tuple(
-            Evidence(
+            EvidenceReport(
                 what=f"publisher {each.name!r}, channel {each.channel.name!r}",
                 value=f"{pace(each.rate)} over {lasting(each.seconds)}, at most 1 unconfirmed",
                 expected="some hundred unconfirmed under load",
@@ -82,5 +75,5 @@ def _finding(vhost: str, group: list[Publisher], latency: float) -> Finding:
             "let the publisher send on while confirms come in (asynchronous), or wait once for each hundred",
             "see why confirms are slow: the probes' latency by queue type, iostat -x 5 on the node",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -8,12 +8,15 @@ Source: https://www.rabbitmq.com/docs/publishers#message-properties
 from collections.abc import Iterator
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen
 from diagnosis.words import amount, lasting, some
+
+NAME = "pub-transient-in-durable"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -27,16 +30,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             found.setdefault(queue.vhost, []).append(queue)
     for vhost in sorted(found):
         yield _finding(view, vhost, sorted(found[vhost], key=lambda queue: (-_transient(queue), queue.name)))
-
-
-RULE = Rule(
-    name="pub-transient-in-durable",
-    title="messages of durable queues would not survive a restart",
-    impact=Impact.RISK,
-    needs=("overview", "queues"),
-    counts=True,
-    evaluate=evaluate,
-)
 
 
 def _transient(queue: Queue) -> int:
@@ -58,12 +51,12 @@ def _at_risk(view: View, queue: Queue) -> bool:
     return lost >= limits.transient_least and lost > limits.transient_share * (queue.messages or 0)
 
 
-def _finding(view: View, vhost: str, queues: list[Queue]) -> Finding:
+def _finding(view: View, vhost: str, queues: list[Queue]) -> FindingReport:
     lost = sum(map(_transient, queues))
     names = some(repr(queue.name) for queue in queues)
     noun = "queue" if len(queues) == 1 else "queues"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="vhost", name=vhost),
         since=min(view.history(queue)[0].at.iso() for queue in queues),
@@ -73,7 +66,7 @@ def _finding(view: View, vhost: str, queues: list[Queue]) -> Finding:
         ),
         cause="Their publishers do not set delivery_mode=2 (persistent); a durable queue alone keeps no message.",
         evidence=tuple(
-            Evidence(
+            EvidenceReport(
                 what=f"queue {queue.name!r}, not persistent",
                 value=f"{_transient(queue)} of {amount(queue.messages or 0, 'message')}, "
                 f"seen for {lasting(span(view.history(queue)))}",
@@ -88,5 +81,5 @@ def _finding(view: View, vhost: str, queues: list[Queue]) -> Finding:
             "or move to quorum queues, which keep every message",
             "before a planned restart: let consumers drain these queues first",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

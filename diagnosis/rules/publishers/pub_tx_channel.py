@@ -6,13 +6,16 @@ channel counts none. Source: https://www.rabbitmq.com/docs/semantics#tx, https:/
 
 from collections.abc import Hashable, Iterable, Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Channel
-from diagnosis.contract import Explains, Impact, Relation, Rule, RuleResult, View
+from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.rules.publishers.publishing import Publisher, by_vhost, listed, named, pace, publishers
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen
 from diagnosis.words import amount, client, close_connection, lasting
+
+NAME = "pub-tx-channel"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -25,7 +28,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _used(vhost, group)
 
 
-def _queues_of_connection(view: View, finding: Finding) -> Iterable[Hashable]:
+def _queues_of_connection(view: View, finding: FindingReport) -> Iterable[Hashable]:
     if finding.subject.kind != "connection":
         return ()
     return tuple(
@@ -35,22 +38,15 @@ def _queues_of_connection(view: View, finding: Finding) -> Iterable[Hashable]:
     )
 
 
-def _queue(_view: View, finding: Finding) -> Iterable[Hashable]:
+def _queue(_view: View, finding: FindingReport) -> Iterable[Hashable]:
     return ((finding.subject.vhost, finding.subject.name),) if finding.subject.kind == "queue" else ()
 
 
-RULE = Rule(
-    name="pub-tx-channel",
-    title="transactions: slow, and a stall where one stays open",
-    impact=Impact.SLOWDOWN,
-    needs=("overview", "queues", "channels"),
-    counts=True,
-    evaluate=evaluate,
-    explains=(Explains(("stuck-consumer", "orphaned-unacked"), Relation(_queues_of_connection, _queue)),),
-)
+QUEUES_CONSUMED_WITHOUT_COMMIT = Relation(_queues_of_connection, _queue)
+"""The cause is a connection with an open transaction; what follows is about a queue that it consumes from."""
 
 
-def _open(view: View, channel: Channel) -> Iterator[Finding]:
+def _open(view: View, channel: Channel) -> Iterator[FindingReport]:
     """The finding where nothing was committed for long."""
     history = stretch(view.channel_history(channel.name), _uncommitted)
     seconds = span(history)
@@ -71,8 +67,8 @@ def _open(view: View, channel: Channel) -> Iterator[Finding]:
     )
     soon = "" if late else f"; a warning after {lasting(view.thresholds.publishers.transaction_open)}"
     by_http, by_pid = close_connection(channel.connection_name or channel.name, "open transaction")
-    yield Finding(
-        rule=RULE.name,
+    yield FindingReport(
+        rule=NAME,
         severity=Severity.WARNING if late else Severity.INFO,
         subject=Subject(
             kind="connection", name=channel.connection_name or channel.name, vhost=channel.vhost, node=channel.node
@@ -84,7 +80,7 @@ def _open(view: View, channel: Channel) -> Iterator[Finding]:
             "until it does, none of it counts."
         ),
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what=f"channel {channel.name!r}",
                 value=f"{acks} acknowledgements and {publishes} publishes uncommitted",
                 expected="0 within seconds",
@@ -97,7 +93,7 @@ def _open(view: View, channel: Channel) -> Iterator[Finding]:
             by_pid,
             "later: confirms and acknowledgements without transactions",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 
@@ -111,11 +107,11 @@ def _uncommitted(older: Seen[Channel], newer: Seen[Channel]) -> bool:
     return bool(then.acks_uncommitted or then.messages_uncommitted) and then.stats.publish == now.stats.publish
 
 
-def _used(vhost: str, group: list[Publisher]) -> Finding:
+def _used(vhost: str, group: list[Publisher]) -> FindingReport:
     rate = sum(each.rate for each in group)
     verb = "publishes" if len(group) == 1 else "publish"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="vhost", name=vhost),
         since=min(each.lately[0].at.iso() for each in group),
@@ -125,7 +121,7 @@ def _used(vhost: str, group: list[Publisher]) -> Finding:
         ),
         cause="These channels sent tx.select. A commit is a round trip in which the client can do nothing else.",
         evidence=tuple(
-            Evidence(
+            EvidenceReport(
                 what=f"publisher {each.name!r}, channel {each.channel.name!r}",
                 value=f"{amount(each.published, 'message')} in {lasting(each.seconds)}, transactional",
                 expected="confirm mode",
@@ -137,5 +133,5 @@ def _used(vhost: str, group: list[Publisher]) -> Finding:
             f"where throughput matters, use publisher confirms instead: {listed(group)}",
             "see all of them: rabbitmqctl list_channels connection name transactional messages_uncommitted",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

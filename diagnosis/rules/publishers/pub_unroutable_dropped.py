@@ -6,8 +6,7 @@ The sender believes that it succeeded. Source: https://www.rabbitmq.com/docs/pub
 from collections.abc import Iterator
 
 from ackscope.findings import Severity
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import SAME_SUBJECT
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.publishers.unroutable import DROPPED
 from diagnosis.rules.publishers.unroutable_report import Kind, answers
 
@@ -24,14 +23,3 @@ _KIND = Kind(
 def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for each exchange whose messages are dropped."""
     yield from answers(view, _KIND)
-
-
-RULE = Rule(
-    name=_KIND.rule,
-    title="messages find no queue and are dropped",
-    impact=Impact.LOSS,
-    needs=("overview", "channels"),
-    counts=True,
-    evaluate=evaluate,
-    explains=(Explains(("pub-unroutable-returned",), SAME_SUBJECT),),
-)

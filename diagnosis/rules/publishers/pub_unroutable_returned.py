@@ -6,7 +6,7 @@ It is a loss only where the application ignores basic.return. Source: https://ww
 from collections.abc import Iterator
 
 from ackscope.findings import Severity
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.publishers.unroutable import RETURNED
 from diagnosis.rules.publishers.unroutable_report import Kind, answers
 
@@ -23,13 +23,3 @@ _KIND = Kind(
 def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for each exchange whose messages come back."""
     yield from answers(view, _KIND)
-
-
-RULE = Rule(
-    name=_KIND.rule,
-    title="messages find no queue and are returned",
-    impact=Impact.OUTAGE,
-    needs=("overview", "channels"),
-    counts=True,
-    evaluate=evaluate,
-)

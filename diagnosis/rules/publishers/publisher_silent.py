@@ -8,13 +8,16 @@ import re
 from collections.abc import Iterator
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.publishers.usual_pace import against_usual
 from diagnosis.series import delta, span, stretch
 from diagnosis.window import Series
 from diagnosis.words import amount, client, lasting, some
+
+NAME = "publisher-silent"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -32,17 +35,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, queue, silent)
 
 
-RULE = Rule(
-    name="publisher-silent",
-    title="nobody publishes to a queue that always gets messages",
-    impact=Impact.OUTAGE,
-    needs=("overview", "queues"),
-    counts=True,
-    evaluate=evaluate,
-)
-
-
-def _finding(view: View, queue: Queue, silent: Series[Queue]) -> Finding:
+def _finding(view: View, queue: Queue, silent: Series[Queue]) -> FindingReport:
     seconds = lasting(span(silent))
     others = sorted({repr(client(each, each.name)) for each in view.connections if each.vhost == queue.vhost})
     there = (
@@ -54,8 +47,8 @@ def _finding(view: View, queue: Queue, silent: Series[Queue]) -> Finding:
     bound = f"rabbitmqctl list_bindings -p {quote(queue.vhost)} source_name destination_name routing_key"
     usual = lasting(view.limits(queue).publishers.silent_for)
     alarm = "an alarm is in force, which holds publishers back; " if view.alarms else ""
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING,
         subject=Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.node),
         since=silent[0].at.iso(),
@@ -65,7 +58,7 @@ def _finding(view: View, queue: Queue, silent: Series[Queue]) -> Finding:
             "to the queue is gone."
         ),
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="published to it",
                 value=f"0 messages in {seconds}; {queue.stats.publish} since it was declared",
                 expected=f"some in {usual} (diagnosis.publishers.silent_for)",
@@ -77,5 +70,5 @@ def _finding(view: View, queue: Queue, silent: Series[Queue]) -> Finding:
             f"see that it is bound as it was: {bound} | grep -F -- {quote(queue.name)}",
             "see who is connected: rabbitmqctl list_connections vhost user client_properties state",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Severity, runbook
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from diagnosis.closing import Closing, closings, text_bytes
 from diagnosis.contract import View
 from diagnosis.kept import kept
@@ -63,14 +64,14 @@ def refused(view: View) -> tuple[Refused, ...]:
     return kept(view, _refused)
 
 
-def finding(view: View, rule: str, each: Refused, summary: str, cause: str, steps: Iterable[str]) -> Finding:
+def finding(view: View, rule: str, each: Refused, summary: str, cause: str, steps: Iterable[str]) -> FindingReport:
     """The finding for one connection: information first, as an application that is being mended looks the same."""
     closing = each.closing
     after = view.thresholds.publishers.closing_after
     late = closing.lasts >= after
     soon = "" if late else f" (seen for {lasting(closing.lasts)}; a warning after {lasting(after)})"
     where = f" at {closing.peer}" if closing.peer else ""
-    return Finding(
+    return FindingReport(
         rule=rule,
         severity=Severity.WARNING if late else Severity.INFO,
         subject=closing.subject,
@@ -89,26 +90,26 @@ def in_log(error: str) -> str:
     return f"read the reason in the log of the node: grep -B 1 -F -- {quote(words)} /var/log/rabbitmq/*.log | tail"
 
 
-def _evidence(each: Refused) -> tuple[Evidence, ...]:
+def _evidence(each: Refused) -> tuple[EvidenceReport, ...]:
     closing = each.closing
     source = "/api/connections send_oct, send_cnt"
     items = [
-        Evidence(
+        EvidenceReport(
             what="channels opened and closed",
             value=f"{closing.rate:.1f}/s for {lasting(closing.lasts)}",
             expected="one that stays",
             source="/api/overview churn_rates.channel_created, channel_closed; /api/connections",
         ),
-        Evidence(
+        EvidenceReport(
             what="publishes that count",
             value=f"{closing.published:.1f} a channel",
             expected="all",
             source="/api/overview message_stats.publish",
         ),
     ]
-    items.append(Evidence(what="length of the error that ends each", value=f"{each.error} bytes", source=source))
+    items.append(EvidenceReport(what="length of the error that ends each", value=f"{each.error} bytes", source=source))
     items.append(
-        Evidence(
+        EvidenceReport(
             what="sent by the client before each end",
             value=size(each.received),
             source="/api/connections recv_oct",

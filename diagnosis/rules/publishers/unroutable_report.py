@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from shlex import quote
 from urllib.parse import quote as in_url
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, Suppressed, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, SuppressedReport, runbook
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.publishers.publishing import Publisher, listed, named, pace
 from diagnosis.rules.publishers.unroutable import (
@@ -57,7 +58,7 @@ def answers(view: View, kind: Kind) -> Iterator[RuleResult]:
         for lossy in group.exchanges:
             benign = _benign(view, lossy)
             if benign:
-                yield Suppressed(rule=kind.rule, subject=_subject(lossy), because=benign)
+                yield SuppressedReport(rule=kind.rule, subject=_subject(lossy), because=benign)
             else:
                 yield _finding(view, kind, group, lossy)
 
@@ -91,7 +92,7 @@ def _subject(lossy: Lossy) -> Subject:
     return Subject(kind="exchange", name=lossy.exchange.name, vhost=lossy.exchange.vhost)
 
 
-def _finding(view: View, kind: Kind, group: Senders, lossy: Lossy) -> Finding:
+def _finding(view: View, kind: Kind, group: Senders, lossy: Lossy) -> FindingReport:
     exchange, severity = lossy.exchange, severity_of(view, kind, lossy)
     name = f"exchange {exchange.name!r}" if exchange.name else "the default exchange"
     limits = view.thresholds.publishers
@@ -106,7 +107,7 @@ def _finding(view: View, kind: Kind, group: Senders, lossy: Lossy) -> Finding:
             else f" (a deployment that binds its queue anew looks the same; urgent after {lasting(after)})"
         )
     seconds = lasting(span(lossy.lossy))
-    return Finding(
+    return FindingReport(
         rule=kind.rule,
         severity=severity,
         subject=_subject(lossy),
@@ -141,14 +142,14 @@ def _once(lossy: Lossy) -> str:
     return ", although it routed messages before" if lossy.before or lossy.routes is Routes.NOTHING_NOW else ""
 
 
-def _of_exchange(lossy: Lossy) -> tuple[Evidence, ...]:
+def _of_exchange(lossy: Lossy) -> tuple[EvidenceReport, ...]:
     return (
-        Evidence(
+        EvidenceReport(
             what="published to the exchange",
             value=f"{amount(came(lossy.lately), 'message')} in {lasting(span(lossy.lately))}",
             source="/api/exchanges message_stats.publish_in",
         ),
-        Evidence(
+        EvidenceReport(
             what="handed to queues",
             value=f"{amount(went(lossy.lately), 'message')} in {lasting(span(lossy.lately))}",
             expected="as many, or more where several queues are bound",
@@ -157,10 +158,10 @@ def _of_exchange(lossy: Lossy) -> tuple[Evidence, ...]:
     )
 
 
-def _of_publishers(kind: Kind, publishers: tuple[Publisher, ...]) -> Iterator[Evidence]:
+def _of_publishers(kind: Kind, publishers: tuple[Publisher, ...]) -> Iterator[EvidenceReport]:
     for each in sorted(publishers, key=lambda each: (-each.published, each.channel.name))[:3]:
         blind = "" if each.channel.confirm or kind.counter != DROPPED else ", without confirms"
-        yield Evidence(
+        yield EvidenceReport(
             what=f"publisher {each.name!r}, user {each.channel.user or 'unknown'!r}, channel {each.channel.name!r}",
             value=f"{amount(each.published, 'message')} {kind.fate} in {lasting(each.seconds)}{blind}",
             expected="0",
@@ -190,12 +191,12 @@ def _steps(kind: Kind, lossy: Lossy) -> tuple[str, ...]:
     )
 
 
-def _nameless(view: View, kind: Kind, group: Senders) -> Finding:
+def _nameless(view: View, kind: Kind, group: Senders) -> FindingReport:
     """Who loses messages is known, where to is not."""
     seconds = max(each.seconds for each in group.publishers)
     rate = sum(each.rate for each in group.publishers)
     why = "the exchanges were not read" if not view.fresh("exchanges") else "several exchanges route what others lose"
-    return Finding(
+    return FindingReport(
         rule=kind.rule,
         severity=Severity.INFO,
         subject=Subject(kind="vhost", name=group.vhost),

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from shlex import quote
 
 from ackscope.baselines import HOUR_OF_WEEK, Band
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
 from ackscope.measures import quantity
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
 from diagnosis.contract import View
 from diagnosis.series import delta, span, stretch
-from diagnosis.usual import SOURCE, made_of, of_queue, span_of
+from diagnosis.usual_text import SOURCE, made_of, of_queue, span_of
 from diagnosis.window import Series
 from diagnosis.words import amount, client, lasting, some
 
@@ -47,7 +48,7 @@ class Silence:
         return self.busy.scope == self.pace.scope == HOUR_OF_WEEK
 
 
-def against_usual(view: View, named: Sequence[re.Pattern[str]]) -> Iterator[Finding]:
+def against_usual(view: View, named: Sequence[re.Pattern[str]]) -> Iterator[FindingReport]:
     """One finding for each such queue; where many of one virtual host are silent, one about that.
 
     Args:
@@ -86,10 +87,10 @@ def _severity(view: View, silence: Silence) -> Severity:
     return Severity.WARNING if lasts and silence.by_weekday else Severity.INFO
 
 
-def _finding(view: View, silence: Silence) -> Finding:
+def _finding(view: View, silence: Silence) -> FindingReport:
     queue, severity = silence.queue, _severity(view, silence)
     bound = f"rabbitmqctl list_bindings -p {quote(queue.vhost)} source_name destination_name routing_key"
-    return Finding(
+    return FindingReport(
         rule=NAME,
         severity=severity,
         subject=Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.node),
@@ -113,12 +114,12 @@ def _finding(view: View, silence: Silence) -> Finding:
     )
 
 
-def _together(view: View, vhost: str, group: Sequence[Silence]) -> Finding:
+def _together(view: View, vhost: str, group: Sequence[Silence]) -> FindingReport:
     most = sorted(group, key=lambda each: (-each.pace.middle, each.queue.name))
     longest = max(group, key=lambda each: (each.seconds, each.queue.name))
     severity = min((_severity(view, each) for each in group), key=lambda each: each.urgency)
     names = some(repr(each.queue.name) for each in most)
-    return Finding(
+    return FindingReport(
         rule=NAME,
         severity=severity,
         subject=Subject(kind="vhost", name=vhost),
@@ -141,16 +142,16 @@ def _together(view: View, vhost: str, group: Sequence[Silence]) -> Finding:
     )
 
 
-def _evidence(silence: Silence) -> Iterator[Evidence]:
+def _evidence(silence: Silence) -> Iterator[EvidenceReport]:
     queue = silence.queue
     total = queue.stats.publish or 0
-    yield Evidence(
+    yield EvidenceReport(
         what=f"published to {queue.name!r}",
         value=f"0 messages in {lasting(silence.seconds)}; {total} since the broker counts",
         expected=f"{span_of(silence.pace, 'published')} {made_of(silence.pace)}",
         source=f"/api/queues message_stats.publish; {SOURCE}",
     )
-    yield Evidence(
+    yield EvidenceReport(
         what="minutes of this hour that usually have a publish",
         value=f"{span_of(silence.busy, 'busy')}",
         source=SOURCE,

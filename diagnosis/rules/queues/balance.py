@@ -7,7 +7,7 @@ So the balance of one interval proves nothing; that of several in a row does, on
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ackscope.findings import Evidence
+from ackscope.reports import EvidenceReport
 from ackscope.snapshot import Queue
 from diagnosis.contract import View
 from diagnosis.series import delta, span, steps
@@ -101,22 +101,22 @@ def losing(
     return (lately, whole) if whole.lost >= proof else None
 
 
-def evidence(found: Balance) -> list[Evidence]:
+def evidence(found: Balance) -> list[EvidenceReport]:
     """The balance, line by line."""
     seconds = lasting(found.seconds)
     return [
-        Evidence(
+        EvidenceReport(
             what="published to it",
             value=f"{amount(found.published, 'message')} in {seconds}",
             source="/api/queues message_stats.publish",
         ),
-        Evidence(
+        EvidenceReport(
             what="taken by clients",
             value=f"{amount(found.taken, 'message')} in {seconds}",
             expected="as many as were published",
             source="/api/queues message_stats.ack, deliver_no_ack, get_no_ack",
         ),
-        Evidence(
+        EvidenceReport(
             what="gone otherwise",
             value=f"at least {amount(found.lost, 'message')}: neither taken, nor rejected, nor stored",
             expected="0",

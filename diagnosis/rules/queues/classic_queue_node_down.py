@@ -8,13 +8,15 @@ Source: https://www.rabbitmq.com/docs/classic-queues, https://www.rabbitmq.com/d
 from collections.abc import Iterator
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Node, Queue
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import SAME_NODE
+from diagnosis.contract import RuleResult, View
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen
 from diagnosis.words import amount, lasting, some
+
+NAME = "classic-queue-node-down"
 
 AWAY = ("down", "stopped")
 """States of a queue whose process cannot be reached: its node crashed, or was stopped in order."""
@@ -36,24 +38,13 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(view, name, node, queues, severity, seconds)
 
 
-RULE = Rule(
-    name="classic-queue-node-down",
-    title="classic queues are away with their node",
-    impact=Impact.LOSS,
-    needs=("overview", "queues", "nodes"),
-    counts=False,
-    evaluate=evaluate,
-    explains=(Explains(("unreplicated-on-cluster",), SAME_NODE),),
-)
-
-
 def _both_away(older: Seen[Queue], newer: Seen[Queue]) -> bool:
     return older.value.state in AWAY and newer.value.state in AWAY
 
 
 def _finding(
     view: View, name: str, node: Node | None, queues: list[Queue], severity: Severity, seconds: float
-) -> Finding:
+) -> FindingReport:
     names = some(sorted(f"{queue.name!r} ({queue.vhost!r})" for queue in queues))
     down = node is not None and node.running is False
     states = some(sorted({queue.state or "" for queue in queues}))
@@ -64,8 +55,8 @@ def _finding(
         cause = f"Node {name!r} is not a member of the cluster any more, and a classic queue has no copy elsewhere."
     else:
         cause = f"Node {name!r} runs, but the processes of these queues do not: perhaps their virtual host is stopped."
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=severity,
         subject=Subject(kind="node", name=name, node=name),
         since=since,
@@ -75,13 +66,13 @@ def _finding(
         ),
         cause=cause,
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="queues away",
                 value=f"{len(queues)} in state {states}: {names}",
                 expected="running",
                 source="/api/queues state, node",
             ),
-            Evidence(
+            EvidenceReport(
                 what=f"node {name}",
                 value="not running" if down else "not listed" if node is None else "running",
                 expected="running",
@@ -89,7 +80,7 @@ def _finding(
             ),
         ),
         next_steps=_steps(name, queues, down=down),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 

@@ -7,16 +7,18 @@ Source: https://www.rabbitmq.com/docs/dlx#effects
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, runbook
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import SAME_SUBJECT
+from diagnosis.contract import RuleResult, View
 from diagnosis.routes import Place, dead_letters_to
 from diagnosis.rules.queues.balance import Balance, all_along, balance
-from diagnosis.rules.queues.telling import DEAD_LETTERS_INTO, about, named, so_far
+from diagnosis.rules.queues.telling import about, named, so_far
 from diagnosis.series import count, delta, span
 from diagnosis.window import Series
 from diagnosis.words import amount, lasting, list_consumers, place
+
+NAME = "dead-letter-cycle"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -33,20 +35,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         way = circle(queue.key, following)
         if way:
             yield _finding(view, queue, way, *whirls)
-
-
-RULE = Rule(
-    name="dead-letter-cycle",
-    title="rejected messages come back without end",
-    impact=Impact.OUTAGE,
-    needs=("overview", "queues"),
-    counts=True,
-    evaluate=evaluate,
-    explains=(
-        Explains(("dlq-filling",), DEAD_LETTERS_INTO),
-        Explains(("requeue-loop", "bad-ack-loop", "queue-overload"), SAME_SUBJECT),
-    ),
-)
 
 
 def circle(start: Place, following: dict[Place, frozenset[Place]]) -> tuple[Place, ...]:
@@ -83,15 +71,15 @@ def _whirling(view: View, queue: Queue) -> tuple[Series[Queue], Balance] | None:
     return (lately, whole) if come_again else None
 
 
-def _finding(view: View, queue: Queue, way: tuple[Place, ...], lately: Series[Queue], whole: Balance) -> Finding:
+def _finding(view: View, queue: Queue, way: tuple[Place, ...], lately: Series[Queue], whole: Balance) -> FindingReport:
     limits, seconds = view.limits(queue).queues, span(lately)
     severity = Severity.WARNING if seconds >= limits.cycle_for else Severity.INFO
     path = " -> ".join(repr(name) for _, name in (*way, way[0]))
     rate = whole.given_back / seconds
     store = view.queue(*way[-1]) or queue
     remove = f"rabbitmqctl purge_queue {place(store)}"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=severity,
         subject=about(queue),
         since=lately[0].at.iso(),
@@ -105,27 +93,27 @@ def _finding(view: View, queue: Queue, way: tuple[Place, ...], lately: Series[Qu
             "same queue; nothing counts the rounds."
         ),
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="rejected",
                 value=f"{amount(whole.given_back, 'message')} in {lasting(seconds)}, the same ones again and again",
                 expected="fewer than are published",
                 source="/api/queues message_stats.deliver, ack, messages_unacknowledged",
             ),
-            Evidence(
+            EvidenceReport(
                 what="published to it",
                 value=f"{amount(whole.published, 'message')} in {lasting(seconds)} (dead letters are not counted)",
                 source="/api/queues message_stats.publish",
             ),
-            Evidence(
+            EvidenceReport(
                 what="acknowledged", value=f"{whole.taken}", expected="most", source="/api/queues message_stats.ack"
             ),
-            Evidence(
+            EvidenceReport(
                 what="way of the dead letters",
                 value=path,
                 expected="ends in a queue that is looked at by people",
                 source="/api/queues arguments, effective_policy_definition; /api/bindings",
             ),
-            Evidence(
+            EvidenceReport(
                 what="since it exists",
                 value=f"{count(queue.stats, 'deliver')} delivered, {count(queue.stats, 'ack')} acknowledged",
                 source="/api/queues message_stats",
@@ -137,5 +125,5 @@ def _finding(view: View, queue: Queue, way: tuple[Place, ...], lately: Series[Qu
             f"to end it now (what is on its way round is gone then): {remove}",
             "later: a quorum queue with a delivery limit for retries, and a dead-letter queue that leads nowhere",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

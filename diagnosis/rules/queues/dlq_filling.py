@@ -5,9 +5,10 @@ Which queue takes dead letters follows from arguments, policies and bindings, ne
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, runbook
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.kept import kept
 from diagnosis.routes import dead_letters_to, is_delay
 from diagnosis.rules.queues.balance import all_along, balance
@@ -15,6 +16,8 @@ from diagnosis.rules.queues.telling import about, named, so_far
 from diagnosis.series import delta, last, span
 from diagnosis.window import Series
 from diagnosis.words import API, amount, lasting, some
+
+NAME = "dlq-filling"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -26,16 +29,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         grew = _growing(view, queue)
         if grew:
             yield _finding(view, queue, grew, sources[queue.key])
-
-
-RULE = Rule(
-    name="dlq-filling",
-    title="dead letters pile up",
-    impact=Impact.OUTAGE,
-    needs=("overview", "queues"),
-    counts=True,
-    evaluate=evaluate,
-)
 
 
 def _sources(view: View) -> dict[tuple[str, str], list[Queue]]:
@@ -83,7 +76,7 @@ def _ready(queue: Queue) -> int:
     return queue.messages_ready or 0
 
 
-def _finding(view: View, queue: Queue, grew: Series[Queue], sources: list[Queue]) -> Finding:
+def _finding(view: View, queue: Queue, grew: Series[Queue], sources: list[Queue]) -> FindingReport:
     limits = view.limits(queue).queues
     seconds, came = span(grew), _came(grew)
     lasts = seconds >= limits.dead_letters_for and came >= limits.dead_letters_least
@@ -91,8 +84,8 @@ def _finding(view: View, queue: Queue, grew: Series[Queue], sources: list[Queue]
     blamed = [told for source in sources if (told := _why(view, source, seconds)) is not None]
     names = some(repr(source.name) for source in sources)
     cause = "; ".join(blamed[:3]) if blamed else f"one of {names} gives messages up"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=severity,
         subject=about(queue),
         since=grew[0].at.iso(),
@@ -103,21 +96,21 @@ def _finding(view: View, queue: Queue, grew: Series[Queue], sources: list[Queue]
         ),
         cause=f"Messages are dead-lettered: {cause}.",
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="came by dead-lettering",
                 value=f"{amount(came, 'message')} in {lasting(seconds)}",
                 expected="0",
                 source="/api/queues messages, message_stats (dead letters are not counted as published)",
             ),
-            Evidence(what="ready", value=f"{queue.messages_ready}", source="/api/queues messages_ready"),
-            Evidence(
+            EvidenceReport(what="ready", value=f"{queue.messages_ready}", source="/api/queues messages_ready"),
+            EvidenceReport(
                 what="queues that dead-letter into it",
                 value=names,
                 source="/api/queues arguments, effective_policy_definition; /api/bindings",
             ),
         ),
         next_steps=_steps(queue, sources),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 

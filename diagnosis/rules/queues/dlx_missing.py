@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from shlex import quote
 
 from ackscope.clock import Instant
-from ackscope.findings import Evidence, Finding, Inconclusive, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.routes import targets
 from diagnosis.rules.queues.balance import balance
 from diagnosis.series import last, span, stretch
 from diagnosis.window import Seen, Series
 from diagnosis.words import amount, lasting, some
+
+NAME = "dlx-missing"
 
 Exchange = tuple[str, str]
 """Virtual host and name."""
@@ -70,22 +73,12 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if answer is not None:
             yield answer
     if untold and view.bindings is None:
-        yield Inconclusive(
-            rule=RULE.name,
+        yield InconclusiveReport(
+            rule=NAME,
             because=f"bindings were not read, so where {amount(len(untold), 'queue')} dead-letter to is not known: "
             f"{some(sorted(untold))}",
             needs="make /api/bindings answer, or wait; of more than 20,000 bindings only the number is held",
         )
-
-
-RULE = Rule(
-    name="dlx-missing",
-    title="dead letters have nowhere to go",
-    impact=Impact.LOSS,
-    needs=("overview", "queues", "exchanges"),
-    counts=True,
-    evaluate=evaluate,
-)
 
 
 def _same_way(older: Seen[Queue], newer: Seen[Queue]) -> bool:
@@ -126,7 +119,7 @@ def _both_wait(older: Seen[Queue], newer: Seen[Queue]) -> bool:
     return bool(older.value.messages_dlx and newer.value.messages_dlx)
 
 
-def _finding(view: View, exchange: Exchange, lost: list[Lost], *, exists: bool) -> Finding | None:
+def _finding(view: View, exchange: Exchange, lost: list[Lost], *, exists: bool) -> FindingReport | None:
     limits = view.thresholds.queues
     seen = max(each.seen for each in lost)
     dropped, waiting = sum(each.dropped for each in lost), sum(each.waiting for each in lost)
@@ -146,8 +139,8 @@ def _finding(view: View, exchange: Exchange, lost: list[Lost], *, exists: bool) 
         told = f"{amount(waiting, 'message')} kept back until there is a way, for {lasting(waited)}"
     else:
         told = "the next message that is rejected, expires or does not fit is lost without a word"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=severity,
         subject=Subject(kind="exchange", name=name, vhost=vhost),
         since=min(each.since for each in lost),
@@ -155,7 +148,7 @@ def _finding(view: View, exchange: Exchange, lost: list[Lost], *, exists: bool) 
         cause=_cause(name, first, exists=exists),
         evidence=_evidence(name, lost, dropped, waiting, exists=exists),
         next_steps=_steps(exchange, first, exists=exists),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 
@@ -175,15 +168,15 @@ def _key(each: Lost) -> str:
     return "each message with the routing key it had" if each.key is None else f"routing key {each.key!r}"
 
 
-def _evidence(name: str, lost: list[Lost], dropped: int, waiting: int, *, exists: bool) -> tuple[Evidence, ...]:
+def _evidence(name: str, lost: list[Lost], dropped: int, waiting: int, *, exists: bool) -> tuple[EvidenceReport, ...]:
     items = [
-        Evidence(
+        EvidenceReport(
             what=f"dead-letter exchange {name!r}",
             value="exists, routes to no queue" if exists else "does not exist",
             expected="exists, and routes to a queue",
             source="/api/exchanges, /api/bindings",
         ),
-        Evidence(
+        EvidenceReport(
             what="queues that name it",
             value=some(f"{each.queue.name!r} ({_key(each)})" for each in lost),
             source="/api/queues arguments, effective_policy_definition",
@@ -191,7 +184,7 @@ def _evidence(name: str, lost: list[Lost], dropped: int, waiting: int, *, exists
     ]
     if dropped:
         items.append(
-            Evidence(
+            EvidenceReport(
                 what="left these queues, and neither acknowledged nor stored",
                 value=amount(dropped, "message"),
                 expected="0",
@@ -200,7 +193,7 @@ def _evidence(name: str, lost: list[Lost], dropped: int, waiting: int, *, exists
         )
     if waiting:
         items.append(
-            Evidence(
+            EvidenceReport(
                 what="kept back", value=amount(waiting, "message"), expected="0", source="/api/queues messages_dlx"
             )
         )

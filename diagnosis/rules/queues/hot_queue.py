@@ -7,16 +7,18 @@ Source: https://www.rabbitmq.com/docs/queues#runtime-characteristics
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, runbook
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.hold_time import may_hold
-from diagnosis.relations import SAME_SUBJECT
 from diagnosis.rules.queues.balance import all_along
 from diagnosis.rules.queues.telling import about, named, so_far
 from diagnosis.series import delta, last, span
 from diagnosis.window import Series
 from diagnosis.words import client, lasting, some
+
+NAME = "hot-queue"
 
 WORK = ("publish", "deliver_get")
 FLOW = "flow"
@@ -41,17 +43,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     felt = _felt(view, queue)
     if felt:
         yield _finding(view, queue, lately, work[queue.key] / max(total, 1), felt)
-
-
-RULE = Rule(
-    name="hot-queue",
-    title="one queue carries nearly all, on one core",
-    impact=Impact.SLOWDOWN,
-    needs=("overview", "queues", "connections", "channels"),
-    counts=True,
-    evaluate=evaluate,
-    explains=(Explains(("queue-overload",), SAME_SUBJECT),),
-)
 
 
 def _hot(history: Series[Queue], interval: float, rate: float) -> Series[Queue]:
@@ -86,13 +77,13 @@ def _throttled(view: View, vhost: str) -> list[str]:
     return sorted(found)
 
 
-def _finding(view: View, queue: Queue, lately: Series[Queue], share: float, felt: list[str]) -> Finding:
+def _finding(view: View, queue: Queue, lately: Series[Queue], share: float, felt: list[str]) -> FindingReport:
     limits, seconds = view.limits(queue).queues, span(lately)
     severity = Severity.WARNING if seconds >= limits.hot_for else Severity.INFO
     rate = delta(lately, *WORK) / seconds
     node = queue.leader or queue.node
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=severity,
         subject=about(queue),
         since=lately[0].at.iso(),
@@ -102,14 +93,14 @@ def _finding(view: View, queue: Queue, lately: Series[Queue], share: float, felt
         ),
         cause=f"A queue is one process and uses one core of {node or 'its node'}; {'; '.join(felt)}.",
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="published and delivered",
                 value=f"{rate:.0f} a second over {lasting(seconds)}, {share:.0%} of the cluster's",
                 expected="spread over several queues",
                 source="/api/queues message_stats.publish, deliver_get",
             ),
             *(
-                Evidence(what="sign", value=sign, source="/api/queues state, messages_*; /api/channels state")
+                EvidenceReport(what="sign", value=sign, source="/api/queues state, messages_*; /api/channels state")
                 for sign in felt
             ),
         ),
@@ -119,5 +110,5 @@ def _finding(view: View, queue: Queue, lately: Series[Queue], share: float, felt
             "win some room: larger prefetch, fewer and larger messages, confirms in batches",
             "a classic queue without need of copies carries more than a quorum queue",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

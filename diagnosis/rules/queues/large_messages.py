@@ -6,12 +6,15 @@ Source: https://www.rabbitmq.com/docs/quorum-queues#disk-space
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen
 from diagnosis.words import amount, lasting, size, some
+
+NAME = "large-messages"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -28,16 +31,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, vhost, sorted(queues, key=lambda q: (-(q.message_bytes or 0), q.name)))
 
 
-RULE = Rule(
-    name="large-messages",
-    title="queues hold large messages",
-    impact=Impact.RISK,
-    needs=("overview", "queues"),
-    counts=False,
-    evaluate=evaluate,
-)
-
-
 def _average(queue: Queue) -> float:
     return (queue.message_bytes or 0) / (queue.messages or 1)
 
@@ -46,7 +39,7 @@ def _both_large(older: Seen[Queue], newer: Seen[Queue]) -> bool:
     return all(seen.value.messages and seen.value.message_bytes for seen in (older, newer))
 
 
-def _finding(view: View, vhost: str, queues: list[Queue]) -> Finding:
+def _finding(view: View, vhost: str, queues: list[Queue]) -> FindingReport:
     total = sum(queue.message_bytes or 0 for queue in queues)
     quorum = [queue for queue in queues if queue.type == "quorum"]
     listed = some(
@@ -59,15 +52,15 @@ def _finding(view: View, vhost: str, queues: list[Queue]) -> Finding:
             "and frees the space late."
         )
     first = queues[0]
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="vhost", name=vhost),
         since=stretch(view.history(first), _both_large)[0].at.iso(),
         summary=f"Large messages: {size(total)} in {amount(len(queues), 'queue')} of vhost {vhost!r}, {listed}",
         cause=cause,
         evidence=tuple(
-            Evidence(
+            EvidenceReport(
                 what=f"queue {queue.name!r}",
                 value=f"{size(_average(queue))} a message on average, {size(queue.message_bytes or 0)} in all",
                 expected=f"below {size(view.limits(queue).queues.large_bytes)} a message",
@@ -87,5 +80,5 @@ def _finding(view: View, vhost: str, queues: list[Queue]) -> Finding:
             ),
             "set a bound: max_message_size in rabbitmq.conf (128 MiB by default before 4.0, 16 MiB since)",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -7,14 +7,17 @@ that no client took or rejected. Confirms are all positive.
 from collections.abc import Iterator
 from functools import partial
 
-from ackscope.findings import Evidence, Finding, Severity, Suppressed, runbook
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport, FindingReport, SuppressedReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.queues.balance import Balance, evidence, losing
-from diagnosis.rules.queues.telling import DEAD_LETTERS_INTO, about, set_policy, so_far
+from diagnosis.rules.queues.telling import about, set_policy, so_far
 from diagnosis.series import span
 from diagnosis.window import Series
 from diagnosis.words import amount, lasting, list_consumers, size
+
+NAME = "maxlen-drop-head"
 
 REFUSES = ("reject-publish", "reject-publish-dlx")
 """Other ways to be full, with a rule of their own: pub-nacked-overflow."""
@@ -30,24 +33,13 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             continue
         exchange = queue.setting("dead-letter-exchange")
         if isinstance(exchange, str):
-            yield Suppressed(
-                rule=RULE.name,
+            yield SuppressedReport(
+                rule=NAME,
                 subject=about(queue),
                 because=f"it is full and drops its oldest messages, and they are kept: it dead-letters to {exchange!r}",
             )
             continue
         yield _finding(view, queue, *found)
-
-
-RULE = Rule(
-    name="maxlen-drop-head",
-    title="a full queue drops its oldest messages",
-    impact=Impact.LOSS,
-    needs=("overview", "queues"),
-    counts=True,
-    evaluate=evaluate,
-    explains=(Explains(("dlq-filling",), DEAD_LETTERS_INTO),),
-)
 
 
 def _limited(queue: Queue) -> bool:
@@ -69,7 +61,7 @@ def _severity(view: View, queue: Queue, seconds: float) -> Severity:
     return Severity.WARNING if queue.setting("overflow") == "drop-head" else Severity.CRITICAL
 
 
-def _finding(view: View, queue: Queue, lately: Series[Queue], balance: Balance) -> Finding:
+def _finding(view: View, queue: Queue, lately: Series[Queue], balance: Balance) -> FindingReport:
     seconds = span(lately)
     severity = _severity(view, queue, seconds)
     if not queue.consumers:
@@ -80,8 +72,8 @@ def _finding(view: View, queue: Queue, lately: Series[Queue], balance: Balance) 
     chosen = "overflow=drop-head" if overflow == "drop-head" else "no overflow set, which means drop-head"
     pace = balance.taken / balance.seconds
     who = f"its consumers take {pace:.1f} messages a second" if queue.consumers else "nobody consumes from it"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=severity,
         subject=about(queue),
         since=lately[0].at.iso(),
@@ -94,7 +86,7 @@ def _finding(view: View, queue: Queue, lately: Series[Queue], balance: Balance) 
             f"{balance.published / balance.seconds:.1f} a second are published."
         ),
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="ready",
                 value=_limits(queue),
                 expected="below the limit",
@@ -103,7 +95,7 @@ def _finding(view: View, queue: Queue, lately: Series[Queue], balance: Balance) 
             *evidence(balance),
         ),
         next_steps=_steps(queue),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 

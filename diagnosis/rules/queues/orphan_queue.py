@@ -7,16 +7,18 @@ a sibling: another queue that the same exchange fills, and that is consumed.
 from collections.abc import Iterator
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Severity, runbook
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.kept import kept
-from diagnosis.relations import SAME_SUBJECT
 from diagnosis.routes import Place, dead_letter_targets, is_delay
 from diagnosis.rules.queues.telling import about, is_private, named, set_policy, so_far
 from diagnosis.series import count, delta, span, stretch
 from diagnosis.window import Seen, Series
 from diagnosis.words import amount, lasting, place, some
+
+NAME = "orphan-queue"
 
 TAKEN = ("deliver_get", "deliver", "deliver_no_ack", "get", "get_no_ack", "get_empty", "ack", "redeliver")
 """None of these ever moved."""
@@ -41,17 +43,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, queue, alone, siblings, severity)
         elif seconds >= limits.queues.orphan_alone:
             yield _finding(view, queue, alone, (), Severity.WARNING)
-
-
-RULE = Rule(
-    name="orphan-queue",
-    title="a queue that nobody ever read grows",
-    impact=Impact.OUTAGE,
-    needs=("overview", "queues"),
-    counts=True,
-    evaluate=evaluate,
-    explains=(Explains(("no-consumer",), SAME_SUBJECT),),
-)
 
 
 def _forgotten(queue: Queue) -> bool:
@@ -94,7 +85,7 @@ def _consumed_siblings(view: View) -> dict[Place, tuple[tuple[str, str], ...]]:
 
 def _finding(
     view: View, queue: Queue, alone: Series[Queue], siblings: tuple[tuple[str, str], ...], severity: Severity
-) -> Finding:
+) -> FindingReport:
     seconds, waiting = span(alone), queue.messages_ready or 0
     told = so_far(severity, seconds, view.limits(queue).queues.orphan_for, "a consumer that is about to be deployed")
     if siblings:
@@ -102,8 +93,8 @@ def _finding(
         cause = f"It is bound beside queues that are read, {pairs}, and nobody ever read this one: perhaps forgotten."
     else:
         cause = "Nobody consumed from it or polled it since the broker began to count. Perhaps it is forgotten."
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=severity,
         subject=about(queue),
         since=alone[0].at.iso(),
@@ -113,19 +104,19 @@ def _finding(
         ),
         cause=cause,
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="ever taken from it",
                 value="0 deliveries, 0 gets, 0 acks",
                 expected="about as many as were published",
                 source="/api/queues message_stats",
             ),
-            Evidence(what="consumers", value="0", expected="at least 1", source="/api/queues consumers"),
-            Evidence(
+            EvidenceReport(what="consumers", value="0", expected="at least 1", source="/api/queues consumers"),
+            EvidenceReport(
                 what="published to it",
                 value=f"{amount(delta(alone, 'publish'), 'message')} in {lasting(seconds)}",
                 source="/api/queues message_stats.publish",
             ),
-            Evidence(
+            EvidenceReport(
                 what="waiting", value=amount(waiting, "message"), expected="0", source="/api/queues messages_ready"
             ),
         ),
@@ -137,5 +128,5 @@ def _finding(
             f"nobody needs it: delete it with its messages: rabbitmqctl delete_queue {place(queue)} --if-unused",
             f"not sure: bound it meanwhile: {set_policy(queue, 'bound', {'max-length': 10_000})}",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -11,13 +11,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Severity, runbook
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Channel, Queue
-from diagnosis.contract import Impact, Link, Rule, RuleResult, View
+from diagnosis.contract import Link, RuleResult, View
 from diagnosis.rules.queues.telling import about, named
 from diagnosis.series import delta, span, stretch
 from diagnosis.window import Seen
 from diagnosis.words import lasting, size, some, whose
+
+NAME = "qq-segment-growth"
 
 COMPACTS = (4, 3)
 """From this version on an old message pins no others."""
@@ -51,16 +54,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         pinned = _pinned(view, queue)
         if pinned is not None and pinned.passed >= view.limits(queue).queues.segment_pinned:
             yield _finding(view, pinned)
-
-
-RULE = Rule(
-    name="qq-segment-growth",
-    title="a quorum queue cannot free its disk space",
-    impact=Impact.RISK,
-    needs=("overview", "queues", "consumers", "channels"),
-    counts=True,
-    evaluate=evaluate,
-)
 
 
 def _pinned(view: View, queue: Queue) -> Pinned | None:
@@ -100,7 +93,7 @@ def _motionless(older: Seen[Channel], newer: Seen[Channel]) -> bool:
     return held and delta((older, newer), "ack", "deliver", "redeliver") == 0
 
 
-def _finding(view: View, pinned: Pinned) -> Finding:
+def _finding(view: View, pinned: Pinned) -> FindingReport:
     queue = pinned.queue
     limits = view.limits(queue).queues
     node = view.node(queue.leader or queue.node)
@@ -109,18 +102,18 @@ def _finding(view: View, pinned: Pinned) -> Finding:
     members = len(queue.members or ())
     each = f"each of its {members} nodes" if members > 1 else "its node"
     evidence = [
-        Evidence(
+        EvidenceReport(
             what="acknowledged meanwhile, about",
             value=f"{size(pinned.passed)} in {lasting(pinned.held)}",
             source="/api/queues message_stats.ack, message_bytes, messages",
         ),
-        Evidence(
+        EvidenceReport(
             what="held by the queue, by its own count",
             value=f"{queue.messages} messages, {size(queue.message_bytes or 0)}",
             source="/api/queues messages, message_bytes",
         ),
         *(
-            Evidence(
+            EvidenceReport(
                 what=whose(link),
                 value=f"holds {link.channel.messages_unacked if link.channel else 0}, acknowledged none meanwhile",
                 expected="acknowledges",
@@ -131,11 +124,13 @@ def _finding(view: View, pinned: Pinned) -> Finding:
     ]
     if free is not None:
         evidence.append(
-            Evidence(what=f"free on {queue.leader or queue.node}", value=size(free), source="/api/nodes disk_free")
+            EvidenceReport(
+                what=f"free on {queue.leader or queue.node}", value=size(free), source="/api/nodes disk_free"
+            )
         )
     where = f"--vhost {quote(queue.vhost)} {quote(queue.name)}"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING if bad else Severity.INFO,
         subject=about(queue),
         since=None,
@@ -154,5 +149,5 @@ def _finding(view: View, pinned: Pinned) -> Finding:
             "if nobody acknowledges it in the end: move it away, or let a delivery limit do so",
             "later: 4.3, whose quorum queues free what lies between; a time limit in the handler",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

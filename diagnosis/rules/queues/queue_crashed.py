@@ -6,14 +6,16 @@ Seen on 3.10, 4.0 and 4.3: `state` is `crashed`, and its figures stay as they we
 from collections.abc import Iterator
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Severity, runbook
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import SAME_SUBJECT
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.queues.telling import about
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen
 from diagnosis.words import lasting, place
+
+NAME = "queue-crashed"
 
 CRASHED = "crashed"
 
@@ -27,25 +29,14 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(queue, span(lately), lately[0].at.iso(), view.thresholds.early)
 
 
-RULE = Rule(
-    name="queue-crashed",
-    title="the process of a queue has crashed for good",
-    impact=Impact.LOSS,
-    needs=("overview", "queues"),
-    counts=False,
-    evaluate=evaluate,
-    explains=(Explains(("no-consumer", "orphan-queue", "stale-head"), SAME_SUBJECT),),
-)
-
-
 def _both(older: Seen[Queue], newer: Seen[Queue]) -> bool:
     return older.value.state == CRASHED and newer.value.state == CRASHED
 
 
-def _finding(queue: Queue, seconds: float, since: str, early: float) -> Finding:
+def _finding(queue: Queue, seconds: float, since: str, early: float) -> FindingReport:
     held = "" if queue.messages is None else f"; it held {queue.messages} messages when it was last heard of"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.CRITICAL if seconds >= early else Severity.WARNING,
         subject=about(queue),
         since=since,
@@ -58,8 +49,8 @@ def _finding(queue: Queue, seconds: float, since: str, early: float) -> Finding:
             f"the log of node {queue.node or 'that holds it'} has the error."
         ),
         evidence=(
-            Evidence(what="state", value=CRASHED, expected="running", source="/api/queues state"),
-            Evidence(what="node", value=queue.node or "unknown", source="/api/queues node"),
+            EvidenceReport(what="state", value=CRASHED, expected="running", source="/api/queues state"),
+            EvidenceReport(what="node", value=queue.node or "unknown", source="/api/queues node"),
         ),
         next_steps=(
             (
@@ -76,5 +67,5 @@ def _finding(queue: Queue, seconds: float, since: str, early: float) -> Finding:
             ),
             "publish again what was nacked meanwhile",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -7,13 +7,16 @@ Source: https://www.rabbitmq.com/docs/quorum-queues#atom-use
 from collections.abc import Iterator
 from itertools import pairwise
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Overview
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.queues.telling import is_private
 from diagnosis.series import span, steps
 from diagnosis.window import Series
 from diagnosis.words import amount, lasting, some
+
+NAME = "queue-leak"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -29,16 +32,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _leak(view, slow, Severity.WARNING)
     elif (_number(view.overview) or 0) > limits.leak_many:
         yield _many(view, _number(view.overview) or 0)
-
-
-RULE = Rule(
-    name="queue-leak",
-    title="more and more queues",
-    impact=Impact.RISK,
-    needs=("overview", "queues"),
-    counts=False,
-    evaluate=evaluate,
-)
 
 
 def _number(overview: Overview | None) -> int | None:
@@ -67,13 +60,13 @@ def _never_fell(readings: Series[Overview]) -> bool:
     return all(a is not None and b is not None and a <= b for a, b in pairwise(numbers))
 
 
-def _leak(view: View, readings: Series[Overview], severity: Severity) -> Finding:
+def _leak(view: View, readings: Series[Overview], severity: Severity) -> FindingReport:
     seconds, gained = span(readings), _gained(readings)
     total = readings[-1].value.queues or 0
     whose, newest = _whose(view)
     later = "" if severity is Severity.WARNING else "; a deployment looks the same, a warning comes when it lasts"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=severity,
         subject=Subject(kind="cluster", name=view.window.cluster),
         since=readings[0].at.iso(),
@@ -83,7 +76,7 @@ def _leak(view: View, readings: Series[Overview], severity: Severity) -> Finding
         ),
         cause=whose,
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="queues",
                 value=f"{readings[0].value.queues} to {total} in {lasting(seconds)}",
                 expected="stays about the same",
@@ -91,7 +84,7 @@ def _leak(view: View, readings: Series[Overview], severity: Severity) -> Finding
             ),
             *(
                 [
-                    Evidence(
+                    EvidenceReport(
                         what="among the new ones", value=newest, source="/api/queues, this reading and the one before"
                     )
                 ]
@@ -100,7 +93,7 @@ def _leak(view: View, readings: Series[Overview], severity: Severity) -> Finding
             ),
         ),
         next_steps=_steps(),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 
@@ -135,16 +128,16 @@ def _beginning(names: list[str]) -> str:
     return first[:same]
 
 
-def _many(view: View, total: int) -> Finding:
-    return Finding(
-        rule=RULE.name,
+def _many(view: View, total: int) -> FindingReport:
+    return FindingReport(
+        rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="cluster", name=view.window.cluster),
         since=None,
         summary=f"{total} queues: starting nodes, listing and statistics take long, and each costs memory",
         cause="Every queue is a process (a quorum queue one on each of its nodes), and every poll lists them all.",
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="queues",
                 value=f"{total}",
                 expected=f"below {view.thresholds.queues.leak_many}",
@@ -152,7 +145,7 @@ def _many(view: View, total: int) -> Finding:
             ),
         ),
         next_steps=_steps(),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 

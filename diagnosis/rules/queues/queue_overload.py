@@ -8,17 +8,19 @@ messages do: they hold less than they may, or need not acknowledge. Full consume
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ackscope.findings import Evidence, Finding, Severity, Suppressed, runbook
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport, FindingReport, SuppressedReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.hold_time import may_hold
-from diagnosis.relations import SAME_SUBJECT
 from diagnosis.rules.queues.balance import TAKEN, all_along
 from diagnosis.rules.queues.telling import about, named, so_far
 from diagnosis.series import delta, last, span
-from diagnosis.usual import grows_as_usual, is_less, is_more, lines, of_queue, usual_backlog
+from diagnosis.usual_text import grows_as_usual, is_less, is_more, lines, of_queue, usual_backlog
 from diagnosis.window import Series
 from diagnosis.words import amount, lasting, list_consumers
+
+NAME = "queue-overload"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,20 +60,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             continue
         usual = usual_backlog(view, queue, growth.taken)
         if usual is not None:
-            yield Suppressed(rule=RULE.name, subject=about(queue), because=grows_as_usual(usual))
+            yield SuppressedReport(rule=NAME, subject=about(queue), because=grows_as_usual(usual))
         else:
             yield _finding(view, growth)
-
-
-RULE = Rule(
-    name="queue-overload",
-    title="more comes than the consumers can take",
-    impact=Impact.SLOWDOWN,
-    needs=("overview", "queues", "consumers"),
-    counts=True,
-    evaluate=evaluate,
-    explains=(Explains(("slow-consumer", "prefetch-too-small", "stale-head"), SAME_SUBJECT),),
-)
 
 
 def _growth(view: View, queue: Queue) -> Growth | None:
@@ -124,7 +115,7 @@ def _ready(queue: Queue | None) -> int:
     return (queue.messages_ready or 0) if queue is not None else 0
 
 
-def _finding(view: View, growth: Growth) -> Finding:
+def _finding(view: View, growth: Growth) -> FindingReport:
     queue, limit, seconds = growth.queue, view.limits(growth.queue).queues.overload_for, span(growth.lately)
     severity = Severity.WARNING if seconds >= limit else Severity.INFO
     waits = _ready(queue) / growth.taken
@@ -143,8 +134,8 @@ def _finding(view: View, growth: Growth) -> Finding:
             f"{growth.published:.1f} messages a second come and {growth.taken:.1f} are taken, though its consumers "
             "may hold more than they do: the queue or the way to them is the limit."
         )
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=severity,
         subject=about(queue),
         since=growth.lately[0].at.iso(),
@@ -154,19 +145,19 @@ def _finding(view: View, growth: Growth) -> Finding:
         ),
         cause=cause,
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="published, taken",
                 value=f"{growth.published:.1f} and {growth.taken:.1f} messages a second over {lasting(seconds)}",
                 expected="as many taken as published",
                 source="/api/queues message_stats.publish, ack, deliver_no_ack",
             ),
-            Evidence(
+            EvidenceReport(
                 what="waiting",
                 value=amount(_ready(queue), "message"),
                 expected="not growing",
                 source="/api/queues messages_ready",
             ),
-            Evidence(
+            EvidenceReport(
                 what="held by consumers",
                 value=f"{queue.messages_unacked} by {amount(queue.consumers or 0, 'consumer')}",
                 source="/api/queues messages_unacknowledged, consumers",
@@ -174,7 +165,7 @@ def _finding(view: View, growth: Growth) -> Finding:
             *lines(view, queue, "published", "acked", "ready"),
         ),
         next_steps=_steps(growth),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 

@@ -8,15 +8,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ackscope.clock import Instant
-from ackscope.findings import Evidence, Finding, Severity, Suppressed, runbook
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport, FindingReport, SuppressedReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.queues.balance import TAKEN, balance
 from diagnosis.rules.queues.telling import about, named
 from diagnosis.series import delta, span
-from diagnosis.usual import usual_backlog
+from diagnosis.usual_text import usual_backlog
 from diagnosis.window import Seen, Series
 from diagnosis.words import amount, lasting, list_consumers, place
+
+NAME = "stale-head"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +54,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         passed = stands and head.overtaken >= limits.stale_overtaken * queue.messages
         if head.stamped and not stands and not _may_be_as_old(view.history(queue), head.age):
             if head.age >= limits.stale_after:
-                yield Suppressed(
-                    rule=RULE.name,
+                yield SuppressedReport(
+                    rule=NAME,
                     subject=about(queue),
                     because=(
                         f"its oldest message is {lasting(head.age)} old by its timestamp, and all that was there "
@@ -66,19 +69,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
                 yield _finding(view, queue, head, Severity.WARNING, passed=passed)
             else:
                 because = f"it waits in line, behind as many as every time at this hour: {usual}"
-                yield Suppressed(rule=RULE.name, subject=about(queue), because=because)
+                yield SuppressedReport(rule=NAME, subject=about(queue), because=because)
         elif passed and head.age >= limits.stale_early:
             yield _finding(view, queue, head, Severity.INFO, passed=True)
-
-
-RULE = Rule(
-    name="stale-head",
-    title="the oldest message waits far too long",
-    impact=Impact.SLOWDOWN,
-    needs=("overview", "queues"),
-    counts=True,
-    evaluate=evaluate,
-)
 
 
 def _head(view: View, queue: Queue, early: float) -> Head | None:
@@ -135,7 +128,7 @@ def _stamp(seen: Seen[Queue]) -> int | None:
     return seen.value.head_message_timestamp
 
 
-def _finding(view: View, queue: Queue, head: Head, severity: Severity, *, passed: bool) -> Finding:
+def _finding(view: View, queue: Queue, head: Head, severity: Severity, *, passed: bool) -> FindingReport:
     about_age = f"{lasting(head.age)} old" if head.stamped else f"at least {lasting(head.age)} old"
     if passed:
         cause = (
@@ -148,21 +141,21 @@ def _finding(view: View, queue: Queue, head: Head, severity: Severity, *, passed
     told = "by the clock of its publisher" if head.stamped else "by the order of the queue: fewer left than were there"
     limit = view.limits(queue).queues.stale_after
     later = "" if severity is Severity.WARNING else f"; a warning comes at {lasting(limit)}"
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=severity,
         subject=about(queue),
         since=Instant(wall=view.now.wall - head.age, mono=view.now.mono - head.age).iso(),
         summary=f"The oldest message in {named(queue)} is {about_age}, though its consumers work{later}",
         cause=cause,
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="age of the oldest message",
                 value=f"{about_age}, {told}",
                 expected=f"below {lasting(limit)}",
                 source=source,
             ),
-            Evidence(
+            EvidenceReport(
                 what="ready, unacknowledged",
                 value=f"{queue.messages_ready} and {queue.messages_unacked}",
                 source="/api/queues messages_ready, messages_unacknowledged",
@@ -176,5 +169,5 @@ def _finding(view: View, queue: Queue, head: Head, severity: Severity, *, passed
             f"see whether it has priorities: rabbitmqctl list_queues -p {place(queue).split()[1]} name arguments",
             "restart a consumer that holds one message and acknowledges others: it comes again, first in line",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -5,7 +5,8 @@ import re
 from collections.abc import Hashable, Iterable
 from shlex import quote
 
-from ackscope.findings import Finding, Severity, Subject
+from ackscope.findings import Severity, Subject
+from ackscope.reports import FindingReport
 from ackscope.snapshot import Queue
 from diagnosis.contract import Relation, View
 from diagnosis.routes import dead_letters_to
@@ -50,13 +51,13 @@ def is_private(queue: Queue) -> bool:
     return queue.exclusive is True or queue.auto_delete is True or queue.name.startswith("amq.gen")
 
 
-def _dead_letters_of(view: View, finding: Finding) -> Iterable[Hashable]:
+def _dead_letters_of(view: View, finding: FindingReport) -> Iterable[Hashable]:
     """Where the queue that is the subject dead-letters to."""
     source = view.queue(finding.subject.vhost, finding.subject.name)
     return () if source is None else (dead_letters_to(view, source) or ())
 
 
-def _place(_view: View, finding: Finding) -> Iterable[Hashable]:
+def _place(_view: View, finding: FindingReport) -> Iterable[Hashable]:
     return ((finding.subject.vhost, finding.subject.name),) if finding.subject.kind == "queue" else ()
 
 

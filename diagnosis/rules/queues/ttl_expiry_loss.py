@@ -6,15 +6,18 @@ the balance gives away all that was handed out. Expiry by a message's own `expir
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, runbook
+from ackscope.findings import Severity
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.routes import is_delay
 from diagnosis.rules.queues.balance import Balance, evidence, losing
-from diagnosis.rules.queues.telling import DEAD_LETTERS_INTO, about, is_private, named, set_policy, so_far
+from diagnosis.rules.queues.telling import about, is_private, named, set_policy, so_far
 from diagnosis.series import span
 from diagnosis.window import Series
 from diagnosis.words import amount, lasting, list_consumers, place
+
+NAME = "ttl-expiry-loss"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -30,24 +33,13 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, queue, ttl, *found)
 
 
-RULE = Rule(
-    name="ttl-expiry-loss",
-    title="messages expire before they are consumed",
-    impact=Impact.LOSS,
-    needs=("overview", "queues"),
-    counts=True,
-    evaluate=evaluate,
-    explains=(Explains(("dlq-filling",), DEAD_LETTERS_INTO),),
-)
-
-
 def _at_its_limit(view: View, queue: Queue) -> bool:
     """Whether its length limit may be what makes messages vanish."""
     length = queue.setting("max-length")
     return isinstance(length, int) and (queue.messages_ready or 0) >= view.limits(queue).queues.full_share * length
 
 
-def _finding(view: View, queue: Queue, ttl: int, lately: Series[Queue], balance: Balance) -> Finding:
+def _finding(view: View, queue: Queue, ttl: int, lately: Series[Queue], balance: Balance) -> FindingReport:
     seconds, limit = span(lately), view.limits(queue).queues.expiry_for
     severity = Severity.WARNING if queue.consumers and seconds >= limit else Severity.INFO
     exchange = queue.setting("dead-letter-exchange")
@@ -61,8 +53,8 @@ def _finding(view: View, queue: Queue, ttl: int, lately: Series[Queue], balance:
     else:
         told = f"seen for {lasting(seconds)}; nobody consumes, so it may be a store of what is recent on purpose"
         why = f"Nobody consumes from it, and messages live for {_lifetime(ttl)}."
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=severity,
         subject=about(queue),
         since=lately[0].at.iso(),
@@ -73,16 +65,16 @@ def _finding(view: View, queue: Queue, ttl: int, lately: Series[Queue], balance:
         cause=why,
         evidence=(
             *evidence(balance),
-            Evidence(
+            EvidenceReport(
                 what="message TTL",
                 value=_lifetime(ttl),
                 expected="longer than messages ever wait",
                 source="/api/queues arguments, effective_policy_definition",
             ),
-            Evidence(what="ready", value=f"{queue.messages_ready or 0}", source="/api/queues messages_ready"),
+            EvidenceReport(what="ready", value=f"{queue.messages_ready or 0}", source="/api/queues messages_ready"),
         ),
         next_steps=_steps(queue, ttl),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 

@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from shlex import quote
 
 from ackscope.clock import Instant
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.topology import Binding, Bindings, Exchange
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import SAME_SUBJECT
+from diagnosis.contract import RuleResult, View
 from diagnosis.series import count
 from diagnosis.window import Seen, Series
 from diagnosis.words import amount, lasting, some
+
+NAME = "binding-missing"
 
 _ALTERNATE = "alternate-exchange"
 
@@ -40,17 +42,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             dropped = taken - _gained(span, "publish_out")
             if dropped >= view.thresholds.topology.binding_lost and _still(mine):
                 yield _finding(view, exchange, gone, (taken, dropped, span[-1][0].since(span[0][0])))
-
-
-RULE = Rule(
-    name="binding-missing",
-    title="a binding went away, and messages reach nobody",
-    impact=Impact.LOSS,
-    needs=("exchanges", "bindings", "queues"),
-    counts=True,
-    evaluate=evaluate,
-    explains=(Explains(("pub-unroutable-dropped", "pub-unroutable-returned"), SAME_SUBJECT),),
-)
 
 
 def _lost(view: View) -> dict[tuple[str, str], list[Seen[Binding]]]:
@@ -82,7 +73,7 @@ def _still(mine: list[tuple[Instant, Exchange]]) -> bool:
     return len(last) == 2 and _gained(last, "publish_in") > _gained(last, "publish_out")
 
 
-def _finding(view: View, exchange: Exchange, gone: list[Seen[Binding]], seen: tuple[int, int, float]) -> Finding:
+def _finding(view: View, exchange: Exchange, gone: list[Seen[Binding]], seen: tuple[int, int, float]) -> FindingReport:
     taken, dropped, seconds = seen
     there = {queue.key for queue in view.all_queues}
     ordered = sorted(
@@ -98,8 +89,8 @@ def _finding(view: View, exchange: Exchange, gone: list[Seen[Binding]], seen: tu
         f"source={quote(first.source)} destination={quote(first.destination)} "
         f"destination_type={first.destination_type} routing_key={quote(first.routing_key)}"
     )
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING,
         subject=Subject(kind="exchange", name=exchange.name, vhost=exchange.vhost),
         since=min(gone, key=lambda each: each.at.mono).at.iso(),
@@ -112,10 +103,10 @@ def _finding(view: View, exchange: Exchange, gone: list[Seen[Binding]], seen: tu
             + ("." if alive else ", and what it led to as well.")
         ),
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="bindings that went", value=some(told, 5), expected="there, as before", source="/api/bindings"
             ),
-            Evidence(
+            EvidenceReport(
                 what="messages without a way",
                 value=f"{dropped} of {taken} in {lasting(seconds)}",
                 expected="0",
@@ -131,5 +122,5 @@ def _finding(view: View, exchange: Exchange, gone: list[Seen[Binding]], seen: tu
             f"see what is bound: rabbitmqctl list_bindings -p {quote(exchange.vhost)} | grep -F {quote(exchange.name)}",
             "find who unbound it: the log of a deployment; the broker's own log names deleted queues",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -10,13 +10,15 @@ Source: https://www.rabbitmq.com/docs/queues#property-equivalence
 from collections.abc import Iterator
 from shlex import quote
 
-from ackscope.findings import Finding, Severity, runbook
+from ackscope.findings import Severity
+from ackscope.reports import FindingReport, runbook
 from diagnosis.closing import Closing, closings
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import SAME_SUBJECT
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.clients.loop_report import CLEAR, evidence, pace, read_log, who
 from diagnosis.rules.topology.exclusive_name_locked import locked
 from diagnosis.words import lasting
+
+NAME = "declare-mismatch"
 
 SHORTEST = 100
 """Bytes: "PRECONDITION_FAILED - inequivalent arg 'durable' for queue 'q' in vhost '/': received 'false' but current is
@@ -33,24 +35,13 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, closing)
 
 
-RULE = Rule(
-    name="declare-mismatch",
-    title="a queue is declared otherwise than it is",
-    impact=Impact.OUTAGE,
-    needs=("overview", "connections", "channels", "queues"),
-    counts=False,
-    evaluate=evaluate,
-    explains=(Explains(("channel-churn",), SAME_SUBJECT),),
-)
-
-
-def _finding(view: View, closing: Closing) -> Finding:
+def _finding(view: View, closing: Closing) -> FindingReport:
     limit = view.thresholds.clients.refused_for
     late = closing.lasts >= limit
     later = "" if late else f"; a rolling deployment looks the same; warning after {lasting(limit)}"
     vhost = quote(closing.connection.vhost or "/")
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING if late else Severity.INFO,
         subject=closing.subject,
         since=closing.since.iso(),
@@ -70,5 +61,5 @@ def _finding(view: View, closing: Closing) -> Finding:
             "give the application the properties that the queue has; or delete the queue, once it is empty and unused",
             "later: set TTL, lengths and dead-lettering by policy, which can be changed without declaring anew",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -6,10 +6,13 @@ Source: https://www.rabbitmq.com/docs/deprecated-features
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Inconclusive, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, runbook
 from ackscope.topology import Feature
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.words import amount, some
+
+NAME = "deprecated-features-used"
 
 TELLS = (3, 13)
 
@@ -27,8 +30,8 @@ MEANING = {
 def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for the cluster."""
     if view.version is not None and view.version < TELLS:
-        yield Inconclusive(
-            rule=RULE.name,
+        yield InconclusiveReport(
+            rule=NAME,
             because="this version does not tell which deprecated features are used (3.13 on)",
             needs="read the release notes of the version that you upgrade to",
             permanent=True,
@@ -40,27 +43,17 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(view, sorted(used, key=lambda feature: feature.name))
 
 
-RULE = Rule(
-    name="deprecated-features-used",
-    title="features in use that will be removed",
-    impact=Impact.RISK,
-    needs=("overview", "features"),
-    counts=False,
-    evaluate=evaluate,
-)
-
-
-def _finding(view: View, used: list[Feature]) -> Finding:
+def _finding(view: View, used: list[Feature]) -> FindingReport:
     names = ", ".join(feature.name for feature in used)
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="cluster", name=view.window.cluster),
         since=None,
         summary=f"{amount(len(used), 'deprecated feature')} in use, which a version to come will refuse: {names}",
         cause="Applications or policies still use what RabbitMQ is giving up.",
         evidence=tuple(
-            Evidence(
+            EvidenceReport(
                 what=feature.name,
                 value=MEANING.get(feature.name, "in use") + (f" ({feature.stage})" if feature.stage else ""),
                 expected="not used",
@@ -73,7 +66,7 @@ def _finding(view: View, used: list[Feature]) -> Finding:
             *_who(view, used),
             "try it: deny it in a test broker (deprecated_features.permit.NAME = false) before the next upgrade",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )
 
 

@@ -9,12 +9,15 @@ Source: https://www.rabbitmq.com/docs/queues#exclusive-queues
 from collections.abc import Iterator
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
 from diagnosis.closing import Closing, closings
-from diagnosis.contract import Explains, Impact, Relation, Rule, RuleResult, View
+from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.rules.clients.loop_report import evidence, pace, who
 from diagnosis.words import lasting, some
+
+NAME = "exclusive-name-locked"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -49,29 +52,22 @@ def texts(queue: str, vhost: str) -> tuple[str, str]:
     return first, first + more
 
 
-def _loops(_view: View, finding: Finding) -> Iterator[tuple[str | None, str]]:
+def _loops(_view: View, finding: FindingReport) -> Iterator[tuple[str | None, str]]:
     if finding.subject.kind == "connection":
         yield (finding.subject.vhost, finding.subject.name)
 
 
-def _loop_of(view: View, finding: Finding) -> Iterator[tuple[str | None, str]]:
+def _loop_of(view: View, finding: FindingReport) -> Iterator[tuple[str | None, str]]:
     for closing in closings(view):
         if any(queue.key == (finding.subject.vhost, finding.subject.name) for queue in locked(view, closing)):
             yield (closing.subject.vhost, closing.subject.name)
 
 
-RULE = Rule(
-    name="exclusive-name-locked",
-    title="an exclusive queue's name is held by another connection",
-    impact=Impact.OUTAGE,
-    needs=("overview", "connections", "channels", "queues"),
-    counts=False,
-    evaluate=evaluate,
-    explains=(Explains(("channel-churn", "declare-mismatch"), Relation(_loop_of, _loops)),),
-)
+LOOPS_OF_REFUSED_DECLARES = Relation(_loop_of, _loops)
+"""The cause is a queue that is locked; what follows is about the loop of channels that ask for it."""
 
 
-def _finding(view: View, closing: Closing, held: tuple[Queue, ...]) -> Finding:
+def _finding(view: View, closing: Closing, held: tuple[Queue, ...]) -> FindingReport:
     queue = held[0]
     limit = view.thresholds.clients.refused_for
     late = closing.lasts >= limit
@@ -83,14 +79,14 @@ def _finding(view: View, closing: Closing, held: tuple[Queue, ...]) -> Finding:
     place = f"-p {quote(queue.vhost)}"
     found = evidence(closing, "channel")
     found.append(
-        Evidence(
+        EvidenceReport(
             what="exclusive queues that the error may name",
             value=some(repr(each.name) for each in held),
             source="/api/queues exclusive; length of the error's text",
         )
     )
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING if late else Severity.INFO,
         subject=Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.node),
         since=closing.since.iso(),
@@ -109,5 +105,5 @@ def _finding(view: View, closing: Closing, held: tuple[Queue, ...]) -> Finding:
             "if its client is gone: rabbitmqctl close_connection '<PID>' 'holds a queue'; the queue goes with it",
             'later: let the broker name such queues (declare with the name ""), and a heartbeat of 10 to 30 s',
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

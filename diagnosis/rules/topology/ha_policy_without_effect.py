@@ -6,12 +6,14 @@ Source: https://www.rabbitmq.com/release-information, 4.0; https://www.rabbitmq.
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.topology import Policy
-from diagnosis.contract import Explains, Impact, Rule, RuleResult, View
-from diagnosis.relations import SAME_VHOST
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.topology.policies import MIRRORING, matches
 from diagnosis.words import amount, some
+
+NAME = "ha-policy-without-effect"
 
 GONE = (4, 0)
 
@@ -28,18 +30,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(view, vhost, sorted(policies, key=lambda policy: policy.name))
 
 
-RULE = Rule(
-    name="ha-policy-without-effect",
-    title="a policy asks for mirrors that 4.0 did away with",
-    impact=Impact.RISK,
-    needs=("overview", "policies", "queues"),
-    counts=False,
-    evaluate=evaluate,
-    explains=(Explains(("unreplicated-on-cluster", "policy-not-applied"), SAME_VHOST),),
-)
-
-
-def _finding(view: View, vhost: str, policies: list[Policy]) -> Finding:
+def _finding(view: View, vhost: str, policies: list[Policy]) -> FindingReport:
     covered = sorted(
         queue.name
         for queue in view.all_queues
@@ -50,8 +41,8 @@ def _finding(view: View, vhost: str, policies: list[Policy]) -> Finding:
     several = len(view.nodes) > 1
     names = some(repr(policy.name) for policy in policies)
     keys = sorted({key for policy in policies for key in policy.definition if key in MIRRORING})
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING if several and covered else Severity.INFO,
         subject=Subject(kind="vhost", name=vhost, vhost=vhost),
         since=None,
@@ -61,15 +52,17 @@ def _finding(view: View, vhost: str, policies: list[Policy]) -> Finding:
         ),
         cause="Classic queue mirroring ended with RabbitMQ 4.0; such keys of a policy are kept, and do nothing.",
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="policies", value=f"{names}: {', '.join(keys)}", expected="no ha-* keys", source="/api/policies"
             ),
-            Evidence(what="queues covered", value=some(map(repr, covered), 5) or "none", source="/api/queues, pattern"),
+            EvidenceReport(
+                what="queues covered", value=some(map(repr, covered), 5) or "none", source="/api/queues, pattern"
+            ),
         ),
         next_steps=(
             "see them: rabbitmq-queues list_policies_with_classic_queue_mirroring",
             "declare the queues that must outlive a node as quorum queues (x-queue-type: quorum), and move to them",
             "then drop the keys, so that nobody believes in them: rabbitmqctl set_policy or clear_policy",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

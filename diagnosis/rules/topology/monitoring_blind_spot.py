@@ -7,21 +7,24 @@ Source: https://www.rabbitmq.com/docs/management#permissions, https://www.rabbit
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
+from diagnosis.contract import RuleResult, View
 from diagnosis.words import amount
+
+NAME = "monitoring-blind-spot"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for the cluster, with all that is hidden."""
     overview = view.overview
     hidden = _hidden(view)
-    what: list[tuple[str, Evidence, str]] = []
+    what: list[tuple[str, EvidenceReport, str]] = []
     if hidden:
         what.append(
             (
                 f"{amount(hidden, 'queue')} not shown to the user that asks",
-                Evidence(
+                EvidenceReport(
                     what="queues that exist and are not listed",
                     value=f"{hidden}",
                     expected="0",
@@ -34,7 +37,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         what.append(
             (
                 "statistics are turned off",
-                Evidence(what="disable_stats", value="true", expected="false", source="/api/overview disable_stats"),
+                EvidenceReport(
+                    what="disable_stats", value="true", expected="false", source="/api/overview disable_stats"
+                ),
                 "set management_agent.disable_metrics_collector = false in rabbitmq.conf and restart the nodes",
             )
         )
@@ -42,22 +47,12 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         what.append(
             (
                 "message rates are turned off",
-                Evidence(what="rates_mode", value="none", expected="basic", source="/api/overview rates_mode"),
+                EvidenceReport(what="rates_mode", value="none", expected="basic", source="/api/overview rates_mode"),
                 "set management.rates_mode = basic in rabbitmq.conf and restart the nodes",
             )
         )
     if what:
         yield _finding(view, what)
-
-
-RULE = Rule(
-    name="monitoring-blind-spot",
-    title="part of the broker cannot be seen",
-    impact=Impact.RISK,
-    needs=("overview",),
-    counts=False,
-    evaluate=evaluate,
-)
 
 
 def _hidden(view: View) -> int:
@@ -74,10 +69,10 @@ def _hidden(view: View) -> int:
     return min(known) if len(known) == len(told) > 1 else 0
 
 
-def _finding(view: View, what: list[tuple[str, Evidence, str]]) -> Finding:
+def _finding(view: View, what: list[tuple[str, EvidenceReport, str]]) -> FindingReport:
     told = "; ".join(each[0] for each in what)
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.WARNING,
         subject=Subject(kind="cluster", name=view.window.cluster),
         since=None,
@@ -85,5 +80,5 @@ def _finding(view: View, what: list[tuple[str, Evidence, str]]) -> Finding:
         cause="The broker is asked by a user that may not see everything, or keeps no figures to show.",
         evidence=tuple(each[1] for each in what),
         next_steps=tuple(each[2] for each in what),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -8,12 +8,15 @@ Source: https://www.rabbitmq.com/docs/policies
 from collections.abc import Iterator
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
 from ackscope.topology import Policy
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.topology.policies import covers_queues, matches
 from diagnosis.words import amount, some
+
+NAME = "policy-not-applied"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -34,17 +37,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield from _judge(vhost, sorted(policies, key=lambda policy: policy.name), there)
 
 
-RULE = Rule(
-    name="policy-not-applied",
-    title="a policy without effect",
-    impact=Impact.RISK,
-    needs=("policies", "queues"),
-    counts=False,
-    evaluate=evaluate,
-)
-
-
-def _judge(vhost: str, policies: list[Policy], queues: list[Queue]) -> Iterator[Finding]:
+def _judge(vhost: str, policies: list[Policy], queues: list[Queue]) -> Iterator[FindingReport]:
     covered = {policy.name: 0 for policy in policies}
     won = dict(covered)
     ties: dict[tuple[str, str], list[str]] = {}
@@ -72,19 +65,19 @@ def _judge(vhost: str, policies: list[Policy], queues: list[Queue]) -> Iterator[
         yield _finding(vhost, told, len(idle) + len(beaten), len(ties))
 
 
-def _finding(vhost: str, told: list[str], idle: int, ties: int) -> Finding:
+def _finding(vhost: str, told: list[str], idle: int, ties: int) -> FindingReport:
     parts = [f"{amount(idle, 'policy').replace('policys', 'policies')} without effect"] if idle else []
     if ties:
         parts.append(f"{amount(ties, 'pair')} of policies that are in each other's way")
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="vhost", name=vhost, vhost=vhost),
         since=None,
         summary=f"{' and '.join(parts)} in vhost {vhost!r}: queues may lack what they should have",
         cause="A queue takes one policy, that of the highest priority of those that fit; the others do nothing.",
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="policies",
                 value=some(told, 5),
                 expected="each counts somewhere",
@@ -96,5 +89,5 @@ def _finding(vhost: str, told: list[str], idle: int, ties: int) -> Finding:
             f"see the policies: rabbitmqctl list_policies -p {quote(vhost)}",
             "mend the pattern or the priority, merge the definitions, or clear what nobody needs",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

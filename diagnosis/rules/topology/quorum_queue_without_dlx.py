@@ -9,10 +9,13 @@ import re
 from collections.abc import Iterator
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.words import amount, some
+
+NAME = "quorum-queue-without-dlx"
 
 LIMITED = (4, 0)
 """The first version in which each quorum queue has a limit."""
@@ -33,16 +36,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(vhost, sorted(queues, key=lambda queue: queue.name), view.version)
 
 
-RULE = Rule(
-    name="quorum-queue-without-dlx",
-    title="quorum queues that delete what comes back too often",
-    impact=Impact.RISK,
-    needs=("overview", "queues"),
-    counts=False,
-    evaluate=evaluate,
-)
-
-
 def _named(pattern: str, queue: Queue) -> bool:
     return re.search(pattern, queue.name) is not None
 
@@ -55,11 +48,11 @@ def _limit(queue: Queue, version: tuple[int, int]) -> int | None:
     return 20 if version >= LIMITED else None
 
 
-def _finding(vhost: str, queues: list[Queue], version: tuple[int, int]) -> Finding:
+def _finding(vhost: str, queues: list[Queue], version: tuple[int, int]) -> FindingReport:
     pattern, definition = quote("^NAME$"), quote('{"dead-letter-exchange":"dead"}')
     limits = sorted({limit for queue in queues if (limit := _limit(queue, version)) is not None})
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="vhost", name=vhost, vhost=vhost),
         since=None,
@@ -69,13 +62,13 @@ def _finding(vhost: str, queues: list[Queue], version: tuple[int, int]) -> Findi
         ),
         cause="A delivery limit is in force (20 unless set, from 4.0 on), and nothing takes what it drops.",
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="quorum queues with consumers and without a dead-letter exchange",
                 value=some((repr(queue.name) for queue in queues), 8),
                 expected="a dead-letter exchange, by policy",
                 source="/api/queues arguments, effective_policy_definition",
             ),
-            Evidence(
+            EvidenceReport(
                 what="delivery limit", value=some(map(str, limits)), source="/api/queues delivery_limit, arguments"
             ),
         ),
@@ -84,5 +77,5 @@ def _finding(vhost: str, queues: list[Queue], version: tuple[int, int]) -> Findi
             f"rabbitmqctl set_policy -p {quote(vhost)} dead {pattern} {definition} --apply-to queues",
             "a queue has one policy: where one is in force, merge the two",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -6,10 +6,13 @@ Source: https://www.rabbitmq.com/docs/deprecated-features, https://www.rabbitmq.
 
 from collections.abc import Iterator, Mapping
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
+from diagnosis.contract import RuleResult, View
 from diagnosis.rules.topology.policies import REMOVED
 from diagnosis.words import amount, some
+
+NAME = "removed-feature-used"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -35,15 +38,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(vhost, sorted(uses), version)
 
 
-RULE = Rule(
-    name="removed-feature-used",
-    title="settings that this version no longer knows",
-    impact=Impact.RISK,
-    needs=("overview", "policies", "queues"),
-    counts=False,
-    evaluate=evaluate,
-)
-
 _ODD: Mapping[str, frozenset[str | int]] = {
     "queue-mode": frozenset({"lazy"}),
     "queue-version": frozenset({1}),
@@ -52,10 +46,10 @@ _ODD: Mapping[str, frozenset[str | int]] = {
 """Values of arguments that once asked for something else than is there now."""
 
 
-def _finding(vhost: str, uses: list[str], version: tuple[int, int]) -> Finding:
+def _finding(vhost: str, uses: list[str], version: tuple[int, int]) -> FindingReport:
     told = ".".join(map(str, version))
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="vhost", name=vhost, vhost=vhost),
         since=None,
@@ -65,12 +59,12 @@ def _finding(vhost: str, uses: list[str], version: tuple[int, int]) -> Finding:
         ),
         cause="They come from an older version: the broker keeps them and goes its own way.",
         evidence=(
-            Evidence(what="settings", value=some(uses, 8), expected="none", source="/api/policies, /api/queues"),
+            EvidenceReport(what="settings", value=some(uses, 8), expected="none", source="/api/policies, /api/queues"),
         ),
         next_steps=(
             "drop the keys from the policies: rabbitmqctl list_policies, then set_policy without them",
             "let the applications declare without these arguments, before a queue has to be declared anew",
             "see what else is deprecated: rabbitmq-diagnostics check_if_any_deprecated_features_are_used",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

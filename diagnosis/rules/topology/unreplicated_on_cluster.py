@@ -8,10 +8,13 @@ from collections import Counter
 from collections.abc import Iterator
 from shlex import quote
 
-from ackscope.findings import Evidence, Finding, Severity, Subject, runbook
+from ackscope.findings import Severity, Subject
+from ackscope.reports import EvidenceReport, FindingReport, runbook
 from ackscope.snapshot import Queue
-from diagnosis.contract import Impact, Rule, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.words import amount, some
+
+NAME = "unreplicated-on-cluster"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -28,22 +31,12 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(view, vhost, queues)
 
 
-RULE = Rule(
-    name="unreplicated-on-cluster",
-    title="durable queues with one copy on a cluster",
-    impact=Impact.RISK,
-    needs=("overview", "nodes", "queues"),
-    counts=True,
-    evaluate=evaluate,
-)
-
-
-def _finding(view: View, vhost: str, queues: list[Queue]) -> Finding:
+def _finding(view: View, vhost: str, queues: list[Queue]) -> FindingReport:
     waiting = sum(queue.messages or 0 for queue in queues)
     nodes = Counter(queue.node or "unknown" for queue in queues)
     busiest = sorted(queues, key=lambda queue: (-(queue.messages or 0), queue.name))
-    return Finding(
-        rule=RULE.name,
+    return FindingReport(
+        rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="vhost", name=vhost, vhost=vhost),
         since=None,
@@ -53,13 +46,15 @@ def _finding(view: View, vhost: str, queues: list[Queue]) -> Finding:
         ),
         cause="They are classic queues, which live on one node; a cluster alone copies no messages.",
         evidence=(
-            Evidence(what="queues", value=some((repr(queue.name) for queue in busiest), 5), source="/api/queues type"),
-            Evidence(
+            EvidenceReport(
+                what="queues", value=some((repr(queue.name) for queue in busiest), 5), source="/api/queues type"
+            ),
+            EvidenceReport(
                 what="their nodes",
                 value=some((f"{node}: {number}" for node, number in sorted(nodes.items())), 5),
                 source="/api/queues node",
             ),
-            Evidence(
+            EvidenceReport(
                 what="what they carry",
                 value=amount(waiting, "message"),
                 source="/api/queues messages",
@@ -70,5 +65,5 @@ def _finding(view: View, vhost: str, queues: list[Queue]) -> Finding:
             "which of them must outlive a node? Declare those as quorum queues (x-queue-type: quorum) and move to them",
             "for new ones: rabbitmqctl update_vhost_metadata VHOST --default-queue-type quorum   # 3.11 on",
         ),
-        runbook=runbook(RULE.name),
+        runbook=runbook(NAME),
     )

@@ -7,7 +7,8 @@ from typing import Any
 from ackscope.baselines import Baselines
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
-from ackscope.findings import DiagnosisResult, Finding
+from ackscope.findings import DiagnosisResult, Finding, flat
+from ackscope.reports import FindingReport, InconclusiveReport, SuppressedReport
 from ackscope.snapshot import (
     FAMILIES,
     Alarm,
@@ -25,6 +26,7 @@ from ackscope.topology import Bindings
 from diagnosis.contract import Rule
 from diagnosis.engine import diagnose
 from diagnosis.rules import RULES
+from diagnosis.text import render, render_inconclusive, render_suppressed
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
 
@@ -32,6 +34,7 @@ WALL = 1_800_000_000.0
 NODE = "rabbit@one"
 PEER = "10.0.0.7:50001 -> 10.0.0.1:5672"
 CHANNEL = f"{PEER} (1)"
+REGISTERED = {rule.name for rule in RULES}
 OK = HealthCheck(name="alarms", ok=True)
 ALARM = HealthCheck(name="alarms", ok=False, reason="alarms in effect", alarms=(Alarm(node=NODE, resource="memory"),))
 
@@ -167,10 +170,14 @@ def look(
     rules: Sequence[Rule] = RULES,
     baselines: Baselines | None = None,
 ) -> DiagnosisResult:
-    """The verdict on a window, so many seconds after its last snapshot."""
+    """The result of a window, so many seconds after its last snapshot; all of it can be rendered as text."""
     taken = window.latest.taken if window.latest else moment(0)
     now = replace(taken, wall=taken.wall + later, mono=taken.mono + later)
-    return diagnose(window, outcomes, now, thresholds or Thresholds(), rules=rules, baselines=baselines)
+    result = diagnose(window, outcomes, now, thresholds or Thresholds(), rules=rules, baselines=baselines)
+    for each in (*flat(result.findings), *result.inconclusive, *result.suppressed):
+        if each.rule in REGISTERED:
+            text(each)
+    return result
 
 
 def found(verdict: DiagnosisResult) -> list[tuple[str, str, str]]:
@@ -184,7 +191,22 @@ def only(verdict: DiagnosisResult) -> Finding:
     return finding
 
 
+def text(item):
+    """A finding, or why there is none, as people read it. A fact that its page names and it lacks is an error."""
+    if isinstance(item, FindingReport | InconclusiveReport | SuppressedReport):
+        return item
+    renderers = {"Finding": render, "Inconclusive": render_inconclusive, "Suppressed": render_suppressed}
+    return renderers[type(item).__name__](item)
+
+
+def evidence(finding: Finding, key: str) -> Any:
+    """The one observation of a finding with this key."""
+    (item,) = [each for each in finding.evidence if each.key == key]
+    return item
+
+
 def told(finding: Finding) -> str:
     """All that a finding says, as one text."""
-    evidence = [f"{item.what} {item.value} {item.expected} {item.source}" for item in finding.evidence]
-    return "\n".join([finding.summary, finding.cause, *evidence, *finding.next_steps])
+    report = text(finding)
+    items = [f"{item.what} {item.value} {item.expected} {item.source}" for item in report.evidence]
+    return "\n".join([report.summary, report.cause, *items, *report.next_steps])

@@ -1,8 +1,8 @@
 import pytest
 
-from ackscope.findings import Finding, Severity, Subject
+from ackscope.findings import Finding, Impact, Severity, Subject
 from diagnosis.causes import gathered
-from diagnosis.contract import Explains, Impact, Rule
+from diagnosis.contract import Explains, Rule
 from diagnosis.relations import ANYWHERE, SAME_NODE, SAME_SUBJECT, SAME_VHOST
 from diagnosis.thresholds import Thresholds
 from diagnosis.view import View
@@ -17,7 +17,12 @@ def rule(name, **explains):
     relations = {"anywhere": ANYWHERE, "node": SAME_NODE, "subject": SAME_SUBJECT, "vhost": SAME_VHOST}
     told = tuple(Explains(tuple(names), relations[where]) for where, names in explains.items())
     return Rule(
-        name=name, title="", impact=Impact.OUTAGE, needs=(), counts=False, evaluate=lambda _: iter(()), explains=told
+        name=name,
+        impact=Impact.OUTAGE,
+        needs=(),
+        compares_counters=False,
+        evaluate=lambda _: iter(()),
+        explains=told,
     )
 
 
@@ -28,12 +33,6 @@ def finding(rule_name, severity=Severity.WARNING, **subject):
         rule=rule_name,
         severity=severity,
         subject=Subject(**place),
-        since=None,
-        summary="",
-        cause="",
-        evidence=(),
-        next_steps=(),
-        runbook="",
     )
 
 

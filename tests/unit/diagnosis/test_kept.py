@@ -1,8 +1,8 @@
 import gc
 import weakref
 
-from ackscope.findings import Inconclusive
-from diagnosis.contract import Impact, Rule
+from ackscope.findings import Impact, Inconclusive
+from diagnosis.contract import Rule
 from diagnosis.engine import diagnose
 from diagnosis.kept import kept
 from diagnosis.thresholds import Thresholds
@@ -44,9 +44,9 @@ def test_a_look_leaves_nothing_behind():
 
     def evaluate(view):
         views.append(weakref.ref(kept(view, Holding).view))
-        yield Inconclusive(rule="holds", because="nothing", needs="nothing")
+        yield Inconclusive(rule="holds", reason="nothing")
 
-    rule = Rule(name="holds", title="holds", impact=Impact.RISK, needs=(), counts=False, evaluate=evaluate)
+    rule = Rule(name="holds", impact=Impact.RISK, needs=(), compares_counters=False, evaluate=evaluate)
     window = film(lambda _: {}, until=0)
     gc.disable()
     try:

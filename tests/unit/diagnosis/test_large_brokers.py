@@ -6,7 +6,7 @@ import pytest
 
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Part
-from tests.unit.diagnosis.pictures import film, found, look, moment, queue, stuck
+from tests.unit.diagnosis.pictures import film, found, look, moment, queue, stuck, text
 from tests.unit.diagnosis.test_no_consumer import lonely
 
 
@@ -57,10 +57,8 @@ def test_queues_of_which_only_totals_are_known_are_not_judged_and_that_is_said()
     verdict = look(film(totals(lonely()), until=300))
 
     assert [] == found(verdict)
-    told = [gap.because for gap in verdict.inconclusive if gap.rule == "no-consumer"]
-    assert told == [
-        "the statistics of 1 queue with messages were not read within 60 s: the suspicious ones are read first"
-    ]
+    facts = [each.facts for each in verdict.inconclusive if (each.rule, each.reason) == ("no-consumer", "stale_details")]
+    assert [{"queues": 1, "max_age_seconds": 60.0}] == facts
 
 
 def test_statistics_that_are_too_old_are_no_ground_for_a_verdict():
@@ -68,14 +66,14 @@ def test_statistics_that_are_too_old_are_no_ground_for_a_verdict():
     verdict = look(film(detailed_every(1000, lonely()), until=300))
 
     assert [] == found(verdict)
-    assert any("poll.budget" in gap.needs for gap in verdict.inconclusive)
+    assert any("poll.budget" in text(gap).needs for gap in verdict.inconclusive)
 
 
 def test_empty_queues_without_statistics_are_no_blind_spot():
     """A hundred thousand idle queues are not told at every look."""
     idle = totals(lambda _: {"queues": tuple(queue(f"idle-{number}") for number in range(3))})
 
-    assert not [gap for gap in look(film(idle, until=60)).inconclusive if "statistics of" in gap.because]
+    assert not [gap for gap in look(film(idle, until=60)).inconclusive if gap.reason == "stale_details"]
 
 
 def test_parts_that_are_read_seldom_are_fresh_for_two_of_their_intervals():

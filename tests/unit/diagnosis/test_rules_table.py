@@ -1,39 +1,69 @@
-from pathlib import Path
+"""The catalogue registers the rules."""
 
 import pytest
 
-from ackscope.findings import runbook
 from ackscope.snapshot import FAMILIES
+from diagnosis.pages import CatalogueError, pages, parse
 from diagnosis.rules import RULES
+from diagnosis.thresholds import Thresholds
 
-ROOT = Path(__file__).parents[3]
-PARTS = ("## What it means", "## See it by hand", "## What else looks like it", "## Now", "## Later")
-
-
-def test_names_are_unique():
-    """Metrics and links hold on to them."""
-    assert len(RULES) == len({rule.name for rule in RULES})
+HEADINGS = ("## What it means", "## See it by hand", "## What else looks like it", "## Now", "## Later")
+PAGES = pages()
 
 
-def test_every_rule_has_a_runbook_and_every_runbook_a_rule():
-    """A finding's link leads somewhere, and no page is left behind."""
-    pages = {f"docs/runbooks/{path.name}" for path in (ROOT / "docs/runbooks").glob("*.md")}
-
-    assert {runbook(rule.name) for rule in RULES} == pages - {"docs/runbooks/README.md"}
+def test_every_page_is_a_rule():
+    """By its name; none is left out."""
+    assert list(PAGES) == [rule.name for rule in RULES]
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_a_runbook_has_its_parts_in_order(rule):
+@pytest.mark.parametrize("name", PAGES)
+def test_a_runbook_has_its_headings_in_order(name):
     """So that a tired person finds them where they always are."""
-    page = (ROOT / runbook(rule.name)).read_text()
-    places = [page.find(f"\n{part}\n") for part in PARTS]
+    body = PAGES[name].body
+    places = [body.find(f"\n{heading}\n") for heading in HEADINGS]
 
-    assert page.startswith(f"# {rule.name}\n")
+    assert body.startswith(f"# {name}\n")
     assert -1 not in places
     assert sorted(places) == places
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_a_rule_needs_parts_that_exist(rule):
+def test_a_rule_needs_families_that_exist(rule):
     """The engine looks them up by name."""
     assert set() == set(rule.needs) - set(FAMILIES)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_a_rule_explains_rules_that_exist(rule):
+    """A name that is misspelt would explain nothing, in silence."""
+    assert set() == {name for each in rule.explains for name in each.rules} - set(PAGES)
+
+
+def test_thresholds_of_pages_exist():
+    """Each has one owner, whose page says what it means."""
+    named = [threshold for page in PAGES.values() for threshold in page.thresholds]
+    fields = {
+        f"{group}.{name}"
+        for group, field in Thresholds.model_fields.items()
+        if hasattr(field.annotation, "model_fields")
+        for name in field.annotation.model_fields
+    }
+
+    assert sorted(set(named)) == sorted(named)
+    assert set() == set(named) - fields
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("# stuck\n", "stuck.md: no front matter; a page begins with a line of three dashes"),
+        ("---\ntitle: x\ngroup: consumers\nimpact: outage\nstep: y\n---\n", "step"),
+        ("---\ntitle: x\ngroup: consumers\nimpact: harm\n---\n", "impact"),
+        ("---\ntitle: [x\n---\n", "stuck.md"),
+    ],
+    ids=["no-front-matter", "unknown-key", "unknown-impact", "no-yaml"],
+)
+def test_a_malformed_page_is_named(text, problem):
+    """With what is wrong."""
+    with pytest.raises(CatalogueError, match=problem):
+        parse("stuck.md", text)

@@ -15,11 +15,6 @@ def finding(name="orders", since=NOON, **fields):
         severity=Severity.WARNING,
         subject=Subject(kind="queue", name=name, vhost="/"),
         since=since,
-        summary="",
-        cause="",
-        evidence=(),
-        next_steps=(),
-        runbook="",
         **fields,
     )
 

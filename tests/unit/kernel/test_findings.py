@@ -2,35 +2,18 @@
 
 import pytest
 
-from ackscope.findings import (
-    DiagnosisResult,
-    Evidence,
-    Finding,
-    Inconclusive,
-    Severity,
-    Subject,
-    as_dict,
-    exit_code,
-    runbook,
-)
+from ackscope.findings import DiagnosisResult, Finding, Inconclusive, Severity, Subject, exit_code
+from ackscope.reports import EvidenceReport, FindingReport, Step, as_document, runbook
+
+ORDERS = Subject(kind="queue", vhost="/", name="orders")
 
 
 def _finding(severity: Severity) -> Finding:
-    return Finding(
-        rule="no-consumer",
-        severity=severity,
-        subject=Subject(kind="queue", vhost="/", name="orders"),
-        since=None,
-        summary="Nobody reads.",
-        cause="The consumer is gone.",
-        evidence=(Evidence(what="consumers", value="0", expected="1", source="/api/queues"),),
-        next_steps=("rabbitmqctl list_consumers",),
-        runbook=runbook("no-consumer"),
-    )
+    return Finding(rule="no-consumer", severity=severity, subject=ORDERS)
 
 
 def _verdict(*severities: Severity, blind: bool = False, permanent: bool = False) -> DiagnosisResult:
-    gap = Inconclusive(rule="stuck-consumer", because="no queue is visible", needs="permissions", permanent=permanent)
+    gap = Inconclusive(rule="stuck-consumer", reason="hidden_queues", permanent=permanent)
     return DiagnosisResult(
         cluster="shop",
         at="2026-01-01T00:00:00Z",
@@ -59,12 +42,26 @@ def test_exit_codes(verdicts: list[DiagnosisResult], code: int) -> None:
 
 
 def test_the_json_of_a_finding_is_the_contract() -> None:
-    """Names of keys are held on to by others."""
-    document = as_dict(_finding(Severity.WARNING))
+    """Other programs rely on the names of keys; the first ones have always been there."""
+    report = FindingReport(
+        rule="no-consumer",
+        severity=Severity.WARNING,
+        subject=ORDERS,
+        since=None,
+        summary="Queue 'orders' has no consumer.",
+        cause="The consumer disconnected.",
+        evidence=(EvidenceReport(what="consumers", value="0", expected="1", source="/api/queues consumers"),),
+        next_steps=("List them: rabbitmqctl list_consumers",),
+        steps=(Step(text="List them", command="rabbitmqctl list_consumers"),),
+        runbook=runbook("no-consumer"),
+    )
+    document = as_document(report)
 
     assert [
         "rule", "severity", "subject", "since", "summary", "cause", "evidence", "next_steps", "runbook",
-        "last_seen", "consequences",
+        "last_seen", "consequences", "steps", "facts", "involved", "impact", "certainty", "seen_seconds",
     ] == list(document)  # fmt: skip
     assert {"kind": "queue", "vhost": "/", "name": "orders", "node": None} == document["subject"]
-    assert "docs/runbooks/no-consumer.md" == document["runbook"]
+    assert "diagnosis/catalogue/no-consumer.md" == document["runbook"]
+    assert ["what", "value", "source", "expected", "key", "amount", "unit", "fields"] == list(document["evidence"][0])
+    assert list(document["next_steps"]) == [str(step) for step in report.steps]

@@ -1,8 +1,9 @@
 import pytest
 
-from diagnosis.rules.clients.heartbeat_loss import RULE
 from tests.unit.diagnosis.pictures import connection as there
 from tests.unit.diagnosis.pictures import film, look, only, told
+
+RULE = "heartbeat-loss"
 
 
 def silent(t, *, since=20.0, closed=1e9, heartbeat=10, **fields):
@@ -15,7 +16,7 @@ def silent(t, *, since=20.0, closed=1e9, heartbeat=10, **fields):
 
 def lost(frame, until):
     """What this rule found."""
-    return [each for each in look(film(frame, until=until)).findings if each.rule == RULE.name]
+    return [each for each in look(film(frame, until=until)).findings if each.rule == RULE]
 
 
 def test_a_client_that_left_out_its_heartbeat_is_told():
@@ -60,8 +61,6 @@ def test_a_client_that_ends_its_connection_itself_was_not_silent():
 
 def test_heartbeats_that_are_too_far_apart_to_be_judged_are_told_once():
     """For good: nothing is wrong with them."""
-    gaps = [
-        gap for gap in look(film(lambda t: silent(t, heartbeat=60), until=35)).inconclusive if gap.rule == RULE.name
-    ]
+    gaps = [gap for gap in look(film(lambda t: silent(t, heartbeat=60), until=35)).inconclusive if gap.rule == RULE]
 
     assert [True] == [gap.permanent for gap in gaps]

@@ -1,9 +1,9 @@
 """Verdicts as far as the rules about consumers go: what others say of the same film is tested by others."""
 
 from ackscope.findings import flat
-from diagnosis.rules.consumers import RULES
+from diagnosis.pages import pages
 
-OWN = {rule.name for rule in RULES}
+OWN = {name for name, page in pages().items() if page.group == "consumers"}
 
 
 def own(verdict):

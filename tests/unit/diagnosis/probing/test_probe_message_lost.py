@@ -21,23 +21,23 @@ def test_a_loss_that_nothing_explains_is_critical():
     finding = one(RULE, heard(lossy(), parts=own()))
 
     assert ("critical", "delivery.quorum") == (finding.severity, finding.subject.name)
-    assert "3 messages of the probe delivery.quorum were confirmed and not delivered" in finding.summary
+    assert (3, 100, None) == tuple(finding.facts[key] for key in ("missing", "acked", "disturbance"))
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("fields", "disturbance"),
     [
-        ({"consumers": 2}, "1 other consumers take messages"),
-        ({"policy": "all", "effective_policy": {"max-length": 1}}, "bounds it: 'all' (max-length 1)"),
+        ({"consumers": 2}, {"consumers": 1}),
+        ({"policy": "all", "effective_policy": {"max-length": 1}}, {"policy": "all", "limits": ["max-length 1"]}),
     ],
     ids=["another consumer", "a policy"],
 )
-def test_what_disturbs_the_probe_is_told_apart(fields, words):
+def test_what_disturbs_the_probe_is_told_apart(fields, disturbance):
     """Then it proves nothing about the queues of applications."""
     finding = one(RULE, heard(lossy(), parts=own(**fields)))
 
     assert "warning" == finding.severity
-    assert words in finding.cause
+    assert disturbance == finding.facts["disturbance"]
 
 
 def test_a_policy_that_takes_nothing_away_explains_nothing():

@@ -1,6 +1,7 @@
 import pytest
 
 from ackscope.snapshot import Overview
+from diagnosis.pages import pages
 from tests.unit.diagnosis.pictures import film, look, told
 
 
@@ -62,6 +63,4 @@ def test_the_rest_is_quiet(frame):
 
 def test_it_explains_nothing():
     """What else is found stands for itself."""
-    from diagnosis.rules.topology.monitoring_blind_spot import RULE
-
-    assert () == RULE.explains
+    assert () == pages()["monitoring-blind-spot"].explains

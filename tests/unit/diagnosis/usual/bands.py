@@ -1,8 +1,8 @@
 """Bands made by hand, and verdicts that know them."""
 
-from ackscope.baselines import HOUR_OF_DAY, HOUR_OF_WEEK, Band, Baselines, NotYet, hour_of_week
+from ackscope.baselines import HOUR_OF_DAY, HOUR_OF_WEEK, Band, Baselines, NoBand, NotYet, hour_of_week
 from ackscope.findings import flat
-from tests.unit.diagnosis.pictures import WALL
+from tests.unit.diagnosis.pictures import WALL, text
 
 ORDERS = ("queue", "/", "orders")
 
@@ -33,12 +33,12 @@ def one_of(rule, verdict):
 
 def aside(rule, verdict):
     """Why a rule left something alone."""
-    return [each.because for each in verdict.suppressed if each.rule == rule]
+    return [text(each).because for each in verdict.suppressed if each.rule == rule]
 
 
 def usual_line(finding):
     """What the evidence says to be usual."""
-    return [f"{item.what}: {item.value}" for item in finding.evidence if item.what.startswith("usual ")]
+    return [f"{item.what}: {item.value}" for item in text(finding).evidence if item.what.startswith("usual ")]
 
 
-__all__ = ["Band", "NotYet", "aside", "band", "known", "one_of", "told_of", "usual_line"]
+__all__ = ["Band", "NoBand", "NotYet", "aside", "band", "known", "one_of", "told_of", "usual_line"]

@@ -6,7 +6,7 @@ from tests.unit.diagnosis.consumers.films import busy, trip
 from tests.unit.diagnosis.pictures import ALARM, film, look, told
 from tests.unit.diagnosis.queues.films import flowing, frame
 from tests.unit.diagnosis.queues.test_queue_overload import busy as surging
-from tests.unit.diagnosis.usual.bands import NotYet, aside, band, known, one_of, told_of, usual_line
+from tests.unit.diagnosis.usual.bands import NoBand, NotYet, aside, band, known, one_of, told_of, usual_line
 
 NIGHTLY = {"ready": band(0, 40_000), "acked": band(4, 6), "published": band(8, 12)}
 
@@ -37,7 +37,7 @@ def test_a_backlog_that_is_there_every_night_is_left_alone():
     [
         {**NIGHTLY, "ready": band(0, 500)},
         {**NIGHTLY, "ready": band(0, 40_000, days=3)},
-        {**NIGHTLY, "ready": NotYet("2 of 3 days")},
+        {**NIGHTLY, "ready": NotYet(NoBand.FEW_DAYS, 2)},
         {**NIGHTLY, "acked": band(40, 60)},
         {},
     ],
@@ -112,7 +112,7 @@ def test_a_surge_that_began_before_we_looked_is_told_by_what_is_usual():
     [
         {"published": band(5, 6), "acked": band(25, 30)},
         {"published": band(5, 15), "acked": band(5, 12)},
-        {"published": NotYet("2 of 3 days")},
+        {"published": NotYet(NoBand.FEW_DAYS, 2)},
     ],
     ids=["consumers are slower, too", "not that much more", "not yet"],
 )

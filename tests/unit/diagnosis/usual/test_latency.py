@@ -6,7 +6,7 @@ from tests.unit.diagnosis.nodes.machines import asked, frame, outcome, seconds
 from tests.unit.diagnosis.pictures import NODE, film, look, told
 from tests.unit.diagnosis.probing.heard import outcome as heard
 from tests.unit.diagnosis.probing.heard import step
-from tests.unit.diagnosis.usual.bands import NotYet, aside, band, known, one_of, told_of
+from tests.unit.diagnosis.usual.bands import NoBand, NotYet, aside, band, known, one_of, told_of
 
 QUORUM = ("probe", "", f"confirm/quorum/{NODE}")
 WAY = ("probe", "", "handshake/handshake/")
@@ -35,7 +35,7 @@ def test_confirms_that_are_far_slower_than_usual_are_mentioned_though_they_are_q
     ("bands", "told"),
     [
         ({"confirm_p50": band(0.01, 0.04)}, {}),
-        ({"confirm_p50": NotYet("2 of 3 days")}, {}),
+        ({"confirm_p50": NotYet(NoBand.FEW_DAYS, 2)}, {}),
         ({"confirm_p50": band(0.002, 0.004)}, {"rtt": 0.05}),
         ({"confirm_p50": band(0.002, 0.004)}, {"count": 5}),
     ],

@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.diagnosis.pictures import film, look, told
 from tests.unit.diagnosis.test_requeue_loop import loop
-from tests.unit.diagnosis.usual.bands import NotYet, band, known, one_of, told_of
+from tests.unit.diagnosis.usual.bands import NoBand, NotYet, band, known, one_of, told_of
 
 RULE = "requeue-loop"
 PARTLY = {"rate": 10.0, "share": 0.25, "acked": 30.0, "published": 30.0}
@@ -30,7 +30,7 @@ def test_far_more_redeliveries_than_usual_are_mentioned():
     ("bands", "fields"),
     [
         ({"redelivered": band(5, 12)}, {}),
-        ({"redelivered": NotYet("2 of 3 days")}, {}),
+        ({"redelivered": NotYet(NoBand.FEW_DAYS, 2)}, {}),
         ({"redelivered": band(0, 0.01)}, {"rate": 0.5}),
         ({"redelivered": band(0.5, 2)}, {"start": 22, "end": 26}),
         ({"redelivered": band(0.5, 2)}, {"until": 15}),

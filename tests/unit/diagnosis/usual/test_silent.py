@@ -5,7 +5,7 @@ import pytest
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.pictures import film, look, queue, stats, told
 from tests.unit.diagnosis.publishers.films import shop
-from tests.unit.diagnosis.usual.bands import NotYet, band, known, one_of, told_of
+from tests.unit.diagnosis.usual.bands import NoBand, NotYet, band, known, one_of, told_of
 
 RULE = "publisher-silent"
 BUSY = {"busy": band(1, 1), "published": band(2, 4)}
@@ -50,7 +50,7 @@ def test_a_queue_that_is_busy_at_this_hour_need_not_be_named():
     [
         {"busy": band(0.1, 0.3), "published": band(2, 4)},
         {"busy": band(1, 1), "published": band(0.01, 0.04)},
-        {"busy": NotYet("2 of 3 days"), "published": band(2, 4)},
+        {"busy": NotYet(NoBand.FEW_DAYS, 2), "published": band(2, 4)},
         {"busy": band(1, 1)},
         {},
     ],

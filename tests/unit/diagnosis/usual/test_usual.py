@@ -1,11 +1,11 @@
 import pytest
 
-from ackscope.baselines import Baselines, NotYet
-from ackscope.findings import Evidence
+from ackscope.baselines import Baselines, NoBand, NotYet
+from ackscope.findings import Finding, Severity, Subject
 from diagnosis.thresholds import Thresholds
-from diagnosis.usual import is_less, is_more, is_sure, line, made_of, of_queue, span_of, spelt
+from diagnosis.usual import baseline_evidence, is_less, is_more, is_sure, of_queue
 from diagnosis.view import View
-from tests.unit.diagnosis.pictures import film, moment, queue
+from tests.unit.diagnosis.pictures import film, moment, queue, text
 from tests.unit.diagnosis.usual.bands import band, known
 
 HOUR = 3600.0
@@ -22,23 +22,23 @@ def test_what_is_usual_is_found_by_object_and_measure():
     looked = view(known({"ready": band(1, 9)}))
 
     assert band(1, 9) == of_queue(looked, queue(), "ready")
-    assert NotYet("no history of it") == of_queue(looked, queue(), "acked")
-    assert NotYet("no history of it") == of_queue(looked, queue("other"), "ready")
+    assert NotYet(NoBand.NO_HISTORY_OF_OBJECT) == of_queue(looked, queue(), "acked")
+    assert NotYet(NoBand.NO_HISTORY_OF_OBJECT) == of_queue(looked, queue("other"), "ready")
 
 
 def test_without_history_nothing_is_usual():
     """Nor is anything said of it."""
     looked = view(None)
 
-    assert NotYet("no history is read") == of_queue(looked, queue(), "ready")
-    assert [] == list(line(looked, of_queue(looked, queue(), "ready"), "ready"))
+    assert NotYet(NoBand.NO_HISTORY_READ) == of_queue(looked, queue(), "ready")
+    assert [] == list(baseline_evidence(looked, of_queue(looked, queue(), "ready"), "ready"))
 
 
 def test_a_pipeline_that_made_no_bands_yet_is_silent():
     """A line that can say nothing is noise."""
     looked = view(Baselines())
 
-    assert [] == list(line(looked, of_queue(looked, queue(), "ready"), "ready"))
+    assert [] == list(baseline_evidence(looked, of_queue(looked, queue(), "ready"), "ready"))
 
 
 @pytest.mark.parametrize(("hours", "used"), [(0, True), (1, True), (2, False), (24 * 7, True)])
@@ -53,28 +53,45 @@ def test_bands_of_a_pipeline_that_ended_long_ago_do_not_count():
     """After two weeks, and the reason is told."""
     looked = view(known({"ready": band(1, 9)}, age=15 * 86400.0))
 
-    assert NotYet("the history ends 15 days ago") == of_queue(looked, queue(), "ready")
+    assert NotYet(NoBand.HISTORY_ENDED, 15) == of_queue(looked, queue(), "ready")
 
 
-def test_a_band_is_told_with_what_it_was_made_of():
-    """Unit once, weeks or days."""
-    looked = view(known({"ready": band(1, 9)}))
-    (told,) = line(looked, band(0.002, 0.009), "confirm_p50")
-
-    assert told == Evidence(
-        what="usual median confirm latency",
-        value="2 to 9 ms at this hour of the week, from 6 weeks",
-        source="rollups of the pipeline (history.rollups), table baselines",
+def described(found, measure):
+    """The evidence of a band, as people read it."""
+    (item,) = baseline_evidence(view(known({"ready": band(1, 9)})), found, measure)
+    finding = Finding(
+        rule="probe-path-slow",
+        severity=Severity.INFO,
+        subject=Subject(kind="probe", name="rtt"),
+        facts={"node": None, "connect_seconds": 1.0, "round_trip_seconds": None, "broker_seconds": None},
+        evidence=(item,),
     )
-    assert "usual at this hour of the day: 1 to 9 messages, from 1 day" == spelt(band(1, 9, days=1), "ready")
-    assert "at this hour of the week, from 1 week" == made_of(band(1, 9, weeks=1))
+    (report,) = text(finding).evidence
+    assert report.source == "rollups of the pipeline (history.rollups) table baselines"
+    return f"{report.what}: {report.value}"
 
 
-def test_a_band_that_is_not_known_yet_is_told_in_evidence_alone():
-    """With how far it is."""
-    (told,) = line(view(known({"acked": NotYet("2 of 3 days")})), NotYet("2 of 3 days"), "acked")
-
-    assert "not known yet: 2 of 3 days" == told.value
+@pytest.mark.parametrize(
+    ("found", "measure", "words"),
+    [
+        (
+            band(0.002, 0.009),
+            "confirm_p50",
+            "usual median confirm latency: 2 to 9 ms at this hour of the week, from 6 weeks",
+        ),
+        (
+            band(1, 9, days=1),
+            "ready",
+            "usual messages ready: 1 to 9 messages at this hour of the day, from 1 day",
+        ),
+        (NotYet(NoBand.FEW_DAYS, 2), "acked", "usual ack rate: not known yet: 2 of 3 days of history"),
+        (NotYet(NoBand.HISTORY_ENDED, 15), "acked", "usual ack rate: not known: the history ended 15 days ago"),
+    ],
+    ids=["weeks", "days", "few-days", "ended"],
+)
+def test_a_band_is_shown_with_its_basis(found, measure, words):
+    """Or how much is missing."""
+    assert words == described(found, measure)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +109,7 @@ def test_a_band_that_is_not_known_yet_is_told_in_evidence_alone():
 )
 def test_edges_have_their_unit(low, high, measure, words):
     """Once where both have the same."""
-    assert words == span_of(band(low, high), measure)
+    assert described(band(low, high), measure).endswith(f": {words} at this hour of the week, from 6 weeks")
 
 
 @pytest.mark.parametrize(("made", "sure"), [({"weeks": 3}, True), ({"days": 3}, False), ({"days": 7}, True)])
@@ -107,5 +124,5 @@ def test_more_and_less_than_usual_have_a_margin():
 
     assert [False, False, True] == [is_more(looked, value, band(10, 20)) for value in (21, 60, 61)]
     assert [False, False, True] == [is_less(looked, value, band(10, 20)) for value in (9, 5, 4.9)]
-    assert not is_more(looked, 1e9, NotYet("2 of 3 days"))
-    assert not is_less(looked, 0, NotYet("2 of 3 days"))
+    assert not is_more(looked, 1e9, NotYet(NoBand.FEW_DAYS, 2))
+    assert not is_less(looked, 0, NotYet(NoBand.FEW_DAYS, 2))

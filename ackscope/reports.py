@@ -1,0 +1,138 @@
+"""Findings as people and other programs read them: the JSON of `/api/v1/findings`, `diagnose --json`, bundles.
+
+Made by `diagnosis/text.py` of data (`ackscope/findings.py`) and of the catalogue. Fields are a contract: they may be
+added, never renamed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ackscope.findings import Certainty, FieldRef, Impact, Involved, Severity, Subject, Unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What to do.
+
+    Attributes:
+        text: the act, in the imperative.
+        command: for a shell, complete; None where there is none to type.
+    """
+
+    text: str
+    command: str | None = None
+
+    def __str__(self) -> str:
+        """Both in one line."""
+        return f"{self.text}: {self.command}" if self.command else self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceReport:
+    """One observation as text.
+
+    Attributes:
+        value: with its unit.
+        expected: what it would be were nothing wrong; "" where there is no such value.
+        source: where it was read, as text.
+        key: stable name of the observation within its rule.
+        amount: the value as a number, in `unit`; None for text.
+        fields: where it was read.
+    """
+
+    what: str
+    value: str
+    source: str
+    expected: str = ""
+    key: str = ""
+    amount: float | None = None
+    unit: Unit = Unit.NONE
+    fields: tuple[FieldRef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingReport:
+    """One cause as text, with the data that the text was made of.
+
+    Attributes:
+        summary: one sentence: what suffers, and how.
+        cause: one or more sentences: why.
+        next_steps: `steps` as one line each.
+        runbook: path of the catalogue page in this repository.
+
+    Other attributes: `ackscope.findings.Finding`.
+    """
+
+    rule: str
+    severity: Severity
+    subject: Subject
+    since: str | None
+    summary: str
+    cause: str
+    evidence: tuple[EvidenceReport, ...]
+    next_steps: tuple[str, ...]
+    runbook: str
+    last_seen: str | None = None
+    consequences: tuple["FindingReport", ...] = ()
+    steps: tuple[Step, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    involved: Involved = field(default_factory=Involved)
+    impact: Impact = Impact.RISK
+    certainty: Certainty = Certainty.LIKELY
+    seen_seconds: float | None = None
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What tells findings apart: rule and subject."""
+        return (self.rule, self.subject.kind, self.subject.vhost or "", self.subject.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InconclusiveReport:
+    """A rule that could not be judged, as text.
+
+    Attributes:
+        because: what is missing.
+        needs: what to do so that it can be judged.
+        permanent: nothing can be done: this broker or version never gives the signal.
+        reason: stable name of the reason.
+    """
+
+    rule: str
+    because: str
+    needs: str
+    permanent: bool = False
+    reason: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuppressedReport:
+    """Something that looks like a fault and is none, as text.
+
+    Attributes:
+        because: why it is left alone.
+        reason: stable name of the reason.
+    """
+
+    rule: str
+    subject: Subject
+    because: str
+    reason: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def runbook(rule: str) -> str:
+    """The path of a rule's catalogue page in this repository; the page is its runbook."""
+    return f"diagnosis/catalogue/{rule}.md"
+
+
+def flat_reports(findings: Sequence[FindingReport]) -> list[FindingReport]:
+    """Every finding, and every one that hangs under it."""
+    return [each for finding in findings for each in (finding, *flat_reports(finding.consequences))]
+
+
+def as_document(report: FindingReport | InconclusiveReport | SuppressedReport) -> dict[str, Any]:
+    """A report in the shape of the contract (JSON): its attributes by name."""
+    return asdict(report)

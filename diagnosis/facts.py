@@ -1,0 +1,54 @@
+"""Objects of a snapshot as facts of findings: plain values, by the names that the shared macros expect."""
+
+from ackscope.findings import Fact, QueueRef
+from ackscope.snapshot import Connection, Queue
+from diagnosis.view import Link
+
+
+def client_name(connection: Connection | None, default: str | None = None) -> str | None:
+    """An application by the name that it gives its connections, else by its connection; None where neither is known."""
+    if connection is None:
+        return default
+    return connection.client_name or connection.client_product or connection.name
+
+
+def peer(link: Link) -> str:
+    """Where a consumer's process runs, `host:port`; "" where the broker does not say."""
+    host = link.consumer.peer_host or (link.connection.peer_host if link.connection else None)
+    port = link.consumer.peer_port or (link.connection.peer_port if link.connection else None)
+    return f"{host}:{port}" if host and port else host or ""
+
+
+def consumer_facts(link: Link) -> dict[str, Fact]:
+    """A consumer, so that it can be found: for the macro `consumer`.
+
+    Returns:
+        `{"tag", "client", "peer", "channel", "connection"}`; `client` and `connection` are None where not known.
+    """
+    return {
+        "tag": link.consumer.tag,
+        "client": client_name(link.connection, link.consumer.connection_name),
+        "peer": peer(link),
+        "channel": link.consumer.channel_name,
+        "connection": link.connection.name if link.connection else link.consumer.connection_name,
+    }
+
+
+def queue_facts(queue: Queue) -> dict[str, Fact]:
+    """A queue: for the macros that take one.
+
+    Returns:
+        `{"vhost", "name", "type", "node", "policy"}`.
+    """
+    return {
+        "vhost": queue.vhost,
+        "name": queue.name,
+        "type": queue.type,
+        "node": queue.leader or queue.node,
+        "policy": queue.policy,
+    }
+
+
+def queue_ref(queue: Queue) -> QueueRef:
+    """A queue by its identifiers."""
+    return QueueRef(queue.vhost, queue.name)

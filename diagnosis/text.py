@@ -1,0 +1,254 @@
+"""Renders findings as text, from the catalogue. The only place where data becomes sentences.
+
+Templates are Jinja2, sandboxed. They see the facts of the finding by name, and `subject`, `severity`, `certainty`,
+`seen_seconds`, `version` (of the broker, `(4, 3)`; None where it is not known), `management` (its URL), the filters
+below, and the macros of `catalogue/shared/*.jinja`. A fact that is not there is an error, not an empty text.
+"""
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from urllib.parse import quote
+
+from jinja2 import StrictUndefined, Template
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from ackscope import format as fmt
+from ackscope.findings import (
+    DiagnosisResult,
+    Evidence,
+    Finding,
+    Inconclusive,
+    Source,
+    Suppressed,
+    Unit,
+)
+from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, Step, SuppressedReport, runbook
+from diagnosis.pages import EvidenceTemplate, Page, StepTemplate, Variant, Variants, macros, pages, shared
+
+MANAGEMENT = "http://MANAGEMENT_HOST:15672"
+"""Stands for the management URL in commands where it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What commands name besides the facts of a finding.
+
+    Attributes:
+        version: of the broker, major and minor.
+        management: URL without credentials and without a slash at its end.
+    """
+
+    version: tuple[int, int] | None = None
+    management: str = MANAGEMENT
+
+
+_UNITS: Mapping[Unit, Callable[[float], str]] = {
+    Unit.NONE: fmt.number,
+    Unit.SECONDS: fmt.duration,
+    Unit.BYTES: fmt.size,
+    Unit.MESSAGES: lambda value: fmt.plural(value, "message"),
+    Unit.PER_SECOND: fmt.rate,
+    Unit.SHARE: fmt.share,
+}
+
+
+def render(finding: Finding, cluster: Cluster = Cluster()) -> FindingReport:
+    """A finding as text, and all that follows from it."""
+    page = pages()[finding.rule]
+    facts = {
+        **finding.facts,
+        "subject": finding.subject,
+        "severity": finding.severity.value,
+        "certainty": finding.certainty.value,
+        "seen_seconds": finding.seen_seconds,
+        "version": cluster.version,
+        "management": cluster.management,
+    }
+    steps = tuple(_steps(page, facts))
+    return FindingReport(
+        rule=finding.rule,
+        severity=finding.severity,
+        subject=finding.subject,
+        since=finding.since,
+        summary=_first(page.summary, facts),
+        cause=_all(page.cause, facts),
+        evidence=tuple(_evidence(page, each, facts) for each in finding.evidence),
+        next_steps=tuple(str(step) for step in steps),
+        runbook=runbook(finding.rule),
+        last_seen=finding.last_seen,
+        consequences=tuple(render(each, cluster) for each in finding.consequences),
+        steps=steps,
+        facts=finding.facts,
+        involved=finding.involved,
+        impact=finding.impact,
+        certainty=finding.certainty,
+        seen_seconds=finding.seen_seconds,
+    )
+
+
+def render_inconclusive(each: Inconclusive) -> InconclusiveReport:
+    """Why a rule is inconclusive, as text."""
+    text = pages()[each.rule].inconclusive.get(each.reason) or shared().inconclusive[each.reason]
+    return InconclusiveReport(
+        rule=each.rule,
+        because=_first(text.because, each.facts),
+        needs=_first(text.fix, each.facts),
+        permanent=each.permanent,
+        reason=each.reason,
+        facts=each.facts,
+    )
+
+
+def render_suppressed(each: Suppressed) -> SuppressedReport:
+    """Why something is left alone, as text."""
+    text = pages()[each.rule].suppressed.get(each.reason) or shared().suppressed[each.reason]
+    because = _first(text, {**each.facts, "subject": each.subject})
+    return SuppressedReport(rule=each.rule, subject=each.subject, because=because, reason=each.reason, facts=each.facts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnosisReport:
+    """The result of a diagnosis as text (see `ackscope.findings.DiagnosisResult`)."""
+
+    cluster: str
+    at: str
+    findings: tuple[FindingReport, ...]
+    inconclusive: tuple[InconclusiveReport, ...]
+    suppressed: tuple[SuppressedReport, ...]
+    checked: tuple[str, ...]
+
+
+def render_result(result: DiagnosisResult, cluster: Cluster = Cluster()) -> DiagnosisReport:
+    """All of it as text."""
+    return DiagnosisReport(
+        cluster=result.cluster,
+        at=result.at,
+        findings=tuple(render(each, cluster) for each in result.findings),
+        inconclusive=tuple(map(render_inconclusive, result.inconclusive)),
+        suppressed=tuple(map(render_suppressed, result.suppressed)),
+        checked=result.checked,
+    )
+
+
+def source_text(source: Source) -> str:
+    """Where a value was read: `/api/queues messages_ready, message_stats.ack; probe rtt declare`."""
+    paths: dict[str, list[str]] = {}
+    for each in source:
+        paths.setdefault(each.path, []).extend([each.field] if each.field else [])
+    return "; ".join(f"{path} {', '.join(names)}".rstrip() for path, names in paths.items())
+
+
+def _evidence(page: Page, item: Evidence, facts: Mapping[str, Any]) -> EvidenceReport:
+    template: EvidenceTemplate = page.evidence.get(item.key) or shared().evidence[item.key]
+    known = {**facts, **item.facts, "value": item.value}
+    numeric = isinstance(item.value, int | float) and not isinstance(item.value, bool)
+    if template.value is not None:
+        value = _first(template.value, known)
+    elif isinstance(item.value, int | float) and numeric:
+        value = _UNITS[item.unit](item.value)
+    else:
+        value = fmt.ABSENT if item.value is None else str(item.value)
+    return EvidenceReport(
+        what=_first(template.label, known),
+        value=value,
+        source=source_text(item.source),
+        expected=_first(template.expected, known),
+        key=item.key,
+        amount=float(item.value) if isinstance(item.value, int | float) and numeric else None,
+        unit=item.unit,
+        fields=item.source,
+    )
+
+
+def _steps(page: Page, facts: Mapping[str, Any]) -> Iterable[Step]:
+    for each in page.steps:
+        step = StepTemplate(text=each) if isinstance(each, str) else each
+        if _applies(step.when, facts):
+            command = _command(step.command, facts) if step.command else None
+            yield Step(text=_text(step.text, facts), command=command)
+
+
+def _variants(variants: Variants) -> tuple[Variant, ...]:
+    several = (variants,) if isinstance(variants, str) else variants
+    return tuple(Variant(text=each) if isinstance(each, str) else each for each in several)
+
+
+def _first(variants: Variants, facts: Mapping[str, Any]) -> str:
+    if isinstance(variants, str):
+        return _text(variants, facts)
+    return next((_text(each.text, facts) for each in _variants(variants) if _applies(each.when, facts)), "")
+
+
+def _all(variants: Variants, facts: Mapping[str, Any]) -> str:
+    return " ".join(_text(each.text, facts) for each in _variants(variants) if _applies(each.when, facts))
+
+
+def _applies(condition: str | None, facts: Mapping[str, Any]) -> bool:
+    return condition is None or bool(_condition(condition)(**facts))
+
+
+def _text(template: str, facts: Mapping[str, Any]) -> str:
+    """A text of one line: YAML and macros may break it anywhere."""
+    if "{" not in template:
+        return template
+    return " ".join(_template(template).render(facts).split())
+
+
+def _command(template: str, facts: Mapping[str, Any]) -> str:
+    return _template(template).render(facts).strip()
+
+
+# ---------------------------------------------------------------- templates
+
+
+@cache
+def _environment() -> ImmutableSandboxedEnvironment:
+    environment = ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "duration": fmt.duration,
+        "size": fmt.size,
+        "number": fmt.number,
+        "rate": fmt.rate,
+        "share": fmt.share,
+        "count": fmt.plural,
+        "between": _between,
+        "some": fmt.join,
+        "quoted": repr,
+        "all_quoted": lambda items: [repr(item) for item in items],
+        "sh": lambda value: shlex.quote(str(value)),
+        "url": lambda value: quote(str(value), safe=""),
+        "regex": _regex,
+    }
+    module = environment.from_string(macros()).module
+    environment.globals |= {name: macro for name, macro in vars(module).items() if not name.startswith("_")}
+    return environment
+
+
+def _between(band: Mapping[str, Any]) -> str:
+    """The edges of a band (`diagnosis.usual.band_facts`) with their unit."""
+    units = {"seconds": Unit.SECONDS, "bytes": Unit.BYTES, "messages": Unit.MESSAGES, "share": Unit.SHARE}
+    units["rate"] = Unit.PER_SECOND
+    return fmt.between(band["low"], band["high"], _UNITS[units.get(band["unit"], Unit.NONE)])
+
+
+def _regex(text: str) -> str:
+    """A regular expression that matches this text alone, in the syntax of policies."""
+    return "^" + "".join(f"\\{char}" if char in r"\.^$|?*+()[]{}" else char for char in str(text)) + "$"
+
+
+@cache
+def _template(source: str) -> Template:
+    return _environment().from_string(source)
+
+
+@cache
+def _condition(source: str) -> Callable[..., Any]:
+    return _environment().compile_expression(source, undefined_to_none=False)
