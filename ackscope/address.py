@@ -36,6 +36,11 @@ class Address:
         """Host and port, fit for a message."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
+    @property
+    def url(self) -> str:
+        """The address without user and password, as commands for others name it."""
+        return f"{self.scheme}://{self.where}{self.path}"
+
     def __str__(self) -> str:
         """The address without its password."""
         return f"{self.scheme}://{self.username}@{self.where}{self.path}"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 ABSENT = "\N{EN DASH}"
 
 _NUMBER = re.compile(r"[-+0-9.,e]+")
+_VERBS = {"is": "are", "has": "have", "was": "were", "holds": "hold", "does": "do"}
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -47,12 +48,13 @@ def number(value: float | None) -> str:
 
 
 def plural(count: float, noun: str) -> str:
-    """A number and its noun: `1 message`, `12,845 messages`, `2 queues are`."""
+    """A number and its noun, with a verb if one ends it: `1 message`, `12,845 other queues`, `2 queues are`."""
     if count == 1:
         return f"1 {noun}"
-    first, space, rest = noun.partition(" ")
-    rest = {"is": "are", "has": "have", "was": "were", "holds": "hold"}.get(rest, rest)
-    return f"{number(count)} {first}s{space}{rest}"
+    *before, last = noun.split()
+    if last in _VERBS and before:
+        return f"{number(count)} {' '.join(before)}s {_VERBS[last]}"
+    return f"{number(count)} {noun}s"
 
 
 def rate(per_second: float | None) -> str:

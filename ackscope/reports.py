@@ -23,9 +23,14 @@ class Step:
     text: str
     command: str | None = None
 
+    @property
+    def lead(self) -> str:
+        """The text as it stands before its command."""
+        return f"{self.text}:" if self.command and self.text[-1:] not in ".?!:" else self.text
+
     def __str__(self) -> str:
         """Both in one line."""
-        return f"{self.text}: {self.command}" if self.command else self.text
+        return f"{self.lead} {self.command}" if self.command else self.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from jinja2 import StrictUndefined, Template
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ackscope import format as fmt
+from ackscope.baselines import NotYet
 from ackscope.findings import (
     DiagnosisResult,
     Evidence,
@@ -27,6 +28,7 @@ from ackscope.findings import (
 )
 from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, Step, SuppressedReport, runbook
 from diagnosis.pages import EvidenceTemplate, Page, StepTemplate, Variant, Variants, macros, pages, shared
+from diagnosis.usual import band_facts
 
 MANAGEMENT = "http://MANAGEMENT_HOST:15672"
 """Stands for the management URL in commands where it is not known."""
@@ -57,6 +59,8 @@ _UNITS: Mapping[Unit, Callable[[float], str]] = {
 
 def render(finding: Finding, cluster: Cluster = Cluster()) -> FindingReport:
     """A finding as text, and all that follows from it."""
+    if isinstance(finding, FindingReport):  # TRANSITION
+        return finding
     page = pages()[finding.rule]
     facts = {
         **finding.facts,
@@ -91,6 +95,8 @@ def render(finding: Finding, cluster: Cluster = Cluster()) -> FindingReport:
 
 def render_inconclusive(each: Inconclusive) -> InconclusiveReport:
     """Why a rule is inconclusive, as text."""
+    if isinstance(each, InconclusiveReport):  # TRANSITION
+        return each
     text = pages()[each.rule].inconclusive.get(each.reason) or shared().inconclusive[each.reason]
     return InconclusiveReport(
         rule=each.rule,
@@ -104,6 +110,8 @@ def render_inconclusive(each: Inconclusive) -> InconclusiveReport:
 
 def render_suppressed(each: Suppressed) -> SuppressedReport:
     """Why something is left alone, as text."""
+    if isinstance(each, SuppressedReport):  # TRANSITION
+        return each
     text = pages()[each.rule].suppressed.get(each.reason) or shared().suppressed[each.reason]
     because = _first(text, {**each.facts, "subject": each.subject})
     return SuppressedReport(rule=each.rule, subject=each.subject, because=because, reason=each.reason, facts=each.facts)
@@ -131,6 +139,12 @@ def render_result(result: DiagnosisResult, cluster: Cluster = Cluster()) -> Diag
         suppressed=tuple(map(render_suppressed, result.suppressed)),
         checked=result.checked,
     )
+
+
+def no_band_text(found: NotYet) -> str:
+    """Why there is no baseline, as text."""
+    macro = _environment().globals["no_band"]
+    return " ".join(str(macro(band_facts(found, ""))).split())
 
 
 def source_text(source: Source) -> str:

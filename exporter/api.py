@@ -1,15 +1,17 @@
 """The documents of the HTTP API, made from memory. Pure: plain values in, JSON-ready values out."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
 import orjson
 
 from ackscope.clock import Instant
-from ackscope.findings import DiagnosisResult, as_dict, subject_dict
+from ackscope.findings import DiagnosisResult
+from ackscope.reports import as_document
 from ackscope.snapshot import FAMILIES, Part, Snapshot
 from ackscope.topology import Bindings
+from diagnosis.text import MANAGEMENT, Cluster, render, render_inconclusive, render_suppressed
 from exporter.broker.families import FAST
 from exporter.layers import layers
 from exporter.live.outcomes import fresh
@@ -19,20 +21,32 @@ from exporter.state import ClusterState
 Document = dict[str, Any]
 
 
-def findings(states: Mapping[str, ClusterState], now: Instant) -> Document:
-    """What is wrong, a cluster each.
+def findings(
+    states: Mapping[str, ClusterState], now: Instant, management: Callable[[str], str] = lambda _: MANAGEMENT
+) -> Document:
+    """What is wrong, a cluster each; `management` gives the URL of a cluster's management API.
 
     `age_seconds` is the age of the oldest reading that it rests on, `overdue_seconds` for how long the one that is most
     behind its plan has been due: queues of a large or calm broker are old by design.
     """
     return {
         "now": now.iso(),
-        "clusters": [cluster_findings(name, state.snapshot, state.verdict, now) for name, state in states.items()],
+        "clusters": [
+            cluster_findings(name, state.snapshot, state.verdict, now, management(name))
+            for name, state in states.items()
+        ],
     }
 
 
-def cluster_findings(name: str, snapshot: Snapshot | None, verdict: DiagnosisResult | None, now: Instant) -> Document:
-    """One cluster's entry; before the first verdict its lists are empty, `checked` too."""
+def cluster_findings(
+    name: str,
+    snapshot: Snapshot | None,
+    result: DiagnosisResult | None,
+    now: Instant,
+    management: str = MANAGEMENT,
+) -> Document:
+    """One cluster's entry; before the first diagnosis its lists are empty, `checked` too."""
+    cluster = Cluster(version=snapshot.version if snapshot else None, management=management)
     # What is read less often is older by design.
     parts = {} if snapshot is None else snapshot.parts
     ages = {name: age for name in FAST if name in parts and (age := parts[name].age(now)) is not None}
@@ -42,16 +56,10 @@ def cluster_findings(name: str, snapshot: Snapshot | None, verdict: DiagnosisRes
         "broker": snapshot.broker if snapshot else None,
         "age_seconds": max(ages.values(), default=None),
         "overdue_seconds": max(overdue, default=None),
-        "findings": [as_dict(finding) for finding in verdict.findings] if verdict else [],
-        "cannot_tell": [
-            {"rule": gap.rule, "because": gap.because, "needs": gap.needs, "permanent": gap.permanent}
-            for gap in (verdict.inconclusive if verdict else ())
-        ],
-        "set_aside": [
-            {"rule": each.rule, "subject": subject_dict(each.subject), "because": each.because}
-            for each in (verdict.suppressed if verdict else ())
-        ],
-        "checked": list(verdict.checked) if verdict else [],
+        "findings": [as_document(render(each, cluster)) for each in (result.findings if result else ())],
+        "cannot_tell": [as_document(render_inconclusive(each)) for each in (result.inconclusive if result else ())],
+        "set_aside": [as_document(render_suppressed(each)) for each in (result.suppressed if result else ())],
+        "checked": list(result.checked) if result else [],
     }
 
 

@@ -12,6 +12,7 @@ from prometheus_client.core import Metric
 from ackscope.clock import Clock
 from ackscope.errors import ConfigError
 from ackscope.snapshot import Snapshot
+from diagnosis.text import MANAGEMENT
 from exporter.collectors.choosing import Chooser
 from exporter.collectors.contract import Collector
 from exporter.compat.chosen import collectors_for
@@ -91,6 +92,7 @@ class App:
             clock=clock,
             thresholds=lambda: self._settings.thresholds,
             usual=self._past.of,
+            management=self._management,
         )
         web = WebConfig.load(settings.web_config) if settings.web_config else None
         self.routes = make_routes(parts)
@@ -121,6 +123,11 @@ class App:
             thread.join(max(0.0, until - self._clock.now().mono))
         if self._landing is not None:
             self._landing.writer.stop(max(1.0, until - self._clock.now().mono))
+
+    def _management(self, cluster: str) -> str:
+        """The URL that commands of findings name."""
+        watched = self._settings.clusters.get(cluster)
+        return MANAGEMENT if watched is None else watched.management.address().url
 
     def ready(self) -> bool:
         """Whether every cluster has answered, well or not."""

@@ -10,6 +10,7 @@ from ackscope.baselines import Baselines
 from ackscope.clock import Clock
 from ackscope.errors import UsageError
 from ackscope.snapshot import FAMILIES, Snapshot
+from diagnosis.text import MANAGEMENT
 from diagnosis.thresholds import Thresholds
 from exporter import api
 from exporter.asked import chosen
@@ -39,6 +40,7 @@ class Parts:
         clock: for ages.
         thresholds: what diagnosis judges by at this moment.
         usual: a cluster's name -> what is usual in it now.
+        management: a cluster's name -> URL of its management API, without credentials, for commands.
     """
 
     state: State
@@ -49,6 +51,7 @@ class Parts:
     clock: Clock
     thresholds: Callable[[], Thresholds] = Thresholds
     usual: Callable[[str], Baselines | None] = lambda _: None
+    management: Callable[[str], str] = lambda _: MANAGEMENT
 
 
 def make_routes(parts: Parts) -> dict[str, Route]:
@@ -72,7 +75,7 @@ def make_routes(parts: Parts) -> dict[str, Route]:
         "/metrics": Route("metrics for Prometheus", parts.exposition.answer),
         "/api/v1/findings": Route(
             "what is wrong, why, and what to do (JSON); cluster=NAME for one of several",
-            document(lambda states, _: api.findings(states, clock.now())),
+            document(lambda states, _: api.findings(states, clock.now(), parts.management)),
         ),
         "/api/v1/probes": Route(
             "what the probes live through (JSON); cluster=NAME",

@@ -4,15 +4,15 @@ Figures and lines are the broker's own totals, of the whole cluster. What is usu
 applications, so that is what is held against it. Pure: from memory, no queue is asked for.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ackscope.baselines import Band, Baselines, NotYet
+from ackscope.baselines import Band, Baselines, NoBand, NotYet
 from ackscope.clock import Instant
 from ackscope.findings import Finding
 from ackscope.snapshot import Node, Overview, Queue
+from diagnosis.text import no_band_text
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
 from exporter.carried_load import Sum, carried_load
@@ -35,7 +35,6 @@ _BANDS = {
 }
 """Sign -> measure of the table `baselines`; of confirms no history is kept."""
 _NODE = {"mem_used": "bytes", "disk_free": "bytes", "run_queue": "", "fd_used": "", "sockets_used": "", "proc_used": ""}
-_DAYS = re.compile(r"(\d+) of (\d+) days")
 
 
 def vitals(
@@ -95,27 +94,15 @@ def _count(field: str) -> Callable[[Overview], int | None]:
 
 def _band(baselines: Baselines | None, measure: str, now: Instant, oldest: float) -> Band | NotYet:
     if baselines is None:
-        return NotYet("not known: the exporter reads no history of this cluster (history.rollups)")
+        return NotYet(NoBand.NO_HISTORY_READ)
     if baselines.made_at is None:
-        return NotYet("not known yet: the pipeline has made no bands of this cluster")
-    outdated = baselines.outdated(now.wall, oldest)
-    if outdated is not None:
-        return NotYet(f"not known: {outdated.reason}")
-    band = baselines.of("cluster", "", "", measure)
-    return band if isinstance(band, Band) else NotYet(_lacking(band.reason))
-
-
-def _lacking(reason: str) -> str:
-    found = _DAYS.fullmatch(reason)
-    if found is None:
-        return f"not known yet: {reason}"
-    days = max(1, int(found[2]) - int(found[1]))
-    return f"not known yet, needs {days} more day{'s' if days > 1 else ''}"
+        return NotYet(NoBand.NO_BANDS)
+    return baselines.outdated(now.wall, oldest) or baselines.of("cluster", "", "", measure)
 
 
 def _usual(band: Band | NotYet | None, load: Sum) -> Document:
     if not isinstance(band, Band):
-        return {"usual": None, "because": band.reason if band else None}
+        return {"usual": None, "because": no_band_text(band) if band else None}
     if load.value is None:
         return {"usual": None, "because": f"cannot be compared: {load.because}"}
     return {"usual": {**asdict(band), "value": load.value}, "because": None}

@@ -9,6 +9,7 @@ from ackscope.cli import argument, print_json, seconds
 from ackscope.errors import DataError, UsageError
 from ackscope.findings import DiagnosisResult, exit_code
 from diagnosis.engine import diagnose
+from diagnosis.text import MANAGEMENT, Cluster, render_result
 from diagnosis.thresholds import Thresholds
 from exporter.api import cluster_findings
 from exporter.broker.read import raise_if_unreadable
@@ -83,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     latest = seen.window.latest
     if not verdict.findings and latest is not None:
         raise_if_unreadable(latest)
-    return _tell(seen, verdict, args)
+    return _print(seen, verdict, args, look.management)
 
 
 def two_looks(look: Looking, within: float) -> None:
@@ -107,19 +108,21 @@ def _replay(args: argparse.Namespace) -> int:
         raise DataError(f"{args.bundle}: {error.strerror}; name a file that `ackscope bundle` made") from None
     except DataError as error:
         raise DataError(f"{args.bundle}: {error}") from None
-    return _tell(seen, _judged(seen), args)
+    return _print(seen, _judged(seen), args)
 
 
 def _judged(seen: Bundle) -> DiagnosisResult:
     return diagnose(seen.window, seen.outcomes, seen.now, seen.thresholds, baselines=seen.baselines)
 
 
-def _tell(seen: Bundle, verdict: DiagnosisResult, args: argparse.Namespace) -> int:
+def _print(seen: Bundle, verdict: DiagnosisResult, args: argparse.Namespace, management: str = MANAGEMENT) -> int:
     latest = seen.window.latest
     if args.json:
-        print_json({"now": seen.now.iso(), "clusters": [cluster_findings(verdict.cluster, latest, verdict, seen.now)]})
+        entry = cluster_findings(verdict.cluster, latest, verdict, seen.now, management)
+        print_json({"now": seen.now.iso(), "clusters": [entry]})
     else:
+        cluster = Cluster(version=latest.version if latest else None, management=management)
         broker = latest.broker if latest else None
         columns = shutil.get_terminal_size().columns
-        sys.stdout.write(report(verdict, broker, seen.outcomes, columns, everything=args.all))
+        sys.stdout.write(report(render_result(verdict, cluster), broker, seen.outcomes, columns, everything=args.all))
     return exit_code([verdict])

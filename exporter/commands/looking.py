@@ -67,6 +67,11 @@ class Looking:
         time.sleep(max(0.0, seconds - self.clock.now().since(since)))
 
     @property
+    def management(self) -> str:
+        """URL of the management API, without credentials."""
+        return self.settings.address().url
+
+    @property
     def outcomes(self) -> tuple[ProbeOutcome, ...]:
         """What the probes lived through up to now, with their nodes."""
         nodes = probe_nodes(self.window.latest, _PROBES.prefix)

@@ -1,19 +1,18 @@
 """The verdict as text for a tired person: the worst first, short lines, commands to copy. Pure."""
 
-import re
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
 
-from ackscope.findings import DiagnosisResult, Evidence, Finding, Inconclusive, Severity, Suppressed
+from ackscope.findings import Severity
 from ackscope.records import ProbeOutcome
+from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, Step, SuppressedReport
+from diagnosis.text import DiagnosisReport
 
 NARROWEST, WIDEST = 40, 100
 
-_COMMAND = re.compile(r"^(?P<why>.*?:) (?P<command>(?:rabbitmq|curl |ackscope |sudo |systemctl |df ).*)$")
-
 
 def report(
-    verdict: DiagnosisResult,
+    verdict: DiagnosisReport,
     broker: str | None,
     outcomes: Sequence[ProbeOutcome],
     width: int,
@@ -47,7 +46,7 @@ def report(
     return "\n\n".join(blocks) + "\n"
 
 
-def _finding(finding: Finding, columns: int) -> str:
+def _finding(finding: FindingReport, columns: int) -> str:
     since = f", since {finding.since}" if finding.since else ""
     head = f"{finding.severity.value.upper()}  {finding.subject}  ({finding.rule}{since})"
     return "\n".join(
@@ -57,7 +56,7 @@ def _finding(finding: Finding, columns: int) -> str:
             _lines(finding.cause, columns, "  why  ", " " * 7),
             _labelled("seen", map(_evidence, finding.evidence), columns),
             *_consequences(finding.consequences, columns),
-            _labelled("do", finding.next_steps, columns),
+            _steps(finding.steps, columns),
             f"  more {finding.runbook}",
         ]
     )
@@ -66,7 +65,7 @@ def _finding(finding: Finding, columns: int) -> str:
 _MOST_CONSEQUENCES = 5
 
 
-def _consequences(consequences: Sequence[Finding], columns: int) -> list[str]:
+def _consequences(consequences: Sequence[FindingReport], columns: int) -> list[str]:
     if not consequences:
         return []
     told = [f"{each.subject}: {each.rule}" for each in consequences[:_MOST_CONSEQUENCES]]
@@ -75,11 +74,11 @@ def _consequences(consequences: Sequence[Finding], columns: int) -> list[str]:
     return [_labelled("so", told, columns)]
 
 
-def _fact(finding: Finding, columns: int) -> str:
+def _fact(finding: FindingReport, columns: int) -> str:
     return _lines(f"info  {finding.rule}: {finding.summary} [{finding.runbook}]", columns, rest=" " * 6)
 
 
-def _evidence(evidence: Evidence) -> str:
+def _evidence(evidence: EvidenceReport) -> str:
     expected = f" (expected {evidence.expected})" if evidence.expected else ""
     return f"{evidence.what}: {evidence.value}{expected} [{evidence.source}]"
 
@@ -87,7 +86,7 @@ def _evidence(evidence: Evidence) -> str:
 _MOST_RULES = 4
 
 
-def _gaps(gaps: Sequence[Inconclusive], columns: int, *, everything: bool) -> list[str]:
+def _gaps(gaps: Sequence[InconclusiveReport], columns: int, *, everything: bool) -> list[str]:
     """What could not be told, by reason: one that is lacking makes many rules blind."""
     by_reason: dict[tuple[str, str], list[str]] = {}
     for gap in gaps:
@@ -102,7 +101,7 @@ def _gaps(gaps: Sequence[Inconclusive], columns: int, *, everything: bool) -> li
     return blocks
 
 
-def _set_aside(items: Sequence[Suppressed], columns: int, *, everything: bool) -> list[str]:
+def _set_aside(items: Sequence[SuppressedReport], columns: int, *, everything: bool) -> list[str]:
     if not items:
         return []
     if not everything:
@@ -119,10 +118,10 @@ def _outcome(outcome: ProbeOutcome) -> str:
     reason = f" ({outcome.reason})" if outcome.reason else ""
     doubt = f"; doubtful: {outcome.doubtful}" if outcome.doubtful else ""
     name = f"{outcome.probe} {outcome.stream} {outcome.state.value}{reason}"
-    return f"{name}: {counts or _steps(outcome) or 'nothing measured yet'}{times}{doubt}"
+    return f"{name}: {counts or _step_times(outcome) or 'nothing measured yet'}{times}{doubt}"
 
 
-def _steps(outcome: ProbeOutcome) -> str:
+def _step_times(outcome: ProbeOutcome) -> str:
     """What its steps took in the middle, and how many failed."""
     told = []
     for name, step in outcome.steps.items():
@@ -134,15 +133,22 @@ def _steps(outcome: ProbeOutcome) -> str:
 
 
 def _labelled(label: str, items: Iterable[str], columns: int) -> str:
-    """Items under a label in the margin; a command stands on a line of its own, whole, to be copied."""
+    """Items under a label in the margin."""
     lines: list[str] = []
     for item in items:
-        found = _COMMAND.match(item)
-        text, command = (found["why"], found["command"]) if found else (item, None)
         lead = f"  {label:<4} - " if not lines else " " * 7 + "- "
-        lines.append(_lines(text, columns, lead, " " * 9))
-        if command:
-            lines.append(f"{' ' * 11}{command}")
+        lines.append(_lines(item, columns, lead, " " * 9))
+    return "\n".join(lines)
+
+
+def _steps(steps: Sequence[Step], columns: int) -> str:
+    """Steps; a command stands on a line of its own, whole, to be copied."""
+    lines: list[str] = []
+    for step in steps:
+        lead = "  do   - " if not lines else " " * 7 + "- "
+        lines.append(_lines(step.lead, columns, lead, " " * 9))
+        if step.command:
+            lines.append(f"{' ' * 11}{step.command}")
     return "\n".join(lines)
 
 

@@ -13,6 +13,7 @@ from ackscope.errors import BrokerError
 from ackscope.findings import DiagnosisResult, Finding, exit_code
 from ackscope.signals import Signals
 from diagnosis.engine import diagnose
+from diagnosis.text import Cluster, render, render_result
 from diagnosis.thresholds import Thresholds
 from exporter.api import cluster_findings
 from exporter.commands.looking import Looking
@@ -67,12 +68,16 @@ def _show(
 ) -> None:
     now, latest = look.clock.now(), look.window.latest
     if as_json:
-        document = {"now": now.iso(), "clusters": [cluster_findings(look.cluster, latest, verdict, now)]}
+        document = {
+            "now": now.iso(),
+            "clusters": [cluster_findings(look.cluster, latest, verdict, now, look.management)],
+        }
         text = orjson.dumps(document).decode() + "\n"
     elif sys.stdout.isatty():
         broker = latest.broker if latest else None
         columns = shutil.get_terminal_size().columns
-        text = _CLEAR + report(verdict, broker, look.outcomes, columns, everything=everything)
+        cluster = Cluster(version=latest.version if latest else None, management=look.management)
+        text = _CLEAR + report(render_result(verdict, cluster), broker, look.outcomes, columns, everything=everything)
         text += f"\nlooking every {EVERY:.0f} s; Ctrl-C ends\n"
     else:
         text = "".join(f"{line}\n" for line in changes(verdict, before, now))
@@ -96,4 +101,5 @@ def changes(verdict: DiagnosisResult, before: DiagnosisResult | None, now: Insta
 
 
 def _line(finding: Finding) -> str:
-    return f"{finding.severity.value} {finding.rule}: {finding.summary} [{finding.runbook}]"
+    report = render(finding)
+    return f"{report.severity.value} {report.rule}: {report.summary} [{report.runbook}]"

@@ -1,32 +1,25 @@
-"""Write the table of docs/runbooks/README.md anew: `python -m exporter.docs.runbooks`."""
+"""Write the table of diagnosis/catalogue/README.md: `python -m exporter.docs.runbooks`."""
 
 import re
 import sys
 
-from diagnosis.contract import Impact
-from diagnosis.rules import RULES
-from exporter.runbooks import FOLDER
+from diagnosis.pages import pages
+from exporter.runbooks import README
 
-_IMPACTS = {
-    Impact.LOSS: "loses them",
-    Impact.OUTAGE: "stops them",
-    Impact.SLOWDOWN: "slows them",
-    Impact.RISK: "puts them at risk",
-}
-_TABLE = re.compile(r"(?<=\| rule \| in a few words \| what it does to messages \|\n\|---\|---\|---\|\n)(\|.*\n)+")
+_TABLE = re.compile(r"(?<=\| rule \| title \| impact \|\n\|---\|---\|---\|\n)(\|.*\n)+")
 
 
 def table() -> str:
-    """A line a rule, the most harmful first."""
-    ranked = sorted(RULES, key=lambda rule: (rule.impact, rule.name))
-    return "".join(f"| [{rule.name}]({rule.name}.md) | {rule.title} | {_IMPACTS[rule.impact]} |\n" for rule in ranked)
+    """A line a rule, the worst impact first."""
+    ranked = sorted(pages().items(), key=lambda item: (item[1].impact.rank, item[0]))
+    return "".join(f"| [{name}]({name}.md) | {page.title} | {page.impact} |\n" for name, page in ranked)
 
 
-def page() -> str:
+def text() -> str:
     """The page with the table as it should be."""
-    return _TABLE.sub(lambda _: table(), (FOLDER / "README.md").read_text())
+    return _TABLE.sub(lambda _: table(), README.read_text())
 
 
 if __name__ == "__main__":
-    (FOLDER / "README.md").write_text(page())
-    sys.stdout.write(f"{FOLDER / 'README.md'}: {len(RULES)} rules\n")
+    README.write_text(text())
+    sys.stdout.write(f"{README}: {len(pages())} rules\n")

@@ -7,6 +7,7 @@ from ackscope.clock import Instant
 from ackscope.findings import DiagnosisResult, Finding
 from ackscope.snapshot import Part, Snapshot
 from ackscope.tables import FINDING_EVENTS, POLL_SAMPLES
+from diagnosis.text import render
 from exporter.landing.blocks import Block, row_blocks
 
 _AGAIN = 60.0
@@ -95,5 +96,5 @@ def _row(event: str, finding: Finding, severity_before: str | None = None) -> tu
         subject.name,
         subject.node,
         finding.since,
-        finding.summary,
+        render(finding).summary,
     )

@@ -55,7 +55,7 @@ def test_every_alert_says_how_soon_what_and_where_to_read_on(alert):
 
 def test_alerts_about_ackscope_itself_have_a_paragraph():
     """Their page is one for all of them."""
-    page = (ROOT / "docs/runbooks/README.md").read_text()
+    page = (ROOT / "diagnosis/catalogue/README.md").read_text()
     own = [alert["alert"] for alert in ALERTS if alert["annotations"]["runbook_url"].endswith("/runbook")]
 
     assert [] == [name for name in own if f"**{name}.**" not in page]

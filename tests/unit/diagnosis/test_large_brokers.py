@@ -57,7 +57,9 @@ def test_queues_of_which_only_totals_are_known_are_not_judged_and_that_is_said()
     verdict = look(film(totals(lonely()), until=300))
 
     assert [] == found(verdict)
-    facts = [each.facts for each in verdict.inconclusive if (each.rule, each.reason) == ("no-consumer", "stale_details")]
+    facts = [
+        each.facts for each in verdict.inconclusive if (each.rule, each.reason) == ("no-consumer", "stale_details")
+    ]
     assert [{"queues": 1, "max_age_seconds": 60.0}] == facts
 
 

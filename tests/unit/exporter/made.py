@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ackscope.clock import Instant
-from ackscope.findings import DiagnosisResult, Evidence, Finding, Inconclusive, Severity, Subject
+from ackscope.findings import DiagnosisResult, Evidence, Finding, Inconclusive, Severity, Subject, Unit, source
 from ackscope.records import AckBurst, MessageRecord, Outcome, ProbeOutcome, ProbeState, Quantiles, StepRecord
+from ackscope.reports import EvidenceReport, FindingReport, Step
 from ackscope.snapshot import (
     Channel,
     Connection,
@@ -194,23 +195,61 @@ def confirming(stream: str, p50: float, **changes: Any) -> ProbeOutcome:
     return outcome(**{**values, **changes})
 
 
+ORDERS = Subject(kind="queue", vhost="/", name="orders")
+NO_CONSUMER_FACTS: dict[str, Any] = {}
+
+
 def finding(**changes: Any) -> Finding:
-    """A queue without consumer."""
+    """A queue without consumer, as data."""
     values: dict[str, Any] = {
         "rule": "no-consumer",
         "severity": Severity.WARNING,
-        "subject": Subject(kind="queue", vhost="/", name="orders"),
+        "subject": ORDERS,
         "since": "2023-11-14T22:13:20Z",
-        "summary": "Queue 'orders' has messages and nobody takes them",
-        "cause": "No consumer is registered.",
-        "evidence": (Evidence(what="consumers", value="0", expected="1 or more", source="/api/queues consumers"),),
-        "next_steps": (
-            "start the consumer",
-            "see whether it consumes now: rabbitmqctl list_consumers -p / | grep -F -- orders-with-a-very-long-name",
+        "facts": NO_CONSUMER_FACTS,
+        "evidence": (
+            Evidence(key="ready", value=5, unit=Unit.MESSAGES, source=source("/api/queues", "messages_ready")),
         ),
-        "runbook": "docs/runbooks/no-consumer.md",
     }
     return Finding(**{**values, **changes})
+
+
+def finding_report(**changes: Any) -> FindingReport:
+    """A queue without consumer, as text."""
+    values: dict[str, Any] = {
+        "rule": "no-consumer",
+        "severity": Severity.WARNING,
+        "subject": ORDERS,
+        "since": "2023-11-14T22:13:20Z",
+        "summary": "Queue 'orders' has messages and no consumer",
+        "cause": "No consumer is registered.",
+        "evidence": (
+            EvidenceReport(what="consumers", value="0", expected="1 or more", source="/api/queues consumers"),
+        ),
+        "steps": (
+            Step(text="Start the consumer"),
+            Step(
+                text="Check whether it consumes now",
+                command="rabbitmqctl list_consumers -p / | grep -F -- orders-with-a-very-long-name",
+            ),
+        ),
+        "next_steps": (),
+        "runbook": "diagnosis/catalogue/no-consumer.md",
+    }
+    return FindingReport(**{**values, **changes})
+
+
+def diagnosis_report(**changes: Any) -> DiagnosisReport:
+    """The result of a diagnosis, as text; nothing was found."""
+    values: dict[str, Any] = {
+        "cluster": "shop",
+        "at": NOW.iso(),
+        "findings": (),
+        "inconclusive": (),
+        "suppressed": (),
+        "checked": ("no-consumer", "stuck-consumer"),
+    }
+    return DiagnosisReport(**{**values, **changes})
 
 
 @dataclass

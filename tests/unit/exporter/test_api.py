@@ -6,8 +6,10 @@ import pytest
 
 from ackscope.clock import Instant
 from ackscope.findings import Inconclusive
+from ackscope.reports import as_document
 from ackscope.snapshot import Part, Snapshot
 from ackscope.topology import Bindings
+from diagnosis.text import Cluster, render
 from diagnosis.window import Window
 from exporter import api
 from exporter.live.process import ProcessStatus
@@ -30,12 +32,13 @@ def parsed(document):
 
 
 def test_findings_have_the_agreed_shape():
-    """Versions, ages, findings, what could not be told, what was asked."""
-    gap = Inconclusive(rule="memory-alarm", because="no nodes", needs="permission", permanent=True)
-    verdict = Verdicts(findings=(finding(),), inconclusive=(gap,)).of("shop")
-    seen = parsed(api.findings({"shop": known(small(), verdict=verdict)}, LATER))
+    """Versions, ages, findings, what is inconclusive, which rules were checked; rendered for this cluster."""
+    gap = Inconclusive(rule="memory-alarm", reason="no_counters", permanent=True)
+    result = Verdicts(findings=(finding(),), inconclusive=(gap,)).of("shop")
+    seen = parsed(api.findings({"shop": known(small(), verdict=result)}, LATER, lambda name: f"http://{name}:15672"))
+    cluster = Cluster(version=(4, 3), management="http://shop:15672")
 
-    expected = {
+    assert {
         "now": "2023-11-14T22:14:20Z",
         "clusters": [
             {
@@ -43,38 +46,25 @@ def test_findings_have_the_agreed_shape():
                 "broker": "4.3.6",
                 "age_seconds": 60.0,
                 "overdue_seconds": 60.0,
-                "findings": [
-                    {
-                        "rule": "no-consumer",
-                        "severity": "warning",
-                        "subject": {"kind": "queue", "vhost": "/", "name": "orders", "node": None},
-                        "since": "2023-11-14T22:13:20Z",
-                        "summary": "Queue 'orders' has messages and nobody takes them",
-                        "cause": "No consumer is registered.",
-                        "evidence": [
-                            {
-                                "what": "consumers",
-                                "value": "0",
-                                "expected": "1 or more",
-                                "source": "/api/queues consumers",
-                            }
-                        ],
-                        "next_steps": list(finding().next_steps),
-                        "runbook": "docs/runbooks/no-consumer.md",
-                        "last_seen": None,
-                        "consequences": [],
-                    }
-                ],
+                "findings": [orjson.loads(orjson.dumps(as_document(render(finding(), cluster))))],
                 "cannot_tell": [
-                    {"rule": "memory-alarm", "because": "no nodes", "needs": "permission", "permanent": True}
+                    {
+                        "rule": "memory-alarm",
+                        "because": "The broker keeps no message counters (statistics are disabled, or rates_mode is none).",
+                        "needs": (
+                            "Set management.rates_mode = basic and management.disable_stats = false in rabbitmq.conf, "
+                            "and restart the node."
+                        ),
+                        "permanent": True,
+                        "reason": "no_counters",
+                        "facts": {},
+                    }
                 ],
                 "set_aside": [],
                 "checked": ["no-consumer", "stuck-consumer"],
             }
         ],
-    }
-
-    assert expected == seen
+    } == seen
 
 
 @pytest.mark.parametrize(("every", "overdue"), [(5.0, 55.0), (150.0, 0.0)])

@@ -3,7 +3,7 @@ from http import HTTPStatus
 import pytest
 
 from diagnosis.rules import RULES
-from exporter.docs.runbooks import page
+from exporter.docs.runbooks import text
 from exporter.http import Request
 from exporter.runbooks import runbook_page, runbooks
 
@@ -25,8 +25,8 @@ def test_every_rule_has_its_page(rule):
 
 
 def test_the_list_is_made_from_the_rules():
-    """`python -m exporter.docs.runbooks` writes it anew."""
-    assert page() == PAGES[""]
+    """`python -m exporter.docs.runbooks` writes it."""
+    assert text() == PAGES[""]
 
 
 def test_without_a_rule_all_are_listed():

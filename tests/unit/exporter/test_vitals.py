@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from ackscope.baselines import HOUR_OF_WEEK, Band, Baselines, NotYet, hour_of_week
+from ackscope.baselines import HOUR_OF_WEEK, Band, Baselines, NoBand, NotYet, hour_of_week
 from ackscope.counters import MessageStats
 from ackscope.findings import Subject
 from ackscope.snapshot import Node, Overview, Part, Queue, Snapshot
@@ -85,12 +85,12 @@ def test_what_queues_carry_is_held_against_the_band():
     ("baselines", "because"),
     [
         (None, "not known: the exporter reads no history of this cluster (history.rollups)"),
-        (Baselines(), "not known yet: the pipeline has made no bands of this cluster"),
-        (usual(published=NotYet("2 of 3 days")), "not known yet, needs 1 more day"),
-        (usual(published=NotYet("1 of 3 days")), "not known yet, needs 2 more days"),
-        (usual(ready=BAND), "not known yet: no history of it"),
-        (usual(made_at=NOW.wall - 20 * 86400, published=BAND), "not known: the history ends 20 days ago"),
-        (usual(hour=(hour_of_week(NOW.wall) + 9) % 168, published=BAND), "not known: only another hour"),
+        (Baselines(), "not known yet: the pipeline has not computed baselines for this cluster"),
+        (usual(published=NotYet(NoBand.FEW_DAYS, 2)), "not known yet: 2 of 3 days of history"),
+        (usual(published=NotYet(NoBand.FEW_DAYS, 1)), "not known yet: 1 of 3 days of history"),
+        (usual(ready=BAND), "not known yet: no history of this object"),
+        (usual(made_at=NOW.wall - 20 * 86400, published=BAND), "not known: the history ended 20 days ago"),
+        (usual(hour=(hour_of_week(NOW.wall) + 9) % 168, published=BAND), "not known: the bands of this hour have not"),
     ],
     ids=["no-history", "no-bands", "a-day", "two-days", "not-of-it", "old", "another-hour"],
 )

@@ -2,12 +2,13 @@ from dataclasses import replace
 
 import pytest
 
-from ackscope.findings import Inconclusive, Severity, Suppressed
+from ackscope.findings import Severity
 from ackscope.records import Quantiles
+from ackscope.reports import InconclusiveReport, SuppressedReport
 from exporter.commands.report import report
-from tests.unit.exporter.made import Verdicts, finding, outcome
+from tests.unit.exporter.made import diagnosis_report, finding_report, outcome
 
-GAP = Inconclusive(
+GAP = InconclusiveReport(
     rule="memory-alarm", because="/api/nodes could not be read (403)", needs="give the user the monitoring tag"
 )
 
@@ -15,13 +16,13 @@ WHOLE = """\
 shop: RabbitMQ 4.3.6, 2023-11-14T22:13:20Z
 
 WARNING  queue 'orders' in vhost '/'  (no-consumer, since 2023-11-14T22:13:20Z)
-  Queue 'orders' has messages and nobody takes them
+  Queue 'orders' has messages and no consumer
   why  No consumer is registered.
   seen - consumers: 0 (expected 1 or more) [/api/queues consumers]
-  do   - start the consumer
-       - see whether it consumes now:
+  do   - Start the consumer
+       - Check whether it consumes now:
            rabbitmqctl list_consumers -p / | grep -F -- orders-with-a-very-long-name
-  more docs/runbooks/no-consumer.md
+  more diagnosis/catalogue/no-consumer.md
 
 CANNOT TELL  memory-alarm: /api/nodes could not be read (403)
   do   give the user the monitoring tag
@@ -30,7 +31,7 @@ CANNOT TELL  memory-alarm: /api/nodes could not be read (403)
 
 def test_a_finding_reads_from_the_worst_to_the_next_step():
     """What, why, seen where, what to do; a command is whole on its own line, to be copied."""
-    verdict = Verdicts(findings=(finding(),), inconclusive=(GAP,)).of("shop")
+    verdict = diagnosis_report(findings=(finding_report(),), inconclusive=(GAP,))
 
     assert WHOLE == report(verdict, "4.3.6", [], 80)
 
@@ -39,12 +40,12 @@ def test_nothing_found_says_how_much_was_checked():
     """Silence is no answer."""
     text = "shop: RabbitMQ of unknown version, 2023-11-14T22:13:20Z\n\nnothing wrong found; 2 rules were asked\n"
 
-    assert text == report(Verdicts(checked=("a", "b")).of("shop"), None, [], 80)
+    assert text == report(diagnosis_report(checked=("a", "b")), None, [], 80)
 
 
 def test_a_rule_that_cannot_tell_is_no_clean_bill():
     """Both are said."""
-    text = report(Verdicts(inconclusive=(GAP,)).of("shop"), "4.3.6", [], 80)
+    text = report(diagnosis_report(inconclusive=(GAP,)), "4.3.6", [], 80)
 
     assert "nothing wrong found" in text
     assert "CANNOT TELL  memory-alarm" in text
@@ -53,9 +54,9 @@ def test_a_rule_that_cannot_tell_is_no_clean_bill():
 @pytest.mark.parametrize("width", [10, 80, 500])
 def test_lines_fit_except_commands(width):
     """Wrapped to the terminal, between 40 and 100 columns; a command is never broken."""
-    long = finding(severity=Severity.CRITICAL, summary="many words " * 30, cause="and more " * 30)
+    long = finding_report(severity=Severity.CRITICAL, summary="many words " * 30, cause="and more " * 30)
     limit = max(40, min(width, 100))
-    lines = report(Verdicts(findings=(long,)).of("shop"), "4.3.6", [], width).splitlines()
+    lines = report(diagnosis_report(findings=(long,)), "4.3.6", [], width).splitlines()
 
     assert all(len(line) <= limit for line in lines if "rabbitmqctl" not in line)
     assert any(line.endswith("orders-with-a-very-long-name") for line in lines)
@@ -68,7 +69,7 @@ def test_what_a_probe_saw_is_told_with_its_doubts():
         confirm=Quantiles(count=30, p50=0.0015, p90=0.002, p99=0.0244, max=0.1),
         doubtful="the probe itself was slow",
     )
-    text = report(Verdicts().of("shop"), "4.3.6", [seen], 80).split("\n\n")[-1]
+    text = report(diagnosis_report(), "4.3.6", [seen], 80).split("\n\n")[-1]
     expected = (
         "probe: delivery classic running: 30 acked; confirm p50 1.5 ms, p99 24.4 ms;\n"
         "  doubtful: the probe itself was slow\n"
@@ -79,15 +80,15 @@ def test_what_a_probe_saw_is_told_with_its_doubts():
 
 def test_a_probe_that_saw_nothing_says_so():
     """No message settled is no latency of zero."""
-    text = report(Verdicts().of("shop"), "4.3.6", [outcome(reason="connection refused")], 80)
+    text = report(diagnosis_report(), "4.3.6", [outcome(reason="connection refused")], 80)
 
     assert "probe: delivery classic running (connection refused): nothing measured yet\n" in text
 
 
 def test_information_is_a_line_unless_everything_is_asked_for():
     """What is to be done comes first; a fact needs no page."""
-    fact = replace(finding(), severity=Severity.INFO)
-    verdict = Verdicts(findings=(fact,)).of("shop")
+    fact = replace(finding_report(), severity=Severity.INFO)
+    verdict = diagnosis_report(findings=(fact,))
 
     short, whole = report(verdict, "4.3.6", [], 80), report(verdict, "4.3.6", [], 80, everything=True)
 
@@ -99,8 +100,8 @@ def test_information_is_a_line_unless_everything_is_asked_for():
 
 def test_consequences_hang_under_their_cause():
     """A few of them, and how many more."""
-    cause = replace(finding(), consequences=tuple(finding() for _ in range(7)))
-    text = report(Verdicts(findings=(cause,)).of("shop"), "4.3.6", [], 80)
+    cause = replace(finding_report(), consequences=tuple(finding_report() for _ in range(7)))
+    text = report(diagnosis_report(findings=(cause,)), "4.3.6", [], 80)
 
     assert "  so   - queue 'orders' in vhost '/': no-consumer\n" in text
     assert "2 more; --json names them" in text
@@ -109,18 +110,18 @@ def test_consequences_hang_under_their_cause():
 def test_one_reason_makes_many_rules_blind_once():
     """Forty rules without an answer for one missing permission are one thing to do."""
     gaps = tuple(replace(GAP, rule=f"rule-{number}") for number in range(9))
-    hidden = Inconclusive(rule="other", because="this version never tells", needs="nothing", permanent=True)
-    text = report(Verdicts(inconclusive=(*gaps, hidden)).of("shop"), "4.3.6", [], 80)
+    hidden = InconclusiveReport(rule="other", because="this version never tells", needs="nothing", permanent=True)
+    text = report(diagnosis_report(inconclusive=(*gaps, hidden)), "4.3.6", [], 80)
 
     assert 1 == text.count("CANNOT TELL")
     assert "CANNOT TELL  rule-0, rule-1, rule-2, rule-3 and 5 more: /api/nodes" in text
-    assert "never tells" in report(Verdicts(inconclusive=(hidden,)).of("shop"), None, [], 80, everything=True)
+    assert "never tells" in report(diagnosis_report(inconclusive=(hidden,)), None, [], 80, everything=True)
 
 
 def test_what_is_left_alone_is_counted_and_told_when_asked():
     """A dead-letter store without consumers is no fault, and nobody has to believe that blindly."""
-    aside = Suppressed(rule="no-consumer", subject=finding().subject, because="it is a dead-letter store")
-    verdict = replace(Verdicts().of("shop"), suppressed=(aside,))
+    aside = SuppressedReport(rule="no-consumer", subject=finding_report().subject, because="it is a dead-letter store")
+    verdict = replace(diagnosis_report(), suppressed=(aside,))
 
     assert "1 that look ill and are left alone as harmless; --all says why" in report(verdict, None, [], 80)
     assert "it is a dead-letter store" in report(verdict, None, [], 100, everything=True)

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 from ackscope.findings import Severity
+from diagnosis.text import render
 from exporter.commands.watch import changes
 from tests.unit.exporter.made import NOW, Verdicts, finding
 
@@ -16,7 +17,7 @@ def told(verdict, before):
 
 def test_only_what_changes_is_told():
     """It begins, it gets worse, it ends; in between there is silence."""
-    line = "no-consumer: Queue 'orders' has messages and nobody takes them [docs/runbooks/no-consumer.md]"
+    line = f"no-consumer: {render(finding()).summary} [diagnosis/catalogue/no-consumer.md]"
 
     assert [f"warning {line}"] == told(SICK, QUIET)
     assert [] == told(SICK, SICK)

@@ -3,7 +3,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ackscope import catalog
-from ackscope.baselines import Band, NotYet
+from ackscope.baselines import Band, NoBand, NotYet
 from ackscope.errors import DataError
 from exporter.history import bands
 from exporter.history.bands import read_bands
@@ -17,8 +17,8 @@ def test_bands_of_an_hour_are_read(tmp_path):
     baselines, files = read_bands(tmp_path, "shop", HOUR)
 
     assert Band(1.0, 5.0, 9.0, "hour-of-week", 6) == baselines.of("queue", "/", "orders", "ready")
-    assert NotYet("2 of 3 days") == baselines.of("queue", "/", "orders", "acked")
-    assert NotYet("no history of it") == baselines.of("queue", "/", "other", "ready")
+    assert NotYet(NoBand.FEW_DAYS, 2) == baselines.of("queue", "/", "orders", "acked")
+    assert NotYet(NoBand.NO_HISTORY_OF_OBJECT) == baselines.of("queue", "/", "other", "ready")
     assert (HOUR, WALL - 3600) == (baselines.hour_of_week, baselines.made_at)
     assert (str(file.relative_to(tmp_path)),) == files
 
@@ -28,8 +28,8 @@ def test_a_band_with_a_hole_in_it_is_none(tmp_path):
     shelve(tmp_path, row(high=None), row("acked", scope="hour-of-moon"))
     baselines, _ = read_bands(tmp_path, "shop", HOUR)
 
-    assert NotYet("too little history") == baselines.of("queue", "/", "orders", "ready")
-    assert NotYet("too little history") == baselines.of("queue", "/", "orders", "acked")
+    assert NotYet(NoBand.UNKNOWN) == baselines.of("queue", "/", "orders", "ready")
+    assert NotYet(NoBand.UNKNOWN) == baselines.of("queue", "/", "orders", "acked")
 
 
 def test_nothing_rolled_up_yet_is_no_error(tmp_path):

@@ -15,12 +15,12 @@ from exporter.bundle import Bundle, pack, unpack
 from exporter.settings import ExporterSettings
 from tests.unit.diagnosis.consumers.films import busy
 from tests.unit.diagnosis.pictures import WALL, film
-from tests.unit.diagnosis.usual.bands import NotYet, band, known
+from tests.unit.diagnosis.usual.bands import NoBand, NotYet, band, known
 from tests.unit.exporter.broker.server import broker, serve
 from tests.unit.exporter.history.shelf import row, say, shelve
 from tests.unit.exporter.made import eventually
 
-NIGHTLY = known({"ready": band(0, 40_000), "acked": band(4, 6), "published": NotYet("2 of 3 days")}, at=WALL + 200)
+NIGHTLY = known({"ready": band(0, 40_000), "acked": band(4, 6), "published": NotYet(NoBand.FEW_DAYS, 2)}, at=WALL + 200)
 
 
 def seen(baselines, frame=busy):

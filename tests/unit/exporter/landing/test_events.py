@@ -86,7 +86,7 @@ def test_findings_begin_change_and_end():
 def test_a_rule_that_cannot_tell_ends_nothing():
     """A blind eye is no recovery; when it sees again, it tells."""
     findings = Findings()
-    blind = Verdicts(inconclusive=(Inconclusive(rule="no-consumer", because="no queues", needs="a permission"),))
+    blind = Verdicts(inconclusive=(Inconclusive(rule="no-consumer", reason="hidden_queues", facts={"queues": 1}),))
     events(findings, Verdicts((NO_CONSUMER,)))
 
     assert [] == events(findings, blind)
