@@ -50,7 +50,9 @@ def test_findings_have_the_agreed_shape():
                 "cannot_tell": [
                     {
                         "rule": "memory-alarm",
-                        "because": "The broker keeps no message counters (statistics are disabled, or rates_mode is none).",
+                        "because": (
+                            "The broker keeps no message counters (statistics are disabled, or rates_mode is none)."
+                        ),
                         "needs": (
                             "Set management.rates_mode = basic and management.disable_stats = false in rabbitmq.conf, "
                             "and restart the node."
