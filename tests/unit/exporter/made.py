@@ -24,6 +24,7 @@ from ackscope.snapshot import (
     Queue,
     Snapshot,
 )
+from diagnosis.text import DiagnosisReport
 
 WALL = 1_700_000_000.0
 NOW = Instant(wall=WALL, mono=1000.0)
