@@ -1,8 +1,8 @@
-"""What a client lived through: the records that probes emit and every sink understands.
+"""What probes measure as clients: the records that they emit and that every sink understands.
 
-Probes emit; the exporter turns records into metrics and landing rows. Neither knows the other.
-Times of one message are kept apart, or a stall of the client would look like a stall of the broker
-(coordinated omission): when it was meant to go, when it went, when it was settled.
+Probes emit; the exporter turns records into metrics and landing rows. Neither imports the other.
+A message has three times of its own (intended, sent, settled): otherwise a stall of the client would look like a stall
+of the broker (coordinated omission).
 """
 
 from dataclasses import dataclass, field
@@ -10,14 +10,14 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """What became of one published message; every message has exactly one, and all stay in the denominator."""
+    """The outcome of one published message; every message has exactly one, and all of them stay in the denominator."""
 
     ACKED = "acked"
     NACKED = "nacked"
     RETURNED = "returned"
     """The broker found no queue: basic.return, then an ack."""
-    UNDECIDED = "undecided"
-    """Neither ack nor nack within the probe's time limit."""
+    TIMED_OUT = "undecided"
+    """Neither ack nor nack within the timeout of the probe; "undecided" in metrics and tables."""
     LOST = "lost"
     """The channel or connection died before it was settled; the broker may or may not have it."""
 
@@ -33,15 +33,15 @@ class MessageRecord:
         node: the node whose queue took it, as the broker names it; "" where that is not known.
         epoch: counts the probe's channels; delivery tags restart with each.
         seq: the delivery tag of the publish on its channel, from 1.
-        intended_at: wall clock, seconds since 1970, when the schedule wanted it sent.
+        intended_at: wall clock, seconds since 1970, when it was scheduled to be sent.
         send_delay: seconds from intended to sent: the probe's own error.
-        confirm: seconds from sent to settled (ack, nack), which is when the kernel got the frame, or over TLS when it
-            was read; None where it never was.
-        response: seconds from intended to settled: what a caller would have waited.
+        confirm: seconds from sent to settled (ack or nack): when the kernel received the frame, or when it was read
+            over TLS; None if it never was.
+        response: seconds from intended to settled: how long a caller would have waited.
         multiple: the ack frame that settled it had its `multiple` flag set.
         group: how many messages that frame settled.
-        delivery: seconds from sent to the first delivery; None where none was awaited or none came.
-        deliveries: how often it was delivered; None where none was awaited.
+        delivery: seconds from sent to the first delivery; None if none was expected or none arrived.
+        deliveries: number of deliveries; None if none was expected.
         redelivered: the redelivered flag of any of its deliveries.
         out_of_order: it was delivered after a later one.
     """
@@ -71,7 +71,7 @@ class MessageRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AckBurst:
-    """Ack frames that arrived together: how the broker batches its confirms.
+    """Ack frames that arrived together; they show how the broker batches its confirms.
 
     Attributes:
         at: wall clock of the first frame, seconds since 1970.
@@ -98,15 +98,15 @@ class AckBurst:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord:
-    """One timed step of a probe that measures something else than a stream of messages.
+    """One timed step of a probe that does not measure a stream of messages.
 
     Attributes:
         stream: what tells the streams of a probe apart; a probe with one stream calls it by its own name.
         at: wall clock when the step began, seconds since 1970.
         step: what was timed, such as "tcp", "declare", "requeue" or "dead-letter".
-        seconds: how long it took; None where it did not come to an end.
-        ok: it ended as it should.
-        reason: why not, in plain words; None when `ok`.
+        seconds: how long it took; None if it did not complete.
+        ok: it completed as expected.
+        reason: why not, as text; None when `ok`.
     """
 
     probe: str
@@ -138,9 +138,9 @@ class ProbeState(StrEnum):
     CONNECTING = "connecting"
     RUNNING = "running"
     BLOCKED = "blocked"
-    """The broker sent connection.blocked: the probe publishes nothing until it is lifted."""
+    """The broker sent connection.blocked: the probe publishes nothing until connection.unblocked."""
     FAILED = "failed"
-    """It cannot measure; `reason` says why. It tries again by itself."""
+    """It cannot measure; `reason` says why. It retries on its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,10 +148,10 @@ class Step:
     """One timed step of a probe over its recent window (`seconds`) and since its start (the counts).
 
     Attributes:
-        attempts: how often it was tried.
-        failures: how often it did not end as it should; they stay in `attempts`.
-        seconds: durations of those that did.
-        reason: why the latest attempt failed; None when it did not.
+        attempts: number of attempts.
+        failures: attempts that did not complete as expected; they are part of `attempts`.
+        seconds: durations of the others.
+        reason: why the latest attempt failed; None if it succeeded.
     """
 
     attempts: int = 0
@@ -164,29 +164,29 @@ class BatchingKind(StrEnum):
     """What the ack frames of a stream look like."""
 
     SYNC = "sync"
-    """Gated: the broker writes everything that came during the write before, then confirms it together."""
+    """The broker writes everything that arrived during the previous write, then confirms it together."""
     UNBATCHED = "unbatched"
-    """Each message is confirmed by itself: nothing in the way holds confirms together."""
+    """Each message is confirmed on its own."""
     WINDOW_LIMITED = "window-limited"
-    """The groups are as large as something lets them be (outstanding messages, credit), not as the interval."""
+    """A limit (outstanding messages, credit) determines the size of the groups, not the interval."""
     UNKNOWN = "unknown"
-    """Too few bursts, or they do not fit together."""
+    """Too few bursts, or they contradict each other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batching:
-    """What the bursts of acks tell about how the broker writes before it confirms.
+    """What the ack bursts reveal about how the broker writes before it confirms.
 
     Attributes:
         interval: estimate of the time of one sync or flush, seconds; None unless `kind` is SYNC.
-        floor: least latency inside a burst, median over bursts, seconds: round trip + sync + replication.
+        floor: lowest latency inside a burst, median over bursts, seconds: round trip + sync + replication.
         slope: seconds of latency a message gains for each second it was sent earlier in its burst, median: near 1 where
             batching explains the latency.
         group: messages a burst, median.
         bursts: bursts that the estimate rests on.
-        confidence: 0..1.
-        fsync: this broker calls fsync (or fdatasync) before it confirms on this queue type, so that the word is right.
-        because: how this follows, in a sentence for a person.
+        confidence: 0 to 1.
+        fsync: this broker calls fsync (or fdatasync) before it confirms on this queue type, so "fsync" may be said.
+        because: the reasoning, as one sentence.
     """
 
     kind: BatchingKind = BatchingKind.UNKNOWN
@@ -207,28 +207,28 @@ class ProbeOutcome:
     Attributes:
         stream: what tells the streams of a probe apart, such as "classic".
         at: wall clock, seconds since 1970, of this summary.
-        state: how it is doing now; `reason` in plain words when it is not running.
+        state: its present state; `reason` says why it is not running.
         doubtful: why the recent figures cannot be trusted; None when they can.
-        success: the last window held at least one message or step, and every one of them ended as this probe expects:
+        success: the recent window holds at least one message or step, and every one of them ended as this probe expects:
             acked (and delivered), or nacked where the queue must nack.
         outcomes: Outcome -> messages since the start of the probe.
-        outstanding: published and not settled yet.
+        outstanding: messages published and not settled yet.
         confirm: sent to settled, recent window.
         response: intended to settled, recent window.
         delivery: sent to delivered, recent window; count 0 where the probe awaits no deliveries.
         send_delay: intended to sent, recent window: the probe's own error.
-        loop_lag: how late the probe's own clock loop woke, recent window: the probe's own error.
-        burst_messages: messages an ack burst, recent window (a plain number, not seconds).
+        loop_lag: how late the event loop of the probe woke up, recent window: the probe's own error.
+        burst_messages: messages per ack burst, recent window (a plain number, not seconds).
         burst_interval: seconds between ack bursts, recent window.
         redeliveries, duplicates, out_of_order, missing: deliveries since the start of the probe; None where none
-            are awaited. `missing`: confirmed, and not delivered within the probe's time limit.
+            are expected. `missing`: confirmed, and not delivered within the timeout of the probe.
         blocked_seconds: total time under connection.blocked.
-        blocked_reason: what the broker gave as the reason of the latest block; None where there was none.
+        blocked_reason: the reason that the broker gave for the latest block; None if it never blocked.
         connects: connections opened since the start of the probe.
-        steps: name of a step -> how it did; empty for probes of messages alone.
-        batching: what the ack bursts of the recent window tell; None where the probe does not look.
+        steps: name of a step -> its figures; empty for probes that only send messages.
+        batching: what the ack bursts of the recent window reveal; None if the probe does not analyse them.
         prefetch: the limit that the probe's own consumer has; None without one.
-        unacked: deliveries that the probe's own consumer held, each time it looked (a plain number, not seconds).
+        unacked: unacknowledged deliveries of the probe's own consumer, sampled (a plain number, not seconds).
         broker: what answered, such as "RabbitMQ 4.3.6"; "" before the first connection.
     """
 

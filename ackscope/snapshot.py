@@ -1,7 +1,7 @@
-"""What the broker says of itself: one immutable `Snapshot` a poll.
+"""What the broker reports about itself: one immutable `Snapshot` per poll.
 
 Absent is not zero: a field that the broker did not send, or that this version only fills with zeros, is None.
-Each part carries the moment of its last good reading, so that its age can be told.
+Each part has the time of its last good reading, so that its age is known.
 Names follow the management API; counts are messages, sizes bytes, times seconds, unless said.
 """
 
@@ -313,7 +313,8 @@ class Connection:
         client_name: the name that the application gave itself (`connection_name` client property).
         state: running, blocking, blocked, flow, ...
         heartbeat: seconds; 0 is off.
-        recv_oct, send_oct: bytes; recv_cnt, send_cnt: packets; send_pend: packets that wait to be sent.
+        recv_oct, send_oct: bytes; recv_cnt, send_cnt: packets; send_pend: bytes waiting to be sent
+            (`inet:getstat`).
     """
 
     name: str
@@ -368,11 +369,11 @@ class HealthCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """All that one cluster said, at one moment.
+    """Everything that one cluster reported, at one moment.
 
     Attributes:
-        hidden_queues: queues that the overview counts and the list does not show, for lack of permission on their
-            virtual hosts; None where that cannot be told.
+        hidden_queues: queues that the overview counts and the list does not show, because the user has no permission
+            on their virtual hosts; None where that is not known.
     """
 
     cluster: str

@@ -1,6 +1,6 @@
-"""What a broker is made of beside its queues and clients: exchanges, bindings, policies, links, features and so on.
+"""The other objects of a broker: exchanges, bindings, policies, links, features and so on.
 
-As in `ackscope.snapshot`: absent is None, and never a stand-in.
+As in `ackscope.snapshot`, absent is None.
 """
 
 from collections.abc import Mapping

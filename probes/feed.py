@@ -111,7 +111,7 @@ class Feed:
         if self._schedule is not None and not self._stopping:
             too_late = self._schedule.give_up(now - self._settings.undecided_after)
             if too_late:
-                self._sink([self._ledger.never_sent(due, now, Outcome.UNDECIDED) for due in too_late])
+                self._sink([self._ledger.never_sent(due, now, Outcome.TIMED_OUT) for due in too_late])
         self._end_burst(now)
         self._book.outstanding = self._ledger.outstanding
         self._set_timer()
@@ -119,7 +119,7 @@ class Feed:
     def finish(self, now: float) -> None:
         """End the epoch: what is out is lost, or undecided when the probe itself ends it by being stopped."""
         self._cancel_timer()
-        outcome = Outcome.UNDECIDED if self._stopping else Outcome.LOST
+        outcome = Outcome.TIMED_OUT if self._stopping else Outcome.LOST
         rest = self._ledger.close(outcome)
         if self._schedule is not None and not self._stopping:
             rest += [self._ledger.never_sent(due, now, outcome) for due in self._schedule.give_up(now)]

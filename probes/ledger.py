@@ -132,7 +132,7 @@ class Ledger:
                 del self._open[self._aging]
                 self._returned.discard(self._aging)
                 self._late.add(self._aging)
-                expired.append(Settled(self._aging, intended, sent, None, Outcome.UNDECIDED))
+                expired.append(Settled(self._aging, intended, sent, None, Outcome.TIMED_OUT))
             self._aging += 1
         return expired
 

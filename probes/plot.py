@@ -13,7 +13,7 @@ COLUMNS = 60
 
 _FIRST_WIDTH = 0.05
 _ROWS = 5
-_MARKS = {Outcome.NACKED: "n", Outcome.RETURNED: "r", Outcome.UNDECIDED: "u", Outcome.LOST: "l"}
+_MARKS = {Outcome.NACKED: "n", Outcome.RETURNED: "r", Outcome.TIMED_OUT: "u", Outcome.LOST: "l"}
 _BLOCKED = "b"
 _LETTERS = "nacked n, returned r, undecided u, lost l, blocked b"
 _WORST_FIRST = "lunrb"

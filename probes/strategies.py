@@ -96,7 +96,7 @@ class _Publisher:
         except BrokerError as error:
             return str(error)
         finally:
-            rest = Outcome.UNDECIDED if self._link.alive else Outcome.LOST
+            rest = Outcome.TIMED_OUT if self._link.alive else Outcome.LOST
             self.outcomes[rest] += self._ledger.outstanding
 
     async def _round(self, most: int) -> str | None:

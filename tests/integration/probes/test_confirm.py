@@ -215,14 +215,14 @@ def test_a_broker_that_does_not_answer_is_undecided_and_not_silent(lab_43, measu
         return seen
 
     seen = run(scenario())
-    undecided = [record for record in seen.messages if record.outcome is Outcome.UNDECIDED]
+    undecided = [record for record in seen.messages if record.outcome is Outcome.TIMED_OUT]
     told = [outcome.reason for batch in seen.batches for outcome in batch.outcomes if outcome.reason]
 
     kept_back = [record for record in seen.messages if record.seq < 0]
 
     assert any(gave_up in reason for reason in told)
     assert kept_back
-    assert {Outcome.UNDECIDED, Outcome.LOST} >= {record.outcome for record in kept_back}
+    assert {Outcome.TIMED_OUT, Outcome.LOST} >= {record.outcome for record in kept_back}
     assert any(record.seq > 0 for record in undecided)
     assert all(record.confirm is None for record in undecided)
     assert max(outcome.outstanding for batch in seen.batches for outcome in batch.outcomes) <= 30

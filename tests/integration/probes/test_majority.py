@@ -35,6 +35,6 @@ def test_without_a_majority_messages_are_undecided_and_later_acked_again(measure
     assert quorum.success is False
     assert 0 == quorum.outcomes["nacked"]
     assert 0 == unroutable.outcomes["undecided"]
-    assert {Outcome.ACKED, Outcome.UNDECIDED} == {record.outcome for record in records}
-    assert all(record.confirm is None for record in records if record.outcome is Outcome.UNDECIDED)
+    assert {Outcome.ACKED, Outcome.TIMED_OUT} == {record.outcome for record in records}
+    assert all(record.confirm is None for record in records if record.outcome is Outcome.TIMED_OUT)
     assert len(records) == len({(record.epoch, record.seq) for record in records})

@@ -50,7 +50,7 @@ def test_latency_and_response_are_kept_apart():
 def test_a_message_without_answer_is_counted_and_has_no_latency():
     """Undecided is an outcome, not a duration."""
     metrics = ProbeMetrics()
-    metrics.messages("shop", [message(outcome=Outcome.UNDECIDED, confirm=None, response=None)])
+    metrics.messages("shop", [message(outcome=Outcome.TIMED_OUT, confirm=None, response=None)])
 
     assert value(metrics, "ackscope_confirms_total", **STREAM, outcome="undecided") == 1
     assert value(metrics, "ackscope_confirm_latency_seconds_count", **MESSAGE) is None

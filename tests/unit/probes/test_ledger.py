@@ -43,7 +43,7 @@ def test_every_message_has_exactly_one_outcome(acts, closes):
                 told += ledger.expire(now)
             case "unsent":
                 published += 1
-                told.append(ledger.never_sent(now, now, Outcome.UNDECIDED))
+                told.append(ledger.never_sent(now, now, Outcome.TIMED_OUT))
                 published -= 1
     in_time = {message.seq for message in told if message.seq > 0}
 
@@ -130,7 +130,7 @@ def test_a_late_ack_is_remembered_and_not_counted_again():
 
     frame = ledger.settle(2, 101.0, multiple=True, nacked=False)
 
-    assert [Outcome.UNDECIDED] * 2 == [message.outcome for message in undecided]
+    assert [Outcome.TIMED_OUT] * 2 == [message.outcome for message in undecided]
     assert (2, []) == frame
     assert ledger.late == 0
 

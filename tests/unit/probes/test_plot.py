@@ -36,8 +36,8 @@ def test_what_was_not_acked_is_marked_when_it_was():
 def test_a_run_without_any_answer_has_no_picture():
     """There is no longest response of nothing."""
     track = Track()
-    track.message(1.0, None, Outcome.UNDECIDED)
-    track.message(9.0, None, Outcome.UNDECIDED)
+    track.message(1.0, None, Outcome.TIMED_OUT)
+    track.message(9.0, None, Outcome.TIMED_OUT)
 
     assert [] == track.lines()
     assert ["u", "u"] == [item["marks"] for item in track.document()]

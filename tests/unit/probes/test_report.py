@@ -114,7 +114,7 @@ def test_deliveries_are_told_where_they_were_awaited():
 def test_a_run_is_clean_only_when_all_is_acked():
     """Lost, undecided and nacked messages stay in the denominator."""
     assert report([0.001] * 30).clean
-    assert not report([0.001] * 30, outcomes=[Outcome.UNDECIDED]).clean
+    assert not report([0.001] * 30, outcomes=[Outcome.TIMED_OUT]).clean
     assert not report([], reason="gone").clean
 
 
@@ -186,14 +186,14 @@ def test_layers_are_told_where_streams_are_side_by_side():
 
 def test_a_run_over_time_shows_a_stall_where_it_was():
     """The picture has the long responses in their column."""
-    told = report([0.001] * 30, outcomes=[Outcome.UNDECIDED]).document()
+    told = report([0.001] * 30, outcomes=[Outcome.TIMED_OUT]).document()
 
     assert told["over_time"] == [{"at": 0.0, "longest": 0.0011, "marks": "u"}]
 
 
 @given(
     latencies=st.lists(st.floats(1e-6, 500.0), max_size=40),
-    outcomes=st.lists(st.sampled_from([Outcome.LOST, Outcome.UNDECIDED]), max_size=5),
+    outcomes=st.lists(st.sampled_from([Outcome.LOST, Outcome.TIMED_OUT]), max_size=5),
     lag=st.floats(1e-6, 100.0),
     awaited=st.booleans(),
 )
