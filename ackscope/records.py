@@ -209,7 +209,7 @@ class ProbeOutcome:
         at: wall clock, seconds since 1970, of this summary.
         state: its present state; `reason` says why it is not running.
         doubtful: why the recent figures cannot be trusted; None when they can.
-        success: the recent window holds at least one message or step, and every one of them ended as this probe expects:
+        success: the recent window holds at least one message or step, and each of them ended as this probe expects:
             acked (and delivered), or nacked where the queue must nack.
         outcomes: Outcome -> messages since the start of the probe.
         outstanding: messages published and not settled yet.

@@ -12,8 +12,8 @@ from exporter.placement import Nodes, place_outcomes, place_records, probe_nodes
 from exporter.probe_metrics import ProbeMetrics
 from exporter.settings import ExporterSettings
 from exporter.state import ClusterState, State
+from probes.ipc import RecordBatch
 from probes.settings import NODE_NAMES
-from probes.wire import Batch
 
 if TYPE_CHECKING:
     from exporter.landing.lander import Lander
@@ -81,7 +81,7 @@ class Intake:
                 self._limits.queues,
             )
 
-    def on_batch(self, batch: Batch) -> None:
+    def on_batch(self, batch: RecordBatch) -> None:
         """Take in what one line of the probe process held."""
         if batch.cluster not in self._addressed:  # it came late: its cluster is watched no more
             return

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ackscope.records import ProbeOutcome
-from probes.layers import Layer, decompose
+from probes.latency_layers import LatencyLayer, decompose
 
 _NO_QUEUE = "network+channel"
 
 
-def layers(outcomes: Sequence[ProbeOutcome]) -> list[Layer]:
+def layers(outcomes: Sequence[ProbeOutcome]) -> list[LatencyLayer]:
     """The layers of each target of one cluster; `node` is the one that the target names, "" where it names none.
 
     Two queues on two nodes differ by more than a layer: where they are so placed, their differences are withheld.
@@ -27,7 +27,7 @@ def target_node(outcome: ProbeOutcome) -> str:
     return outcome.queue.partition(f".{outcome.probe}.{outcome.stream}@")[2]
 
 
-def _of_target(node: str, outcomes: Sequence[ProbeOutcome]) -> list[Layer]:
+def _of_target(node: str, outcomes: Sequence[ProbeOutcome]) -> list[LatencyLayer]:
     found = decompose([replace(outcome, node=node) for outcome in outcomes])
     places = {outcome.node for outcome in outcomes if outcome.probe == "confirm" and outcome.queue and outcome.node}
     if len(places) < 2:

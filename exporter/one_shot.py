@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from ackscope.clock import Clock
 from ackscope.log import redact
-from probes.settings import AmqpSettings, Server
+from probes.settings import AmqpServer, AmqpSettings
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ class OneShots:
             if busy.acquire(timeout=2 * _SWEEP):
                 busy.release()
 
-    def _run(self, order: Order, server: Server) -> Ran:
+    def _run(self, order: Order, server: AmqpServer) -> Ran:
         began = self._clock.now()
         process = subprocess.Popen(
             [*self._command, *words(order, server, self._prefix)],
@@ -146,7 +146,7 @@ class OneShots:
                 return
 
 
-def words(order: Order, server: Server, prefix: str) -> list[str]:
+def words(order: Order, server: AmqpServer, prefix: str) -> list[str]:
     """Name and options of the probe; the password is no part of them: any user of the machine could read it."""
     address = server.address
     url = f"{address.scheme}://{quote(address.username, safe='')}@{address.where}/{quote(address.vhost, safe='')}"

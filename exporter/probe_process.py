@@ -16,7 +16,7 @@ from typing import IO
 from ackscope.clock import Clock, Instant
 from ackscope.errors import AckscopeError
 from exporter.live.process import ProcessStatus
-from probes.wire import Batch, decode
+from probes.ipc import RecordBatch, decode
 
 log = logging.getLogger(__name__)
 child_log = logging.getLogger("exporter.probe_process.child")
@@ -43,7 +43,7 @@ class Hooks:
         on_start: a new child begins: totals that it reports start from zero.
     """
 
-    on_batch: Callable[[Batch], None]
+    on_batch: Callable[[RecordBatch], None]
     on_start: Callable[[], None]
 
 
@@ -54,7 +54,7 @@ class ProbeProcess:
         document: the line that tells it what to probe; it holds credentials, and goes through a pipe only.
         hooks: what to do with what it says.
         clock: for ages and backoff.
-        command: what to run; it speaks the protocol of `probes.wire`.
+        command: what to run; it speaks the protocol of `probes.ipc`.
     """
 
     def __init__(self, document: bytes, hooks: Hooks, clock: Clock, command: Sequence[str] = COMMAND) -> None:

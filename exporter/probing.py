@@ -7,8 +7,8 @@ from exporter.live.process import ProcessStatus
 from exporter.one_shot import OneShots
 from exporter.probe_process import Hooks, ProbeProcess
 from exporter.settings import ExporterSettings
+from probes.ipc import ProbeTarget, encode_targets
 from probes.settings import AmqpSettings
-from probes.wire import Target, encode_targets
 
 
 class Probing:
@@ -86,5 +86,5 @@ def targets_of(settings: ExporterSettings) -> bytes | None:
     Raises:
         ConfigError: a password file cannot be read.
     """
-    targets = [Target(name, amqp, settings.probes) for name, amqp in amqp_of(settings).items()]
+    targets = [ProbeTarget(name, amqp, settings.probes) for name, amqp in amqp_of(settings).items()]
     return encode_targets(targets) if targets and settings.probes.enabled else None

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from ackscope.records import Batching, BatchingKind
 from probes.bursts import Burst
-from probes.doubt import duration
 from probes.identity import PERSISTENT
+from probes.self_error import duration
 
 LEAST_BURSTS = 30
 """Bursts below which nothing is concluded."""
@@ -102,12 +102,12 @@ def estimate(
         writes: it writes these at all before it confirms them.
         own_error: how late the probe's own clock loop wakes, seconds: it joins acks that lie closer together.
     """
-    told = [burst for burst in bursts if burst.interval is not None and burst.messages]
-    if len(told) < LEAST_BURSTS:
-        because = f"only {len(told)} bursts of acks were seen, at least {LEAST_BURSTS} are needed"
-        return Batching(bursts=len(told), fsync=fsync, because=because)
-    shape = _shape(told, rate)
-    kind, because = _kind(told, shape, rate, fsync=fsync)
+    timed = [burst for burst in bursts if burst.interval is not None and burst.messages]
+    if len(timed) < LEAST_BURSTS:
+        because = f"only {len(timed)} bursts of acks were seen, at least {LEAST_BURSTS} are needed"
+        return Batching(bursts=len(timed), fsync=fsync, because=because)
+    shape = _shape(timed, rate)
+    kind, because = _kind(timed, shape, rate, fsync=fsync)
     if kind is BatchingKind.SYNC and (not writes or shape.interval < _CLEAR * (own_error or 0.0)):
         every = f"groups of about {shape.group:.0f} come every {duration(shape.interval)}"
         why = "the probe itself wakes that late" if writes else "nothing is written here before the confirm"

@@ -9,7 +9,7 @@ outside and show as one.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from probes.ledger import Settled
+from probes.confirm_ledger import Settled
 
 GAP = 0.001
 """Seconds without a frame that end a burst."""

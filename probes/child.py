@@ -17,17 +17,17 @@ from random import Random
 from ackscope.clock import SystemClock
 from ackscope.errors import AckscopeError
 from ackscope.log import setup_logging
-from probes.instrument import CALM_PERIOD, LoopLag, calm, new_loop
-from probes.outlet import Outlet
+from probes.instrument import CALM_PERIOD, LoopLag, freeze_interpreter, new_loop
+from probes.ipc import ProbeTarget, RecordBatch, decode_targets, encode_batch
+from probes.pipe_writer import PipeWriter
+from probes.probe_stream import StreamContext
 from probes.runner import Runner, make_streams
-from probes.stream import Context
-from probes.wire import Batch, Target, decode_targets, encode_batch
 
 _GRACE = 0.5
 _SPAN = 60.0
 
 
-async def measure(targets: Sequence[Target], source: int, sink: int) -> None:
+async def measure(targets: Sequence[ProbeTarget], source: int, sink: int) -> None:
     """Run all probes of all targets until `source` ends or a signal comes.
 
     Args:
@@ -44,7 +44,7 @@ async def measure(targets: Sequence[Target], source: int, sink: int) -> None:
     streams = []
     for target in targets:
         for node, server in {"": target.amqp.server(), **target.amqp.node_servers()}.items():
-            context = Context(
+            context = StreamContext(
                 cluster=target.cluster,
                 server=server,
                 prefix=target.probes.prefix,
@@ -54,9 +54,9 @@ async def measure(targets: Sequence[Target], source: int, sink: int) -> None:
                 node=node,
             )
             streams += make_streams(target.probes, context)
-    outlet = Outlet(sink, broken=lambda: _end(loop, stop))
+    outlet = PipeWriter(sink, broken=lambda: _end(loop, stop))
 
-    def emit(batch: Batch) -> None:
+    def emit(batch: RecordBatch) -> None:
         for line in encode_batch(batch):
             outlet.put(line)
 
@@ -85,7 +85,7 @@ def main() -> int:
     setup_logging()
     try:
         targets = decode_targets(sys.stdin.buffer.readline())
-        calm()
+        freeze_interpreter()
         with asyncio.Runner(loop_factory=new_loop) as runner, contextlib.suppress(KeyboardInterrupt):
             runner.run(measure(targets, sys.stdin.fileno(), sys.stdout.fileno()))
     except AckscopeError as error:

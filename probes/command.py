@@ -5,8 +5,8 @@ from typing import get_args
 
 from ackscope.cli import argument, nearest, seconds
 from ackscope.errors import UsageError
-from probes import clear, compare, once, prefetch, prefetch_report
-from probes.instrument import calm
+from probes import cleanup, compare, one_shot, prefetch, prefetch_report
+from probes.instrument import freeze_interpreter
 from probes.options import ONE_SHOTS, RATE, refuse_useless, settings_of
 from probes.runner import PROBES
 from probes.server_options import AMQP_HELP, add_server_options, server_of
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare options and arguments."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
-    parser.add_argument("name", metavar="NAME", help=f"which probe: {', '.join(PROBES)}; or {clear.NAME}")
+    parser.add_argument("name", metavar="NAME", help=f"which probe: {', '.join(PROBES)}; or {cleanup.NAME}")
     parser.add_argument(
         "--amqp",
         required=True,
@@ -87,22 +87,22 @@ def run(args: argparse.Namespace) -> int:
         UsageError: what was asked for makes no sense.
         BrokerError: the broker cannot be used.
     """
-    known = [*PROBES, clear.NAME]
+    known = [*PROBES, cleanup.NAME]
     if args.name not in known:
         raise UsageError(f"no probe {args.name!r}{nearest(args.name, known)}; known: {', '.join(known)}")
-    if args.name == clear.NAME:
-        return clear.run(args, server_of(args))
+    if args.name == cleanup.NAME:
+        return cleanup.run(args, server_of(args))
     if args.node:
-        raise UsageError(f"--node: only {clear.NAME} has a use for it; give the node's own address as --amqp")
+        raise UsageError(f"--node: only {cleanup.NAME} has a use for it; give the node's own address as --amqp")
     refuse_useless(args)
     if args.duration is None:
         args.duration = ONE_SHOTS[args.name].duration
     if not args.duration:
         raise UsageError("--for: must be longer than 0")
     settings, server = settings_of(args), server_of(args)
-    calm()
+    freeze_interpreter()
     if args.strategy:
         return compare.run(args, settings.confirm, server)
     if args.name == prefetch.NAME:
         return prefetch_report.run(args, settings, server)
-    return once.run(args, settings, server)
+    return one_shot.run(args, settings, server)

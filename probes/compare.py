@@ -13,13 +13,13 @@ from typing import Any, get_args
 from ackscope.cli import print_json
 from ackscope.errors import UsageError
 from probes.confirm import NAME
-from probes.doubt import duration
-from probes.instrument import LoopLag, run_calmly
-from probes.link import Link
+from probes.instrument import LoopLag, run_without_gc
+from probes.probe_connection import ProbeConnection
+from probes.probe_stream import StreamContext
 from probes.report import wrap
-from probes.settings import ConfirmSettings, Server
-from probes.strategies import MOST_MESSAGES, WINDOW, Compared, StrategyName, compare, queue_of, ratio
-from probes.stream import Context
+from probes.self_error import duration
+from probes.settings import AmqpServer, ConfirmSettings
+from probes.strategies import MOST_MESSAGES, WINDOW, StrategyName, StrategyResult, compare, queue_of, ratio
 from probes.sweep import sweep
 
 _BATCH = 100
@@ -45,13 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace, settings: ConfirmSettings, server: Server) -> int:
+def run(args: argparse.Namespace, settings: ConfirmSettings, server: AmqpServer) -> int:
     """Compare, report, and leave nothing behind."""
     if not 1 <= args.batch <= MOST_MESSAGES:
         raise UsageError(f"--batch: must be from 1 to {MOST_MESSAGES}")
     streams = settings.streams if args.stream or args.queue_type else _STREAMS
     strategies = tuple(dict.fromkeys(args.strategy))
-    product, compared, left = run_calmly(
+    product, compared, left = run_without_gc(
         _measure(server, settings, args.prefix, streams, strategies, args.duration, args.batch)
     )
     for sentence in left:
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace, settings: ConfirmSettings, server: Server) -> 
     return 0 if all(item.clean for item in compared) else 1
 
 
-def text(address: str, product: str, payload_bytes: int, compared: Sequence[Compared]) -> str:
+def text(address: str, product: str, payload_bytes: int, compared: Sequence[StrategyResult]) -> str:
     """For a person, in 80 columns."""
     lines = [f"confirm strategies on {product} at {address}, {payload_bytes} bytes", ""]
     for stream, items in groupby(compared, lambda item: item.stream):
@@ -73,12 +73,12 @@ def text(address: str, product: str, payload_bytes: int, compared: Sequence[Comp
         rows = list(items)
         for item in rows:
             lines += _row(item)
-        told = ratio(rows)
-        lines += [f"  {told}", ""] if told else [""]
+        factor = ratio(rows)
+        lines += [f"  {factor}", ""] if factor else [""]
     return "\n".join([*lines, *EXPLANATION])
 
 
-def _row(item: Compared) -> list[str]:
+def _row(item: StrategyResult) -> list[str]:
     name = f"{item.strategy} {item.batch}" if item.strategy == "batch" else item.strategy
     speed = "-" if item.throughput is None else f"{item.throughput:.0f}"
     latencies = "".join(f"{duration(value):>10}" for value in (item.confirm.p50, item.confirm.p99, item.confirm.max))
@@ -91,7 +91,7 @@ def _row(item: Compared) -> list[str]:
     return lines
 
 
-def _document(server: Server, product: str, compared: Sequence[Compared]) -> dict[str, Any]:
+def _document(server: AmqpServer, product: str, compared: Sequence[StrategyResult]) -> dict[str, Any]:
     streams = groupby(compared, lambda item: item.stream)
     return {
         "probe": NAME,
@@ -103,18 +103,18 @@ def _document(server: Server, product: str, compared: Sequence[Compared]) -> dic
 
 
 async def _measure(
-    server: Server,
+    server: AmqpServer,
     settings: ConfirmSettings,
     prefix: str,
     streams: Sequence[str],
     strategies: Sequence[StrategyName],
     seconds: float,
     batch: int,
-) -> tuple[str, list[Compared], list[str]]:
-    first = await Link.open(server, f"ackscope-probe {NAME}")
+) -> tuple[str, list[StrategyResult], list[str]]:
+    first = await ProbeConnection.open(server, f"ackscope-probe {NAME}")
     await first.close()
     random = Random(secrets.randbits(64))  # noqa: S311  spreads send times, guards nothing
-    context = Context(
+    context = StreamContext(
         cluster=server.address.where,
         server=server,
         prefix=prefix,

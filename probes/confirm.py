@@ -14,10 +14,10 @@ from ackscope.clock import Instant
 from probes.batching import BurstWindow, estimate, syncs_first
 from probes.bursts import Burst
 from probes.identity import PERSISTENT, TRANSIENT
+from probes.message_stream import MessageStream
+from probes.probe_stream import ProbeStream, StreamContext
 from probes.queues import nowhere
-from probes.sending import Sending
 from probes.settings import ConfirmSettings, ProbesSettings
-from probes.stream import Context, Stream
 
 NAME = "confirm"
 
@@ -27,7 +27,7 @@ LARGE = 4096
 _ESTIMATE_EVERY = 1.0
 
 
-class Path(NamedTuple):
+class ConfirmPath(NamedTuple):
     """A path of messages through the broker.
 
     Attributes:
@@ -44,21 +44,21 @@ class Path(NamedTuple):
     large: bool = False
 
 
-PATHS: Mapping[str, Path] = {
-    "unroutable": Path("the channel answers itself: no queue takes it", "none"),
-    "transient": Path("classic queue, in memory", "classic", TRANSIENT),
-    "classic": Path("classic queue, persistent", "classic", control=False),
-    "classic-large": Path("classic queue, persistent, in the shared store", "classic", large=True),
-    "quorum": Path("quorum queue", "quorum", control=False),
-    "stream": Path("stream", "stream"),
+PATHS: Mapping[str, ConfirmPath] = {
+    "unroutable": ConfirmPath("the channel answers itself: no queue takes it", "none"),
+    "transient": ConfirmPath("classic queue, in memory", "classic", TRANSIENT),
+    "classic": ConfirmPath("classic queue, persistent", "classic", control=False),
+    "classic-large": ConfirmPath("classic queue, persistent, in the shared store", "classic", large=True),
+    "quorum": ConfirmPath("quorum queue", "quorum", control=False),
+    "stream": ConfirmPath("stream", "stream"),
 }
 """Every stream by its name."""
 
 
-class ConfirmStream(Sending):
+class ConfirmStream(MessageStream):
     """Publishes along one path and times the confirms."""
 
-    def __init__(self, context: Context, settings: ConfirmSettings, name: str) -> None:
+    def __init__(self, context: StreamContext, settings: ConfirmSettings, name: str) -> None:
         path = PATHS[name]
         queue = None if path.queue_type == "none" else context.queue(NAME, name, path.queue_type)
         who = context.identity(
@@ -75,30 +75,30 @@ class ConfirmStream(Sending):
         super().__init__(context, settings, who, queue, key=key, watch=self._bursts.add)
 
     async def session(self) -> None:
-        """Live through one epoch, and look back on it; see `Stream.session`."""
+        """Live through one epoch, and look back on it; see `ProbeStream.session`."""
         try:
             await super().session()
         finally:
             self._conclude(self._bursts.whole(), asyncio.get_running_loop().time())
 
     def tick(self, now: Instant) -> None:
-        """Age messages and digest what came in; about once a second, look at how confirms are batched."""
+        """Age messages and aggregate what came in; about once a second, look at how confirms are batched."""
         super().tick(now)
         if now.mono >= self._estimate_at:
             self._estimate_at = now.mono + _ESTIMATE_EVERY
             self._conclude(self._bursts.recent(now.mono), now.mono)
 
     def _conclude(self, bursts: Sequence[Burst], now: float) -> None:
-        who = self.book.who
-        self.book.batching = estimate(
+        who = self.stats.who
+        self.stats.batching = estimate(
             bursts,
             rate=who.rate,
-            fsync=syncs_first(who.queue_type, who.delivery_mode, self.book.broker),
+            fsync=syncs_first(who.queue_type, who.delivery_mode, self.stats.broker),
             writes=who.queue_type != "none" and who.delivery_mode == PERSISTENT,
             own_error=self._context.lag.recent.summary(now).p90,
         )
 
 
-def streams(settings: ProbesSettings, context: Context) -> list[Stream]:
+def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
     """One stream a path that was asked for."""
     return [ConfirmStream(context, settings.confirm, name) for name in dict.fromkeys(settings.confirm.streams)]

@@ -3,8 +3,8 @@
 from collections import OrderedDict
 
 from ackscope.records import Outcome
-from probes.book import DeliveryCounts, Entry
-from probes.ledger import Settled
+from probes.confirm_ledger import Settled
+from probes.stream_stats import DeliveryCounts, MessageEntry
 
 _REMEMBERED = 20_000
 """Messages remembered after they were told, to know their duplicates by."""
@@ -43,7 +43,7 @@ class Matcher:
         """Confirmed messages that have not been delivered yet."""
         return len(self._confirmed)
 
-    def settled(self, epoch: int, settled: Settled) -> Entry | None:
+    def settled(self, epoch: int, settled: Settled) -> MessageEntry | None:
         """Enter an outcome; the message, when nothing more is awaited."""
         key = (epoch, settled.seq)
         if settled.outcome is Outcome.ACKED and key not in self._seen:
@@ -51,7 +51,7 @@ class Matcher:
             return None
         return self._entry(key, settled)
 
-    def delivered(self, epoch: int, seq: int, at: float, *, redelivered: bool) -> Entry | None:
+    def delivered(self, epoch: int, seq: int, at: float, *, redelivered: bool) -> MessageEntry | None:
         """Enter a delivery; the message, when nothing more is awaited."""
         key = (epoch, seq)
         seen = self._seen.get(key)
@@ -71,7 +71,7 @@ class Matcher:
         settled = self._confirmed.pop(key, None)
         return None if settled is None else self._entry(key, settled)
 
-    def expire(self, now: float) -> list[Entry]:
+    def expire(self, now: float) -> list[MessageEntry]:
         """Messages that were confirmed and not delivered in time."""
         expired = []
         while self._confirmed:
@@ -82,9 +82,9 @@ class Matcher:
             expired.append(self._entry(key, settled))
         return expired
 
-    def _entry(self, key: _Key, settled: Settled) -> Entry:
+    def _entry(self, key: _Key, settled: Settled) -> MessageEntry:
         seen = self._seen.get(key)
         if seen is None:
             awaited = settled.outcome is Outcome.ACKED
-            return Entry(key[0], settled, deliveries=0 if awaited else None)
-        return Entry(key[0], settled, seen.first - settled.sent, seen.count, seen.redelivered, seen.out_of_order)
+            return MessageEntry(key[0], settled, deliveries=0 if awaited else None)
+        return MessageEntry(key[0], settled, seen.first - settled.sent, seen.count, seen.redelivered, seen.out_of_order)

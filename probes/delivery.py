@@ -9,28 +9,28 @@ from typing import Any
 
 from ackscope.clock import Instant
 from ackscope.errors import BrokerError
+from probes.confirm_ledger import Settled
 from probes.deliveries import Matcher
-from probes.ledger import Settled
-from probes.link import Link
+from probes.message_stream import MessageStream
 from probes.payload import read
-from probes.sending import Sending
+from probes.probe_connection import ProbeConnection
+from probes.probe_stream import ProbeStream, StreamContext, aggregate_share
 from probes.settings import DeliverySettings, ProbesSettings
-from probes.stream import Context, Stream, digest_share
 
 NAME = "delivery"
 
 
-class DeliveryStream(Sending):
+class DeliveryStream(MessageStream):
     """Publishes to one queue type, consumes from it, and matches both sides."""
 
-    def __init__(self, context: Context, settings: DeliverySettings, queue_type: str) -> None:
+    def __init__(self, context: StreamContext, settings: DeliverySettings, queue_type: str) -> None:
         queue = context.queue(NAME, queue_type, queue_type)
         who = context.identity(NAME, queue_type, queue, rate=settings.rate, payload_bytes=settings.payload_bytes)
         super().__init__(context, settings, who, queue)
         self._source, self._prefetch = queue, settings.prefetch
-        self._consumer: Link | None = None
+        self._consumer: ProbeConnection | None = None
         self._matcher = Matcher(settings.missing_after)
-        self.book.deliveries = self._matcher.counts
+        self.stats.deliveries = self._matcher.counts
 
     @property
     def idle(self) -> bool:
@@ -38,14 +38,14 @@ class DeliveryStream(Sending):
         return super().idle and not self._matcher.pending
 
     async def session(self) -> None:
-        """Live through one epoch; see `Stream.session`. It ends when either of its two links does."""
+        """Live through one epoch; see `ProbeStream.session`. It ends when either of its two links does."""
         self._epoch += 1
         name = f"ackscope-probe {NAME}"
-        publisher = await Link.open(self._context.server, name)
+        publisher = await ProbeConnection.open(self._context.server, name)
         try:
-            self.book.connected(publisher.product)
+            self.stats.connected(publisher.product)
             await publisher.declare(self._source)
-            self._consumer = await Link.open(self._context.server, name)
+            self._consumer = await ProbeConnection.open(self._context.server, name)
             try:
                 await self._live(publisher, self._consumer)
             finally:
@@ -55,15 +55,15 @@ class DeliveryStream(Sending):
             await publisher.close()
 
     def tick(self, now: Instant) -> None:
-        """Age messages and digest what came in."""
+        """Age messages and aggregate what came in."""
         if self._feed is not None:
             self._feed.tick(now.mono)
         for entry in self._matcher.expire(now.mono):
-            self.book.enter(entry)
-        self.book.deliveries = self._matcher.counts
-        self.book.digest(now, digest_share(self.book.waiting))
+            self.stats.enter(entry)
+        self.stats.deliveries = self._matcher.counts
+        self.stats.aggregate(now, aggregate_share(self.stats.waiting))
 
-    async def _live(self, publisher: Link, consumer: Link) -> None:
+    async def _live(self, publisher: ProbeConnection, consumer: ProbeConnection) -> None:
         await consumer.consume(self._source.name, self._prefetch, self._delivered)
         if self._epoch == 1:
             # What a former run left would go first and delay ours. Safe: we are the only consumer by now.
@@ -86,18 +86,18 @@ class DeliveryStream(Sending):
         for message in messages:
             entry = self._matcher.settled(self._epoch, message)
             if entry is not None:
-                self.book.enter(entry)
+                self.stats.enter(entry)
 
     def _delivered(self, tag: int, body: bytes, at: float, *, redelivered: bool) -> None:
         mark = read(body)
         if mark is not None and mark.run_id == self._context.run_id:
             entry = self._matcher.delivered(mark.epoch, mark.seq, at, redelivered=redelivered)
             if entry is not None:
-                self.book.enter(entry)
+                self.stats.enter(entry)
         if self._consumer is not None:
             self._consumer.ack(tag)
 
 
-def streams(settings: ProbesSettings, context: Context) -> list[Stream]:
+def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
     """One stream a queue type."""
     return [DeliveryStream(context, settings.delivery, kind) for kind in settings.delivery.queue_types]

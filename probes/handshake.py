@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Sequence
 from typing import Any, TypeVar
 
 from ackscope.errors import BrokerError, Unreachable
+from probes.amqp_errors import explain_close, explain_open
 from probes.opening import Opening, Refusal
 from probes.parameters import tls
-from probes.reasons import explain_close, explain_open
-from probes.rounds import Rounds
+from probes.periodic_stream import PeriodicStream
+from probes.probe_stream import ProbeStream, StreamContext
 from probes.settings import HandshakeSettings, ProbesSettings
-from probes.stream import Context, Stream
 
 NAME = "handshake"
 DNS, TCP, TLS, OPEN, CHANNEL = "dns", "tcp", "tls", "open", "channel"
@@ -30,17 +30,17 @@ class _Over(Exception):
     """A step has failed and is entered: this handshake goes no further."""
 
 
-class HandshakeStream(Rounds):
+class HandshakeStream(PeriodicStream):
     """Opens and closes one connection an interval."""
 
-    def __init__(self, context: Context, settings: HandshakeSettings) -> None:
-        super().__init__(context, context.new_book(context.identity(NAME, NAME, None)), settings.interval)
+    def __init__(self, context: StreamContext, settings: HandshakeSettings) -> None:
+        super().__init__(context, context.new_stats(context.identity(NAME, NAME, None)), settings.interval)
         self._settings, self._server = settings, context.server
         self._trust: ssl.SSLContext | None = None
 
     async def session(self) -> None:
-        """Live through one epoch, which nothing ends: what fails is a step. See `Stream.session`."""
-        self.book.running()
+        """Live through one epoch, which nothing ends: what fails is a step. See `ProbeStream.session`."""
+        self.stats.running()
         await self.repeat(lambda _: self._shake())
 
     async def _shake(self) -> None:
@@ -69,7 +69,7 @@ class HandshakeStream(Rounds):
         opening = Opening(self._server, f"ackscope-probe {NAME}", reader, writer)
         try:
             await self._timed(OPEN, opening.connection())
-            self.book.connected(opening.product)
+            self.stats.connected(opening.product)
             await self._timed(CHANNEL, opening.channel())
         finally:
             await opening.close(_FAREWELL)
@@ -86,9 +86,9 @@ class HandshakeStream(Rounds):
             async with asyncio.timeout(self._settings.timeout):
                 result = await work
         except (OSError, Refusal) as error:
-            self.book.steps.failed(step, began, str(self._explain(step, error)))
+            self.stats.steps.failed(step, began, str(self._explain(step, error)))
             raise _Over from None
-        self.book.steps.ok(step, began, loop.time() - began)
+        self.stats.steps.ok(step, began, loop.time() - began)
         return result
 
     def _explain(self, step: str, error: OSError | Refusal) -> BrokerError:
@@ -132,6 +132,6 @@ async def _connect(found: Sequence[tuple[Any, ...]]) -> socket.socket:
     raise last
 
 
-def streams(settings: ProbesSettings, context: Context) -> list[Stream]:
+def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
     """The one stream."""
     return [HandshakeStream(context, settings.handshake)]

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from probes.window import Recent
+from probes.recent_values import RecentValues
 
 PERIOD, CALM_PERIOD = 0.01, 0.1
 """Seconds between two looks at the clock: of a run that someone waits for, and of one that goes on for years and is to
@@ -30,7 +30,7 @@ def new_loop() -> asyncio.AbstractEventLoop:
     return asyncio.SelectorEventLoop(selectors.SelectSelector())
 
 
-def run_calmly(work: Coroutine[Any, Any, T]) -> T:
+def run_without_gc(work: Coroutine[Any, Any, T]) -> T:
     """Run something to its end on such a loop; Ctrl-C and SIGTERM cancel it, and it clears up after itself.
 
     Raises:
@@ -50,7 +50,7 @@ def run_calmly(work: Coroutine[Any, Any, T]) -> T:
             raise KeyboardInterrupt from None
 
 
-def calm() -> None:
+def freeze_interpreter() -> None:
     """Keep the garbage collector from stopping the clock; call once, when everything is imported.
 
     A full collection walks all that the imports left behind: 19 ms measured, and below 1 us with it set aside.
@@ -70,7 +70,7 @@ class LoopLag:
     """
 
     def __init__(self, now: float, *, span: float | None, period: float = PERIOD) -> None:
-        self.recent = Recent(span=span)
+        self.recent = RecentValues(span=span)
         self._period = period
         self._due = now + period
 

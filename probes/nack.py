@@ -6,19 +6,19 @@ Its length limit is 0 and it rejects what does not fit: nothing is ever stored. 
 from dataclasses import replace
 
 from ackscope.records import Outcome
-from probes.sending import Sending
+from probes.message_stream import MessageStream
+from probes.probe_stream import ProbeStream, StreamContext
 from probes.settings import NackSettings, ProbesSettings
-from probes.stream import Context, Stream
 
 NAME = "nack"
 
 _REFUSES = {"x-max-length": 0, "x-overflow": "reject-publish"}
 
 
-class NackStream(Sending):
+class NackStream(MessageStream):
     """Publishes to a queue that is always full and times the nacks."""
 
-    def __init__(self, context: Context, settings: NackSettings) -> None:
+    def __init__(self, context: StreamContext, settings: NackSettings) -> None:
         # Quorum queues let some messages in before they refuse.
         queue = replace(context.queue(NAME, NAME, "classic"), extra=_REFUSES)
         who = context.identity(
@@ -27,6 +27,6 @@ class NackStream(Sending):
         super().__init__(context, settings, who, queue)
 
 
-def streams(settings: ProbesSettings, context: Context) -> list[Stream]:
+def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
     """The one stream."""
     return [NackStream(context, settings.nack)]

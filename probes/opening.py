@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from pika import exceptions, frame, spec
 
 from probes.parameters import client_properties
-from probes.settings import Server
+from probes.settings import AmqpServer
 
 _HEADER = struct.Struct(">BHL")
 _METHOD = 1
@@ -28,7 +28,9 @@ class Opening:
         name: shown by the broker as the connection's name.
     """
 
-    def __init__(self, server: Server, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, server: AmqpServer, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         self._server, self._name = server, name
         self._reader, self._writer = reader, writer
         self._open = False
@@ -44,8 +46,8 @@ class Opening:
         address = self._server.address
         self._writer.write(frame.ProtocolHeader().marshal())
         start = await self._expect(spec.Connection.Start, exceptions.IncompatibleProtocolError)
-        told = start.server_properties or {}
-        self.product = f"{_text(told.get('product', 'unknown'))} {_text(told.get('version', ''))}".strip()
+        properties = start.server_properties or {}
+        self.product = f"{_text(properties.get('product', 'unknown'))} {_text(properties.get('version', ''))}".strip()
         properties = {**client_properties(self._name), "capabilities": {"authentication_failure_close": True}}
         response = f"\0{address.username}\0{address.password}"
         self._send(

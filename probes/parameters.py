@@ -7,13 +7,13 @@ import pika
 
 from ackscope import __version__
 from ackscope.errors import ConfigError
-from probes.settings import Server
+from probes.settings import AmqpServer
 
 HEARTBEAT = 15
 """Seconds between heartbeats: a dead peer is noticed within two of them."""
 
 
-def parameters(server: Server, name: str, timeout: float) -> Any:
+def parameters(server: AmqpServer, name: str, timeout: float) -> Any:
     """What pika needs to connect; `timeout` is for the socket, and again for everything up to the open connection.
 
     Raises:
@@ -44,7 +44,7 @@ def client_properties(name: str) -> dict[str, Any]:
     }
 
 
-def tls(server: Server) -> ssl.SSLContext:
+def tls(server: AmqpServer) -> ssl.SSLContext:
     """How far the broker's certificate is checked.
 
     Raises:

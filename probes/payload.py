@@ -7,7 +7,7 @@ _HEAD = struct.Struct(">8s8sIQ")
 _MAGIC = b"ackscope"
 
 
-class Mark(NamedTuple):
+class PayloadMark(NamedTuple):
     """What a body tells.
 
     Attributes:
@@ -21,7 +21,7 @@ class Mark(NamedTuple):
     seq: int
 
 
-class Writer:
+class PayloadWriter:
     """Makes the bodies of one epoch, all of the same size."""
 
     def __init__(self, run_id: str, epoch: int, size: int) -> None:
@@ -33,9 +33,9 @@ class Writer:
         return _HEAD.pack(_MAGIC, self._run, self._epoch, seq) + self._padding
 
 
-def read(body: bytes) -> Mark | None:
+def read(body: bytes) -> PayloadMark | None:
     """The mark of a body; None where it is not one of ours."""
     if len(body) < _HEAD.size or not body.startswith(_MAGIC):
         return None
     _, run, epoch, seq = _HEAD.unpack_from(body)
-    return Mark(run.hex(), epoch, seq)
+    return PayloadMark(run.hex(), epoch, seq)

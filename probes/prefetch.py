@@ -7,11 +7,11 @@ consumer with prefetch 1 would have nothing to do).
 
 import asyncio
 
-from probes.pair import Pair
-from probes.payload import Writer
-from probes.scripted import Scripted, Timed
+from probes.payload import PayloadWriter
+from probes.probe_stream import ProbeStream, StreamContext
+from probes.publisher_consumer import PublisherConsumerPair
+from probes.scripted_stream import ScriptedStream, TimedStep
 from probes.settings import PrefetchSettings, ProbesSettings
-from probes.stream import Context, Stream
 from probes.verify.frames import Delivery
 
 NAME = "prefetch"
@@ -20,23 +20,23 @@ FILL, REFILL = "fill", "refill"
 _BYTES = 64
 
 
-class PrefetchStream(Scripted):
+class PrefetchStream(ScriptedStream):
     """One queue type."""
 
-    def __init__(self, context: Context, settings: PrefetchSettings, queue_type: str) -> None:
+    def __init__(self, context: StreamContext, settings: PrefetchSettings, queue_type: str) -> None:
         queue = context.queue(NAME, queue_type, queue_type)
-        book = context.new_book(context.identity(NAME, queue_type, queue, payload_bytes=_BYTES))
-        book.prefetch = settings.prefetch
-        super().__init__(context, book, settings, [queue])
+        stats = context.new_stats(context.identity(NAME, queue_type, queue, payload_bytes=_BYTES))
+        stats.prefetch = settings.prefetch
+        super().__init__(context, stats, settings, [queue])
         self._queue, self._prefetch = queue.name, settings.prefetch
 
-    async def prepare(self, pair: Pair) -> None:
+    async def prepare(self, pair: PublisherConsumerPair) -> None:
         """Set the limit."""
         await pair.taker.qos(self._prefetch)
 
-    async def work(self, pair: Pair) -> None:
+    async def work(self, pair: PublisherConsumerPair) -> None:
         """Fill, then acknowledge one by one."""
-        writer = Writer(self._context.run_id, self._epoch, _BYTES)
+        writer = PayloadWriter(self._context.run_id, self._epoch, _BYTES)
         pair.taker.log.clear()
         await pair.publish(self._queue, [writer.write(number) for number in range(1, 2 * self._prefetch + 1)])
         await self.step(FILL, lambda: self._fill(pair))
@@ -46,25 +46,25 @@ class PrefetchStream(Scripted):
         for consumer in {delivery.consumer for delivery in pair.taker.frames(Delivery)}:
             await pair.taker.cancel(consumer)
 
-    async def _fill(self, pair: Pair) -> Timed:
+    async def _fill(self, pair: PublisherConsumerPair) -> TimedStep:
         began = asyncio.get_running_loop().time()
         await pair.taker.consume(self._queue)
         last = await pair.delivery(pair.taker, self._prefetch, f"message {self._prefetch}")
         # What the queue has sent by now comes before its answer.
         await pair.taker.look(self._queue)
-        return Timed(began, last.at - began, self._look(pair, acked=0))
+        return TimedStep(began, last.at - began, self._look(pair, acked=0))
 
-    async def _refill(self, pair: Pair, number: int) -> Timed:
+    async def _refill(self, pair: PublisherConsumerPair, number: int) -> TimedStep:
         taker = pair.taker
         began = asyncio.get_running_loop().time()
         taker.ack(taker.frames(Delivery)[number - 1].tag)
         came = await pair.delivery(taker, self._prefetch + number, "the message after an ack")
-        return Timed(began, came.at - began, self._look(pair, acked=number))
+        return TimedStep(began, came.at - began, self._look(pair, acked=number))
 
-    def _look(self, pair: Pair, acked: int) -> str | None:
+    def _look(self, pair: PublisherConsumerPair, acked: int) -> str | None:
         """Enter how many deliveries are unacknowledged; what is wrong with that."""
         unacked = len(pair.taker.frames(Delivery)) - acked
-        self.book.unacked.record(unacked, asyncio.get_running_loop().time())
+        self.stats.unacked.record(unacked, asyncio.get_running_loop().time())
         return over(unacked, self._prefetch)
 
 
@@ -75,6 +75,6 @@ def over(unacked: int, prefetch: int) -> str | None:
     return f"the broker pushed {unacked} deliveries without an ack, the limit (prefetch) is {prefetch}"
 
 
-def streams(settings: ProbesSettings, context: Context) -> list[Stream]:
+def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
     """One stream a queue type."""
     return [PrefetchStream(context, settings.prefetch, kind) for kind in dict.fromkeys(settings.prefetch.queue_types)]

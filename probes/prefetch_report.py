@@ -10,13 +10,13 @@ from typing import Any
 
 from ackscope.cli import print_json
 from ackscope.errors import UsageError
-from probes.doubt import duration
-from probes.instrument import run_calmly
-from probes.knee import Point
-from probes.link import Link
-from probes.once import once_context
+from probes.instrument import run_without_gc
+from probes.one_shot import once_context
 from probes.prefetch_sweep import PROBE, PrefetchSweep, Sweep
-from probes.settings import ProbesSettings, Server
+from probes.probe_connection import ProbeConnection
+from probes.saturation import SweepPoint
+from probes.self_error import duration
+from probes.settings import AmqpServer, ProbesSettings
 from probes.sweep import sweep
 
 PROCESSING = 0.005
@@ -50,11 +50,11 @@ def values(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def run(args: argparse.Namespace, settings: ProbesSettings, server: Server) -> int:
+def run(args: argparse.Namespace, settings: ProbesSettings, server: AmqpServer) -> int:
     """Sweep, report, and leave nothing behind."""
     processing = PROCESSING if args.processing is None else args.processing
     wanted = VALUES if args.prefetch is None else values(args.prefetch)
-    product, sweeps, left = run_calmly(_measure(args, settings, server, processing, wanted))
+    product, sweeps, left = run_without_gc(_measure(args, settings, server, processing, wanted))
     for sentence in left:
         print(f"ackscope probe: {sentence}", file=sys.stderr)
     if args.json:
@@ -95,7 +95,7 @@ def document(product: str, address: str, processing: float, sweeps: Sequence[Swe
     }
 
 
-def _row(point: Point, best: float) -> str:
+def _row(point: SweepPoint, best: float) -> str:
     bar = "#" * round(_BAR * point.throughput / best) if best else ""
     unacked = "-" if point.unacked_p50 is None else f"{point.unacked_p50:.0f}"
     most = "-" if point.unacked_max is None else f"{point.unacked_max:.0f}"
@@ -121,8 +121,8 @@ def _own_error(found: Sweep, processing: float) -> list[str]:
         return []
     longest = max(work)
     good = longest - processing <= max(_LEAST_OWN, _OWN_SHARE * processing)
-    told = "good" if good else "doubtful"
-    return [f"  own error    work took {duration(longest)} at most on average: measurement {told}"]
+    verdict = "good" if good else "doubtful"
+    return [f"  own error    work took {duration(longest)} at most on average: measurement {verdict}"]
 
 
 def _wrapped(sentence: str) -> list[str]:
@@ -135,9 +135,9 @@ def _name(prefetch: int) -> str:
 
 
 async def _measure(
-    args: argparse.Namespace, settings: ProbesSettings, server: Server, processing: float, wanted: Sequence[int]
+    args: argparse.Namespace, settings: ProbesSettings, server: AmqpServer, processing: float, wanted: Sequence[int]
 ) -> tuple[str, list[Sweep], list[str]]:
-    first = await Link.open(server, f"ackscope-probe {PROBE}")
+    first = await ProbeConnection.open(server, f"ackscope-probe {PROBE}")
     await first.close()
     context, kinds = once_context(server, settings.prefix), settings.prefetch.queue_types
     each = args.duration / (len(kinds) * len(wanted))

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ackscope.errors import Unreachable
-from probes.knee import Advice, Point, advise
-from probes.link import Link
-from probes.payload import Writer
+from probes.payload import PayloadWriter
+from probes.probe_connection import ProbeConnection
+from probes.probe_stream import StreamContext
 from probes.queues import QueueSpec
-from probes.stream import Context
-from probes.window import Recent
+from probes.recent_values import RecentValues
+from probes.saturation import PrefetchAdvice, SweepPoint, advise
 
 PROBE = "prefetch"
 MOST_MESSAGES = 6000
@@ -26,7 +26,7 @@ _FASTEST = 0.0002
 _BEYOND = 2000
 _ROUND_TRIPS = 21
 _IN_FLIGHT = 256
-_PATIENCE = 10.0
+_CONFIRM_TIMEOUT = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +35,20 @@ class Sweep:
 
     queue_type: str
     round_trip: float
-    points: Sequence[Point]
-    advice: Advice
+    points: Sequence[SweepPoint]
+    advice: PrefetchAdvice
 
 
 class _Worker:
     """Takes deliveries and works on one after the other."""
 
-    def __init__(self, link: Link, processing: float) -> None:
+    def __init__(self, link: ProbeConnection, processing: float) -> None:
         self._link, self._processing = link, processing
         self._loop = asyncio.get_running_loop()
         self._held: deque[tuple[int, float]] = deque()
         self._working = False
         self._stopped = False
-        self.unacked, self.wait = Recent(unit=1.0, span=None), Recent(span=None)
+        self.unacked, self.wait = RecentValues(unit=1.0, span=None), RecentValues(span=None)
         self.began: float | None = None
         self.ended = self.busy = 0.0
         self.done = 0
@@ -93,9 +93,9 @@ class PrefetchSweep:
         each: seconds for one value.
     """
 
-    def __init__(self, context: Context, queue_type: str, processing: float, each: float) -> None:
+    def __init__(self, context: StreamContext, queue_type: str, processing: float, each: float) -> None:
         self._server = context.server
-        self._writer = Writer(context.run_id, 1, _BYTES)
+        self._writer = PayloadWriter(context.run_id, 1, _BYTES)
         self._processing, self._each = processing, each
         self.queue: QueueSpec = replace(
             context.queue(PROBE, queue_type, queue_type), extra={"x-max-length": MOST_MESSAGES}
@@ -107,7 +107,7 @@ class PrefetchSweep:
         Raises:
             BrokerError: the broker could not be used.
         """
-        publisher = await Link.open(self._server, f"ackscope-probe {PROBE}")
+        publisher = await ProbeConnection.open(self._server, f"ackscope-probe {PROBE}")
         try:
             await publisher.declare(self.queue)
             trips = sorted([await publisher.round_trip(self.queue.name) for _ in range(_ROUND_TRIPS)])
@@ -128,8 +128,8 @@ class PrefetchSweep:
         worked = int(self._each / max(_FASTEST, self._processing)) + 1
         return min(MOST_MESSAGES, worked + (prefetch or _BEYOND))
 
-    async def _point(self, prefetch: int) -> Point:
-        consumer = await Link.open(self._server, f"ackscope-probe {PROBE}")
+    async def _point(self, prefetch: int) -> SweepPoint:
+        consumer = await ProbeConnection.open(self._server, f"ackscope-probe {PROBE}")
         worker = _Worker(consumer, self._processing)
         try:
             await consumer.consume(self.queue.name, prefetch, worker.deliver)
@@ -141,7 +141,7 @@ class PrefetchSweep:
             await consumer.close()
         seconds = 0.0 if worker.began is None else max(0.0, worker.ended - worker.began)
         unacked, wait = worker.unacked.summary(0.0), worker.wait.summary(0.0)
-        return Point(
+        return SweepPoint(
             prefetch=prefetch,
             messages=worker.done,
             seconds=seconds,
@@ -157,7 +157,7 @@ class PrefetchSweep:
 class _Fill:
     """Publishes to the queue, with few messages unconfirmed at a time."""
 
-    def __init__(self, link: Link, queue: QueueSpec, writer: Writer) -> None:
+    def __init__(self, link: ProbeConnection, queue: QueueSpec, writer: PayloadWriter) -> None:
         self._link, self._queue, self._writer = link, queue, writer
         self._sent = self._answered = 0
         self._room = asyncio.Event()
@@ -186,12 +186,12 @@ class _Fill:
     async def _wait(self) -> None:
         self._room.clear()
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_CONFIRM_TIMEOUT):
                 await self._room.wait()
         except TimeoutError:
             if self._link.closed.done():
                 raise self._link.closed.result() from None
-            why = "the broker blocks publishers" if self._link.blocked else f"no confirm within {_PATIENCE:g} s"
+            why = "the broker blocks publishers" if self._link.blocked else f"no confirm within {_CONFIRM_TIMEOUT:g} s"
             raise Unreachable(f"the queue could not be filled: {why}") from None
 
     def _settle(self, tag: int, at: float, *, multiple: bool, nacked: bool) -> None:  # noqa: ARG002  a link's contract

@@ -10,13 +10,13 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from probes.book import DeliveryCounts
-from probes.pair import Failed, Pair
-from probes.payload import Writer, read
-from probes.scripted import Scripted, Timed
+from probes.payload import PayloadWriter, read
+from probes.probe_stream import ProbeStream, StreamContext
+from probes.publisher_consumer import PublisherConsumerPair, StepFailed
+from probes.scripted_stream import ScriptedStream, TimedStep
 from probes.settings import ProbesSettings, RedeliverySettings
-from probes.stream import Context, Stream
-from probes.verify.channel import Channel
+from probes.stream_stats import DeliveryCounts
+from probes.verify.channel import RawChannel
 from probes.verify.frames import Delivery
 
 NAME = "redelivery"
@@ -27,27 +27,27 @@ _DELIVERY_LIMIT = 20
 """The default of 4.x, said for 3.x: a quorum queue without a limit puts what is requeued behind all others there."""
 
 
-class RedeliveryStream(Scripted):
+class RedeliveryStream(ScriptedStream):
     """One queue type: a queue, and the one that its dead letters go to."""
 
-    def __init__(self, context: Context, settings: RedeliverySettings, queue_type: str) -> None:
+    def __init__(self, context: StreamContext, settings: RedeliverySettings, queue_type: str) -> None:
         dead = context.queue(NAME, f"{queue_type}.dead", queue_type)
         extra: dict[str, object] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead.name}
         if queue_type == "quorum":
             extra["x-delivery-limit"] = _DELIVERY_LIMIT
         queue = replace(context.queue(NAME, queue_type, queue_type), extra=extra)
-        book = context.new_book(context.identity(NAME, queue_type, queue, payload_bytes=_BYTES))
-        book.deliveries = DeliveryCounts()
-        super().__init__(context, book, settings, [queue, dead])
+        stats = context.new_stats(context.identity(NAME, queue_type, queue, payload_bytes=_BYTES))
+        stats.deliveries = DeliveryCounts()
+        super().__init__(context, stats, settings, [queue, dead])
         self._queue, self._dead = queue.name, dead.name
         self._loss_every, self._loss_at = settings.connection_loss_every, 0.0
         self._sent = 0
 
-    async def prepare(self, pair: Pair) -> None:
+    async def prepare(self, pair: PublisherConsumerPair) -> None:
         """One message at a time, so that the next one shows whether a requeued one kept its place."""
         await pair.taker.qos(1)
 
-    async def work(self, pair: Pair) -> None:
+    async def work(self, pair: PublisherConsumerPair) -> None:
         """All steps, one after the other."""
         await self.step(REQUEUE, lambda: self._requeue(pair))
         await self.step(CHANNEL_CLOSE, lambda: self._channel_close(pair))
@@ -57,7 +57,7 @@ class RedeliveryStream(Scripted):
             self._loss_at = now + self._loss_every
             await self.step(CONNECTION_LOSS, lambda: self._connection_loss(pair))
 
-    async def _requeue(self, pair: Pair) -> Timed:
+    async def _requeue(self, pair: PublisherConsumerPair) -> TimedStep:
         first, *_ = numbers = await self._publish(pair, 3)
         taker = pair.taker
         consumer = await taker.consume(self._queue)
@@ -71,9 +71,9 @@ class RedeliveryStream(Scripted):
         await taker.cancel(consumer)
         came = [_number(delivery) - first + 1 for delivery in self._count(taker)]
         flags = [delivery.redelivered for delivery in taker.frames(Delivery)]
-        return Timed(began, again.at - began, wrong_order(came, len(numbers)) or wrong_flags(came, flags))
+        return TimedStep(began, again.at - began, wrong_order(came, len(numbers)) or wrong_flags(came, flags))
 
-    async def _channel_close(self, pair: Pair) -> Timed:
+    async def _channel_close(self, pair: PublisherConsumerPair) -> TimedStep:
         other = await pair.new_channel()
         number = await self._hold(pair, other)
         consumer = await pair.taker.consume(self._queue)
@@ -81,7 +81,7 @@ class RedeliveryStream(Scripted):
         await other.close()
         return await self._again(pair, number, consumer, began)
 
-    async def _connection_loss(self, pair: Pair) -> Timed:
+    async def _connection_loss(self, pair: PublisherConsumerPair) -> TimedStep:
         third = await pair.third()
         try:
             number = await self._hold(pair, await third.channel())
@@ -91,12 +91,12 @@ class RedeliveryStream(Scripted):
             third.cut()
         return await self._again(pair, number, consumer, began)
 
-    async def _dead_letter(self, pair: Pair) -> Timed:
+    async def _dead_letter(self, pair: PublisherConsumerPair) -> TimedStep:
         taker = pair.taker
         (number,) = await self._publish(pair, 1)
         held = await taker.get(self._queue)
         if held is None:
-            raise Failed("a confirmed message was not in its queue")
+            raise StepFailed("a confirmed message was not in its queue")
         consumer = await taker.consume(self._dead)
         began = asyncio.get_running_loop().time()
         taker.nack(held.tag, requeue=False)
@@ -104,25 +104,25 @@ class RedeliveryStream(Scripted):
         taker.ack(dead.tag)
         await taker.cancel(consumer)
         self._count(taker)
-        return Timed(began, dead.at - began, _wrong_message(dead, number) or wrong_death(dead.headers, self._queue))
+        return TimedStep(began, dead.at - began, _wrong_message(dead, number) or wrong_death(dead.headers, self._queue))
 
-    async def _publish(self, pair: Pair, count: int) -> Sequence[int]:
+    async def _publish(self, pair: PublisherConsumerPair, count: int) -> Sequence[int]:
         """Publish and confirm; the numbers in the bodies."""
         numbers = range(self._sent + 1, self._sent + count + 1)
         self._sent += count
-        writer = Writer(self._context.run_id, self._epoch, _BYTES)
+        writer = PayloadWriter(self._context.run_id, self._epoch, _BYTES)
         pair.taker.log.clear()
         await pair.publish(self._queue, [writer.write(number) for number in numbers])
         return numbers
 
-    async def _hold(self, pair: Pair, holder: Channel) -> int:
+    async def _hold(self, pair: PublisherConsumerPair, holder: RawChannel) -> int:
         """Have one message unacknowledged on a channel; its number."""
         (number,) = await self._publish(pair, 1)
         if await holder.get(self._queue) is None:
-            raise Failed("a confirmed message was not in its queue")
+            raise StepFailed("a confirmed message was not in its queue")
         return number
 
-    async def _again(self, pair: Pair, number: int, consumer: str, began: float) -> Timed:
+    async def _again(self, pair: PublisherConsumerPair, number: int, consumer: str, began: float) -> TimedStep:
         """The message that was held comes to the consumer."""
         taker = pair.taker
         again = await pair.delivery(taker, 1, "the requeued message")
@@ -130,14 +130,14 @@ class RedeliveryStream(Scripted):
         await taker.cancel(consumer)
         self._count(taker)
         flag = None if again.redelivered else "the redelivered flag of the requeued message is not set"
-        return Timed(began, again.at - began, _wrong_message(again, number) or flag)
+        return TimedStep(began, again.at - began, _wrong_message(again, number) or flag)
 
-    def _count(self, channel: Channel) -> list[Delivery]:
+    def _count(self, channel: RawChannel) -> list[Delivery]:
         """Enter the deliveries of a step; all of them."""
         deliveries = channel.frames(Delivery)
-        counts = self.book.deliveries or DeliveryCounts()
+        counts = self.stats.deliveries or DeliveryCounts()
         again = sum(delivery.redelivered for delivery in deliveries)
-        self.book.deliveries = counts._replace(redeliveries=counts.redeliveries + again)
+        self.stats.deliveries = counts._replace(redeliveries=counts.redeliveries + again)
         return deliveries
 
 
@@ -155,8 +155,8 @@ def wrong_order(came: Sequence[int], count: int) -> str | None:
     expected = [1, 2, *range(2, count + 1)]
     if list(came) == expected:
         return None
-    told = ", ".join(str(number) for number in came)
-    return f"the requeued message lost its place: came {told} where {', '.join(map(str, expected))} was due"
+    order = ", ".join(str(number) for number in came)
+    return f"the requeued message lost its place: came {order} where {', '.join(map(str, expected))} was due"
 
 
 def wrong_flags(came: Sequence[int], flags: Sequence[bool]) -> str | None:
@@ -180,7 +180,7 @@ def wrong_death(headers: dict[str, object], queue: str) -> str | None:
     return None
 
 
-def streams(settings: ProbesSettings, context: Context) -> list[Stream]:
+def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
     """One stream a queue type."""
     return [
         RedeliveryStream(context, settings.redelivery, kind) for kind in dict.fromkeys(settings.redelivery.queue_types)

@@ -6,11 +6,11 @@ from dataclasses import asdict
 from typing import Any
 
 from ackscope.records import Batching, BatchingKind, ProbeOutcome, ProbeState, Quantiles
-from probes.book import Book
 from probes.confirm import NAME, PATHS
-from probes.doubt import duration
 from probes.identity import TRANSIENT
-from probes.layers import MEANINGS, Layer, decompose, largest
+from probes.latency_layers import MEANINGS, LatencyLayer, decompose, largest
+from probes.self_error import duration
+from probes.stream_stats import StreamStats
 
 _WIDTH = 40
 _EDGES = tuple(step * scale for scale in (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0) for step in (1, 2, 5))
@@ -22,13 +22,13 @@ _INSET = " " * 28
 class StreamReport:
     """One stream after its run."""
 
-    def __init__(self, book: Book, outcome: ProbeOutcome) -> None:
+    def __init__(self, stats: StreamStats, outcome: ProbeOutcome) -> None:
         self.outcome = outcome
         self.latency = "delivery" if outcome.missing is not None else "confirm"
-        measured = book.delivery if outcome.missing is not None else book.confirm
+        measured = stats.delivery if outcome.missing is not None else stats.confirm
         self.buckets = measured.buckets(outcome.at, _EDGES)
         self.messages = sum(outcome.outcomes.values())
-        self._expected, self._track = book.who.expected, book.track
+        self._expected, self._track = stats.who.expected, stats.track
 
     @property
     def measured(self) -> bool:
@@ -132,7 +132,9 @@ class StreamReport:
             return []
         sizes = f"messages a burst p50 {size.p50:.0f}, max {size.max:.0f}"
         lines = [f"  ack bursts {size.count}: {sizes}; interval p50 {duration(interval.p50)}"]
-        return lines + ([] if self.outcome.batching is None else wrap(_told(self.outcome.batching), "batching"))
+        return lines + (
+            [] if self.outcome.batching is None else wrap(_batching_text(self.outcome.batching), "batching")
+        )
 
     def _deliveries(self) -> list[str]:
         outcome = self.outcome
@@ -180,12 +182,12 @@ def text(address: str, product: str, probe: str, reports: Sequence[StreamReport]
     for report in reports:
         lines += [*report.lines(), ""]
     layers = decompose([report.outcome for report in reports])
-    told = any(layer.seconds is not None or layer.error is not None for layer in layers)
-    lines += _layers(layers) if len(reports) > 1 and told else []
+    known = any(layer.seconds is not None or layer.error is not None for layer in layers)
+    lines += _layers(layers) if len(reports) > 1 and known else []
     return "\n".join([*lines, *(EXPLANATION if any(report.messages for report in reports) else ())]).rstrip()
 
 
-def _layers(layers: Sequence[Layer]) -> list[str]:
+def _layers(layers: Sequence[LatencyLayer]) -> list[str]:
     """Where the time goes: a row a layer, and what stands out."""
     lines = ["where the time of a confirm goes, by the medians of the streams above"]
     for layer in layers:
@@ -199,7 +201,7 @@ def _layers(layers: Sequence[Layer]) -> list[str]:
     return [*lines, *(f"  {line}" for line in textwrap.wrap(found, 76)), ""]
 
 
-def _told(batching: Batching) -> str:
+def _batching_text(batching: Batching) -> str:
     """What the bursts tell, in a sentence."""
     if batching.kind is BatchingKind.UNKNOWN:
         return f"not known: {batching.because}"

@@ -7,11 +7,11 @@ import asyncio
 from collections.abc import Sequence
 
 from ackscope.errors import BrokerError, Unreachable
-from probes.link import Link
+from probes.periodic_stream import PeriodicStream
+from probes.probe_connection import ProbeConnection
+from probes.probe_stream import ProbeStream, StreamContext
 from probes.queues import EXPIRES
-from probes.rounds import Rounds
 from probes.settings import ProbesSettings, RttSettings
-from probes.stream import Context, Stream
 
 NAME = "rtt"
 STEP = "declare"
@@ -20,29 +20,29 @@ _USE_EVERY = EXPIRES / 6
 _LATE = 0.01
 
 
-class RttStream(Rounds):
+class RttStream(PeriodicStream):
     """Asks once an interval."""
 
-    def __init__(self, context: Context, settings: RttSettings) -> None:
+    def __init__(self, context: StreamContext, settings: RttSettings) -> None:
         self._queue = context.queue(NAME, NAME, "classic")
         super().__init__(
-            context, context.new_book(context.identity(NAME, NAME, self._queue)), settings.interval, [self._queue]
+            context, context.new_stats(context.identity(NAME, NAME, self._queue)), settings.interval, [self._queue]
         )
         self._settings = settings
         self._use_at = 0.0
 
     async def session(self) -> None:
-        """Live through one epoch; see `Stream.session`."""
-        link = await Link.open(self._context.server, f"ackscope-probe {NAME}")
+        """Live through one epoch; see `ProbeStream.session`."""
+        link = await ProbeConnection.open(self._context.server, f"ackscope-probe {NAME}")
         try:
-            self.book.connected(link.product)
+            self.stats.connected(link.product)
             await link.declare(self._queue)
-            self.book.running()
+            self.stats.running()
             await self.repeat(lambda due: self._ask(link, due))
         finally:
             await link.close()
 
-    async def _ask(self, link: Link, due: Sequence[float]) -> None:
+    async def _ask(self, link: ProbeConnection, due: Sequence[float]) -> None:
         loop = asyncio.get_running_loop()
         if loop.time() >= self._use_at:
             await link.touch(self._queue)
@@ -53,14 +53,14 @@ class RttStream(Rounds):
                 seconds = await link.round_trip(self._queue.name)
         except (BrokerError, TimeoutError) as error:
             reason = str(error) or f"no answer within {self._settings.timeout:g} s"
-            self.book.steps.failed(STEP, began, reason)
+            self.stats.steps.failed(STEP, began, reason)
             raise Unreachable(reason) from None
         for at in due:
             # A question that was due while the one before had no answer yet has waited for that too.
             begin = at if began - at > _LATE else began
-            self.book.steps.ok(STEP, begin, began + seconds - begin)
+            self.stats.steps.ok(STEP, begin, began + seconds - begin)
 
 
-def streams(settings: ProbesSettings, context: Context) -> list[Stream]:
+def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
     """The one stream."""
     return [RttStream(context, settings.rtt)]

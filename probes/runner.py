@@ -11,11 +11,11 @@ from ackscope.errors import AckscopeError
 from ackscope.records import ProbeState
 from probes import confirm, delivery, handshake, nack, prefetch, redelivery, rtt
 from probes.instrument import PERIOD, LoopLag
+from probes.ipc import RecordBatch
+from probes.probe_stream import ProbeStream, StreamContext
 from probes.settings import NODE_NAMES, ProbesSettings
-from probes.stream import Context, Stream
-from probes.wire import Batch
 
-Factory = Callable[[ProbesSettings, Context], list[Stream]]
+Factory = Callable[[ProbesSettings, StreamContext], list[ProbeStream]]
 
 PROBES: Mapping[str, Factory] = {
     handshake.NAME: handshake.streams,
@@ -39,10 +39,10 @@ it costs less."""
 _ROWS_AT_ONCE = 256
 _log = logging.getLogger(__name__)
 
-Emit = Callable[[Batch], None]
+Emit = Callable[[RecordBatch], None]
 
 
-def make_streams(settings: ProbesSettings, context: Context) -> list[Stream]:
+def make_streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
     """The streams of all enabled probes; of a node, only those that measure node by node."""
     wanted = [name for name in dict.fromkeys(settings.enabled) if not context.node or name in NODE_NAMES]
     return [stream for name in wanted for stream in PROBES[name](settings, context)]
@@ -58,7 +58,7 @@ class Runner:
 
     def __init__(
         self,
-        streams: Sequence[Stream],
+        streams: Sequence[ProbeStream],
         *,
         clock: Clock,
         lag: LoopLag,
@@ -69,11 +69,11 @@ class Runner:
         self._streams = streams
         self._clock, self._lag, self._random, self._emit, self._grace = clock, lag, random, emit, grace
         now = clock.now().mono
-        self._told = [stream.book.state for stream in streams]
+        self._reported_states = [stream.stats.state for stream in streams]
         self._skipped = [0] * len(streams)
         # Staggered, so that the summaries of all streams do not fall into the same millisecond.
-        self._every = [_EVERY if stream.book.who.rate >= _BUSY else 2 * _EVERY for stream in streams]
-        self._tell_at = [now + every * index / len(streams) for index, every in enumerate(self._every)]
+        self._every = [_EVERY if stream.stats.who.rate >= _BUSY else 2 * _EVERY for stream in streams]
+        self._report_at = [now + every * index / len(streams) for index, every in enumerate(self._every)]
 
     async def run(self, stop: asyncio.Event) -> None:
         """Keep every stream alive until `stop` is set, then end all in order and hand on the rest."""
@@ -101,10 +101,10 @@ class Runner:
         while loop.time() < deadline and not all(stream.idle for stream in self._streams):  # noqa: ASYNC110  ticks make it so
             await asyncio.sleep(PERIOD)
 
-    async def _keep(self, stream: Stream) -> None:
+    async def _keep(self, stream: ProbeStream) -> None:
         """Start session after session; whatever ends one, the other streams go on."""
         wait = FIRST_WAIT
-        who = stream.book.who
+        who = stream.stats.who
         while True:
             try:
                 await stream.session()
@@ -115,10 +115,10 @@ class Runner:
                 reason = f"a fault of the probe itself ({type(error).__name__}: {error})"
             else:
                 reason = "its session ended"
-            if stream.book.state is not ProbeState.FAILED:
+            if stream.stats.state is not ProbeState.FAILED:
                 wait = FIRST_WAIT
                 _log.warning("%s %s of %s: %s", who.probe, who.stream, stream.cluster, reason)
-            stream.book.failed(reason, self._clock.now().mono)
+            stream.stats.failed(reason, self._clock.now().mono)
             await asyncio.sleep(wait * self._random.uniform(0.5, 1.0))
             wait = min(LONGEST_WAIT, 2 * wait)
 
@@ -129,35 +129,35 @@ class Runner:
             now = self._clock.now()
             self._lag.look(now.mono)
             for index, stream in enumerate(self._streams):
-                if stream.book.who.rate < _BUSY and (look + index) % _SELDOM:
+                if stream.stats.who.rate < _BUSY and (look + index) % _SELDOM:
                     continue
                 stream.tick(now)
-                due = now.mono >= self._tell_at[index]
+                due = now.mono >= self._report_at[index]
                 if due:
-                    self._tell_at[index] = max(self._tell_at[index] + self._every[index], now.mono)
+                    self._report_at[index] = max(self._report_at[index] + self._every[index], now.mono)
                     due = self._has_news(index, stream)
                 # A change of state is told at once: a broken connection is often back within the second.
-                if due or stream.book.state is not self._told[index]:
-                    self._told[index] = stream.book.state
-                    self._tell(stream, now, with_outcome=True)
-                elif stream.book.ready >= _ROWS_AT_ONCE:
-                    self._tell(stream, now, with_outcome=False)
+                if due or stream.stats.state is not self._reported_states[index]:
+                    self._reported_states[index] = stream.stats.state
+                    self._report(stream, now, with_outcome=True)
+                elif stream.stats.ready >= _ROWS_AT_ONCE:
+                    self._report(stream, now, with_outcome=False)
 
-    def _has_news(self, index: int, stream: Stream) -> bool:
+    def _has_news(self, index: int, stream: ProbeStream) -> bool:
         """Whether there is something to tell; now and then there is always."""
         self._skipped[index] += 1
-        if stream.book.waiting or stream.book.state is not ProbeState.RUNNING or self._skipped[index] >= _QUIET:
+        if stream.stats.waiting or stream.stats.state is not ProbeState.RUNNING or self._skipped[index] >= _QUIET:
             self._skipped[index] = 0
             return True
         return False
 
-    def _tell(self, stream: Stream, now: Instant, *, with_outcome: bool) -> None:
-        taken = stream.book.take(now)
-        outcomes = [stream.book.outcome(now)] if with_outcome else []
-        self._emit(Batch(stream.cluster, taken.messages, taken.bursts, taken.steps, outcomes))
+    def _report(self, stream: ProbeStream, now: Instant, *, with_outcome: bool) -> None:
+        drained = stream.stats.take(now)
+        outcomes = [stream.stats.outcome(now)] if with_outcome else []
+        self._emit(RecordBatch(stream.cluster, drained.messages, drained.bursts, drained.steps, outcomes))
 
     def _hand_on_rest(self) -> None:
         now = self._clock.now()
         for stream in self._streams:
-            stream.book.digest(now, stream.book.waiting)
-            self._tell(stream, now, with_outcome=True)
+            stream.stats.aggregate(now, stream.stats.waiting)
+            self._report(stream, now, with_outcome=True)

@@ -39,14 +39,14 @@ class Schedule:
 
     def take(self, now: float, most: int) -> list[float]:
         """Intended times of at most `most` messages that are due, the oldest first."""
-        taken: list[float] = []
-        while len(taken) < most:
+        due_times: list[float] = []
+        while len(due_times) < most:
             due = self.next_at
             if due > now:
                 break
-            taken.append(due)
+            due_times.append(due)
             self._advance()
-        return taken
+        return due_times
 
     def give_up(self, before: float) -> list[float]:
         """Intended times of messages that were due at or before `before` and will never be sent now."""

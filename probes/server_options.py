@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from ackscope.errors import UsageError
 from ackscope.settings import secret
-from probes.settings import AmqpSettings, Server
+from probes.settings import AmqpServer, AmqpSettings
 
 AMQP_HELP = "amqp://user:password@host:5672/vhost, or amqps://; the password is better given by --password-file"
 
@@ -19,7 +19,7 @@ def add_server_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-verify", action="store_true", help="do not check the broker's certificate")
 
 
-def server_of(args: argparse.Namespace) -> Server:
+def server_of(args: argparse.Namespace) -> AmqpServer:
     """The broker that the options name, with its credentials resolved.
 
     Raises:

@@ -29,7 +29,7 @@ ConfirmStreamName = Literal["unroutable", "transient", "classic", "classic-large
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class AmqpServer:
     """A broker to connect to, and how far its certificate is checked.
 
     Attributes:
@@ -79,16 +79,18 @@ class AmqpSettings(Settings):
                 raise ValueError(str(error)) from None
         return value
 
-    def node_servers(self) -> dict[str, Server]:
+    def node_servers(self) -> dict[str, AmqpServer]:
         """Every node's own address with its credentials resolved, by the node's name.
 
         Raises:
             ConfigError: the password file cannot be read.
         """
         main = self.server()
-        return {name: Server(_filled(url, main.address), self.ca_file, self.verify) for name, url in self.nodes.items()}
+        return {
+            name: AmqpServer(_filled(url, main.address), self.ca_file, self.verify) for name, url in self.nodes.items()
+        }
 
-    def server(self) -> Server:
+    def server(self) -> AmqpServer:
         """The broker with its credentials resolved.
 
         Raises:
@@ -104,7 +106,7 @@ class AmqpSettings(Settings):
             password=base.password if password is None else password,
             vhost=base.vhost,
         )
-        return Server(address, self.ca_file, self.verify)
+        return AmqpServer(address, self.ca_file, self.verify)
 
 
 def _filled(url: SecretStr, main: Address) -> Address:

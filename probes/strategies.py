@@ -13,13 +13,13 @@ from typing import Literal
 from ackscope.errors import BrokerError
 from ackscope.records import Outcome, Quantiles
 from probes.confirm import LARGE, NAME, PATHS
-from probes.feed import AT_ONCE
-from probes.ledger import Ledger
-from probes.link import TIMEOUT, Link
-from probes.payload import Writer, read
+from probes.confirm_ledger import ConfirmLedger
+from probes.paced_publisher import MAX_BATCH
+from probes.payload import PayloadWriter, read
+from probes.probe_connection import TIMEOUT, ProbeConnection
+from probes.probe_stream import StreamContext
 from probes.queues import QueueSpec, nowhere
-from probes.stream import Context
-from probes.window import Recent
+from probes.recent_values import RecentValues
 
 StrategyName = Literal["individual", "batch", "async"]
 
@@ -34,7 +34,7 @@ _BLOCKED = "the broker blocks publishers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class StrategyResult:
     """What one strategy reached on one stream.
 
     Attributes:
@@ -73,12 +73,12 @@ class Compared:
 class _Publisher:
     """Publishes up to `high` messages, waits until at most `low` are out, and so on."""
 
-    def __init__(self, link: Link, writer: Writer, high: int, low: int) -> None:
+    def __init__(self, link: ProbeConnection, writer: PayloadWriter, high: int, low: int) -> None:
         self._link, self._writer, self._high, self._low = link, writer, high, low
         self._loop = asyncio.get_running_loop()
-        self._ledger = Ledger(TIMEOUT)
+        self._ledger = ConfirmLedger(TIMEOUT)
         self._news = asyncio.Event()
-        self.latencies = Recent(span=None)
+        self.latencies = RecentValues(span=None)
         self.outcomes: Counter[str] = Counter()
         self.published = 0
         self.last = 0.0
@@ -101,7 +101,7 @@ class _Publisher:
 
     async def _round(self, most: int) -> str | None:
         # A window that is kept full is filled in steps: acks that arrive meanwhile are read between them.
-        step = AT_ONCE if self._low else self._high
+        step = MAX_BATCH if self._low else self._high
         room = min(step, self._high - self._ledger.outstanding, most - self.published)
         for _ in range(room):
             now = self._loop.time()
@@ -136,7 +136,7 @@ class _Publisher:
             self._ledger.returned(mark.seq)
 
 
-def queue_of(context: Context, stream: str, strategy: str) -> QueueSpec | None:
+def queue_of(context: StreamContext, stream: str, strategy: str) -> QueueSpec | None:
     """The queue of one strategy on one stream: each has its own, or the first would find an emptier one."""
     path = PATHS[stream]
     if path.queue_type == "none":
@@ -150,14 +150,14 @@ def queue_of(context: Context, stream: str, strategy: str) -> QueueSpec | None:
 
 
 async def compare(
-    context: Context,
+    context: StreamContext,
     streams: Sequence[str],
     strategies: Sequence[StrategyName],
     *,
     seconds: float,
     payload_bytes: int,
     batch: int,
-) -> list[Compared]:
+) -> list[StrategyResult]:
     """Run every strategy on every stream, one after the other, `seconds` or `MOST_MESSAGES` each, whichever ends first.
 
     The queues are left for the caller to sweep: their names are those of `queue_of`.
@@ -170,8 +170,8 @@ async def compare(
 
 
 async def _run(
-    context: Context, stream: str, strategy: StrategyName, seconds: float, payload_bytes: int, batch: int
-) -> Compared:
+    context: StreamContext, stream: str, strategy: StrategyName, seconds: float, payload_bytes: int, batch: int
+) -> StrategyResult:
     path = PATHS[stream]
     size = max(LARGE, payload_bytes) if path.large else payload_bytes
     high, low = {"individual": (1, 0), "batch": (batch, 0), "async": (WINDOW, WINDOW - 1)}[strategy]
@@ -179,9 +179,9 @@ async def _run(
     queue = queue_of(context, stream, strategy)
     loop = asyncio.get_running_loop()
     try:
-        link = await Link.open(context.server, f"ackscope-probe {NAME}")
+        link = await ProbeConnection.open(context.server, f"ackscope-probe {NAME}")
     except BrokerError as error:
-        return Compared(stream=stream, strategy=strategy, batch=group, reason=str(error))
+        return StrategyResult(stream=stream, strategy=strategy, batch=group, reason=str(error))
     try:
         if queue is not None:
             await link.declare(queue)
@@ -191,14 +191,14 @@ async def _run(
             delivery_mode=path.delivery_mode,
             mandatory=queue is not None,
         )
-        publisher = _Publisher(link, Writer(context.run_id, 1, size), high, low)
+        publisher = _Publisher(link, PayloadWriter(context.run_id, 1, size), high, low)
         began = loop.time()
         reason = await publisher.run(began + seconds, MOST_MESSAGES)
     except BrokerError as error:
-        return Compared(stream=stream, strategy=strategy, batch=group, reason=str(error))
+        return StrategyResult(stream=stream, strategy=strategy, batch=group, reason=str(error))
     finally:
         await link.close()
-    return Compared(
+    return StrategyResult(
         stream=stream,
         strategy=strategy,
         batch=group,
@@ -209,7 +209,7 @@ async def _run(
     )
 
 
-def ratio(compared: Sequence[Compared]) -> str | None:
+def ratio(compared: Sequence[StrategyResult]) -> str | None:
     """Throughputs of one stream beside the slowest, such as "individual : batch : async = 1 : 4.2 : 9.8"."""
     speeds = [item.throughput for item in compared]
     known = [speed for speed in speeds if speed is not None]

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from ackscope.errors import BrokerError
-from probes.link import Link
+from probes.probe_connection import ProbeConnection
 from probes.queues import fate, is_one_shot
-from probes.settings import Server
+from probes.settings import AmqpServer
 
 
-async def sweep(server: Server, queues: Sequence[str], *, prefix: str, run_id: str) -> list[str]:
+async def sweep(server: AmqpServer, queues: Sequence[str], *, prefix: str, run_id: str) -> list[str]:
     """Delete queues of one run; those that could not be deleted do no harm.
 
     Uses a connection of its own, which has never published: the broker does not block it during an alarm.
@@ -21,7 +21,7 @@ async def sweep(server: Server, queues: Sequence[str], *, prefix: str, run_id: s
         if not is_one_shot(name, prefix, run_id):
             raise ValueError(f"{name!r} is not a queue of run {run_id}")
         try:
-            link = await Link.open(server, "ackscope-probe sweep")
+            link = await ProbeConnection.open(server, "ackscope-probe sweep")
             try:
                 await link.delete(name)
             finally:

@@ -12,8 +12,8 @@ from pydantic import SecretStr
 
 from ackscope.errors import BrokerError
 from ackscope.records import AckBurst, MessageRecord, ProbeOutcome, ProbeState
+from probes.ipc import ProbeTarget, decode, encode_targets
 from probes.settings import AmqpSettings, ProbesSettings
-from probes.wire import Target, decode, encode_targets
 
 CLUSTER = "bench"
 RUNNING_WITHIN = 30.0
@@ -38,7 +38,7 @@ class ProbeProcess:
     """
 
     def __init__(self, amqp: str, probes: ProbesSettings, before: tuple[str, ...] = ()) -> None:
-        self._document = encode_targets([Target(CLUSTER, AmqpSettings(url=SecretStr(amqp)), probes)])
+        self._document = encode_targets([ProbeTarget(CLUSTER, AmqpSettings(url=SecretStr(amqp)), probes)])
         self._before = before
         self.messages: list[MessageRecord] = []
         self.bursts: list[AckBurst] = []

@@ -9,7 +9,7 @@ from bench.probes.child import ProbeProcess, confirm_settings
 from bench.tables import ms, percent, table, wrap
 from lab.cluster import Lab, start_lab
 from lab.slow_disk import slow_disk
-from probes.layers import decompose
+from probes.latency_layers import decompose
 
 DELAYS = (0.05, 0.1, 0.2, 0.3)
 RATE = 200.0

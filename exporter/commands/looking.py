@@ -17,8 +17,8 @@ from exporter.broker.settings import ManagementSettings
 from exporter.carry import carried
 from exporter.placement import place_outcomes, probe_nodes
 from exporter.probe_process import Hooks, ProbeProcess
+from probes.ipc import ProbeTarget, RecordBatch, encode_targets
 from probes.settings import AmqpSettings, ConfirmSettings, HandshakeSettings, ProbesSettings, RttSettings
-from probes.wire import Batch, Target, encode_targets
 
 _PROBES = ProbesSettings(
     enabled=("confirm", "rtt", "handshake"),
@@ -77,7 +77,7 @@ class Looking:
         nodes = probe_nodes(self.window.latest, _PROBES.prefix)
         return tuple(place_outcomes([self._latest[key] for key in sorted(self._latest)], nodes))
 
-    def take(self, batch: Batch) -> None:
+    def take(self, batch: RecordBatch) -> None:
         """Take in what one line of the probe process held."""
         found = {(outcome.probe, outcome.stream, outcome.queue): outcome for outcome in batch.outcomes}
         self._latest = {**self._latest, **found}
@@ -99,7 +99,7 @@ def looking(management: str, amqp: str | None) -> Iterator[Looking]:
     if amqp is None:
         yield look
         return
-    document = encode_targets([Target(cluster, AmqpSettings(url=SecretStr(amqp)), _PROBES)])
+    document = encode_targets([ProbeTarget(cluster, AmqpSettings(url=SecretStr(amqp)), _PROBES)])
     process = ProbeProcess(document, Hooks(on_batch=look.take, on_start=lambda: None), clock)
     process.start()
     try:

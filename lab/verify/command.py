@@ -15,14 +15,14 @@ from ackscope.cli import nearest, print_json
 from ackscope.errors import BrokerError, UsageError
 from lab.verify.manage import HttpManage
 from probes.server_options import AMQP_HELP, add_server_options, server_of
-from probes.settings import DEFAULT_PREFIX, Server
+from probes.settings import DEFAULT_PREFIX, AmqpServer
 from probes.verify import report
-from probes.verify.claim import Claim, Disturb, Ground, Manage
 from probes.verify.claims import CLAIMS
-from probes.verify.clear import clear
+from probes.verify.cleanup import clear
 from probes.verify.client import Client
 from probes.verify.preflight import preflight
-from probes.verify.run import Row, check_all
+from probes.verify.run import ClaimRow, check_all
+from probes.verify.verify_claim import CheckContext, Disturb, Manage, VerifyClaim
 
 _EPILOG = """verdicts:
   holds           this broker does as documented
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     return report.exit_code(rows)
 
 
-def chosen(only: str | None) -> list[Claim]:
+def chosen(only: str | None) -> list[VerifyClaim]:
     """The claims to check, in their order.
 
     Raises:
@@ -108,7 +108,7 @@ def chosen(only: str | None) -> list[Claim]:
     return [claim for claim in CLAIMS if claim.id in wanted]
 
 
-def _own_broker(args: argparse.Namespace, stack: ExitStack) -> tuple[Server, Manage, Disturb]:
+def _own_broker(args: argparse.Namespace, stack: ExitStack) -> tuple[AmqpServer, Manage, Disturb]:
     """Start a broker of the lab, which ends with `stack`."""
     # Only here: what has a broker needs no lab.
     from lab.cluster import start_lab  # noqa: PLC0415  as said above
@@ -123,12 +123,12 @@ def _own_broker(args: argparse.Namespace, stack: ExitStack) -> tuple[Server, Man
 
 
 async def _verify(
-    prefix: str, server: Server, manage: Manage | None, disturb: Disturb | None, claims: Sequence[Claim]
-) -> tuple[str, list[Row], list[str]]:
+    prefix: str, server: AmqpServer, manage: Manage | None, disturb: Disturb | None, claims: Sequence[VerifyClaim]
+) -> tuple[str, list[ClaimRow], list[str]]:
     """What answered, a row a claim, and what could not be deleted."""
     async with await Client.open(server, "ackscope-verify") as client:
         product = client.product
-    ground = Ground(
+    ground = CheckContext(
         server=server,
         version=version(product),
         prefix=f"{prefix}.verify.{secrets.token_hex(4)}",
@@ -149,7 +149,9 @@ async def _verify(
     return product, rows, left
 
 
-async def _permitted_then_checked(ground: Ground, claims: Sequence[Claim], progress: "_Progress") -> list[Row]:
+async def _permitted_then_checked(
+    ground: CheckContext, claims: Sequence[VerifyClaim], progress: "_Progress"
+) -> list[ClaimRow]:
     await preflight(ground)
     return await check_all(ground, claims, progress.show)
 
@@ -174,7 +176,7 @@ class _Progress:
     def __init__(self, total: int) -> None:
         self._total, self._on = total, os.isatty(sys.stderr.fileno())
 
-    def show(self, claims: Sequence[Claim], done: int) -> None:
+    def show(self, claims: Sequence[VerifyClaim], done: int) -> None:
         """Show it."""
         if self._on:
             names = ", ".join(claim.id for claim in claims)

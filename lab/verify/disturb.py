@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from ackscope.address import parse_amqp
 from lab.cluster import Lab
-from probes.settings import Server
+from probes.settings import AmqpServer
 
 _ALARM, _USUAL = "0.00001", "0.6"
 """Share of the memory at which the broker blocks publishers: always, and what a lab of small nodes never reaches."""
@@ -20,7 +20,7 @@ class LabDisturb:
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
-        self.nodes = tuple(Server(parse_amqp(node.amqp)) for node in lab.nodes)
+        self.nodes = tuple(AmqpServer(parse_amqp(node.amqp)) for node in lab.nodes)
         # A tied node ends with the thread that started it: this one lives as long as the process.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ackscope-lab")
 

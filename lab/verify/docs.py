@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from probes.verify.claim import Verdict
-from probes.verify.guides import CONFIRMS, RELIABILITY, SEMANTICS, TRANSLATION
 from probes.verify.report import GROUPS, WORDS
+from probes.verify.sources import CONFIRMS, RELIABILITY, SEMANTICS, TRANSLATION
+from probes.verify.verify_claim import ClaimVerdict
 
 HEADER = """# Semantics: what is documented, and what brokers do
 
@@ -91,8 +91,8 @@ def _from(source: str) -> str:
 def _verdict(row: Mapping[str, Any] | None) -> str:
     if row is None:
         return ""
-    words = WORDS[Verdict(row["verdict"])]
-    return f"**{words}**" if row["verdict"] == Verdict.DIFFERS else words
+    words = WORDS[ClaimVerdict(row["verdict"])]
+    return f"**{words}**" if row["verdict"] == ClaimVerdict.DIFFERS else words
 
 
 def _notes(recorded: Recorded, ids: Sequence[str]) -> str:
@@ -100,11 +100,11 @@ def _notes(recorded: Recorded, ids: Sequence[str]) -> str:
     blocks = []
     for id_ in ids:
         rows = {version: runs[id_] for version, runs in recorded.items() if id_ in runs}
-        if all(row["verdict"] == Verdict.HOLDS and not row["because"] for row in rows.values()):
+        if all(row["verdict"] == ClaimVerdict.HOLDS and not row["because"] for row in rows.values()):
             continue
         lines = [f"**{id_} {next(iter(rows.values()))['name']}**", ""]
         for version, row in rows.items():
-            words = WORDS[Verdict(row["verdict"])]
+            words = WORDS[ClaimVerdict(row["verdict"])]
             lines.append(f"- {version}, {words}: {_sentence(row['observed'])}")
             if row["because"]:
                 lines.append(f"  Why: {_sentence(row['because'])}")

@@ -9,7 +9,7 @@ import requests
 
 from ackscope.address import Address
 from ackscope.errors import BadAnswer, Refused, Unreachable
-from probes.settings import Server
+from probes.settings import AmqpServer
 
 _TIMEOUT = 10.0
 """Seconds to connect, and again for the answer."""
@@ -23,7 +23,7 @@ class HttpManage:
         server: the AMQP side of the same broker: its virtual host, and how far certificates are checked.
     """
 
-    def __init__(self, address: Address, server: Server) -> None:
+    def __init__(self, address: Address, server: AmqpServer) -> None:
         self._address, self._vhost = address, server.address.vhost
         self._verify: bool | str = str(server.ca_file) if server.ca_file and server.verify else server.verify
 

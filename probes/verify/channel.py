@@ -16,7 +16,7 @@ TIMEOUT = 10.0
 F = TypeVar("F", bound=Frame)
 
 
-class Channel:
+class RawChannel:
     """One channel.
 
     Attributes:
@@ -235,15 +235,15 @@ class Channel:
 
     def answered(self) -> set[int]:
         """Sequence numbers that the broker has acked or nacked."""
-        told: set[int] = set()
+        settled: set[int] = set()
         lowest = 1
         for confirm in self.frames(Confirm):
             if confirm.multiple:
-                told.update(range(lowest, (confirm.tag or self.published) + 1))
+                settled.update(range(lowest, (confirm.tag or self.published) + 1))
                 lowest = max(lowest, confirm.tag + 1)
             else:
-                told.add(confirm.tag)
-        return told
+                settled.add(confirm.tag)
+        return settled
 
     async def end(self, within: float = TIMEOUT) -> Closed | None:
         """Wait for the channel to be closed by the broker; None when it is not."""
@@ -316,8 +316,8 @@ def _delivery(method: Any, properties: Any, body: bytes) -> Delivery:
 
 def closed(error: BaseException) -> Closed:
     """How something ended, from what pika says of it."""
-    told = isinstance(error, exceptions.ConnectionClosed | exceptions.ChannelClosed)
-    code = getattr(error, "reply_code", 0) if told else 0
+    settled = isinstance(error, exceptions.ConnectionClosed | exceptions.ChannelClosed)
+    code = getattr(error, "reply_code", 0) if settled else 0
     return Closed(int(code), str(getattr(error, "reply_text", "") or error))
 
 

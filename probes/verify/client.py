@@ -1,6 +1,6 @@
 """An AMQP client that hides nothing: every frame in its order, every close with its code, sockets that can be cut.
 
-Not for timing (that is `probes.link`): for holding claims against a broker. Rows write straight-line code with it.
+For checks of semantics; `probes.probe_connection` is for timing.
 """
 
 import asyncio
@@ -9,10 +9,10 @@ from typing import Any, Self
 from pika.adapters.asyncio_connection import AsyncioConnection
 
 from ackscope.errors import BrokerError, Unreachable
+from probes.amqp_errors import explain_open
 from probes.parameters import parameters
-from probes.reasons import explain_open
-from probes.settings import Server
-from probes.verify.channel import TIMEOUT, Channel, closed, resolve
+from probes.settings import AmqpServer
+from probes.verify.channel import TIMEOUT, RawChannel, closed, resolve
 from probes.verify.frames import Closed  # noqa: TC001  read in the body
 
 
@@ -33,7 +33,7 @@ class Client:
         self.product = ""
 
     @classmethod
-    async def open(cls, server: Server, name: str, *, heartbeat: int | None = None) -> Self:
+    async def open(cls, server: AmqpServer, name: str, *, heartbeat: int | None = None) -> Self:
         """Connect; `heartbeat` in seconds where another than the usual is wanted.
 
         Raises:
@@ -65,7 +65,7 @@ class Client:
         client._connection.add_on_connection_unblocked_callback(client._on_unblocked)
         return client
 
-    async def channel(self) -> Channel:
+    async def channel(self) -> RawChannel:
         """Open a channel.
 
         Raises:
@@ -75,7 +75,7 @@ class Client:
         if self.closed.done():
             raise self.closed.result()
         raw = self._connection.channel(on_open_callback=lambda channel: resolve(opened, channel))
-        channel = Channel(raw, self._connection)
+        channel = RawChannel(raw, self._connection)
         await channel.answer(opened, "channel.open")
         return channel
 

@@ -5,8 +5,8 @@ import time
 
 from pika import spec
 
-from probes.verify.channel import Channel
-from probes.verify.tally import Tally
+from probes.verify.channel import RawChannel
+from probes.verify.frame_counters import FrameCounters
 
 BOUND = {"x-max-length": 50_000}
 """For every queue that is loaded here; not reached within a few seconds."""
@@ -17,14 +17,14 @@ _LATE = 30.0
 
 
 async def one_by_one(
-    channel: Channel, queue: str, count: int, *, persistent: bool = True, body: bytes = b"x"
+    channel: RawChannel, queue: str, count: int, *, persistent: bool = True, body: bytes = b"x"
 ) -> list[float]:
     """Publish and wait, `count` times; seconds until each confirm.
 
     Raises:
         TimeoutError: one was not confirmed.
     """
-    tally, sent = Tally(), {}
+    tally, sent = FrameCounters(), {}
     tally.update(channel.log)
     for _ in range(count):
         at = time.monotonic()
@@ -34,9 +34,9 @@ async def one_by_one(
     return tally.latencies(sent)
 
 
-async def paced(channel: Channel, queue: str, *, rate: float, seconds: float, body: bytes = b"x") -> list[float]:
+async def paced(channel: RawChannel, queue: str, *, rate: float, seconds: float, body: bytes = b"x") -> list[float]:
     """Publish at a constant rate, whatever the confirms do; seconds from when each was sent to its confirm."""
-    tally, sent = Tally(), {}
+    tally, sent = FrameCounters(), {}
     tally.update(channel.log)
     began = time.monotonic()
     for index in range(int(rate * seconds)):
@@ -47,14 +47,14 @@ async def paced(channel: Channel, queue: str, *, rate: float, seconds: float, bo
     return tally.latencies(sent)
 
 
-async def individually(channel: Channel, queue: str, seconds: float) -> float:
+async def individually(channel: RawChannel, queue: str, seconds: float) -> float:
     """Messages per second when each is waited for."""
     return await batched(channel, queue, seconds, 1)
 
 
-async def batched(channel: Channel, queue: str, seconds: float, size: int) -> float:
+async def batched(channel: RawChannel, queue: str, seconds: float, size: int) -> float:
     """Messages per second when `size` are sent and then waited for."""
-    tally, first, began = Tally(), channel.published, time.monotonic()
+    tally, first, began = FrameCounters(), channel.published, time.monotonic()
     while time.monotonic() - began < seconds:
         for _ in range(size):
             channel.publish(queue)
@@ -62,9 +62,9 @@ async def batched(channel: Channel, queue: str, seconds: float, size: int) -> fl
     return (channel.published - first) / (time.monotonic() - began)
 
 
-async def asynchronously(channel: Channel, queue: str, seconds: float) -> float:
+async def asynchronously(channel: RawChannel, queue: str, seconds: float) -> float:
     """Messages per second when the next is sent while confirms come, with 500 outstanding at most."""
-    tally, first, began = Tally(), channel.published, time.monotonic()
+    tally, first, began = FrameCounters(), channel.published, time.monotonic()
     while time.monotonic() - began < seconds:
         for _ in range(_WINDOW - (channel.published - tally.settled)):
             channel.publish(queue)
@@ -73,7 +73,7 @@ async def asynchronously(channel: Channel, queue: str, seconds: float) -> float:
     return (channel.published - first) / (time.monotonic() - began)
 
 
-async def committed(channel: Channel, queue: str, seconds: float) -> float:
+async def committed(channel: RawChannel, queue: str, seconds: float) -> float:
     """Messages per second on a transactional channel that commits each."""
     count, began = 0, time.monotonic()
     while time.monotonic() - began < seconds:
@@ -83,6 +83,6 @@ async def committed(channel: Channel, queue: str, seconds: float) -> float:
     return count / (time.monotonic() - began)
 
 
-async def _settled(channel: Channel, tally: Tally, count: int) -> None:
+async def _settled(channel: RawChannel, tally: FrameCounters, count: int) -> None:
     if not await channel.until(lambda: tally.update(channel.log) >= count, _LATE):
         raise TimeoutError(f"{count - tally.settled} messages neither acked nor nacked within {_LATE:g} s")

@@ -1,11 +1,11 @@
 """Whether the user may do what the checks do: asked once, so that a refusal is not read as a verdict on the broker."""
 
 from ackscope.errors import Refused
-from probes.verify.claim import Ground
 from probes.verify.frames import Closed
+from probes.verify.verify_claim import CheckContext
 
 
-async def preflight(ground: Ground) -> None:
+async def preflight(ground: CheckContext) -> None:
     """Make a queue, publish to it and read from it, once with the default exchange and once with another.
 
     Raises:

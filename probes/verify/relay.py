@@ -8,7 +8,7 @@ import asyncio
 from dataclasses import replace
 from typing import Self
 
-from probes.settings import Server
+from probes.settings import AmqpServer
 
 _CHUNK = 65_536
 
@@ -30,7 +30,7 @@ class Relay:
         self.port = 0
 
     @classmethod
-    async def open(cls, server: Server) -> Self:
+    async def open(cls, server: AmqpServer) -> Self:
         """Listen on a free port for connections to that broker."""
         relay = cls(server.address.host, server.address.port)
         relay.resume()
@@ -38,7 +38,7 @@ class Relay:
         relay.port = relay._server.sockets[0].getsockname()[1]
         return relay
 
-    def through(self, server: Server) -> Server:
+    def through(self, server: AmqpServer) -> AmqpServer:
         """The same broker, reached through this relay."""
         return replace(
             server,

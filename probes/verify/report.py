@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from probes.verify.claim import Verdict
-from probes.verify.run import Row
+from probes.verify.run import ClaimRow
+from probes.verify.verify_claim import ClaimVerdict
 
 _WIDTH = 80
 _INDENT = "     "
@@ -21,16 +21,16 @@ GROUPS = {
 """Groups of claims and their headings, in the order of the report."""
 
 WORDS = {
-    Verdict.HOLDS: "holds",
-    Verdict.DIFFERS: "differs",
-    Verdict.NOT_APPLICABLE: "not applicable",
-    Verdict.NEEDS_LAB: "needs --lab",
-    Verdict.COULD_NOT_TELL: "could not tell",
+    ClaimVerdict.HOLDS: "holds",
+    ClaimVerdict.DIFFERS: "differs",
+    ClaimVerdict.NOT_APPLICABLE: "not applicable",
+    ClaimVerdict.NEEDS_LAB: "needs --lab",
+    ClaimVerdict.INCONCLUSIVE: "could not tell",
 }
 """Verdicts as a person reads them."""
 
 
-def document(broker: str, rows: Sequence[Row]) -> dict[str, Any]:
+def document(broker: str, rows: Sequence[ClaimRow]) -> dict[str, Any]:
     """The JSON of `ackscope verify --json`."""
     return {
         "broker": broker,
@@ -52,7 +52,7 @@ def document(broker: str, rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def text(broker: str, where: str, rows: Sequence[Row], *, evidence: bool = False) -> str:
+def text(broker: str, where: str, rows: Sequence[ClaimRow], *, evidence: bool = False) -> str:
     """The report of a terminal, at most 80 columns wide.
 
     Args:
@@ -71,20 +71,20 @@ def text(broker: str, where: str, rows: Sequence[Row], *, evidence: bool = False
     return "\n".join([*lines, "", counts(rows)])
 
 
-def counts(rows: Sequence[Row]) -> str:
+def counts(rows: Sequence[ClaimRow]) -> str:
     """How many rows came to which verdict, in one line."""
     found = Counter(row.result.verdict for row in rows)
-    told = [f"{words} {found[verdict]}" for verdict, words in WORDS.items() if found[verdict]]
+    counts = [f"{words} {found[verdict]}" for verdict, words in WORDS.items() if found[verdict]]
     open_ = sum(not row.settled for row in rows)
-    return f"{len(rows)} claims: {', '.join(told)}" + (f"; {open_} unexplained" if open_ else "")
+    return f"{len(rows)} claims: {', '.join(counts)}" + (f"; {open_} unexplained" if open_ else "")
 
 
-def exit_code(rows: Sequence[Row]) -> int:
+def exit_code(rows: Sequence[ClaimRow]) -> int:
     """0 where every row is settled, else 1."""
     return 0 if all(row.settled for row in rows) else 1
 
 
-def _row(row: Row, *, evidence: bool) -> list[str]:
+def _row(row: ClaimRow, *, evidence: bool) -> list[str]:
     verdict = WORDS[row.result.verdict]
     head = f"{row.claim.id}  {row.claim.name}"
     lines = [f"{head}{verdict:>{_WIDTH - len(head)}}", *_wrapped(_sentence(row.result.observed))]

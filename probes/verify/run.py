@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ackscope.errors import BrokerError
-from probes.verify.claim import Claim, Ground, Observed, Verdict
 from probes.verify.frames import Closed
+from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, VerifyClaim
 
 _log = logging.getLogger(__name__)
 
@@ -17,7 +17,7 @@ _TOGETHER = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ClaimRow:
     """What became of one claim.
 
     Attributes:
@@ -25,7 +25,7 @@ class Row:
         broken: the check itself is at fault, not the broker; its traceback is in the log.
     """
 
-    claim: Claim
+    claim: VerifyClaim
     result: Observed
     seconds: float = 0.0
     broken: bool = False
@@ -33,31 +33,33 @@ class Row:
     @property
     def settled(self) -> bool:
         """Whether nothing is left to explain: it holds, there is nothing to check, or a cited fact says why not."""
-        calm = {Verdict.HOLDS, Verdict.NOT_APPLICABLE, Verdict.NEEDS_LAB}
+        calm = {ClaimVerdict.HOLDS, ClaimVerdict.NOT_APPLICABLE, ClaimVerdict.NEEDS_LAB}
         return not self.broken and (self.result.verdict in calm or bool(self.result.because))
 
 
-Tell = Callable[[Sequence[Claim], int], None]
+ProgressCallback = Callable[[Sequence[VerifyClaim], int], None]
 """Told the claims that are being checked, and how many are done."""
 
 
-async def check_all(ground: Ground, claims: Sequence[Claim], tell: Tell = lambda _, __: None) -> list[Row]:
+async def check_all(
+    ground: CheckContext, claims: Sequence[VerifyClaim], on_progress: ProgressCallback = lambda _, __: None
+) -> list[ClaimRow]:
     """Check every claim; a row for each, in the order given."""
-    rows: dict[str, Row] = {}
-    under_way: list[Claim] = []
+    rows: dict[str, ClaimRow] = {}
+    under_way: list[VerifyClaim] = []
 
-    async def one(claim: Claim) -> None:
+    async def one(claim: VerifyClaim) -> None:
         under_way.append(claim)
-        tell(under_way, len(rows))
+        on_progress(under_way, len(rows))
         try:
             rows[claim.id] = await _check(ground, claim)
         finally:
             under_way.remove(claim)
-            tell(under_way, len(rows))
+            on_progress(under_way, len(rows))
 
     slots = asyncio.Semaphore(_TOGETHER)
 
-    async def in_turn(claim: Claim) -> None:
+    async def in_turn(claim: VerifyClaim) -> None:
         async with slots:
             await one(claim)
 
@@ -70,10 +72,10 @@ async def check_all(ground: Ground, claims: Sequence[Claim], tell: Tell = lambda
     return [rows[claim.id] for claim in claims]
 
 
-async def _check(ground: Ground, claim: Claim) -> Row:
+async def _check(ground: CheckContext, claim: VerifyClaim) -> ClaimRow:
     if claim.lab and ground.disturb is None:
         why = "it takes a broker that may be disturbed: ackscope verify --lab"
-        return Row(claim, Observed(verdict=Verdict.NEEDS_LAB, observed=why, evidence=()))
+        return ClaimRow(claim, Observed(verdict=ClaimVerdict.NEEDS_LAB, observed=why, evidence=()))
     began = time.monotonic()
     broken = False
     try:
@@ -91,8 +93,8 @@ async def _check(ground: Ground, claim: Claim) -> Row:
     except Exception as error:  # noqa: BLE001  as said above
         _log.exception("the check of %s is broken", claim.id)
         result, broken = _undecided(f"the check itself is at fault: {type(error).__name__}: {error}"), True
-    return Row(claim, result, time.monotonic() - began, broken)
+    return ClaimRow(claim, result, time.monotonic() - began, broken)
 
 
 def _undecided(why: str) -> Observed:
-    return Observed(verdict=Verdict.COULD_NOT_TELL, observed=why, evidence=())
+    return Observed(verdict=ClaimVerdict.INCONCLUSIVE, observed=why, evidence=())

@@ -57,7 +57,11 @@ def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
     assert ("4.3.6", verdict.findings, verdict.checked) == (found.broker, found.findings, found.checked)
     assert (2, 0.5) == (probes.process.restarts, probes.process.age_seconds)
     assert {(it.probe, it.stream): it for it in outcomes} == {(it.probe, it.stream): it for it in probes.probes}
-    assert ("network+channel", 0.00112, "") == (probes.layers[0].name, probes.layers[0].seconds, probes.layers[0].node)
+    assert ("network+channel", 0.00112, "") == (
+        probes.layers[0].name,
+        probes.layers[0].seconds,
+        probes.layers[0].node,
+    )
     assert [] == [layer for layer in probes.layers if not layer.because]
     assert (snapshot.overview.value, answers.NODES) == (totals.overview.value, totals.nodes.value)
     assert live.findings.answer.clusters[1].age_seconds is None

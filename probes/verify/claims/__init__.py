@@ -1,6 +1,5 @@
 """Every claim, in the order of its number."""
 
-from probes.verify.claim import Claim
 from probes.verify.claims import (
     confirm_paths,
     confirm_rates,
@@ -17,6 +16,7 @@ from probes.verify.claims import (
     requeue_order,
     tx,
 )
+from probes.verify.verify_claim import VerifyClaim
 
 _PARTS = (
     delivery,
@@ -35,6 +35,6 @@ _PARTS = (
     disturbed,
 )
 
-CLAIMS: tuple[Claim, ...] = tuple(
+CLAIMS: tuple[VerifyClaim, ...] = tuple(
     sorted((claim for part in _PARTS for claim in part.CLAIMS), key=lambda claim: claim.id)
 )

@@ -2,19 +2,19 @@
 
 import time
 
-from probes.verify.channel import Channel
-from probes.verify.claim import Claim, Disturb, Ground, Observed, Verdict
+from probes.verify.channel import RawChannel
+from probes.verify.frame_counters import out_of_order, quantile, spread, tallied
 from probes.verify.frames import Confirm
-from probes.verify.guides import CONFIRMS, RELIABILITY, TRANSLATION
 from probes.verify.load import BOUND, one_by_one
-from probes.verify.tally import out_of_order, quantile, spread, tallied
+from probes.verify.sources import CONFIRMS, RELIABILITY, TRANSLATION
+from probes.verify.verify_claim import CheckContext, ClaimVerdict, Disturb, Observed, VerifyClaim
 
 _MANY = 100
 _SILENCE = 3.0
 """Seconds without a confirm that show that none comes; with a majority it takes milliseconds."""
 
 
-async def taken(ground: Ground) -> Observed:
+async def persisted(ground: CheckContext) -> Observed:
     """S29."""
     async with await ground.client("S29") as client:
         channel = await client.channel()
@@ -28,16 +28,16 @@ async def taken(ground: Ground) -> Observed:
         persistent = await one_by_one(channel, classic, _MANY)
         replicated = await one_by_one(channel, quorum, _MANY)
         held = (await channel.look(classic)).messages
-        kept = (await channel.look(quorum)).messages
+        stored = (await channel.look(quorum)).messages
         tally = tallied(channel.log)
         disturb = ground.disturb
         if disturb is not None and len(disturb.nodes) >= 3:
             holds, majority = await _majority(channel, disturb, quorum)
         else:
             holds, majority = True, "not shown: that a majority is needed takes three nodes that may be stopped (--lab)"
-    holds = holds and held == 2 * _MANY and kept == _MANY + 1 and not tally.nacked
+    holds = holds and held == 2 * _MANY and stored == _MANY + 1 and not tally.nacked
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="what is confirmed is in its queues; each further step before the confirm has its price"
         if holds
         else "a message was confirmed that its queue had not taken as documented",
@@ -47,7 +47,7 @@ async def taken(ground: Ground) -> Observed:
             f"persistent, classic: {spread(persistent)}",
             f"persistent, quorum: {spread(replicated)}",
             (
-                f"after the last confirm the classic queue held {held} of {2 * _MANY}, the quorum queue {kept} of "
+                f"after the last confirm the classic queue held {held} of {2 * _MANY}, the quorum queue {stored} of "
                 f"{_MANY + 1}"
             ),
             f"majority: {majority}",
@@ -55,7 +55,7 @@ async def taken(ground: Ground) -> Observed:
     )
 
 
-async def _majority(channel: Channel, disturb: Disturb, quorum: str) -> tuple[bool, str]:
+async def _majority(channel: RawChannel, disturb: Disturb, quorum: str) -> tuple[bool, str]:
     """With two of three nodes stopped nothing is confirmed, and with two running it is: whether so, and how it went."""
     stopped = []
     try:
@@ -71,14 +71,14 @@ async def _majority(channel: Channel, disturb: Disturb, quorum: str) -> tuple[bo
     finally:
         for node in reversed(stopped):
             await disturb.start(node)
-    told = (
+    text = (
         f"with 1 of 3 nodes running {'a' if early else 'no'} confirm within {_SILENCE:g} s; "
         f"{f'confirmed {took:.1f} s after' if late else 'not confirmed when'} the second was up again"
     )
-    return not early and late, told
+    return not early and late, text
 
 
-async def consumed_first(ground: Ground) -> Observed:
+async def consumed_first(ground: CheckContext) -> Observed:
     """S30."""
     async with await ground.client("S30") as client, await ground.client("S30 consumer") as other:
         channel, consumer, hoarder = await client.channel(), await other.channel(), await other.channel()
@@ -99,7 +99,7 @@ async def consumed_first(ground: Ground) -> Observed:
     before, after, held = (quantile(part, 0.5) for part in (without, with_one, unacked))
     sooner = after < 0.8 * min(before, held)
     return Observed(
-        verdict=Verdict.HOLDS if sooner else Verdict.COULD_NOT_TELL,
+        verdict=ClaimVerdict.HOLDS if sooner else ClaimVerdict.INCONCLUSIVE,
         observed=f"where a consumer acknowledges at once the median confirm takes {100 * after / before:.0f} % of the "
         f"time "
         "that it takes where nobody consumes: the acknowledgement, not the write, brings it"
@@ -114,7 +114,7 @@ async def consumed_first(ground: Ground) -> Observed:
     )
 
 
-async def order(ground: Ground) -> Observed:
+async def order(ground: CheckContext) -> Observed:
     """S33."""
     async with await ground.client("S33") as client:
         channel, mixed = await client.channel(), await client.channel()
@@ -138,7 +138,7 @@ async def order(ground: Ground) -> Observed:
     late, strays = out_of_order(uneven), out_of_order(plain)
     example = f", such as {late[0][1]} after {late[0][0]}" if late else ""
     return Observed(
-        verdict=Verdict.HOLDS if settled and len(strays) < len(plain) / 2 else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if settled and len(strays) < len(plain) / 2 else ClaimVerdict.DIFFERS,
         observed=f"in order to one queue; {len(late)} of {len(uneven)} confirm frames out of order when queues differ"
         if late
         else f"in order throughout: a confirm out of order could not be seen in {3 * _MANY} messages",
@@ -153,7 +153,7 @@ async def order(ground: Ground) -> Observed:
     )
 
 
-async def refused(ground: Ground) -> Observed:
+async def refused(ground: CheckContext) -> Observed:
     """S34."""
     limits = {"x-max-length": 1, "x-overflow": "reject-publish"}
     evidence, outcomes = [], []
@@ -182,7 +182,7 @@ async def refused(ground: Ground) -> Observed:
     ]
     holds = all(outcomes) and (held, beside) == (1, 1)
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="what a full queue refuses is nacked, also where another queue took it: whoever publishes it again "
         "makes a duplicate there"
         if holds
@@ -191,7 +191,7 @@ async def refused(ground: Ground) -> Observed:
     )
 
 
-async def restart(ground: Ground) -> Observed:
+async def restart(ground: CheckContext) -> Observed:
     """S35."""
     assert ground.disturb is not None  # noqa: S101  the claim is of the lab
     async with await ground.client("S35") as client:
@@ -216,7 +216,7 @@ async def restart(ground: Ground) -> Observed:
             left[queue] = (await channel.look(queue)).messages
     holds = confirmed and not nacked and left[durable] == _MANY and left[fleeting] == 0
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="every confirmed persistent message was there after the restart, no transient one of a classic queue"
         if holds
         else "the restart did not leave what was confirmed as persistent, and that alone",
@@ -233,18 +233,18 @@ async def restart(ground: Ground) -> Observed:
 
 
 CLAIMS = (
-    Claim(
+    VerifyClaim(
         id="S29",
         name="when-a-message-is-confirmed",
         group="confirms",
         documented="A message is confirmed when all its queues have taken it: persistent ones once persisted, "
         "replicated ones once a majority has them.",
         source=f"{CONFIRMS}; {TRANSLATION}",
-        check=taken,
+        check=persisted,
         alone=True,
         seconds=120.0,
     ),
-    Claim(
+    VerifyClaim(
         id="S30",
         name="consumed-before-written",
         group="confirms",
@@ -254,7 +254,7 @@ CLAIMS = (
         check=consumed_first,
         alone=True,
     ),
-    Claim(
+    VerifyClaim(
         id="S33",
         name="order-of-confirms",
         group="confirms",
@@ -262,7 +262,7 @@ CLAIMS = (
         source=CONFIRMS,
         check=order,
     ),
-    Claim(
+    VerifyClaim(
         id="S34",
         name="nack-to-publisher",
         group="confirms",
@@ -271,7 +271,7 @@ CLAIMS = (
         source=CONFIRMS,
         check=refused,
     ),
-    Claim(
+    VerifyClaim(
         id="S35",
         name="confirmed-survives-restart",
         group="confirms",

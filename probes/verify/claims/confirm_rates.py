@@ -2,10 +2,10 @@
 
 from pika import spec
 
-from probes.verify.claim import Claim, Ground, Observed, Verdict
-from probes.verify.guides import CONFIRMS, TRANSLATION
+from probes.verify.frame_counters import spread
 from probes.verify.load import BOUND, asynchronously, batched, committed, individually, one_by_one, paced
-from probes.verify.tally import spread
+from probes.verify.sources import CONFIRMS, TRANSLATION
+from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, VerifyClaim
 
 _SECONDS = 1.0
 _BATCH = 100
@@ -13,7 +13,7 @@ _FEW_HUNDRED = 0.4
 """Seconds."""
 
 
-async def no_promise(ground: Ground) -> Observed:
+async def no_promise(ground: CheckContext) -> Observed:
     """S26."""
     async with await ground.client("S26") as client:
         channel = await client.channel()
@@ -27,7 +27,7 @@ async def no_promise(ground: Ground) -> Observed:
     waits = few + replicated
     factor = max(waits) / min(waits)
     return Observed(
-        verdict=Verdict.HOLDS,
+        verdict=ClaimVerdict.HOLDS,
         observed=f"confirms of one small load took between {1000 * min(waits):.2f} and {1000 * max(waits):.1f} ms, a "
         f"factor of {factor:.0f}: only a limit of one's own bounds the wait",
         evidence=(
@@ -38,7 +38,7 @@ async def no_promise(ground: Ground) -> Observed:
     )
 
 
-async def constant_load(ground: Ground) -> Observed:
+async def constant_load(ground: CheckContext) -> Observed:
     """S31."""
     async with await ground.client("S31") as client:
         channel = await client.channel()
@@ -56,20 +56,20 @@ async def constant_load(ground: Ground) -> Observed:
     )
     if longest >= 0.1:
         return Observed(
-            verdict=Verdict.HOLDS if longest <= 2 * _FEW_HUNDRED else Verdict.DIFFERS,
+            verdict=ClaimVerdict.HOLDS if longest <= 2 * _FEW_HUNDRED else ClaimVerdict.DIFFERS,
             observed=f"under constant load a confirm took up to {1000 * longest:.0f} ms",
             evidence=evidence,
         )
     if ground.version >= (3, 13):
         return Observed(
-            verdict=Verdict.DIFFERS,
+            verdict=ClaimVerdict.DIFFERS,
             observed=f"no confirm took longer than {1000 * longest:.0f} ms under constant load",
             evidence=(*evidence, "these times alone do not decide, a fast disk gives them too: the cited change does"),
             because="since 3.13 no classic queue waits for fsync before it confirms (rabbitmq-server #8507); its "
             "200 ms timer only bounds a buffer that is flushed as soon as the queue has nothing else to do",
         )
     return Observed(
-        verdict=Verdict.COULD_NOT_TELL,
+        verdict=ClaimVerdict.INCONCLUSIVE,
         observed=f"no confirm took longer than {1000 * longest:.0f} ms under constant load, and a broker this old "
         "would show the documented times only on a slower disk",
         evidence=evidence,
@@ -78,7 +78,7 @@ async def constant_load(ground: Ground) -> Observed:
     )
 
 
-async def waiting(ground: Ground) -> Observed:
+async def waiting(ground: CheckContext) -> Observed:
     """S32."""
     async with await ground.client("S32") as client:
         channel = await client.channel()
@@ -93,7 +93,7 @@ async def waiting(ground: Ground) -> Observed:
         flowing = await asynchronously(third, queue, _SECONDS)
     holds = min(together, flowing) >= 1.5 * alone and max(together, flowing) <= 4 * min(together, flowing)
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed=f"batches reach {together / alone:.1f} times, asynchronous waiting {flowing / alone:.1f} times the "
         "rate of one by one, over this network",
         evidence=(
@@ -105,7 +105,7 @@ async def waiting(ground: Ground) -> Observed:
     )
 
 
-async def transactions(ground: Ground) -> Observed:
+async def transactions(ground: CheckContext) -> Observed:
     """S36."""
     async with await ground.client("S36") as client:
         channel = await client.channel()
@@ -123,7 +123,7 @@ async def transactions(ground: Ground) -> Observed:
     factor = flowing / commits
     holds = factor >= 100
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed=f"a commit for each message costs a factor of {factor:.0f} against asynchronous confirms, and "
         f"{alone / commits:.1f} against one by one; documented: 250",
         evidence=(
@@ -140,7 +140,7 @@ async def transactions(ground: Ground) -> Observed:
 
 
 CLAIMS = (
-    Claim(
+    VerifyClaim(
         id="S26",
         name="no-promise-on-time",
         group="confirms",
@@ -149,7 +149,7 @@ CLAIMS = (
         check=no_promise,
         alone=True,
     ),
-    Claim(
+    VerifyClaim(
         id="S31",
         name="confirm-under-constant-load",
         group="confirms",
@@ -160,7 +160,7 @@ CLAIMS = (
         alone=True,
         seconds=45.0,
     ),
-    Claim(
+    VerifyClaim(
         id="S32",
         name="waiting-strategies",
         group="confirms",
@@ -170,7 +170,7 @@ CLAIMS = (
         check=waiting,
         alone=True,
     ),
-    Claim(
+    VerifyClaim(
         id="S36",
         name="transactions-cost",
         group="confirms",

@@ -4,15 +4,15 @@ import asyncio
 
 from pika import spec
 
-from probes.verify.claim import Claim, Ground, Observed, Verdict
+from probes.verify.frame_counters import tallied
 from probes.verify.frames import Closed, Confirm, Return
-from probes.verify.guides import CONFIRMS, TRANSLATION
-from probes.verify.tally import tallied
+from probes.verify.sources import CONFIRMS, TRANSLATION
+from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, VerifyClaim
 
 _BURST = 200
 
 
-async def select(ground: Ground) -> Observed:
+async def select(ground: CheckContext) -> Observed:
     """S22."""
     async with await ground.client("S22") as client:
         asked, quiet = await client.channel(), await client.channel()
@@ -26,17 +26,17 @@ async def select(ground: Ground) -> Observed:
         await asyncio.sleep(0.1)
     holds = len(answers) == 1 and not unasked and [item.tag for item in confirms] == [1]
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="select-ok answers confirm.select; with no-wait none comes and the channel confirms all the same",
         evidence=(
             f"confirm.select: {len(answers)} select-ok",
             f"confirm.select with no-wait: {len(unasked)} select-ok",
-            f"then one publish: {_told(confirms)}",
+            f"then one publish: {_confirms_text(confirms)}",
         ),
     )
 
 
-async def exclude(ground: Ground) -> Observed:
+async def exclude(ground: CheckContext) -> Observed:
     """S23."""
     evidence, codes = [], []
     async with await ground.client("S23") as client:
@@ -54,7 +54,7 @@ async def exclude(ground: Ground) -> Observed:
             codes.append(refused.code)
             evidence.append(f"{first.NAME} then {second.NAME}: {refused}")
     return Observed(
-        verdict=Verdict.HOLDS if codes == [406, 406] else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if codes == [406, 406] else ClaimVerdict.DIFFERS,
         observed="each refuses the other and closes the channel"
         if codes == [406, 406]
         else "a channel entered both modes, or was refused otherwise than with 406",
@@ -62,7 +62,7 @@ async def exclude(ground: Ground) -> Observed:
     )
 
 
-async def sequence(ground: Ground) -> Observed:
+async def sequence(ground: CheckContext) -> Observed:
     """S24."""
     async with await ground.client("S24") as client:
         channel = await client.channel()
@@ -84,7 +84,7 @@ async def sequence(ground: Ground) -> Observed:
     several = [item for item in channel.frames(Confirm) if item.multiple]
     holds = single == [1, 2, 3, 4, 5] and complete and tally.acked == set(range(1, _BURST + 6)) and not tally.again
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="publishes before confirm.select are not counted; those after are acked by their number from 1, "
         "also after a second confirm.select"
         if holds
@@ -100,7 +100,7 @@ async def sequence(ground: Ground) -> Observed:
     )
 
 
-async def once(ground: Ground) -> Observed:
+async def once(ground: CheckContext) -> Observed:
     """S25."""
     async with await ground.client("S25") as client:
         channel = await client.channel()
@@ -117,7 +117,7 @@ async def once(ground: Ground) -> Observed:
     both = tally.acked & tally.nacked
     holds = complete and not both and not tally.again and bool(tally.nacked)
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed=f"{2 * _BURST} messages, each settled once: {len(tally.acked)} acked, {len(tally.nacked)} nacked"
         if holds
         else f"{len(both)} both acked and nacked, {len(tally.again)} settled twice, {2 * _BURST - tally.settled} not "
@@ -132,7 +132,7 @@ async def once(ground: Ground) -> Observed:
     )
 
 
-async def unroutable(ground: Ground) -> Observed:
+async def unroutable(ground: CheckContext) -> Observed:
     """S27."""
     nowhere = f"{ground.prefix}.s27.nowhere"
     async with await ground.client("S27") as client:
@@ -142,27 +142,27 @@ async def unroutable(ground: Ground) -> Observed:
         silent = await channel.settled()
         before = list(channel.log)
         channel.publish(nowhere, mandatory=True)
-        told = await channel.settled()
+        all_settled = await channel.settled()
         after = channel.log[len(before) :]
     nacked = tallied(channel.log).nacked
     returned, confirmed = [type(frame) for frame in after], [type(frame) for frame in before]
-    holds = silent and told and confirmed == [Confirm] and returned == [Return, Confirm] and not nacked
+    holds = silent and all_settled and confirmed == [Confirm] and returned == [Return, Confirm] and not nacked
     first = after[0] if after else None
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="without a queue the message is acked; with mandatory the return comes first, then the ack"
         if holds
         else "other frames came back, or in another order",
         evidence=(
-            f"to a key without a queue: {_told([item for item in before if isinstance(item, Confirm)])}",
+            f"to a key without a queue: {_confirms_text([item for item in before if isinstance(item, Confirm)])}",
             "the same with mandatory: "
             + (f"return {first.code} {first.text}, then " if isinstance(first, Return) else "no return first; ")
-            + _told([item for item in after if isinstance(item, Confirm)]),
+            + _confirms_text([item for item in after if isinstance(item, Confirm)]),
         ),
     )
 
 
-async def immediate(ground: Ground) -> Observed:
+async def immediate(ground: CheckContext) -> Observed:
     """S28."""
     async with await ground.client("S28") as client:
         channel = await client.channel()
@@ -171,7 +171,7 @@ async def immediate(ground: Ground) -> Observed:
         await asyncio.wait({client.closed}, timeout=5.0)
         ended = client.closed.result() if client.closed.done() else None
     return Observed(
-        verdict=Verdict.HOLDS if ended is not None and ended.code == 540 else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if ended is not None and ended.code == 540 else ClaimVerdict.DIFFERS,
         observed="a publish with immediate ends the whole connection: 540 NOT_IMPLEMENTED"
         if ended is not None and ended.code == 540
         else "a publish with immediate was not refused as expected",
@@ -179,12 +179,12 @@ async def immediate(ground: Ground) -> Observed:
     )
 
 
-def _told(confirms: list[Confirm]) -> str:
+def _confirms_text(confirms: list[Confirm]) -> str:
     return ", ".join(f"{'nack' if item.nacked else 'ack'} {item.tag}" for item in confirms) or "no confirm"
 
 
 CLAIMS = (
-    Claim(
+    VerifyClaim(
         id="S22",
         name="confirm-select",
         group="confirms",
@@ -192,7 +192,7 @@ CLAIMS = (
         source=CONFIRMS,
         check=select,
     ),
-    Claim(
+    VerifyClaim(
         id="S23",
         name="tx-excludes-confirm",
         group="confirms",
@@ -201,7 +201,7 @@ CLAIMS = (
         source=CONFIRMS,
         check=exclude,
     ),
-    Claim(
+    VerifyClaim(
         id="S24",
         name="confirm-sequence",
         group="confirms",
@@ -210,7 +210,7 @@ CLAIMS = (
         source=CONFIRMS,
         check=sequence,
     ),
-    Claim(
+    VerifyClaim(
         id="S25",
         name="confirmed-exactly-once",
         group="confirms",
@@ -218,7 +218,7 @@ CLAIMS = (
         source=CONFIRMS,
         check=once,
     ),
-    Claim(
+    VerifyClaim(
         id="S27",
         name="unroutable-confirmed",
         group="confirms",
@@ -227,7 +227,7 @@ CLAIMS = (
         source=CONFIRMS,
         check=unroutable,
     ),
-    Claim(
+    VerifyClaim(
         id="S28",
         name="immediate-refused",
         group="confirms",

@@ -5,12 +5,12 @@ import time
 
 from pika import spec
 
-from probes.verify.channel import Channel
-from probes.verify.claim import Claim, Ground, Manage, Observed, Verdict
+from probes.verify.channel import RawChannel
 from probes.verify.client import Client
+from probes.verify.fixtures import fill, ready
 from probes.verify.frames import Delivery
-from probes.verify.guides import CONFIRMS
-from probes.verify.stock import fill, ready
+from probes.verify.sources import CONFIRMS
+from probes.verify.verify_claim import CheckContext, ClaimVerdict, Manage, Observed, VerifyClaim
 
 _LARGEST = 2**63 - 1
 _WIDEST = 2**64 - 1
@@ -18,7 +18,7 @@ _MANAGED_WITHIN = 12.0
 """Seconds until the management API tells of a queue: its figures lag by 5 s, on a busy broker by more."""
 
 
-async def tags(ground: Ground) -> Observed:
+async def tags(ground: CheckContext) -> Observed:
     """S01."""
     async with await ground.client("S01") as client:
         first, second = await client.channel(), await client.channel()
@@ -38,7 +38,7 @@ async def tags(ground: Ground) -> Observed:
         again = await third.get(queue)
     runs = consumed == list(range(1, 21)) and got == list(range(1, 11)) and again is not None and again.tag == 1
     return Observed(
-        verdict=Verdict.HOLDS if runs else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if runs else ClaimVerdict.DIFFERS,
         observed="on each channel the tags start at 1 and grow by one, of consumed and of got messages"
         if runs
         else "the tags of a channel did not run from 1 without a gap",
@@ -50,7 +50,7 @@ async def tags(ground: Ground) -> Observed:
     )
 
 
-async def scope(ground: Ground) -> Observed:
+async def scope(ground: CheckContext) -> Observed:
     """S02."""
     async with await ground.client("S02") as client:
         owner, other = await client.channel(), await client.channel()
@@ -68,7 +68,7 @@ async def scope(ground: Ground) -> Observed:
         left = (await watcher.look(queue)).messages
     holds = ended is not None and ended.code == 406 and "unknown delivery tag" in ended.text and still and left == 0
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="the tag of another channel is unknown: 406 and the channel is closed; its own channel acks it"
         if holds
         else "an ack on another channel was not refused as documented",
@@ -79,7 +79,7 @@ async def scope(ground: Ground) -> Observed:
     )
 
 
-async def manual(ground: Ground) -> Observed:
+async def manual(ground: CheckContext) -> Observed:
     """S03."""
     async with await ground.client("S03") as client:
         watcher, channel = await client.channel(), await client.channel()
@@ -88,7 +88,7 @@ async def manual(ground: Ground) -> Observed:
         await channel.consume(queue)
         await channel.deliveries(5)
         waiting = (await watcher.look(queue)).messages
-        told = (
+        endings = (
             "not asked: its address was not given" if ground.manage is None else await _unacked(ground.manage, queue, 5)
         )
         channel.ack(1)
@@ -98,13 +98,13 @@ async def manual(ground: Ground) -> Observed:
     # The figure of the API is shown and not judged: on a busy broker it may lag longer than anybody waits.
     holds = (waiting, left) == (0, 3)
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="what is delivered is not ready and not gone: only what was acked left the queue"
         if holds
         else "messages left the queue otherwise than by their acks",
         evidence=(
             f"5 messages delivered, none acked: {waiting} ready in the queue",
-            f"messages_unacknowledged of the management API: {told}",
+            f"messages_unacknowledged of the management API: {endings}",
             f"2 acked, then the channel closed: {left} of 5 in the queue",
         ),
     )
@@ -120,7 +120,7 @@ async def _unacked(manage: Manage, queue: str, count: int) -> str:
     return "no figure yet" if said is None else str(said)
 
 
-async def multiple(ground: Ground) -> Observed:
+async def multiple(ground: CheckContext) -> Observed:
     """S06."""
     async with await ground.client("S06") as client:
         watcher = await client.channel()
@@ -145,7 +145,7 @@ async def multiple(ground: Ground) -> Observed:
         elsewhere = await ready(watcher, queue, 5)
     holds = list(left.values()) == [4, 9, 0] and elsewhere == 5
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="multiple covers all outstanding tags up to the given one on its channel; without it only that one"
         if holds
         else "an ack covered other tags than documented",
@@ -159,7 +159,7 @@ async def multiple(ground: Ground) -> Observed:
     )
 
 
-async def _holding(client: Client, queue: str, count: int) -> Channel:
+async def _holding(client: Client, queue: str, count: int) -> RawChannel:
     """A new channel that has got so many messages and settled none."""
     channel = await client.channel()
     for _ in range(count):
@@ -167,13 +167,13 @@ async def _holding(client: Client, queue: str, count: int) -> Channel:
     return channel
 
 
-async def _purge(channel: Channel, queue: str) -> None:
+async def _purge(channel: RawChannel, queue: str) -> None:
     await channel.call(spec.Queue.Purge(queue=queue), spec.Queue.PurgeOk)
 
 
-async def unknown(ground: Ground) -> Observed:
+async def unknown(ground: CheckContext) -> Observed:
     """S14."""
-    told = {}
+    endings = {}
     async with await ground.client("S14") as client:
         watcher = await client.channel()
         queue = await ground.queue(watcher, "s14")
@@ -182,49 +182,49 @@ async def unknown(ground: Ground) -> Observed:
         await twice.get(queue)
         twice.ack(1)
         twice.ack(1)
-        told["the same tag twice"] = await twice.end()
+        endings["the same tag twice"] = await twice.end()
         never = await client.channel()
         never.ack(99)
-        told["a tag that never was"] = await never.end()
+        endings["a tag that never was"] = await never.end()
         nacked = await client.channel()
         nacked.nack(7, multiple=True)
-        told["nack with multiple up to a tag that never was"] = await nacked.end()
+        endings["nack with multiple up to a tag that never was"] = await nacked.end()
         rejected = await client.channel()
         rejected.reject(7)
-        told["reject of a tag that never was"] = await rejected.end()
+        endings["reject of a tag that never was"] = await rejected.end()
         alive = not client.closed.done()
         left = (await watcher.look(queue)).messages
-    holds = alive and all(ended is not None and ended.code == 406 for ended in told.values())
+    holds = alive and all(ended is not None and ended.code == 406 for ended in endings.values())
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="each is 406 PRECONDITION_FAILED and ends the channel, not the connection"
         if holds
         else "not each was refused with 406",
         evidence=(
-            *(f"{what}: {ended or 'not closed'}" for what, ended in told.items()),
+            *(f"{what}: {ended or 'not closed'}" for what, ended in endings.items()),
             f"the connection afterwards: {'open' if alive else 'closed'}; the first ack counted: {left} messages left",
         ),
     )
 
 
-async def largest(ground: Ground) -> Observed:
+async def largest(ground: CheckContext) -> Observed:
     """S15."""
-    told = {}
+    endings = {}
     async with await ground.client("S15") as client:
         for tag in (_LARGEST, _LARGEST + 1, _WIDEST):
             channel = await client.channel()
             channel.ack(tag)
-            told[tag] = await channel.end()
+            endings[tag] = await channel.end()
         alive = not client.closed.done()
-    ended = told[_LARGEST]
+    ended = endings[_LARGEST]
     holds = alive and ended is not None and ended.code == 406 and str(_LARGEST) in ended.text
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed=f"{_LARGEST} is read as a tag like any other, and is unknown"
         if holds
         else f"{_LARGEST} was not read as a tag",
         evidence=(
-            *(f"ack of {tag}: {how or 'not closed'}" for tag, how in told.items()),
+            *(f"ack of {tag}: {how or 'not closed'}" for tag, how in endings.items()),
             "the field is 64 bits without a sign; the documented limit is that of a signed number, as clients hold it",
             "not shown: what comes after that tag; at a million deliveries a second it takes 292,000 years",
         ),
@@ -236,7 +236,7 @@ def _run(found: list[int]) -> str:
 
 
 CLAIMS = (
-    Claim(
+    VerifyClaim(
         id="S01",
         name="delivery-tags",
         group="delivery",
@@ -244,7 +244,7 @@ CLAIMS = (
         source=CONFIRMS,
         check=tags,
     ),
-    Claim(
+    VerifyClaim(
         id="S02",
         name="tags-belong-to-a-channel",
         group="delivery",
@@ -252,7 +252,7 @@ CLAIMS = (
         source=CONFIRMS,
         check=scope,
     ),
-    Claim(
+    VerifyClaim(
         id="S03",
         name="manual-ack-removes",
         group="delivery",
@@ -261,7 +261,7 @@ CLAIMS = (
         source=CONFIRMS,
         check=manual,
     ),
-    Claim(
+    VerifyClaim(
         id="S06",
         name="ack-multiple",
         group="delivery",
@@ -270,7 +270,7 @@ CLAIMS = (
         source=CONFIRMS,
         check=multiple,
     ),
-    Claim(
+    VerifyClaim(
         id="S14",
         name="unknown-tag",
         group="delivery",
@@ -278,7 +278,7 @@ CLAIMS = (
         source=CONFIRMS,
         check=unknown,
     ),
-    Claim(
+    VerifyClaim(
         id="S15",
         name="largest-tag",
         group="delivery",

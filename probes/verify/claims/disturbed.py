@@ -5,11 +5,11 @@ import time
 
 from pika import spec
 
-from probes.verify.asking import asked, filled, no_exchange, no_queue
-from probes.verify.claim import Claim, Ground, Observed, Verdict
 from probes.verify.client import Client
 from probes.verify.frames import Closed
-from probes.verify.guides import RELIABILITY
+from probes.verify.requests import asked, filled, no_exchange, no_queue
+from probes.verify.sources import RELIABILITY
+from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, VerifyClaim
 
 _MANY = 100
 
@@ -20,7 +20,7 @@ _AWAY = 3.0
 """Seconds for an answer about a queue whose node was killed: 4.x gives one only after about a minute."""
 
 
-async def durable(ground: Ground) -> Observed:
+async def durable(ground: CheckContext) -> Observed:
     """S49."""
     assert ground.disturb is not None  # noqa: S101  the claim is of the lab
     names = [f"{ground.prefix}.s49.{what}" for what in ("exchange", "exchange.transient", "transient")]
@@ -29,8 +29,8 @@ async def durable(ground: Ground) -> Observed:
     async with await ground.client("S49") as client:
         channel = await client.channel()
         queue = await ground.queue(channel, "s49")
-        for name, kept in ((lasting, True), (fleeting, False)):
-            method = spec.Exchange.Declare(exchange=name, type="fanout", durable=kept)
+        for name, survives in ((lasting, True), (fleeting, False)):
+            method = spec.Exchange.Declare(exchange=name, type="fanout", durable=survives)
             await channel.call(method, spec.Exchange.DeclareOk)
             await channel.bind(queue, name)
         refused = await _transient(ground, client, transient)
@@ -55,10 +55,10 @@ async def durable(ground: Ground) -> Observed:
     )
     # In a cluster the nodes that ran on tell the restarted one of their exchanges: only a lone node decides.
     decided = len(ground.disturb.nodes) == 1
-    kept = decided and not no_fleeting
+    survives = decided and not no_fleeting
     if not rest_holds:
         observed = "the restart left something else than the durable and persistent"
-    elif kept:
+    elif survives:
         observed = (
             "the exchange that is not durable was there after the restart; queue and message that are not were gone"
         )
@@ -67,7 +67,7 @@ async def durable(ground: Ground) -> Observed:
     else:
         observed = "queue and message must both be made to last; of the exchange a cluster that runs on cannot tell"
     return Observed(
-        verdict=Verdict.HOLDS if rest_holds and not kept else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if rest_holds and not survives else ClaimVerdict.DIFFERS,
         observed=observed,
         evidence=(
             f"durable queue: persistent message {_there(found)}, transient message {_there(rest)}",
@@ -78,18 +78,18 @@ async def durable(ground: Ground) -> Observed:
         ),
         because="the metadata store Khepri (always from 4.3, a feature flag before) keeps every definition on disk, "
         "as Mnesia did not (rabbitmq-server #12947)"
-        if rest_holds and kept and ground.version >= _KHEPRI
+        if rest_holds and survives and ground.version >= _KHEPRI
         else "",
     )
 
 
-async def cluster(ground: Ground) -> Observed:
+async def cluster(ground: CheckContext) -> Observed:
     """S50."""
     disturb = ground.disturb
     assert disturb is not None  # noqa: S101  the claim is of the lab
     if len(disturb.nodes) < 2:
         return Observed(
-            verdict=Verdict.NOT_APPLICABLE,
+            verdict=ClaimVerdict.NOT_APPLICABLE,
             observed="one node: there is no other that could know or lack anything",
             evidence=(f"nodes: {len(disturb.nodes)}",),
         )
@@ -122,7 +122,7 @@ async def cluster(ground: Ground) -> Observed:
             await asyncio.sleep(0.1)
     holds = elsewhere == _MANY and not away.startswith(f"{_MANY} ") and back.startswith(f"{_MANY} ") and known
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="every node knows queue and exchange; the messages are there only while the queue's own node runs"
         if holds
         else "definitions or contents were not where the guide says",
@@ -137,7 +137,7 @@ async def cluster(ground: Ground) -> Observed:
     )
 
 
-async def alarm(ground: Ground) -> Observed:
+async def alarm(ground: CheckContext) -> Observed:
     """S53."""
     assert ground.disturb is not None  # noqa: S101  the claim is of the lab
     async with await ground.client("S53") as client, await ground.client("S53 watcher") as other:
@@ -161,7 +161,7 @@ async def alarm(ground: Ground) -> Observed:
         late = await channel.settled()
     holds = before and blocked and not confirmed and held == 1 and freed and late and others is None
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="a publisher was told connection.blocked and its message waited until the alarm was over"
         if holds
         else "an alarm did not block a publisher as documented",
@@ -184,7 +184,7 @@ def _there(found: object) -> str:
     return "there" if found else "gone"
 
 
-async def _transient(ground: Ground, client: Client, name: str) -> str:
+async def _transient(ground: CheckContext, client: Client, name: str) -> str:
     """Make a queue that is not durable, with a message; what the broker says where it refuses, else ""."""
     ground.queues.append(name)
     channel = await client.channel()
@@ -200,7 +200,7 @@ async def _transient(ground: Ground, client: Client, name: str) -> str:
 
 
 CLAIMS = (
-    Claim(
+    VerifyClaim(
         id="S49",
         name="all-three-to-survive-a-restart",
         group="order",
@@ -210,7 +210,7 @@ CLAIMS = (
         lab=True,
         seconds=90.0,
     ),
-    Claim(
+    VerifyClaim(
         id="S50",
         name="definitions-on-all-nodes",
         group="order",
@@ -220,7 +220,7 @@ CLAIMS = (
         lab=True,
         seconds=90.0,
     ),
-    Claim(
+    VerifyClaim(
         id="S53",
         name="alarm-blocks-publishers",
         group="order",

@@ -3,19 +3,19 @@
 import asyncio
 import time
 
-from probes.verify.claim import Claim, Ground, Observed, Verdict
 from probes.verify.client import Client
+from probes.verify.fixtures import fill, flags, ready, ready_after
 from probes.verify.frames import Delivery
-from probes.verify.guides import CONFIRMS, RELIABILITY
 from probes.verify.relay import Relay
-from probes.verify.stock import fill, flags, ready, ready_after
+from probes.verify.sources import CONFIRMS, RELIABILITY
+from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, VerifyClaim
 
 _LOST, _UNBOUND = 200, 1000
 _HEARTBEAT = 2
 _NOTICED_WITHIN = 20.0
 
 
-async def automatic(ground: Ground) -> Observed:
+async def automatic(ground: CheckContext) -> Observed:
     """S04."""
     left = {}
     async with await ground.client("S04") as client, await Relay.open(ground.server) as relay:
@@ -37,7 +37,7 @@ async def automatic(ground: Ground) -> Observed:
             await ground.queue(watcher, "s04")
     holds = left[True] == (0, 0) and left[False][1] == _LOST
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed=f"of {_LOST} messages on their way at the cut all are lost with automatic acknowledgement, none "
         "with manual"
         if holds
@@ -53,7 +53,7 @@ async def automatic(ground: Ground) -> Observed:
     )
 
 
-async def unbound(ground: Ground) -> Observed:
+async def unbound(ground: CheckContext) -> Observed:
     """S05."""
     async with await ground.client("S05") as client, await Relay.open(ground.server) as relay:
         watcher = await client.channel()
@@ -68,26 +68,26 @@ async def unbound(ground: Ground) -> Observed:
             await fill(client, queue, _UNBOUND, size=100)
             await fill(client, bounded, _UNBOUND, size=100)
             waiting = await ready(watcher, queue, 0)
-            kept = await ready(watcher, bounded, _UNBOUND - 10)
+            remaining = await ready(watcher, bounded, _UNBOUND - 10)
             before = len(channel.frames(Delivery))
             relay.resume()
             after = len(await channel.deliveries(_UNBOUND))
-    holds = (waiting, kept, before) == (0, _UNBOUND - 10, 0)
+    holds = (waiting, remaining, before) == (0, _UNBOUND - 10, 0)
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed=f"all {_UNBOUND} messages left for a consumer that read none, in spite of a prefetch of 10"
         if holds
         else "something bounded what was in flight",
         evidence=(
             f"{_UNBOUND} messages of 100 bytes, prefetch 10, a consumer that reads nothing",
             f"automatic acknowledgement: {waiting} still in the queue while it had received {before}",
-            f"manual acknowledgement beside it: {kept} still in the queue",
+            f"manual acknowledgement beside it: {remaining} still in the queue",
             f"once it read again it received {after}; only the buffers of the connection hold back more",
         ),
     )
 
 
-async def requeued(ground: Ground) -> Observed:
+async def requeued(ground: CheckContext) -> Observed:
     """S11."""
     evidence, holds = [], True
     async with await ground.client("S11") as client:
@@ -127,7 +127,7 @@ async def requeued(ground: Ground) -> Observed:
             evidence.append(f"{kind}, delivered once more: {flags(came)}")
             await last.close()
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="in each case all that was unacknowledged came back by itself, marked redelivered"
         if holds
         else "not all came back by itself",
@@ -135,18 +135,18 @@ async def requeued(ground: Ground) -> Observed:
     )
 
 
-async def notice(ground: Ground) -> Observed:
+async def notice(ground: CheckContext) -> Observed:
     """S12."""
     async with await ground.client("S12") as client, await Relay.open(ground.server) as relay:
         watcher = await client.channel()
-        told, silent = await ground.queue(watcher, "s12"), await ground.queue(watcher, "s12.silent")
-        await fill(client, told, 1)
+        closed_queue, silent = await ground.queue(watcher, "s12"), await ground.queue(watcher, "s12.silent")
+        await fill(client, closed_queue, 1)
         await fill(client, silent, 1)
         killed = await ground.client("S12 killed", heartbeat=_HEARTBEAT)
-        await (await killed.channel()).get(told)
+        await (await killed.channel()).get(closed_queue)
         began = time.monotonic()
         killed.cut()
-        soon = await ready_after(watcher, told, 1)
+        soon = await ready_after(watcher, closed_queue, 1)
         quiet = await Client.open(relay.through(ground.server), "ackscope-verify S12 silent", heartbeat=_HEARTBEAT)
         await (await quiet.channel()).get(silent)
         relay.pause()
@@ -159,7 +159,7 @@ async def notice(ground: Ground) -> Observed:
         await quiet.close()
     holds = soon is not None and back == 1 and early == 0 and late > soon
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed=f"a socket that closes is noticed in {1000 * (soon or 0):.0f} ms, one that falls silent in "
         f"{late:.1f} s at a heartbeat of {_HEARTBEAT} s"
         if holds
@@ -174,7 +174,7 @@ async def notice(ground: Ground) -> Observed:
 
 
 CLAIMS = (
-    Claim(
+    VerifyClaim(
         id="S04",
         name="automatic-ack-loses",
         group="delivery",
@@ -183,7 +183,7 @@ CLAIMS = (
         source=CONFIRMS,
         check=automatic,
     ),
-    Claim(
+    VerifyClaim(
         id="S05",
         name="automatic-ack-unbounded",
         group="delivery",
@@ -191,7 +191,7 @@ CLAIMS = (
         source=CONFIRMS,
         check=unbound,
     ),
-    Claim(
+    VerifyClaim(
         id="S11",
         name="requeue-on-close",
         group="delivery",
@@ -201,7 +201,7 @@ CLAIMS = (
         check=requeued,
         seconds=60.0,
     ),
-    Claim(
+    VerifyClaim(
         id="S12",
         name="noticing-takes-time",
         group="delivery",

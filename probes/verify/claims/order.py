@@ -3,16 +3,16 @@
 import asyncio
 from typing import Any
 
-from probes.verify.asking import asked, got
-from probes.verify.claim import Claim, Ground, Observed, Verdict
 from probes.verify.frames import Closed, Confirm, Return
-from probes.verify.guides import RELIABILITY, SEMANTICS
+from probes.verify.requests import asked, got
+from probes.verify.sources import RELIABILITY, SEMANTICS
+from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, VerifyClaim
 
 _MANY = 300
 _WINDOW = 5
 
 
-async def one_channel(ground: Ground) -> Observed:
+async def one_channel(ground: CheckContext) -> Observed:
     """S43."""
     wanted = [b"%d" % number for number in range(_MANY)]
     evidence, holds = [], True
@@ -40,13 +40,13 @@ async def one_channel(ground: Ground) -> Observed:
                 f"channel closed {told[2]}"
             )
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="in the order of publishing, also after a requeue of all" if holds else "another order than published",
         evidence=tuple(evidence),
     )
 
 
-async def several(ground: Ground) -> Observed:
+async def several(ground: CheckContext) -> Observed:
     """S44."""
     async with await ground.client("S44") as client:
         channel, leaving, staying = [await client.channel() for _ in range(3)]
@@ -57,13 +57,13 @@ async def several(ground: Ground) -> Observed:
         for number in range(2 * _WINDOW):
             channel.publish(queue, b"%d" % number)
         held = await leaving.deliveries(_WINDOW)
-        taken = await staying.deliveries(_WINDOW)
+        received = await staying.deliveries(_WINDOW)
         await leaving.close()
-        staying.ack(taken[-1].tag, multiple=True)
+        staying.ack(received[-1].tag, multiple=True)
         seen = [int(item.body) for item in await staying.deliveries(2 * _WINDOW)]
     holds = len(seen) == 2 * _WINDOW and seen != sorted(seen)
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="the consumer that stayed saw earlier messages after later ones, when the other's were requeued"
         if holds
         else "the consumer that stayed saw no message out of order",
@@ -77,7 +77,7 @@ async def several(ground: Ground) -> Observed:
     )
 
 
-async def exclusive(ground: Ground) -> Observed:
+async def exclusive(ground: CheckContext) -> Observed:
     """S45."""
     name = f"{ground.prefix}.s45"
     ground.queues.append(name)
@@ -109,7 +109,7 @@ async def exclusive(ground: Ground) -> Observed:
     if seen is not None:
         evidence.append(f"the management API says durable: {seen.get('durable')}")
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="an exclusive queue went with its connection, durable or not"
         if holds
         else "an exclusive queue did not go with its connection, or its durable flag counts",
@@ -117,7 +117,7 @@ async def exclusive(ground: Ground) -> Observed:
     )
 
 
-async def mandatory(ground: Ground) -> Observed:
+async def mandatory(ground: CheckContext) -> Observed:
     """S51."""
     evidence, told = [], []
     async with await ground.client("S51") as client:
@@ -147,7 +147,7 @@ async def mandatory(ground: Ground) -> Observed:
     evidence.append(f"in the queue {counts[0]} of 2, in the queue of the alternate exchange {counts[1]} of 1")
     holds = told == [False, False, True, False] and counts == (2, 1)
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="a message with mandatory is returned when no queue took it, and only then; an alternate exchange "
         "counts"
         if holds
@@ -156,7 +156,7 @@ async def mandatory(ground: Ground) -> Observed:
     )
 
 
-async def dead_letter(ground: Ground) -> Observed:
+async def dead_letter(ground: CheckContext) -> Observed:
     """S52."""
     first, second = f"{ground.prefix}.s52", f"{ground.prefix}.s52.dead"
     path, last = [], None
@@ -177,7 +177,7 @@ async def dead_letter(ground: Ground) -> Observed:
     counts = {item["queue"]: item["count"] for item in deaths}
     holds = all(path) and counts == {first: 2, second: 1} and all(item["reason"] == "rejected" for item in deaths)
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="a rejected message went to the dead-letter exchange each time; x-death counts each queue and reason"
         if holds
         else "a rejected message was not dead-lettered, or x-death counts otherwise",
@@ -202,7 +202,7 @@ def _disorder(wanted: list[bytes], seen: list[bytes]) -> str:
 
 
 CLAIMS = (
-    Claim(
+    VerifyClaim(
         id="S43",
         name="order-on-one-path",
         group="order",
@@ -210,7 +210,7 @@ CLAIMS = (
         source=SEMANTICS,
         check=one_channel,
     ),
-    Claim(
+    VerifyClaim(
         id="S44",
         name="order-with-several-consumers",
         group="order",
@@ -218,7 +218,7 @@ CLAIMS = (
         source=SEMANTICS,
         check=several,
     ),
-    Claim(
+    VerifyClaim(
         id="S45",
         name="exclusive-queue",
         group="order",
@@ -226,7 +226,7 @@ CLAIMS = (
         source=SEMANTICS,
         check=exclusive,
     ),
-    Claim(
+    VerifyClaim(
         id="S51",
         name="mandatory",
         group="order",
@@ -235,7 +235,7 @@ CLAIMS = (
         source=RELIABILITY,
         check=mandatory,
     ),
-    Claim(
+    VerifyClaim(
         id="S52",
         name="dead-lettering",
         group="order",

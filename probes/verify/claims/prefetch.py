@@ -1,10 +1,10 @@
 """Prefetch: what it caps, what lowering it does, where it can be set."""
 
-from probes.verify.channel import Channel
-from probes.verify.claim import Claim, Ground, Observed, Verdict
+from probes.verify.channel import RawChannel
+from probes.verify.fixtures import fill, quiet
 from probes.verify.frames import Closed, Delivery
-from probes.verify.guides import CONFIRMS
-from probes.verify.stock import fill, quiet
+from probes.verify.sources import CONFIRMS
+from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, VerifyClaim
 
 _DENIED = (
     "since 4.3 global QoS is denied by default (rabbitmq-server #15460): basic.qos with global is then answered with "
@@ -12,7 +12,7 @@ _DENIED = (
 )
 
 
-async def _channel_wide(channel: Channel, count: int) -> Closed | None:
+async def _channel_wide(channel: RawChannel, count: int) -> Closed | None:
     """Ask for one prefetch for all consumers of a channel; the refusal, where it is refused."""
     try:
         await channel.qos(count, global_=True)
@@ -25,12 +25,12 @@ def _answered(refusal: Closed | None) -> str:
     return "accepted" if refusal is None else f"refused, {refusal}"
 
 
-def _gone(ground: Ground) -> bool:
+def _gone(ground: CheckContext) -> bool:
     """Whether this version is documented to have no prefetch for a whole channel."""
     return ground.version >= (4, 3, 0)
 
 
-async def cap(ground: Ground) -> Observed:
+async def cap(ground: CheckContext) -> Observed:
     """S16."""
     evidence, holds = [], True
     for kind in ("classic", "quorum"):
@@ -51,11 +51,11 @@ async def cap(ground: Ground) -> Observed:
             f"{kind}, 50 messages, prefetch 7, two consumers on a channel: {held} delivered, {each} a consumer, {left} "
             f"wait; after one ack {more - held} more"
         )
-    wide, told = await _cap_of_channel(ground)
-    evidence.append(told)
+    wide, observation = await _cap_of_channel(ground)
+    evidence.append(observation)
     holds = holds and (wide or _gone(ground))
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed=(
             "at the cap the broker waited for an ack; it is of each consumer" + (" or of the channel" if wide else "")
         )
@@ -66,7 +66,7 @@ async def cap(ground: Ground) -> Observed:
     )
 
 
-async def _cap_of_channel(ground: Ground) -> tuple[bool, str]:
+async def _cap_of_channel(ground: CheckContext) -> tuple[bool, str]:
     """Whether one prefetch caps all consumers of a channel together, and what was seen."""
     async with await ground.client("S16 channel") as client:
         channel = await client.channel()
@@ -86,14 +86,14 @@ async def _cap_of_channel(ground: Ground) -> tuple[bool, str]:
     )
 
 
-def _by_consumer(channel: Channel) -> dict[str, int]:
+def _by_consumer(channel: RawChannel) -> dict[str, int]:
     counts: dict[str, int] = {}
     for item in channel.frames(Delivery):
         counts[item.consumer] = counts.get(item.consumer, 0) + 1
     return counts
 
 
-async def lower(ground: Ground) -> Observed:
+async def lower(ground: CheckContext) -> Observed:
     """S18."""
     async with await ground.client("S18") as client:
         channel = await client.channel()
@@ -104,27 +104,27 @@ async def lower(ground: Ground) -> Observed:
         await quiet(channel)
         await channel.qos(3)
         channel.ack(1)
-        (kept,) = await quiet(channel)
+        (held_back,) = await quiet(channel)
         await channel.consume(queue)
         (both,) = await quiet(channel)
     evidence = [
         "60 messages, prefetch 10, a consumer holds 10; then prefetch 3 for the channel's next consumers",
-        f"after one ack it holds {kept - 1} again: a running consumer keeps its own; the next one gets {both - kept}",
+        f"after one ack it holds {held_back - 1} again: a running consumer keeps its own; the next one gets {both - held_back}",
     ]
-    wide, told = await _lower_channel(ground)
-    holds = (kept, both - kept) == (11, 3) and (wide or _gone(ground))
+    wide, observation = await _lower_channel(ground)
+    holds = (held_back, both - held_back) == (11, 3) and (wide or _gone(ground))
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed=("more than the new value stays outstanding: a running consumer keeps its own for its life")
         + ("; of a channel, until the acks catch up" if wide else "")
         if holds
         else "lowering it had another effect than documented",
-        evidence=(*evidence, told),
+        evidence=(*evidence, observation),
         because="" if wide or not holds else f"only the consumer's part applies: {_DENIED}",
     )
 
 
-async def _lower_channel(ground: Ground) -> tuple[bool, str]:
+async def _lower_channel(ground: CheckContext) -> tuple[bool, str]:
     """Whether the prefetch of a channel can be lowered and the acks catch up, and what was seen."""
     async with await ground.client("S18 channel") as client:
         channel = await client.channel()
@@ -148,7 +148,7 @@ async def _lower_channel(ground: Ground) -> tuple[bool, str]:
     )
 
 
-async def where(ground: Ground) -> Observed:
+async def where(ground: CheckContext) -> Observed:
     """S19."""
     async with await ground.client("S19") as client:
         channel = await client.channel()
@@ -174,7 +174,7 @@ async def where(ground: Ground) -> Observed:
     per_channel = refusal is None and shared == 5
     holds = each == [4, 6] and per_channel
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="of a consumer and of a channel; there is none for a connection"
         if holds
         else "of a consumer only: a prefetch for a whole channel has no effect"
@@ -195,7 +195,7 @@ async def where(ground: Ground) -> Observed:
     )
 
 
-async def _consuming(channel: Channel, queue: str) -> Closed | None:
+async def _consuming(channel: RawChannel, queue: str) -> Closed | None:
     try:
         await channel.consume(queue)
     except Closed as error:
@@ -204,7 +204,7 @@ async def _consuming(channel: Channel, queue: str) -> Closed | None:
 
 
 CLAIMS = (
-    Claim(
+    VerifyClaim(
         id="S16",
         name="prefetch-caps",
         group="prefetch",
@@ -213,7 +213,7 @@ CLAIMS = (
         source=CONFIRMS,
         check=cap,
     ),
-    Claim(
+    VerifyClaim(
         id="S18",
         name="lowering-prefetch",
         group="prefetch",
@@ -222,7 +222,7 @@ CLAIMS = (
         source=CONFIRMS,
         check=lower,
     ),
-    Claim(
+    VerifyClaim(
         id="S19",
         name="where-prefetch-is-set",
         group="prefetch",

@@ -3,11 +3,11 @@
 import asyncio
 import time
 
-from probes.verify.claim import Claim, Ground, Observed, Verdict
 from probes.verify.client import Client
+from probes.verify.fixtures import fill, ready
 from probes.verify.frames import Delivery
-from probes.verify.guides import CONFIRMS
-from probes.verify.stock import fill, ready
+from probes.verify.sources import CONFIRMS
+from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, VerifyClaim
 
 _STEPS = (1, 10, 100, 1000, 0)
 _AWAY = 0.005
@@ -18,7 +18,7 @@ _MOST = 4000
 """Messages of one step: what a fast one consumes is measured well before."""
 
 
-async def curve(ground: Ground) -> Observed:
+async def curve(ground: CheckContext) -> Observed:
     """S21."""
     rates, held = {}, {}
     async with await ground.client("S21") as client, await ground.client("S21 consumer") as consumer:
@@ -30,7 +30,7 @@ async def curve(ground: Ground) -> Observed:
     ten, hundred, thousand = (rates[prefetch] / rates[1] for prefetch in (10, 100, 1000))
     holds = ten > 2 and hundred > ten and thousand / hundred < hundred / ten and held[0] > 1000
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed=f"prefetch 10 reaches {ten:.1f} times the rate of 1, 100 {hundred:.1f} times, 1000 {thousand:.1f} "
         f"times; without a limit the consumer held up to {held[0]}",
         evidence=(
@@ -67,7 +67,7 @@ async def _consumed(client: Client, queue: str, prefetch: int) -> tuple[float, i
 
 
 CLAIMS = (
-    Claim(
+    VerifyClaim(
         id="S21",
         name="prefetch-throughput",
         group="prefetch",

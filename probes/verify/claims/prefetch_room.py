@@ -2,13 +2,13 @@
 
 from pika import spec
 
-from probes.verify.claim import Claim, Ground, Observed, Verdict
+from probes.verify.fixtures import fill, quiet
 from probes.verify.frames import Delivery
-from probes.verify.guides import CONFIRMS
-from probes.verify.stock import fill, quiet
+from probes.verify.sources import CONFIRMS
+from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, VerifyClaim
 
 
-async def room(ground: Ground) -> Observed:
+async def room(ground: CheckContext) -> Observed:
     """S17."""
     steps: list[tuple[str, int]] = []
     async with await ground.client("S17") as client:
@@ -31,7 +31,7 @@ async def room(ground: Ground) -> Observed:
             total = now
     holds = first == 10 and [more for _, more in steps] == [1, 7, 1, 1]
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="each settled message made room for one, also several by one ack with multiple"
         if holds
         else "other numbers came than had been settled",
@@ -42,7 +42,7 @@ async def room(ground: Ground) -> Observed:
     )
 
 
-async def got(ground: Ground) -> Observed:
+async def got(ground: CheckContext) -> Observed:
     """S20."""
     async with await ground.client("S20") as client:
         channel = await client.channel()
@@ -63,7 +63,7 @@ async def got(ground: Ground) -> Observed:
         (after_own,) = await quiet(channel)
     holds = (pushed, count, outstanding, after_got, after_own) == (1, 10, 11, 11, 12)
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="basic.get gave every message asked for beyond the prefetch"
         if holds
         else "the prefetch had an effect on basic.get, or the other way round",
@@ -77,7 +77,7 @@ async def got(ground: Ground) -> Observed:
 
 
 CLAIMS = (
-    Claim(
+    VerifyClaim(
         id="S17",
         name="ack-makes-room",
         group="prefetch",
@@ -85,7 +85,7 @@ CLAIMS = (
         source=CONFIRMS,
         check=room,
     ),
-    Claim(
+    VerifyClaim(
         id="S20",
         name="get-ignores-prefetch",
         group="prefetch",

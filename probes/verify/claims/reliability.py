@@ -5,14 +5,14 @@ import time
 from collections import Counter
 
 from ackscope.errors import BrokerError
-from probes.verify.asking import filled
-from probes.verify.channel import Channel
-from probes.verify.claim import Claim, Ground, Observed, Verdict
+from probes.verify.channel import RawChannel
 from probes.verify.client import Client
+from probes.verify.frame_counters import tallied
 from probes.verify.frames import Delivery
-from probes.verify.guides import RELIABILITY
 from probes.verify.relay import Relay
-from probes.verify.tally import tallied
+from probes.verify.requests import filled
+from probes.verify.sources import RELIABILITY
+from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, VerifyClaim
 
 _HEARTBEAT = 2
 """Seconds; with a shorter one, two and three times of it could not be told apart on a busy machine."""
@@ -21,7 +21,7 @@ _PHASES = 4
 """Connections of different age, cut at once: the broker looks once in an interval, which counts from the opening."""
 
 
-async def in_transit(ground: Ground) -> Observed:
+async def in_transit(ground: CheckContext) -> Observed:
     """S46."""
     many, large = 400, bytes(1000)
     async with await Relay.open(ground.server) as relay, await ground.client("S46 watcher") as other:
@@ -51,7 +51,7 @@ async def in_transit(ground: Ground) -> Observed:
         twice = await _redelivered(ground, watcher, relayed)
     holds = arrived < many and open_still and twice
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed=f"without confirms {many - arrived} of {many} messages were lost and nobody was told; without its "
         "acknowledgement a message that was processed came again"
         if holds
@@ -65,7 +65,7 @@ async def in_transit(ground: Ground) -> Observed:
     )
 
 
-async def republish(ground: Ground) -> Observed:
+async def republish(ground: CheckContext) -> Observed:
     """S47."""
     async with await Relay.open(ground.server) as relay, await ground.client("S47 after") as other:
         unfit = await _unfit(ground, relay)
@@ -98,7 +98,7 @@ async def republish(ground: Ground) -> Observed:
     lost = channel.published - len(seen)
     twice = sum(count - 1 for count in seen.values())
     return Observed(
-        verdict=Verdict.HOLDS if settled and lost == 0 else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if settled and lost == 0 else ClaimVerdict.DIFFERS,
         observed=f"nothing lost, {twice} messages twice, of {channel.published}"
         if lost == 0
         else f"{lost} of {channel.published} messages were lost",
@@ -113,7 +113,7 @@ async def republish(ground: Ground) -> Observed:
     )
 
 
-async def heartbeat(ground: Ground) -> Observed:
+async def heartbeat(ground: CheckContext) -> Observed:
     """S48.
 
     The broker looks once in an interval and gives up at the second look without data (rabbit_heartbeat): after two to
@@ -152,7 +152,7 @@ async def heartbeat(ground: Ground) -> Observed:
         observed = f"{_PHASES - len(back)} of {_PHASES} dead connections were not noticed within 15 s"
     times = ", ".join(f"{seconds:.1f}" for seconds in back)
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed=observed,
         evidence=(
             f"{_PHASES} consumers, each with a message, through a relay that then passes nothing in either direction",
@@ -164,11 +164,11 @@ async def heartbeat(ground: Ground) -> Observed:
     )
 
 
-async def _relayed(ground: Ground, relay: Relay, name: str, heartbeat: int | None = None) -> Client:
+async def _relayed(ground: CheckContext, relay: Relay, name: str, heartbeat: int | None = None) -> Client:
     return await Client.open(relay.through(ground.server), f"ackscope-verify {name}", heartbeat=heartbeat)
 
 
-async def _holding(ground: Ground, relay: Relay, publisher: Channel, queue: str, heartbeat: int) -> Client:
+async def _holding(ground: CheckContext, relay: Relay, publisher: RawChannel, queue: str, heartbeat: int) -> Client:
     """A new connection through the relay whose consumer holds one message of that queue."""
     client = await _relayed(ground, relay, f"S48 heartbeat {heartbeat}", heartbeat)
     channel = await client.channel()
@@ -179,7 +179,7 @@ async def _holding(ground: Ground, relay: Relay, publisher: Channel, queue: str,
     return client
 
 
-async def _unfit(ground: Ground, relay: Relay) -> Observed | None:
+async def _unfit(ground: CheckContext, relay: Relay) -> Observed | None:
     """Why this broker cannot be reached through a relay, where TLS is in the way; None when it can."""
     try:
         await (await _relayed(ground, relay, "relay")).close()
@@ -187,19 +187,19 @@ async def _unfit(ground: Ground, relay: Relay) -> Observed | None:
         if not ground.server.address.tls:
             raise
         return Observed(
-            verdict=Verdict.COULD_NOT_TELL,
+            verdict=ClaimVerdict.INCONCLUSIVE,
             observed="it takes a relay on 127.0.0.1, and the broker's certificate is not for that name",
             evidence=(str(error),),
         )
     return None
 
 
-def _numbered(channel: Channel, queue: str, count: int) -> None:
+def _numbered(channel: RawChannel, queue: str, count: int) -> None:
     for _ in range(count):
         channel.publish(queue, b"%d" % (channel.published + 1))
 
 
-async def _redelivered(ground: Ground, watcher: Channel, queue: str) -> bool:
+async def _redelivered(ground: CheckContext, watcher: RawChannel, queue: str) -> bool:
     """Whether a message whose consumer was cut before its ack comes again, marked so."""
     client = await ground.client("S46 consumer")
     channel = await client.channel()
@@ -214,7 +214,7 @@ async def _redelivered(ground: Ground, watcher: Channel, queue: str) -> bool:
 
 
 CLAIMS = (
-    Claim(
+    VerifyClaim(
         id="S46",
         name="at-most-or-at-least-once",
         group="order",
@@ -223,7 +223,7 @@ CLAIMS = (
         source=RELIABILITY,
         check=in_transit,
     ),
-    Claim(
+    VerifyClaim(
         id="S47",
         name="republish-unconfirmed",
         group="order",
@@ -232,7 +232,7 @@ CLAIMS = (
         source=RELIABILITY,
         check=republish,
     ),
-    Claim(
+    VerifyClaim(
         id="S48",
         name="heartbeat-finds-dead-connection",
         group="order",

@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 
-from probes.verify.channel import Channel
-from probes.verify.claim import Claim, Ground, Observed, Verdict
+from probes.verify.channel import RawChannel
 from probes.verify.client import Client
+from probes.verify.fixtures import fill, flags, ready
 from probes.verify.frames import Delivery
-from probes.verify.guides import CONFIRMS, RELIABILITY
-from probes.verify.stock import fill, flags, ready
+from probes.verify.sources import CONFIRMS, RELIABILITY
+from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, VerifyClaim
 
 _KINDS = ("classic", "quorum")
 
 
-async def refused(ground: Ground) -> Observed:
+async def refused(ground: CheckContext) -> Observed:
     """S07."""
     evidence, holds = [], True
     async with await ground.client("S07") as client:
@@ -37,7 +37,7 @@ async def refused(ground: Ground) -> Observed:
                 f"x-death: {death.get('reason')} from its queue, count {death.get('count')}"
             )
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="dropped where nothing is set, in the dead-letter queue where an exchange is"
         if holds
         else "a rejected message went elsewhere than documented",
@@ -45,7 +45,7 @@ async def refused(ground: Ground) -> Observed:
     )
 
 
-async def _refuse_three(client: Client, watcher: Channel, queue: str) -> int:
+async def _refuse_three(client: Client, watcher: RawChannel, queue: str) -> int:
     """Put three messages into a queue and refuse one, then two; how many it has once its consumer is gone."""
     await fill(client, queue, 3)
     channel = await client.channel()
@@ -57,7 +57,7 @@ async def _refuse_three(client: Client, watcher: Channel, queue: str) -> int:
     return await ready(watcher, queue, 0)
 
 
-async def again(ground: Ground) -> Observed:
+async def again(ground: CheckContext) -> Observed:
     """S08."""
     evidence, holds = [], True
     async with await ground.client("S08") as client:
@@ -81,7 +81,7 @@ async def again(ground: Ground) -> Observed:
                 f"nack of 5 alone {all_ - several} more"
             )
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="reject requeues one message, nack with multiple all up to its tag"
         if holds
         else "other messages were requeued than documented",
@@ -89,7 +89,7 @@ async def again(ground: Ground) -> Observed:
     )
 
 
-async def marked(ground: Ground) -> Observed:
+async def marked(ground: CheckContext) -> Observed:
     """S10."""
     evidence, holds = [], True
     async with await ground.client("S10") as client, await ground.client("S10 other") as other:
@@ -122,7 +122,7 @@ async def marked(ground: Ground) -> Observed:
                 f"{kind}, after that one closed, by basic.get: {flags(got)}{_counted(got)}",
             ]
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="false at first, true at every redelivery, also to another consumer"
         if holds
         else "a flag was set otherwise than documented",
@@ -137,7 +137,7 @@ def _counted(deliveries: Sequence[Delivery]) -> str:
 
 
 CLAIMS = (
-    Claim(
+    VerifyClaim(
         id="S07",
         name="reject-without-requeue",
         group="delivery",
@@ -146,7 +146,7 @@ CLAIMS = (
         source=f"{CONFIRMS}; {RELIABILITY}",
         check=refused,
     ),
-    Claim(
+    VerifyClaim(
         id="S08",
         name="requeue",
         group="delivery",
@@ -155,7 +155,7 @@ CLAIMS = (
         source=CONFIRMS,
         check=again,
     ),
-    Claim(
+    VerifyClaim(
         id="S10",
         name="redelivered-flag",
         group="delivery",

@@ -3,20 +3,20 @@
 import time
 from collections.abc import Sequence
 
-from probes.verify.channel import Channel
-from probes.verify.claim import Claim, Ground, Observed, Verdict
+from probes.verify.channel import RawChannel
 from probes.verify.client import Client
-from probes.verify.guides import CONFIRMS, SEMANTICS
-from probes.verify.stock import fill, numbers, ready, since
+from probes.verify.fixtures import fill, numbers, ready, since
+from probes.verify.sources import CONFIRMS, SEMANTICS
+from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, VerifyClaim
 
 _KINDS = ("classic", "quorum")
 _ROUNDS = 100
 """Deliveries of one message after which there is no limit that matters; the highest default known is 20."""
 
 
-async def place(ground: Ground) -> Observed:
+async def place(ground: CheckContext) -> Observed:
     """S09."""
-    evidence, kept, ended = [], {}, False
+    evidence, remaining, ended = [], {}, False
     async with await ground.client("S09") as client:
         for kind in _KINDS:
             middle = await _after(ground, client, f"s09.{kind}.one", kind, requeue=(3,))
@@ -24,7 +24,7 @@ async def place(ground: Ground) -> Observed:
             closed = await _after(ground, client, f"s09.{kind}.closed", kind, requeue=())
             beside = await _beside(ground, client, f"s09.{kind}.beside", kind)
             ended = ended or middle[-1:] == [2]
-            kept[kind] = (
+            remaining[kind] = (
                 middle == [2, 5, 6, 7, 8, 9],
                 every == list(range(10)),
                 closed == list(range(10)),
@@ -36,11 +36,11 @@ async def place(ground: Ground) -> Observed:
                 f"{kind}, 0 to 4 held, their channel closed: {closed}",
                 f"{kind}, two channels hold 0 2 4 and 1 3 5, the first requeues: {beside}",
             ]
-    holds = all(all(parts) for parts in kept.values())
-    broken = [kind for kind, parts in kept.items() if not all(parts)]
+    holds = all(all(parts) for parts in remaining.values())
+    broken = [kind for kind, parts in remaining.items() if not all(parts)]
     where = "at its end" if ended else "at its head, in the order of the requeues"
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="requeued messages are in the place of their publication, alone and beside another consumer"
         if holds
         else f"a {' or '.join(broken)} queue put what was requeued {where}",
@@ -49,7 +49,7 @@ async def place(ground: Ground) -> Observed:
     )
 
 
-def _why_moved(ground: Ground, broken: Sequence[str]) -> str:
+def _why_moved(ground: CheckContext, broken: Sequence[str]) -> str:
     if broken != ["quorum"]:
         return ""
     if ground.version < (4, 0, 0):
@@ -63,7 +63,7 @@ def _why_moved(ground: Ground, broken: Sequence[str]) -> str:
     )
 
 
-async def _after(ground: Ground, client: Client, name: str, kind: str, *, requeue: Sequence[int]) -> list[int]:
+async def _after(ground: CheckContext, client: Client, name: str, kind: str, *, requeue: Sequence[int]) -> list[int]:
     """What is in a queue of 10 of which a channel held 0 to 4, after it requeued those tags, or, of none, closed."""
     channel = await client.channel()
     queue = await ground.queue(channel, name, kind)
@@ -82,7 +82,7 @@ async def _after(ground: Ground, client: Client, name: str, kind: str, *, requeu
     return found
 
 
-async def _beside(ground: Ground, client: Client, name: str, kind: str) -> list[int]:
+async def _beside(ground: CheckContext, client: Client, name: str, kind: str) -> list[int]:
     """What is in a queue of 10 after one of two that hold 0 to 5 by turns has requeued its own."""
     first, second = await client.channel(), await client.channel()
     queue = await ground.queue(first, name, kind)
@@ -99,14 +99,14 @@ async def _beside(ground: Ground, client: Client, name: str, kind: str) -> list[
     return found
 
 
-async def _drained(channel: Channel, queue: str) -> list[int]:
+async def _drained(channel: RawChannel, queue: str) -> list[int]:
     found = []
     while (item := await channel.get(queue, auto_ack=True)) is not None:
         found.append(item)
     return numbers(found)
 
 
-async def loop(ground: Ground) -> Observed:
+async def loop(ground: CheckContext) -> Observed:
     """S13."""
     async with await ground.client("S13") as client:
         watcher = await client.channel()
@@ -120,19 +120,19 @@ async def loop(ground: Ground) -> Observed:
             await fill(client, quorum, 1)
             rounds = await _rounds(client, quorum, how)
             ends[how] = rounds, await ready(watcher, quorum, 1, 0.5)
-    limited = {how for how, (_, kept) in ends.items() if not kept}
+    limited = {how for how, (_, remaining) in ends.items() if not remaining}
     holds = rate > 0 and left == 10 and limited == _limited(ground.version)
-    told = " and ".join(f"{rounds} by {how}" for how, (rounds, kept) in ends.items() if not kept)
+    drops = " and ".join(f"{rounds} by {how}" for how, (rounds, remaining) in ends.items() if not remaining)
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed=f"in a classic queue 10 messages went round {rate:.0f} times a second without an end; "
-        "in a quorum queue " + (f"one was dropped after deliveries: {told}" if told else "there was no end either"),
+        "in a quorum queue " + (f"one was dropped after deliveries: {drops}" if drops else "there was no end either"),
         evidence=(
             f"classic, all nacked with requeue for 1 s: {rate:.0f} redeliveries/s, {left} of 10 still there",
             *(
                 f"quorum without x-delivery-limit, one message, each time {how} with requeue: {rounds} deliveries, "
-                + (f"then stopped by this check ({kept} still there)" if kept else "then it was dropped")
-                for how, (rounds, kept) in ends.items()
+                + (f"then stopped by this check ({remaining} still there)" if remaining else "then it was dropped")
+                for how, (rounds, remaining) in ends.items()
             ),
         ),
         because=_LIMITS.get(len(limited), ""),
@@ -182,7 +182,7 @@ async def _rounds(client: Client, queue: str, how: str) -> int:
 
 
 CLAIMS = (
-    Claim(
+    VerifyClaim(
         id="S09",
         name="requeue-position",
         group="delivery",
@@ -191,7 +191,7 @@ CLAIMS = (
         source=f"{CONFIRMS}; {SEMANTICS}",
         check=place,
     ),
-    Claim(
+    VerifyClaim(
         id="S13",
         name="requeue-loop",
         group="delivery",

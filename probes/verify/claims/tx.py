@@ -5,18 +5,18 @@ import time
 
 from pika import spec
 
-from probes.verify.asking import no_queue, one
-from probes.verify.channel import Channel
-from probes.verify.claim import Claim, Ground, Observed, Verdict
+from probes.verify.channel import RawChannel
 from probes.verify.client import Client
 from probes.verify.frames import Closed, Return
-from probes.verify.guides import SEMANTICS
+from probes.verify.requests import no_queue, one
+from probes.verify.sources import SEMANTICS
+from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, VerifyClaim
 
 _PAUSE = 0.2
 """Seconds in which an effect that must not show would have shown."""
 
 
-async def scope(ground: Ground) -> Observed:
+async def scope(ground: CheckContext) -> Observed:
     """S37."""
     async with await ground.client("S37") as client:
         channel, watcher = await _transactional(client), await client.channel()
@@ -41,7 +41,7 @@ async def scope(ground: Ground) -> Observed:
         back = (await watcher.look(queue)).messages
     holds = published == 0 and back == 2 and declared.consumers == 1 and gone
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="a rollback undid the publish, the ack and the reject; the declared queue, the deletion and the "
         "consumer stayed"
         if holds
@@ -56,7 +56,7 @@ async def scope(ground: Ground) -> Observed:
     )
 
 
-async def visible(ground: Ground) -> Observed:
+async def visible(ground: CheckContext) -> Observed:
     """S38."""
     async with await ground.client("S38") as client, await ground.client("S38 watcher") as other:
         channel, watcher = await _transactional(client), await other.channel()
@@ -76,7 +76,7 @@ async def visible(ground: Ground) -> Observed:
         undone = (await watcher.look(queue)).messages
     holds = before == 0 and got is None and after == undone == 10
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="nothing is visible before the commit, everything after; a rollback discards it"
         if holds
         else "a publish showed before its commit, or after a rollback",
@@ -91,7 +91,7 @@ async def visible(ground: Ground) -> Observed:
     )
 
 
-async def rollback(ground: Ground) -> Observed:
+async def rollback(ground: CheckContext) -> Observed:
     """S39."""
     async with await ground.client("S39") as client, await ground.client("S39 watcher") as other:
         channel, watcher = await _transactional(client), await other.channel()
@@ -116,7 +116,7 @@ async def rollback(ground: Ground) -> Observed:
         left = (await watcher.look(queue)).messages
     holds = requeued == 0 and again == "accepted" and left == 0
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="a rollback leaves what was consumed unacknowledged with its consumer; a later commit acknowledges it"
         if holds
         else "a rollback requeued, or the same tags could not be acknowledged again",
@@ -128,7 +128,7 @@ async def rollback(ground: Ground) -> Observed:
     )
 
 
-async def errors(ground: Ground) -> Observed:
+async def errors(ground: CheckContext) -> Observed:
     """S40."""
     evidence, codes = [], []
     async with await ground.client("S40") as client:
@@ -158,7 +158,7 @@ async def errors(ground: Ground) -> Observed:
         await maker.delete_exchange(internal)
     holds = codes == [404, 403] and returned == before == 1
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="errors close the channel at once, without a commit; the return of an unroutable message comes "
         "before commit-ok"
         if holds
@@ -174,7 +174,7 @@ async def errors(ground: Ground) -> Observed:
     )
 
 
-async def committed(ground: Ground) -> Observed:
+async def committed(ground: CheckContext) -> Observed:
     """S41."""
     rounds, at_once = 20, 0
     async with await ground.client("S41") as client, await ground.client("S41 watcher") as other:
@@ -194,7 +194,7 @@ async def committed(ground: Ground) -> Observed:
         left = (await watcher.look(queue)).messages
     holds = at_once == rounds and left == rounds - 1
     return Observed(
-        verdict=Verdict.HOLDS if holds else Verdict.DIFFERS,
+        verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="at each commit-ok the messages were in their queues, seen from another connection; a committed ack "
         "stays"
         if holds
@@ -210,7 +210,7 @@ async def committed(ground: Ground) -> Observed:
     )
 
 
-async def atomic(ground: Ground) -> Observed:
+async def atomic(ground: CheckContext) -> Observed:
     """S42."""
     async with await ground.client("S42") as client, await ground.client("S42 watcher") as other:
         channel, watcher = await _transactional(client), await other.channel()
@@ -222,7 +222,7 @@ async def atomic(ground: Ground) -> Observed:
         await _commit(channel)
         after = sum([(await watcher.look(queue)).messages for queue in queues])
     return Observed(
-        verdict=Verdict.COULD_NOT_TELL,
+        verdict=ClaimVerdict.INCONCLUSIVE,
         observed="not provable from outside: that a promise is not made shows only when a broker fails between two "
         "queues of one commit",
         evidence=(f"one transaction over 5 queues: {before} messages visible before the commit, {after} of 5 after",),
@@ -231,22 +231,22 @@ async def atomic(ground: Ground) -> Observed:
     )
 
 
-async def _transactional(client: Client) -> Channel:
+async def _transactional(client: Client) -> RawChannel:
     channel = await client.channel()
     await channel.call(spec.Tx.Select(), spec.Tx.SelectOk)
     return channel
 
 
-async def _commit(channel: Channel) -> None:
+async def _commit(channel: RawChannel) -> None:
     await channel.call(spec.Tx.Commit(), spec.Tx.CommitOk)
 
 
-async def _rollback(channel: Channel) -> None:
+async def _rollback(channel: RawChannel) -> None:
     await channel.call(spec.Tx.Rollback(), spec.Tx.RollbackOk)
 
 
 CLAIMS = (
-    Claim(
+    VerifyClaim(
         id="S37",
         name="what-is-transactional",
         group="transactions",
@@ -254,7 +254,7 @@ CLAIMS = (
         source=SEMANTICS,
         check=scope,
     ),
-    Claim(
+    VerifyClaim(
         id="S38",
         name="invisible-until-commit",
         group="transactions",
@@ -262,7 +262,7 @@ CLAIMS = (
         source=SEMANTICS,
         check=visible,
     ),
-    Claim(
+    VerifyClaim(
         id="S39",
         name="rollback-does-not-requeue",
         group="transactions",
@@ -271,7 +271,7 @@ CLAIMS = (
         source=SEMANTICS,
         check=rollback,
     ),
-    Claim(
+    VerifyClaim(
         id="S40",
         name="errors-at-once",
         group="transactions",
@@ -280,7 +280,7 @@ CLAIMS = (
         source=SEMANTICS,
         check=errors,
     ),
-    Claim(
+    VerifyClaim(
         id="S41",
         name="commit-ok",
         group="transactions",
@@ -289,7 +289,7 @@ CLAIMS = (
         source=SEMANTICS,
         check=committed,
     ),
-    Claim(
+    VerifyClaim(
         id="S42",
         name="no-atomicity-over-queues",
         group="transactions",

@@ -10,10 +10,10 @@ import pytest
 
 from ackscope.clock import SystemClock
 from probes.instrument import LoopLag, new_loop
-from probes.link import Link
+from probes.probe_connection import ProbeConnection
+from probes.probe_stream import StreamContext
 from probes.runner import PROBES, Runner
 from probes.settings import AmqpSettings, ProbesSettings
-from probes.stream import Context
 
 DEADLINE = 60.0
 
@@ -69,7 +69,7 @@ async def measuring(url, probe, prefix=None, *, amqp=None, sweep=True, **setting
     all_settings = ProbesSettings.model_validate({"enabled": [probe], "prefix": prefix, probe: settings})
     server = AmqpSettings(url=url, **(amqp or {})).server()
     lag, random = LoopLag(time.monotonic(), span=60.0), Random(7)
-    context = Context(cluster="shop", server=server, prefix=prefix, run_id=run_id, lag=lag, random=random)
+    context = StreamContext(cluster="shop", server=server, prefix=prefix, run_id=run_id, lag=lag, random=random)
     streams = PROBES[probe](all_settings, context)
     seen, stop = Measuring(prefix, run_id), asyncio.Event()
     runner = Runner(streams, clock=SystemClock(), lag=lag, random=random, emit=seen.batches.append)
@@ -80,7 +80,7 @@ async def measuring(url, probe, prefix=None, *, amqp=None, sweep=True, **setting
         stop.set()
         await running
         if sweep:
-            link = await Link.open(server, "ackscope-probe test")
+            link = await ProbeConnection.open(server, "ackscope-probe test")
             for queue in [name for stream in streams for name in stream.queues]:
                 await link.delete(queue)
             await link.close()

@@ -4,7 +4,7 @@ import pytest
 
 from ackscope.records import BatchingKind
 from lab.slow_disk import slow_disk
-from probes.layers import decompose
+from probes.latency_layers import decompose
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

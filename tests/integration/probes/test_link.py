@@ -6,7 +6,7 @@ import secrets
 import pytest
 
 from ackscope.errors import Refused
-from probes.link import Link
+from probes.probe_connection import ProbeConnection
 from probes.queues import QueueSpec
 from probes.settings import AmqpSettings
 
@@ -20,7 +20,7 @@ def server(lab):
 
 async def clear(lab, queue):
     """Delete a queue of the test."""
-    link = await Link.open(server(lab), "ackscope-probe test")
+    link = await ProbeConnection.open(server(lab), "ackscope-probe test")
     await link.delete(queue.name)
     await link.close()
 
@@ -32,7 +32,7 @@ def test_a_queue_that_is_touched_does_not_expire(lab, run):
     queues = [QueueSpec(f"ackscope.probe.test-{secrets.token_hex(4)}", kind, 3.0) for kind in kinds]
 
     async def scenario():
-        link = await Link.open(server(lab), "ackscope-probe test")
+        link = await ProbeConnection.open(server(lab), "ackscope-probe test")
         for queue in queues:
             await link.declare(queue)
         touched = 0
@@ -56,7 +56,7 @@ def test_a_second_consumer_is_refused_in_words(lab, run, kind):
     queue = QueueSpec(f"ackscope.probe.test-{secrets.token_hex(4)}", kind, 60.0)
 
     async def scenario():
-        links = [await Link.open(server(lab), "ackscope-probe test") for _ in range(2)]
+        links = [await ProbeConnection.open(server(lab), "ackscope-probe test") for _ in range(2)]
         await links[0].declare(queue)
         await links[0].consume(queue.name, 10, lambda *_, **__: None)
         try:
@@ -74,7 +74,7 @@ def test_the_broker_tells_what_it_is(lab, run):
     """Product and version, for the report; and the connection has the name it was given."""
 
     async def scenario():
-        link = await Link.open(server(lab), "ackscope-probe test")
+        link = await ProbeConnection.open(server(lab), "ackscope-probe test")
         named = await asyncio.to_thread(lab.ctl, 0, "list_connections", "client_properties", "--silent")
         await link.close()
         return link.product, named

@@ -13,7 +13,7 @@ from exporter.landing.settings import LandingSettings
 from exporter.probe_metrics import ProbeMetrics
 from exporter.settings import ExporterSettings
 from exporter.state import State
-from probes.wire import Batch
+from probes.ipc import RecordBatch
 from tests.unit.exporter.made import NOW, SetClock, Verdicts, burst, message, outcome, part, small, step
 
 PROBE_QUEUE = Queue(vhost="/", name="ackscope.probe.confirm.quorum", type="quorum", leader="rabbit@two")
@@ -170,7 +170,7 @@ def test_a_defect_of_diagnosis_keeps_the_verdict_before(room, caplog):
 def test_a_batch_is_placed_counted_known_and_landed(room):
     """Messages and bursts get their node from the broker's answer."""
     room.intake.on_snapshot(small(queues=part((PROBE_QUEUE,))))
-    batch = Batch("shop", messages=[message(node="")], bursts=[burst(node="")], outcomes=[outcome()])
+    batch = RecordBatch("shop", messages=[message(node="")], bursts=[burst(node="")], outcomes=[outcome()])
     room.intake.on_batch(batch)
     labels = {"cluster": "shop", "probe": "confirm", "stream": "quorum", "queue_type": "quorum", "node": "rabbit@two"}
 
@@ -186,7 +186,7 @@ def test_steps_are_placed_counted_and_landed(room):
     before = room.landing.counts().buffered
     requeue = step(probe="redelivery", stream="quorum", step="requeue", node="")
     room.intake.on_batch(
-        Batch("shop", steps=[requeue, step(probe="handshake", stream="handshake", step="tcp", node="")])
+        RecordBatch("shop", steps=[requeue, step(probe="handshake", stream="handshake", step="tcp", node="")])
     )
     steps = {
         (sample.labels["step"], sample.labels["node"]): sample.value
@@ -211,7 +211,7 @@ def test_streams_of_a_cluster_with_named_nodes_are_told_apart(tmp_path):
         outcome(probe="confirm", stream="quorum", queue=own.name, node="rabbit@two"),
         outcome(),
     ]
-    room.intake.on_batch(Batch("shop", outcomes=streams))
+    room.intake.on_batch(RecordBatch("shop", outcomes=streams))
     seen = [(it.probe, it.node) for it in room.known.latest_outcomes()]
 
     assert [("confirm", ""), ("confirm", "rabbit@two"), ("delivery", "rabbit@two")] == seen

@@ -9,8 +9,8 @@ from ackscope.clock import SystemClock
 from exporter.http import Request
 from exporter.one_shot import OneShots
 from exporter.probe_page import ProbePage, time_for_run
+from probes.ipc import encode
 from probes.settings import NAMES, AmqpSettings
-from probes.wire import encode
 from tests.unit.exporter.made import outcome, promtool
 
 KNOWN = ", ".join(NAMES)

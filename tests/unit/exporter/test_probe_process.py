@@ -6,7 +6,7 @@ import threading
 
 from ackscope.clock import SystemClock
 from exporter.probe_process import Hooks, ProbeProcess
-from probes.wire import encode
+from probes.ipc import encode
 from tests.unit.exporter.made import SetClock, burst, eventually
 
 LINE = encode("bursts", "shop", [burst()]).decode()
@@ -16,7 +16,7 @@ import sys
 document = sys.stdin.readline()
 sys.stdout.write({LINE!r})
 print("not a line of ours", flush=True)
-print("2023-11-14 22:13:20,000 WARNING probes.link: away", file=sys.stderr)
+print("2023-11-14 22:13:20,000 WARNING probes.probe_connection: away", file=sys.stderr)
 print(document.strip() + " was read", file=sys.stderr, flush=True)
 sys.stdin.read()
 """
@@ -62,7 +62,7 @@ def test_lines_become_batches_and_its_log_is_passed_on(caplog):
     assert [[burst()]] == [batch.bursts for batch in heard.batches]
     assert (True, 0, 1) == (status.up, status.restarts, status.bad_lines)
     assert 0 <= status.age_seconds < 20
-    assert [(logging.WARNING, "probes.link: away"), (logging.INFO, "secret was read")] == [
+    assert [(logging.WARNING, "probes.probe_connection: away"), (logging.INFO, "secret was read")] == [
         (record.levelno, record.getMessage()) for record in caplog.records if record.name.endswith(".child")
     ]
 

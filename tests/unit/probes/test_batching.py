@@ -8,7 +8,7 @@ import pytest
 from ackscope.records import BatchingKind, Outcome
 from probes.batching import LEAST_BURSTS, BurstWindow, estimate, syncs_first
 from probes.bursts import Burst, BurstJoiner
-from probes.ledger import Settled
+from probes.confirm_ledger import Settled
 from probes.schedule import Schedule
 
 

@@ -2,11 +2,11 @@ import pytest
 
 from ackscope.clock import Instant
 from ackscope.records import Outcome, ProbeState
-from probes.book import Book, DeliveryCounts, Entry
 from probes.bursts import Burst
+from probes.confirm_ledger import Settled
 from probes.identity import Identity
-from probes.ledger import Settled
-from probes.window import Recent
+from probes.recent_values import RecentValues
+from probes.stream_stats import DeliveryCounts, MessageEntry, StreamStats
 
 WHO = Identity(
     probe="confirm",
@@ -25,9 +25,9 @@ def instant(mono):
     return Instant(wall=1_700_000_000.0 + mono, mono=mono)
 
 
-def book(span=60.0):
-    """An empty book."""
-    return Book(WHO, lag=Recent(), span=span)
+def stats(span=60.0):
+    """An empty stats."""
+    return StreamStats(WHO, lag=RecentValues(), span=span)
 
 
 def message(seq=1, outcome=Outcome.ACKED, intended=10.0, sent=10.01, at=10.05):
@@ -37,9 +37,9 @@ def message(seq=1, outcome=Outcome.ACKED, intended=10.0, sent=10.01, at=10.05):
 
 def test_a_message_becomes_a_record_with_its_three_times_apart():
     """Send delay, confirm and response are kept separately; the wall clock only says when."""
-    kept = book()
-    kept.enter(Entry(2, message()))
-    kept.digest(instant(11.0), 10)
+    kept = stats()
+    kept.enter(MessageEntry(2, message()))
+    kept.aggregate(instant(11.0), 10)
 
     (record,), _, _ = kept.take(instant(11.0))
 
@@ -52,9 +52,9 @@ def test_a_message_becomes_a_record_with_its_three_times_apart():
 
 def test_a_message_without_answer_has_no_latency():
     """Absent is not zero."""
-    kept = book()
-    kept.enter(Entry(1, Settled(1, 10.0, 10.0, None, Outcome.LOST)))
-    kept.digest(instant(11.0), 10)
+    kept = stats()
+    kept.enter(MessageEntry(1, Settled(1, 10.0, 10.0, None, Outcome.LOST)))
+    kept.aggregate(instant(11.0), 10)
 
     (record,), _, _ = kept.take(instant(11.0))
     outcome = kept.outcome(instant(11.0))
@@ -67,35 +67,35 @@ def test_a_message_without_answer_has_no_latency():
 
 def test_every_outcome_is_counted_also_those_that_are_zero():
     """A reader can tell no nacks from no knowledge of nacks."""
-    assert {outcome.value: 0 for outcome in Outcome} == book().outcome(instant(1.0)).outcomes
+    assert {outcome.value: 0 for outcome in Outcome} == stats().outcome(instant(1.0)).outcomes
 
 
 def test_success_needs_messages_and_all_of_them_acked():
     """And a stream that runs now."""
-    kept = book()
+    kept = stats()
     kept.running()
 
     assert kept.outcome(instant(10.0)).success is False
 
-    kept.enter(Entry(1, message()))
-    kept.digest(instant(11.0), 10)
+    kept.enter(MessageEntry(1, message()))
+    kept.aggregate(instant(11.0), 10)
 
     assert kept.outcome(instant(11.0)).success is True
 
-    kept.enter(Entry(1, message(2, Outcome.NACKED)))
-    kept.digest(instant(11.0), 10)
+    kept.enter(MessageEntry(1, message(2, Outcome.NACKED)))
+    kept.aggregate(instant(11.0), 10)
 
     assert kept.outcome(instant(11.0)).success is False
 
 
 def test_success_comes_back_when_the_window_is_clean_again():
     """Totals stay, the verdict is about the last minute."""
-    kept = book()
+    kept = stats()
     kept.running()
-    kept.enter(Entry(1, message(1, Outcome.NACKED)))
-    kept.digest(instant(11.0), 10)
-    kept.enter(Entry(1, message(2)))
-    kept.digest(instant(100.0), 10)
+    kept.enter(MessageEntry(1, message(1, Outcome.NACKED)))
+    kept.aggregate(instant(11.0), 10)
+    kept.enter(MessageEntry(1, message(2)))
+    kept.aggregate(instant(100.0), 10)
 
     outcome = kept.outcome(instant(101.0))
 
@@ -105,11 +105,11 @@ def test_success_comes_back_when_the_window_is_clean_again():
 
 def test_a_confirmed_message_that_never_came_is_missing():
     """It spoils the success although it was acked."""
-    kept = book()
+    kept = stats()
     kept.deliveries = DeliveryCounts()
     kept.running()
-    kept.enter(Entry(1, message(), deliveries=0))
-    kept.digest(instant(50.0), 10)
+    kept.enter(MessageEntry(1, message(), deliveries=0))
+    kept.aggregate(instant(50.0), 10)
 
     outcome = kept.outcome(instant(50.0))
 
@@ -119,14 +119,14 @@ def test_a_confirmed_message_that_never_came_is_missing():
 
 def test_without_awaited_deliveries_there_are_no_counts_of_them():
     """None, not zero."""
-    outcome = book().outcome(instant(1.0))
+    outcome = stats().outcome(instant(1.0))
 
     assert [None] * 4 == [outcome.missing, outcome.redeliveries, outcome.duplicates, outcome.out_of_order]
 
 
 def test_blocked_time_adds_up_while_and_after():
     """The time under an alarm is told while it lasts, and kept."""
-    kept = book()
+    kept = stats()
     kept.running()
     kept.blocked("low on memory", 10.0)
     kept.blocked("low on disk", 12.0)
@@ -143,7 +143,7 @@ def test_blocked_time_adds_up_while_and_after():
 
 def test_a_connection_lost_under_an_alarm_ends_the_blocked_time():
     """Nothing is known to be blocked where there is no connection."""
-    kept = book()
+    kept = stats()
     kept.blocked("low on memory", 10.0)
     kept.failed("gone", 11.0)
 
@@ -155,10 +155,10 @@ def test_a_connection_lost_under_an_alarm_ends_the_blocked_time():
 
 def test_digest_works_in_slices():
     """A large group of acks does not stop the clock: the rest waits for the next tick."""
-    kept = book()
+    kept = stats()
     for seq in range(10):
-        kept.enter(Entry(1, message(seq)))
-    kept.digest(instant(11.0), 4)
+        kept.enter(MessageEntry(1, message(seq)))
+    kept.aggregate(instant(11.0), 4)
 
     assert kept.ready == 4
     assert kept.waiting == 10
@@ -166,10 +166,10 @@ def test_digest_works_in_slices():
 
 def test_what_was_taken_is_not_handed_on_twice():
     """Records and bursts leave once."""
-    kept = book()
-    kept.enter(Entry(1, message()))
+    kept = stats()
+    kept.enter(MessageEntry(1, message()))
     kept.burst(Burst(10.0, 2, 1, 40, 0.2, 0.0001))
-    kept.digest(instant(11.0), 10)
+    kept.aggregate(instant(11.0), 10)
     _, (burst,), _ = kept.take(instant(11.0))
 
     assert (40, 0.2) == (burst.messages, burst.interval)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from ackscope.records import Outcome
 from probes.bursts import GAP, Burst, BurstJoiner
-from probes.ledger import Settled
+from probes.confirm_ledger import Settled
 
 
 def test_frames_close_together_are_one_burst():

@@ -5,7 +5,7 @@ import time
 
 from pika.adapters.utils.connection_workflow import AMQPConnectionWorkflowAborted
 
-from probes.clocked import ClockedConnection
+from probes.kernel_timestamps import TimestampedConnection
 
 
 class Transport:
@@ -25,7 +25,7 @@ class Transport:
 
 def connection(sock):
     """A connection that never spoke to a broker, on this socket."""
-    made = ClockedConnection.__new__(ClockedConnection)
+    made = TimestampedConnection.__new__(TimestampedConnection)
     made._transport = Transport(sock)
     made.use_kernel_times()
     return made
@@ -68,7 +68,7 @@ def test_a_socket_without_such_times_is_left_alone():
     """TLS reads records of its own."""
     one, other = socket.socketpair()
     other.close()
-    made = ClockedConnection.__new__(ClockedConnection)
+    made = TimestampedConnection.__new__(TimestampedConnection)
     made._transport = Transport(object())
     made.use_kernel_times()
     one.close()
@@ -101,7 +101,7 @@ def test_what_is_sent_goes_at_once_and_the_rest_waits():
 
 def test_a_handshake_that_was_given_up_is_no_fault():
     """Pika tells of it with a class where it promises an error."""
-    made = ClockedConnection.__new__(ClockedConnection)
+    made = TimestampedConnection.__new__(TimestampedConnection)
     seen = []
     made._handle_connection_workflow_failure = seen.append
     made._on_connection_workflow_done(AMQPConnectionWorkflowAborted)

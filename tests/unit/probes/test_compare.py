@@ -1,11 +1,11 @@
 from ackscope.records import Quantiles
 from probes.compare import text
-from probes.strategies import Compared, ratio
+from probes.strategies import StrategyResult, ratio
 
 
 def compared(strategy, acked, seconds=2.0, *, stream="quorum", reason=None, **others):
     """What a strategy reached."""
-    return Compared(
+    return StrategyResult(
         stream=stream,
         strategy=strategy,
         batch=100 if strategy == "batch" else 0,

@@ -8,16 +8,16 @@ from ackscope.clock import Instant
 from ackscope.records import BatchingKind
 from probes.confirm import LARGE, PATHS, streams
 from probes.instrument import LoopLag
-from probes.settings import ProbesSettings, Server
-from probes.stream import Context
+from probes.probe_stream import StreamContext
+from probes.settings import AmqpServer, ProbesSettings
 
 
 def made(*, once=False, **confirm):
     """The streams of a confirm probe with these settings, by name."""
     address = Address(scheme="amqp", host="h", port=5672, username="u", password="p", vhost="/")
-    context = Context(
+    context = StreamContext(
         cluster="shop",
-        server=Server(address),
+        server=AmqpServer(address),
         prefix="ackscope.probe",
         run_id="0" * 16,
         lag=LoopLag(0.0, span=60.0),
@@ -25,7 +25,7 @@ def made(*, once=False, **confirm):
         once=once,
     )
     settings = ProbesSettings.model_validate({"confirm": confirm})
-    return {stream.book.who.stream: stream for stream in streams(settings, context)}
+    return {stream.stats.who.stream: stream for stream in streams(settings, context)}
 
 
 def test_all_paths_are_measured_unless_told_otherwise():
@@ -34,14 +34,14 @@ def test_all_paths_are_measured_unless_told_otherwise():
 
     assert list(PATHS) == list(found)
     assert {"classic": 7, "quorum": 7} == {
-        name: stream.book.who.rate for name, stream in found.items() if stream.book.who.rate == 7
+        name: stream.stats.who.rate for name, stream in found.items() if stream.stats.who.rate == 7
     }
     assert ["classic", "quorum"] == list(made(streams=["classic", "quorum", "classic"]))
 
 
 def test_each_path_differs_in_one_thing():
     """No queue; not persistent; as users do; too large for the queue's own files; other types."""
-    found = {name: stream.book.who for name, stream in made().items()}
+    found = {name: stream.stats.who for name, stream in made().items()}
 
     assert {name: (path.queue_type, path.delivery_mode) for name, path in PATHS.items()} == {
         name: (who.queue_type, who.delivery_mode) for name, who in found.items()
@@ -70,13 +70,13 @@ def test_batching_is_looked_at_about_once_a_second():
     """Before there are bursts, it is not known, and says so."""
     stream = made()["quorum"]
     stream.tick(Instant(0.0, 10.0))
-    first = stream.book.batching
+    first = stream.stats.batching
     stream.tick(Instant(0.5, 10.5))
-    same = stream.book.batching
+    same = stream.stats.batching
     stream.tick(Instant(1.0, 11.0))
 
     assert first is not None
     assert first.kind is BatchingKind.UNKNOWN
     assert "at least 30 are needed" in first.because
     assert first is same
-    assert stream.book.batching is not first
+    assert stream.stats.batching is not first

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ackscope.records import Outcome
-from probes.book import DeliveryCounts
+from probes.confirm_ledger import Settled
 from probes.deliveries import Matcher
-from probes.ledger import Settled
+from probes.stream_stats import DeliveryCounts
 
 LIMIT = 10.0
 

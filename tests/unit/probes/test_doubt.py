@@ -1,22 +1,22 @@
 import pytest
 
 from ackscope.records import Quantiles
-from probes.doubt import doubt, doubt_of_steps, duration
+from probes.self_error import doubt_of_messages, doubt_of_steps, duration
 
 
 def of(p50=None, p99=None, count=1000):
-    """Quantiles, as far as doubt reads them."""
+    """Quantiles, as far as doubt_of_messages reads them."""
     return Quantiles(count=count, p50=p50, p90=p99, p99=p99, max=p99)
 
 
 def test_a_quick_probe_beside_a_slow_broker_is_trusted():
     """A send delay of 2 ms is nothing beside confirms of 300 ms."""
-    assert doubt(confirm=of(0.3, 0.4), send_delay=of(1e-4, 0.002), loop_lag=of(1e-4, 0.002)) is None
+    assert doubt_of_messages(confirm=of(0.3, 0.4), send_delay=of(1e-4, 0.002), loop_lag=of(1e-4, 0.002)) is None
 
 
 def test_less_than_a_millisecond_is_always_bearable():
     """Timers are not better than that, and no conclusion hangs on it."""
-    assert doubt(confirm=of(0.0005, 0.001), send_delay=of(1e-4, 0.0009), loop_lag=of(1e-4, 0.0009)) is None
+    assert doubt_of_messages(confirm=of(0.0005, 0.001), send_delay=of(1e-4, 0.0009), loop_lag=of(1e-4, 0.0009)) is None
 
 
 def test_steps_are_doubted_by_the_quickest_of_them():
@@ -36,7 +36,7 @@ def test_without_a_step_that_ended_nothing_is_known():
 
 def test_a_late_sender_is_told_with_its_figures():
     """The sentence holds what was measured and what would be bearable."""
-    told = doubt(confirm=of(0.02, 0.05), send_delay=of(1e-4, 0.013), loop_lag=of(1e-4, 1e-4))
+    told = doubt_of_messages(confirm=of(0.02, 0.05), send_delay=of(1e-4, 0.013), loop_lag=of(1e-4, 1e-4))
 
     assert told == (
         "the probe itself was slow (sent late by p99 13.0 ms, bearable beside a median confirm of 20.0 ms: 2.00 ms)"
@@ -45,7 +45,7 @@ def test_a_late_sender_is_told_with_its_figures():
 
 def test_a_late_loop_is_told():
     """Acks that were read late look like a slow broker."""
-    told = doubt(confirm=of(0.002, 0.05), send_delay=of(1e-4, 1e-4), loop_lag=of(1e-4, 0.03))
+    told = doubt_of_messages(confirm=of(0.002, 0.05), send_delay=of(1e-4, 1e-4), loop_lag=of(1e-4, 0.03))
 
     assert told is not None
     assert "clock loop woke late by p99 30.0 ms" in told
@@ -53,7 +53,7 @@ def test_a_late_loop_is_told():
 
 def test_few_messages_prove_nothing():
     """A p99 of three messages is a maximum by another name."""
-    told = doubt(confirm=of(0.002, 0.005, count=3), send_delay=of(), loop_lag=of())
+    told = doubt_of_messages(confirm=of(0.002, 0.005, count=3), send_delay=of(), loop_lag=of())
 
     assert told == "only 3 messages were settled, at least 20 are needed"
 

@@ -11,15 +11,15 @@ import pytest
 from ackscope.clock import SystemClock
 from probes.handshake import HandshakeStream
 from probes.instrument import LoopLag
+from probes.probe_stream import StreamContext
 from probes.settings import AmqpSettings, HandshakeSettings
-from probes.stream import Context
 
 
 def steps(url, timeout=5.0):
     """The steps of one handshake, by name."""
 
     async def scenario():
-        context = Context(
+        context = StreamContext(
             cluster="shop",
             server=AmqpSettings(url=url).server(),
             prefix="p",
@@ -29,10 +29,10 @@ def steps(url, timeout=5.0):
         )
         stream = HandshakeStream(context, HandshakeSettings(interval=3600, timeout=timeout))
         living = asyncio.ensure_future(stream.session())
-        while not stream.book.steps.waiting or not stream.idle:  # noqa: ASYNC110  the session makes it so
+        while not stream.stats.steps.waiting or not stream.idle:  # noqa: ASYNC110  the session makes it so
             await asyncio.sleep(0.01)
         living.cancel()
-        return stream.book.outcome(SystemClock().now())
+        return stream.stats.outcome(SystemClock().now())
 
     outcome = asyncio.run(asyncio.wait_for(scenario(), 30))
     assert outcome.success is False

@@ -1,11 +1,11 @@
 import pytest
 
-from probes.knee import Point, advise, knee
+from probes.saturation import SweepPoint, advise, saturation_point
 
 
 def point(prefetch, busy, messages=100, seconds=1.0):
     """A prefetch value with which the consumer was busy for that share of the time."""
-    return Point(
+    return SweepPoint(
         prefetch=prefetch,
         messages=messages,
         seconds=seconds,
@@ -22,21 +22,21 @@ def test_the_knee_is_the_least_prefetch_within_5_percent_of_the_best():
     """More brings no more; the order of measuring does not matter."""
     points = [point(0, 0.99), point(100, 0.98), point(10, 0.95), point(5, 0.70), point(1, 0.3)]
 
-    assert 10 == knee(points, 0.005)
+    assert 10 == saturation_point(points, 0.005)
 
 
 def test_a_slow_spell_of_the_machine_does_not_move_the_knee():
     """Fewer messages a second at the same busyness: the work itself was slow, not the prefetch."""
     points = [point(1, 0.5, 100), point(2, 0.97, 150), point(5, 0.98, 200)]
 
-    assert 2 == knee(points, 0.005)
+    assert 2 == saturation_point(points, 0.005)
 
 
 def test_without_processing_time_the_throughput_decides():
     """Nobody is busy then."""
     points = [point(1, 0.01, 100), point(10, 0.01, 960), point(100, 0.01, 1000)]
 
-    assert 10 == knee(points, 0.0)
+    assert 10 == saturation_point(points, 0.0)
 
 
 def test_nothing_processed_gives_no_advice():

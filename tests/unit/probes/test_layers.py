@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from ackscope.records import ProbeOutcome, ProbeState, Quantiles
-from probes.layers import LEAST_MESSAGES, MEANINGS, decompose, largest
+from probes.latency_layers import LEAST_MESSAGES, MEANINGS, decompose, largest
 
 P50 = {
     "unroutable": 0.001,

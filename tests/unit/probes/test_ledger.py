@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ackscope.records import Outcome
-from probes.ledger import Ledger
+from probes.confirm_ledger import ConfirmLedger
 
 LIMIT = 5.0
 
@@ -21,7 +21,7 @@ acts = st.lists(st.one_of(publishes, publishes, publishes, singles, multiples, r
 @given(acts=acts, closes=st.booleans())
 def test_every_message_has_exactly_one_outcome(acts, closes):
     """Whatever acks, nacks, returns, silence and the end of the channel do in whatever order."""
-    ledger, now, published, told = Ledger(LIMIT), 0.0, 0, []
+    ledger, now, published, told = ConfirmLedger(LIMIT), 0.0, 0, []
     owed = set()
     for act, value in acts:
         match act:
@@ -60,7 +60,7 @@ def test_every_message_has_exactly_one_outcome(acts, closes):
 @given(acts=acts)
 def test_only_answered_messages_have_a_time_and_a_group(acts):
     """Acked, nacked and returned come from a frame; undecided and lost from none."""
-    ledger, now, told = Ledger(LIMIT), 0.0, []
+    ledger, now, told = ConfirmLedger(LIMIT), 0.0, []
     for act, value in acts:
         if act == "publish":
             ledger.publish(now, now)
@@ -80,7 +80,7 @@ def test_only_answered_messages_have_a_time_and_a_group(acts):
 
 def fresh(count):
     """A ledger with so many messages out."""
-    ledger = Ledger(LIMIT)
+    ledger = ConfirmLedger(LIMIT)
     for index in range(count):
         ledger.publish(index, index + 0.5)
     return ledger
@@ -137,7 +137,7 @@ def test_a_late_ack_is_remembered_and_not_counted_again():
 
 def test_a_message_ages_from_when_it_was_sent():
     """A late send does not shorten the broker's time to answer."""
-    ledger = Ledger(LIMIT)
+    ledger = ConfirmLedger(LIMIT)
     ledger.publish(0.0, 4.0)
 
     assert [] == ledger.expire(8.9)

@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from probes.outlet import Outlet
+from probes.pipe_writer import PipeWriter
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def test_lines_arrive_whole_and_in_order(pipe):
     """Also long ones, which a pipe takes in pieces."""
     reading, writing = pipe
     lines = [bytes([65 + index]) * 100_000 + b"\n" for index in range(5)]
-    outlet = Outlet(writing, broken=lambda: None)
+    outlet = PipeWriter(writing, broken=lambda: None)
     for line in lines:
         outlet.put(line)
     received = b""
@@ -37,7 +37,7 @@ def test_a_reader_that_does_not_read_stops_nothing(pipe, caplog):
     """Handing over never waits; what does not fit is dropped and told once."""
     reading, writing = pipe
     ended = threading.Event()
-    outlet = Outlet(writing, broken=ended.set)
+    outlet = PipeWriter(writing, broken=ended.set)
     # More than a pipe holds: once the thread has taken it, it takes no other.
     outlet.put(b"x" * 10_000_000)
     while not outlet._lines.empty():
@@ -58,7 +58,7 @@ def test_a_reader_that_is_gone_is_noticed(pipe):
     reading, writing = pipe
     os.close(reading)
     gone = threading.Event()
-    Outlet(writing, broken=gone.set).put(b"line\n")
+    PipeWriter(writing, broken=gone.set).put(b"line\n")
 
     assert gone.wait(5.0)
 
@@ -66,7 +66,7 @@ def test_a_reader_that_is_gone_is_noticed(pipe):
 def test_lines_are_gathered_and_none_is_lost_at_the_end(pipe):
     """Many small lines are few writes; closing does not wait for more."""
     reading, writing = pipe
-    outlet = Outlet(writing, broken=lambda: None)
+    outlet = PipeWriter(writing, broken=lambda: None)
     for number in range(50):
         outlet.put(b"%d\n" % number)
     outlet.close(timeout=5.0)

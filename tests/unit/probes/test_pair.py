@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from probes.pair import Blocked, Failed, Pair
+from probes.publisher_consumer import PublisherBlocked, PublisherConsumerPair, StepFailed
 from probes.verify.frames import Confirm
 
 
@@ -45,7 +45,7 @@ class Taker:
 def paired(patience):
     """A pair, and the connection that publishes."""
     publishing = SimpleNamespace(product="RabbitMQ 4.3.6", blocked=None)
-    pair = Pair(None, "probe", patience, (publishing, SimpleNamespace()))
+    pair = PublisherConsumerPair(None, "probe", patience, (publishing, SimpleNamespace()))
     pair.sender, pair.taker = Sender(), Taker()
     return pair, publishing
 
@@ -61,7 +61,7 @@ def test_a_round_begins_when_what_a_block_held_up_is_settled():
         publish = asyncio.create_task(pair.publish("q", [b"1"]))
         await asyncio.sleep(0.005)
         publishing.blocked = "low on memory"
-        with pytest.raises(Blocked):
+        with pytest.raises(PublisherBlocked):
             await publish
         publishing.blocked = None
         ready = asyncio.create_task(pair.ready(QUEUES))
@@ -90,9 +90,9 @@ def test_what_is_never_confirmed_ends_the_session():
 
     async def scenario():
         pair, _ = paired(0.02)
-        with pytest.raises(Failed, match="not confirmed within"):
+        with pytest.raises(StepFailed, match="not confirmed within"):
             await pair.publish("q", [b"1"])
         await pair.ready(QUEUES)
 
-    with pytest.raises(Failed, match="messages from before the block were not confirmed within"):
+    with pytest.raises(StepFailed, match="messages from before the block were not confirmed within"):
         asyncio.run(scenario())

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.payload import Mark, Writer, read
+from probes.payload import PayloadMark, PayloadWriter, read
 
 RUN = "0123456789abcdef"
 
@@ -9,9 +9,9 @@ RUN = "0123456789abcdef"
 @given(epoch=st.integers(0, 2**32 - 1), seq=st.integers(0, 2**63), size=st.integers(32, 5000))
 def test_a_body_tells_what_was_written(epoch, seq, size):
     """Run, epoch and sequence number come back, and the size is what was asked for."""
-    body = Writer(RUN, epoch, size).write(seq)
+    body = PayloadWriter(RUN, epoch, size).write(seq)
 
-    assert Mark(RUN, epoch, seq) == read(body)
+    assert PayloadMark(RUN, epoch, seq) == read(body)
     assert size == len(body)
 
 

@@ -2,12 +2,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ackscope.records import Outcome
-from probes.plot import COLUMNS, Track
+from probes.run_trace import COLUMNS, RunTrace
 
 
 def test_a_stall_shows_in_its_columns():
     """The tallest columns are those of the messages that were meant for the stall."""
-    track = Track()
+    track = RunTrace()
     for step in range(100):
         stalled = 40 <= step < 60
         track.message(10.0 + step * 0.02, 2.0 - (step - 40) * 0.1 if stalled else 0.001, Outcome.ACKED)
@@ -21,7 +21,7 @@ def test_a_stall_shows_in_its_columns():
 
 def test_what_was_not_acked_is_marked_when_it_was():
     """The worst of a stretch, beneath the picture, with what the letters mean."""
-    track = Track()
+    track = RunTrace()
     for step in range(20):
         outcome = Outcome.NACKED if step in (5, 6) else Outcome.LOST if step == 10 else Outcome.ACKED
         track.message(step * 0.05, None if outcome is Outcome.LOST else 0.001, outcome)
@@ -35,7 +35,7 @@ def test_what_was_not_acked_is_marked_when_it_was():
 
 def test_a_run_without_any_answer_has_no_picture():
     """There is no longest response of nothing."""
-    track = Track()
+    track = RunTrace()
     track.message(1.0, None, Outcome.TIMED_OUT)
     track.message(9.0, None, Outcome.TIMED_OUT)
 
@@ -46,7 +46,7 @@ def test_a_run_without_any_answer_has_no_picture():
 @given(st.lists(st.tuples(st.floats(0, 100_000), st.one_of(st.none(), st.floats(1e-7, 3600))), max_size=60))
 def test_the_longest_response_is_kept_however_long_the_run(messages):
     """Stretches are joined, never dropped; no line is wider than a terminal."""
-    track = Track()
+    track = RunTrace()
     for intended, response in messages:
         track.message(intended, response, Outcome.LOST if response is None else Outcome.ACKED)
     known = [response for _, response in messages if response is not None]

@@ -1,13 +1,13 @@
-from probes.knee import Point, advise
 from probes.prefetch import over
 from probes.prefetch_report import document, text
 from probes.prefetch_sweep import Sweep
+from probes.saturation import SweepPoint, advise
 
 
 def sweep(work=0.0051):
     """Three values: the first one keeps the consumer half busy."""
     points = [
-        Point(
+        SweepPoint(
             prefetch=prefetch,
             messages=messages,
             seconds=10.0,

@@ -7,10 +7,10 @@ from pika.adapters.utils import connection_workflow as workflow
 
 from ackscope.address import parse_amqp
 from ackscope.errors import Refused, Unreachable
-from probes.reasons import explain_close, explain_open
-from probes.settings import Server
+from probes.amqp_errors import explain_close, explain_open
+from probes.settings import AmqpServer
 
-SERVER = Server(parse_amqp("amqp://me:hunter2@broker:5672/shop"))
+SERVER = AmqpServer(parse_amqp("amqp://me:hunter2@broker:5672/shop"))
 
 
 def failed(inner):

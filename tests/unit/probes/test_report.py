@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from ackscope.clock import Instant
 from ackscope.records import Batching, BatchingKind, Outcome
-from probes.book import Book, DeliveryCounts, Entry
 from probes.bursts import Burst
+from probes.confirm_ledger import Settled
 from probes.identity import Identity
-from probes.ledger import Settled
+from probes.recent_values import RecentValues
 from probes.report import StreamReport, document, text
-from probes.window import Recent
+from probes.stream_stats import DeliveryCounts, MessageEntry, StreamStats
 
 
 def report(
@@ -28,7 +28,7 @@ def report(
     blocked=(),
 ):
     """The report of a run that had these confirms, these outcomes without one, and these steps."""
-    recent = Recent(span=None)
+    recent = RecentValues(span=None)
     recent.record(lag, 0.0)
     identity = Identity(
         probe="delivery" if deliveries else "confirm",
@@ -41,30 +41,32 @@ def report(
         payload_bytes=64,
         expected=expected,
     )
-    book = Book(identity, lag=recent, span=None)
-    book.running()
-    book.batching = batching
+    stats = StreamStats(identity, lag=recent, span=None)
+    stats.running()
+    stats.batching = batching
     if batching is not None:
-        book.burst(Burst(0.0, 1, 1, 40, None, 0.0))
+        stats.burst(Burst(0.0, 1, 1, 40, None, 0.0))
     for since, until in blocked:
-        book.blocked("low on memory", since)
-        book.unblocked(until)
+        stats.blocked("low on memory", since)
+        stats.unblocked(until)
     for step, seconds, why in steps:
         if why is None:
-            book.steps.ok(step, 1.0, seconds)
+            stats.steps.ok(step, 1.0, seconds)
         else:
-            book.steps.failed(step, 1.0, why)
+            stats.steps.failed(step, 1.0, why)
     if reason:
-        book.failed(reason, 1.0)
-    book.deliveries = deliveries
+        stats.failed(reason, 1.0)
+    stats.deliveries = deliveries
     now = Instant(1e9, 1000.0)
     for seq, latency in enumerate(latencies, 1):
         settled = Settled(seq, 0.0, 0.0001, 0.0001 + latency, Outcome.ACKED, multiple=False, group=1)
-        book.enter(Entry(1, settled, delivery=latency if deliveries else None, deliveries=1 if deliveries else None))
+        stats.enter(
+            MessageEntry(1, settled, delivery=latency if deliveries else None, deliveries=1 if deliveries else None)
+        )
     for seq, outcome in enumerate(outcomes, 1000):
-        book.enter(Entry(1, Settled(seq, 0.0, 0.0001, None, outcome)))
-    book.digest(now, 10**6)
-    return StreamReport(book, book.outcome(now))
+        stats.enter(MessageEntry(1, Settled(seq, 0.0, 0.0001, None, outcome)))
+    stats.aggregate(now, 10**6)
+    return StreamReport(stats, stats.outcome(now))
 
 
 def lines(*reports):

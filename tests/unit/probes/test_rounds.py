@@ -3,9 +3,9 @@ import time
 from random import Random
 
 from probes.instrument import LoopLag
-from probes.rounds import Rounds
+from probes.periodic_stream import PeriodicStream
+from probes.probe_stream import StreamContext
 from probes.settings import AmqpSettings
-from probes.stream import Context
 
 
 class Over(Exception):
@@ -14,7 +14,7 @@ class Over(Exception):
 
 def rounds(interval):
     """The rounds of a stream."""
-    context = Context(
+    context = StreamContext(
         cluster="shop",
         server=AmqpSettings(url="amqp://127.0.0.1:1").server(),
         prefix="p",
@@ -22,7 +22,7 @@ def rounds(interval):
         lag=LoopLag(0.0, span=None),
         random=Random(1),
     )
-    return Rounds(context, context.new_book(context.identity("rtt", "rtt", None)), interval)
+    return PeriodicStream(context, context.new_stats(context.identity("rtt", "rtt", None)), interval)
 
 
 def live(stream, once):

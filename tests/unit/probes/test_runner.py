@@ -4,11 +4,11 @@ from random import Random
 from ackscope.clock import SystemClock
 from ackscope.errors import Refused
 from ackscope.records import Outcome, ProbeState
-from probes.book import Book, Entry
+from probes.confirm_ledger import Settled
 from probes.identity import Identity
 from probes.instrument import LoopLag
-from probes.ledger import Settled
 from probes.runner import Runner
+from probes.stream_stats import MessageEntry, StreamStats
 
 
 class OneStream:
@@ -26,7 +26,7 @@ class OneStream:
             rate=1.0,
             payload_bytes=64,
         )
-        self.book = Book(identity, lag=LoopLag(0.0, span=None).recent, span=None)
+        self.stats = StreamStats(identity, lag=LoopLag(0.0, span=None).recent, span=None)
         self._session = session
         self.idle = True
 
@@ -36,7 +36,7 @@ class OneStream:
 
     def tick(self, now):
         """Digest."""
-        self.book.digest(now, 100)
+        self.stats.aggregate(now, 100)
 
     def stop_sending(self):
         """Nothing is ever sent."""
@@ -54,8 +54,8 @@ async def broken(_):
 
 async def steady(stream):
     """One acked message, then quiet."""
-    stream.book.running()
-    stream.book.enter(Entry(1, Settled(1, 0.0, 0.0, 0.1, Outcome.ACKED, multiple=False, group=1)))
+    stream.stats.running()
+    stream.stats.enter(MessageEntry(1, Settled(1, 0.0, 0.0, 0.1, Outcome.ACKED, multiple=False, group=1)))
     await asyncio.sleep(3600)
 
 

@@ -3,7 +3,7 @@ import pytest
 from ackscope.clock import Instant
 from ackscope.records import StepRecord
 from probes.identity import Identity
-from probes.steps import Steps
+from probes.step_stats import Steps
 
 WHO = Identity(
     probe="handshake",

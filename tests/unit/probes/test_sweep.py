@@ -4,7 +4,7 @@ import pytest
 
 from ackscope.address import parse_amqp
 from probes.queues import is_one_shot, long_lived, one_shot
-from probes.settings import Server
+from probes.settings import AmqpServer
 from probes.sweep import sweep
 
 RUN = "0123456789abcdef"
@@ -13,7 +13,7 @@ RUN = "0123456789abcdef"
 @pytest.mark.parametrize("queue", ["orders", "ackscope.probe.confirm.quorum", "ackscope.probe.once.feedfacefeedface.x"])
 def test_only_queues_of_the_run_itself_are_ever_deleted(queue):
     """A user's queue, a long-lived one and one of another run are refused before any connection is made."""
-    nowhere = Server(parse_amqp("amqp://127.0.0.1:1"))
+    nowhere = AmqpServer(parse_amqp("amqp://127.0.0.1:1"))
 
     with pytest.raises(ValueError, match="is not a queue of run"):
         asyncio.run(sweep(nowhere, [queue], prefix="ackscope.probe", run_id=RUN))
@@ -24,7 +24,7 @@ def test_what_cannot_be_deleted_is_told():
     queue = one_shot("ackscope.probe", RUN, "confirm", "quorum", "quorum")
 
     (told,) = asyncio.run(
-        sweep(Server(parse_amqp("amqp://127.0.0.1:1")), [queue.name], prefix="ackscope.probe", run_id=RUN)
+        sweep(AmqpServer(parse_amqp("amqp://127.0.0.1:1")), [queue.name], prefix="ackscope.probe", run_id=RUN)
     )
 
     assert "connection refused" in told

@@ -6,18 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ackscope.records import Quantiles
-from probes.window import Recent, RecentCounts
+from probes.recent_values import RecentCounts, RecentValues
 
 
 def test_an_empty_window_has_no_quantiles():
     """Absent is not zero."""
-    assert Quantiles() == Recent().summary(0.0)
+    assert Quantiles() == RecentValues().summary(0.0)
 
 
 @given(st.lists(st.floats(1e-5, 3000), min_size=1, max_size=200))
 def test_quantiles_are_within_one_percent_and_the_maximum_is_exact(values):
     """Nearest-rank quantiles of all values, whatever they are."""
-    recent = Recent(span=None)
+    recent = RecentValues(span=None)
     for value in values:
         recent.record(value, 0.0)
     ordered = sorted(values)
@@ -33,7 +33,7 @@ def test_quantiles_are_within_one_percent_and_the_maximum_is_exact(values):
 
 def test_the_window_forgets():
     """A value older than the window is gone; a younger one stays."""
-    recent = Recent(span=60.0, slices=6)
+    recent = RecentValues(span=60.0, slices=6)
     recent.record(5.0, 0.0)
     recent.record(1.0, 30.0)
 
@@ -44,7 +44,7 @@ def test_the_window_forgets():
 
 def test_the_whole_run_forgets_nothing():
     """A one-shot run reports all of it."""
-    recent = Recent(span=None)
+    recent = RecentValues(span=None)
     recent.record(5.0, 0.0)
     recent.record(1.0, 1e6)
 
@@ -53,7 +53,7 @@ def test_the_whole_run_forgets_nothing():
 
 def test_buckets_hold_every_value_once():
     """The histogram of the report counts each message in one bucket."""
-    recent = Recent(span=None)
+    recent = RecentValues(span=None)
     for value in (0.001, 0.0015, 0.02, 5.0):
         recent.record(value, 0.0)
 
@@ -62,7 +62,7 @@ def test_buckets_hold_every_value_once():
 
 def test_a_value_beyond_the_range_is_kept():
     """An absurd latency is clamped in the quantiles and exact in the maximum, not dropped."""
-    recent = Recent(span=None)
+    recent = RecentValues(span=None)
     recent.record(1e5, 0.0)
 
     assert recent.summary(0.0).count == 1
@@ -71,7 +71,7 @@ def test_a_value_beyond_the_range_is_kept():
 
 def test_plain_numbers_have_their_own_unit():
     """Messages a burst are not durations."""
-    recent = Recent(unit=1.0, span=None)
+    recent = RecentValues(unit=1.0, span=None)
     for value in (1, 1, 40):
         recent.record(value, 0.0)
 
@@ -103,7 +103,7 @@ def test_counts_add_up(span):
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 101, 999])
 def test_quantiles_are_those_of_one_histogram_of_all_values(count):
     """Over slices that close one after the other, summed up again and again while they fill."""
-    recent, random = Recent(span=60.0), Random(count)
+    recent, random = RecentValues(span=60.0), Random(count)
     whole = HdrHistogram(1, 3_600_000_000, 2)
     for index in range(count):
         value = random.expovariate(1000)
@@ -119,7 +119,7 @@ def test_quantiles_are_those_of_one_histogram_of_all_values(count):
 
 def test_a_summary_may_be_asked_for_that_is_a_little_old():
     """It is the one that was told last; without that allowance it is always of now."""
-    recent = Recent(span=None)
+    recent = RecentValues(span=None)
     recent.record(1.0, 0.0)
     first = recent.summary(0.0)
     recent.record(2.0, 0.1)

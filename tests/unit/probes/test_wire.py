@@ -16,8 +16,8 @@ from ackscope.records import (
     Step,
     StepRecord,
 )
+from probes.ipc import ProbeTarget, RecordBatch, decode, decode_targets, encode_batch, encode_targets
 from probes.settings import AmqpSettings, ProbesSettings
-from probes.wire import Batch, Target, decode, decode_targets, encode_batch, encode_targets
 
 STREAM = {"probe": "confirm", "stream": "quorum", "queue_type": "quorum", "vhost": "/", "node": "", "run_id": "0" * 16}
 numbers = st.floats(0, 1e9)
@@ -89,7 +89,7 @@ outcomes = st.builds(
 )
 def test_what_goes_in_comes_out(messages, bursts, steps, outcomes):
     """Every record survives the pipe whole, and every line is one line."""
-    sent = Batch("shop", messages, bursts, steps, outcomes)
+    sent = RecordBatch("shop", messages, bursts, steps, outcomes)
     lines = encode_batch(sent)
     received = [decode(line) for line in lines]
 
@@ -125,7 +125,7 @@ def test_a_line_of_another_shape_is_refused(document):
 
 def target(**amqp):
     """A target with these AMQP settings."""
-    return Target("shop", AmqpSettings(**amqp), ProbesSettings(prefix="my.probes"))
+    return ProbeTarget("shop", AmqpSettings(**amqp), ProbesSettings(prefix="my.probes"))
 
 
 def test_a_target_arrives_with_its_credentials_resolved():

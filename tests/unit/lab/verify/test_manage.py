@@ -8,7 +8,7 @@ import pytest
 from ackscope.address import parse_amqp, parse_management
 from ackscope.errors import BadAnswer, Refused, Unreachable
 from lab.verify.manage import HttpManage
-from probes.settings import Server
+from probes.settings import AmqpServer
 
 ANSWERS = {
     "/api/queues/a%2Fb/q.1": (200, json.dumps({"messages_unacknowledged": 5})),
@@ -35,7 +35,7 @@ def api():
     with ThreadingHTTPServer(("127.0.0.1", 0), _Answer) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = parse_management(f"http://u:secret@127.0.0.1:{server.server_port}")
-        yield HttpManage(address, Server(parse_amqp("amqp://h/a%2Fb")))
+        yield HttpManage(address, AmqpServer(parse_amqp("amqp://h/a%2Fb")))
         server.shutdown()
 
 
@@ -56,7 +56,7 @@ def test_other_answers_are_errors_of_the_broker(api, name, error):
 
 def test_no_answer_at_all():
     """The row then says so."""
-    nobody = HttpManage(parse_management("http://127.0.0.1:1"), Server(parse_amqp("amqp://h")))
+    nobody = HttpManage(parse_management("http://127.0.0.1:1"), AmqpServer(parse_amqp("amqp://h")))
 
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1: the management API does not answer"):
         asyncio.run(nobody.queue("q"))

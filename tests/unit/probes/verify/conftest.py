@@ -3,19 +3,19 @@
 import pytest
 
 from ackscope.address import parse_amqp
-from probes.settings import Server
-from probes.verify.claim import Claim, Ground, Observed, Verdict
+from probes.settings import AmqpServer
+from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, VerifyClaim
 
 
 async def _holds(_):
-    return Observed(verdict=Verdict.HOLDS, observed="it does", evidence=("1 of 1",))
+    return Observed(verdict=ClaimVerdict.HOLDS, observed="it does", evidence=("1 of 1",))
 
 
 @pytest.fixture
 def ground():
     """Of a broker that nobody asks."""
-    return Ground(
-        server=Server(parse_amqp("amqp://127.0.0.1:1")), version=(4, 3, 6), prefix="ackscope.probe.verify.ab12"
+    return CheckContext(
+        server=AmqpServer(parse_amqp("amqp://127.0.0.1:1")), version=(4, 3, 6), prefix="ackscope.probe.verify.ab12"
     )
 
 
@@ -25,6 +25,6 @@ def claim():
 
     def make(id_="S01", check=_holds, **parts):
         texts = {"name": f"claim-{id_}", "group": "delivery", "documented": "It does.", "source": "a guide"}
-        return Claim(id=id_, check=check, **(texts | parts))
+        return VerifyClaim(id=id_, check=check, **(texts | parts))
 
     return make

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from probes.verify.clear import clear
+from probes.verify.cleanup import clear
 
 
 def test_nothing_of_others_is_ever_deleted(ground):

@@ -4,7 +4,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from ackscope.address import parse_amqp
-from probes.settings import Server
+from probes.settings import AmqpServer
 from probes.verify.relay import Relay
 
 PATIENCE = 10.0
@@ -27,7 +27,7 @@ async def echoing():
             writer.close()
 
     server = await asyncio.start_server(echo, "127.0.0.1", 0)
-    target = Server(parse_amqp(f"amqp://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
+    target = AmqpServer(parse_amqp(f"amqp://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
     async with server, await Relay.open(target) as relay:
         address = relay.through(target).address
         reader, writer = await asyncio.open_connection(address.host, address.port)
@@ -95,7 +95,7 @@ def test_a_broker_that_is_away_ends_the_connection():
     """The client sees a closed connection, the relay goes on."""
 
     async def run():
-        nowhere = Server(parse_amqp("amqp://127.0.0.1:1"))
+        nowhere = AmqpServer(parse_amqp("amqp://127.0.0.1:1"))
         async with await Relay.open(nowhere) as relay:
             for _ in range(2):
                 reader, writer = await asyncio.open_connection("127.0.0.1", relay.port)

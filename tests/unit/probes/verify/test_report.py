@@ -1,24 +1,24 @@
 import pytest
 
-from probes.verify.claim import Observed, Verdict
 from probes.verify.report import counts, document, exit_code, text
-from probes.verify.run import Row
+from probes.verify.run import ClaimRow
+from probes.verify.verify_claim import ClaimVerdict, Observed
 
 LONG = "a sentence that goes on and on " * 6
 
 
-def row(claim, verdict=Verdict.HOLDS, because="", *, broken=False):
+def row(claim, verdict=ClaimVerdict.HOLDS, because="", *, broken=False):
     """A checked claim."""
     result = Observed(verdict=verdict, observed=LONG, evidence=(LONG, "2 of 2"), because=because)
-    return Row(claim, result, 1.23456, broken)
+    return ClaimRow(claim, result, 1.23456, broken)
 
 
 def test_the_table_fits_a_terminal_and_says_verdicts_in_words(claim):
     """80 columns, a heading a group, the observation under each claim, the reason where there is one."""
     rows = [
         row(claim("S01")),
-        row(claim("S16", group="prefetch"), Verdict.DIFFERS, "since 4.3 it does not"),
-        row(claim("S22", group="confirms"), Verdict.COULD_NOT_TELL),
+        row(claim("S16", group="prefetch"), ClaimVerdict.DIFFERS, "since 4.3 it does not"),
+        row(claim("S22", group="confirms"), ClaimVerdict.INCONCLUSIVE),
     ]
     shown = text("RabbitMQ 4.3.6", "127.0.0.1:5672", rows)
     lines = shown.splitlines()
@@ -43,7 +43,7 @@ def test_evidence_is_shown_when_asked_for(claim):
 
 def test_the_document_keeps_its_contract(claim):
     """Scripts read these keys."""
-    (only,) = document("RabbitMQ 4.3.6", [row(claim(), Verdict.DIFFERS, "a fact")])["rows"]
+    (only,) = document("RabbitMQ 4.3.6", [row(claim(), ClaimVerdict.DIFFERS, "a fact")])["rows"]
 
     assert {
         "id",
@@ -68,14 +68,14 @@ def test_the_document_keeps_its_contract(claim):
 @pytest.mark.parametrize(
     ("verdict", "because", "broken", "code"),
     [
-        (Verdict.HOLDS, "", False, 0),
-        (Verdict.NOT_APPLICABLE, "", False, 0),
-        (Verdict.NEEDS_LAB, "", False, 0),
-        (Verdict.DIFFERS, "a cited fact", False, 0),
-        (Verdict.DIFFERS, "", False, 1),
-        (Verdict.COULD_NOT_TELL, "a cited fact", False, 0),
-        (Verdict.COULD_NOT_TELL, "", False, 1),
-        (Verdict.HOLDS, "", True, 1),
+        (ClaimVerdict.HOLDS, "", False, 0),
+        (ClaimVerdict.NOT_APPLICABLE, "", False, 0),
+        (ClaimVerdict.NEEDS_LAB, "", False, 0),
+        (ClaimVerdict.DIFFERS, "a cited fact", False, 0),
+        (ClaimVerdict.DIFFERS, "", False, 1),
+        (ClaimVerdict.INCONCLUSIVE, "a cited fact", False, 0),
+        (ClaimVerdict.INCONCLUSIVE, "", False, 1),
+        (ClaimVerdict.HOLDS, "", True, 1),
     ],
 )
 def test_only_what_nobody_explains_is_exit_code_1(claim, verdict, because, broken, code):

@@ -3,11 +3,11 @@ import asyncio
 import pytest
 
 from ackscope.errors import Unreachable
-from probes.verify.claim import Observed, Verdict
 from probes.verify.frames import Closed
 from probes.verify.run import check_all
+from probes.verify.verify_claim import ClaimVerdict, Observed
 
-HOLDS = Observed(verdict=Verdict.HOLDS, observed="it does", evidence=("1 of 1",))
+HOLDS = Observed(verdict=ClaimVerdict.HOLDS, observed="it does", evidence=("1 of 1",))
 
 
 def rows_of(ground, *claims):
@@ -74,11 +74,11 @@ def test_a_check_that_comes_to_no_end_could_not_tell(ground, claim):
 
     late, fine = rows_of(ground, claim("S01", hangs, seconds=0.01), claim("S02"))
 
-    assert (Verdict.COULD_NOT_TELL, "did not come to an end within 0.01 s") == (
+    assert (ClaimVerdict.INCONCLUSIVE, "did not come to an end within 0.01 s") == (
         late.result.verdict,
         late.result.observed,
     )
-    assert Verdict.HOLDS is fine.result.verdict
+    assert ClaimVerdict.HOLDS is fine.result.verdict
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_what_the_broker_does_to_a_check_is_no_fault_of_the_check(ground, claim,
 
     (row,) = rows_of(ground, claim("S01", fails))
 
-    assert (Verdict.COULD_NOT_TELL, reason, False) == (row.result.verdict, row.result.observed, row.broken)
+    assert (ClaimVerdict.INCONCLUSIVE, reason, False) == (row.result.verdict, row.result.observed, row.broken)
 
 
 def test_a_broken_check_is_told_as_such_and_the_others_go_on(ground, claim, caplog):
@@ -110,7 +110,7 @@ def test_a_broken_check_is_told_as_such_and_the_others_go_on(ground, claim, capl
 
     assert "the check itself is at fault: KeyError: 'tag'" == broken.result.observed
     assert (True, False) == (broken.broken, broken.settled)
-    assert Verdict.HOLDS is fine.result.verdict
+    assert ClaimVerdict.HOLDS is fine.result.verdict
     assert "the check of S01 is broken" in caplog.text
 
 
@@ -122,7 +122,7 @@ def test_without_a_lab_nothing_that_disturbs_is_run(ground, claim):
 
     (row,) = rows_of(ground, claim("S01", restarts, lab=True))
 
-    assert (Verdict.NEEDS_LAB, True) == (row.result.verdict, row.settled)
+    assert (ClaimVerdict.NEEDS_LAB, True) == (row.result.verdict, row.settled)
 
 
 def test_progress_names_what_is_being_checked(ground, claim):

@@ -1,5 +1,5 @@
+from probes.verify.frame_counters import out_of_order, quantile, spread, tallied
 from probes.verify.frames import Confirm, Delivery
-from probes.verify.tally import out_of_order, quantile, spread, tallied
 
 
 def confirm(tag, *, multiple=False, nacked=False, at=0.0):

@@ -12,7 +12,7 @@ FLOOR = 0.001
 """The probe's own delay is harmful when it is more than a tenth of the median confirm, and a millisecond at least."""
 
 
-def doubt(*, confirm: Quantiles, send_delay: Quantiles, loop_lag: Quantiles) -> str | None:
+def doubt_of_messages(*, confirm: Quantiles, send_delay: Quantiles, loop_lag: Quantiles) -> str | None:
     """Why the figures cannot be trusted, as one sentence with its figures; None when they can."""
     if confirm.count < LEAST_MESSAGES or confirm.p50 is None:
         return f"only {confirm.count} messages were settled, at least {LEAST_MESSAGES} are needed"

@@ -7,14 +7,14 @@ from typing import Protocol
 
 from ackscope.clock import Instant
 from ackscope.records import Outcome
-from probes.book import Book
 from probes.identity import PERSISTENT, Identity
 from probes.instrument import LoopLag
 from probes.queues import QueueSpec, long_lived, one_shot, queue_name
-from probes.settings import Server
+from probes.settings import AmqpServer
+from probes.stream_stats import StreamStats
 
 
-class Stream(Protocol):
+class ProbeStream(Protocol):
     """The contract of a stream; its runner owns when it lives, what its errors mean, and where its records go."""
 
     @property
@@ -23,7 +23,7 @@ class Stream(Protocol):
         ...
 
     @property
-    def book(self) -> Book:
+    def stats(self) -> StreamStats:
         """What it has lived through."""
         ...
 
@@ -46,7 +46,7 @@ class Stream(Protocol):
         ...
 
     def tick(self, now: Instant) -> None:
-        """Do what is due: age messages, digest what came in. Called 15 to 100 times a second."""
+        """Do what is due: age messages, aggregate what came in. Called 15 to 100 times a second."""
         ...
 
     def stop_sending(self) -> None:
@@ -55,7 +55,7 @@ class Stream(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class StreamContext:
     """What all streams of one target share.
 
     Attributes:
@@ -65,7 +65,7 @@ class Context:
     """
 
     cluster: str
-    server: Server
+    server: AmqpServer
     prefix: str
     run_id: str
     lag: LoopLag
@@ -110,11 +110,11 @@ class Context:
             expected=expected,
         )
 
-    def new_book(self, who: Identity) -> Book:
-        """An empty book for a stream."""
-        return Book(who, lag=self.lag.recent, span=self.span)
+    def new_stats(self, who: Identity) -> StreamStats:
+        """An empty stats for a stream."""
+        return StreamStats(who, lag=self.lag.recent, span=self.span)
 
 
-def digest_share(waiting: int) -> int:
-    """How many messages to digest in one tick: a third of a millisecond's work, more when they pile up."""
+def aggregate_share(waiting: int) -> int:
+    """How many messages to aggregate in one tick: a third of a millisecond's work, more when they pile up."""
     return 32 + waiting // 16

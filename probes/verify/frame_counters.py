@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from probes.verify.frames import Confirm, Frame
 
 
-class Tally:
+class FrameCounters:
     """Which messages are settled, kept up as frames come.
 
     Attributes:
@@ -55,9 +55,9 @@ class Tally:
             self._lowest = max(self._lowest, confirm.tag)
 
 
-def tallied(log: Sequence[Frame]) -> Tally:
+def tallied(log: Sequence[Frame]) -> FrameCounters:
     """The tally of a whole log."""
-    tally = Tally()
+    tally = FrameCounters()
     tally.update(log)
     return tally
 

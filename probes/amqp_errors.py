@@ -12,23 +12,23 @@ from pika import exceptions
 from pika.adapters.utils import connection_workflow
 
 from ackscope.errors import BrokerError, Refused, Unreachable
-from probes.settings import Server
+from probes.settings import AmqpServer
 
 _LOCAL = {"localhost", "127.0.0.1", "::1"}
 _CODED = re.compile(r"\((\d{3})\) [\"'](.*)[\"']")
 
 
-def explain_open(error: BaseException, server: Server) -> BrokerError:
+def explain_open(error: BaseException, server: AmqpServer) -> BrokerError:
     """Why a connection could not be opened."""
     where = server.address.where
     for cause in _causes(error):
-        told = _told_by_system(cause, server) or _told_by_protocol(cause, server)
-        if told is not None:
-            return told
+        mapped = _system_error(cause, server) or _protocol_error(cause, server)
+        if mapped is not None:
+            return mapped
     return Unreachable(f"{where}: no connection ({error})")
 
 
-def explain_close(error: BaseException, server: Server, doing: str) -> BrokerError:
+def explain_close(error: BaseException, server: AmqpServer, doing: str) -> BrokerError:
     """Why an open connection or channel ended; `doing` says what was going on, such as "declaring queue 'x'"."""
     where = server.address.where
     match error:
@@ -46,7 +46,7 @@ def explain_close(error: BaseException, server: Server, doing: str) -> BrokerErr
     return Unreachable(f"{where}: the connection was lost while {doing}")
 
 
-def shared(server: Server, doing: str) -> Refused:
+def shared(server: AmqpServer, doing: str) -> Refused:
     """Why a probe does not consume beside another client: each would miss what the other one got."""
     return Refused(
         f"{server.address.where}: {doing}: another client consumes from it; "
@@ -65,7 +65,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         yield from _causes(error.args[0])
 
 
-def _told_by_system(cause: BaseException, server: Server) -> BrokerError | None:
+def _system_error(cause: BaseException, server: AmqpServer) -> BrokerError | None:
     """What the operating system or TLS had to say."""
     address = server.address
     match cause:
@@ -90,7 +90,7 @@ def _told_by_system(cause: BaseException, server: Server) -> BrokerError | None:
     return None
 
 
-def _told_by_protocol(cause: BaseException, server: Server) -> BrokerError | None:
+def _protocol_error(cause: BaseException, server: AmqpServer) -> BrokerError | None:
     """What AMQP had to say during the handshake."""
     address = server.address
     match cause:
@@ -118,7 +118,7 @@ def _told_by_protocol(cause: BaseException, server: Server) -> BrokerError | Non
     return None
 
 
-def _channel_closed(code: int, text: str, server: Server, doing: str) -> BrokerError:
+def _channel_closed(code: int, text: str, server: AmqpServer, doing: str) -> BrokerError:
     where, user = server.address.where, server.address.username
     if code == 403 and "exclusive" in text:
         return shared(server, doing)

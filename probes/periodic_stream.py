@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from ackscope.clock import Instant
-from probes.book import Book
+from probes.probe_stream import StreamContext, aggregate_share
 from probes.queues import QueueSpec
 from probes.schedule import Schedule
-from probes.stream import Context, digest_share
+from probes.stream_stats import StreamStats
 
 _MISSED_MOST = 1000
 
 
-class Rounds:
+class PeriodicStream:
     """The life of such a stream between its sessions.
 
     Args:
@@ -20,10 +20,12 @@ class Rounds:
         queues: those that it makes.
     """
 
-    def __init__(self, context: Context, book: Book, interval: float, queues: Sequence[QueueSpec] = ()) -> None:
+    def __init__(
+        self, context: StreamContext, stats: StreamStats, interval: float, queues: Sequence[QueueSpec] = ()
+    ) -> None:
         self._context, self._interval = context, interval
         self._busy = self._stopping = False
-        self.cluster, self.book = context.cluster, book
+        self.cluster, self.stats = context.cluster, stats
         self.queues = tuple(queue.name for queue in queues)
 
     @property
@@ -33,7 +35,7 @@ class Rounds:
 
     def tick(self, now: Instant) -> None:
         """Digest what came in."""
-        self.book.digest(now, digest_share(self.book.waiting))
+        self.stats.aggregate(now, aggregate_share(self.stats.waiting))
 
     def stop_sending(self) -> None:
         """Begin no more rounds."""

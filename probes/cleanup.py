@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ackscope.cli import print_json
-from probes.instrument import run_calmly
-from probes.once import once_context
+from probes.instrument import run_without_gc
+from probes.one_shot import once_context
 from probes.queues import one_shot
 from probes.runner import make_streams
-from probes.settings import ProbesSettings, Server
+from probes.settings import AmqpServer, ProbesSettings
 from probes.verify.client import Client
 from probes.verify.frames import Closed
 
@@ -19,16 +19,16 @@ _NOT_FOUND = 404
 
 
 @dataclass(frozen=True, slots=True)
-class Cleared:
+class CleanupResult:
     """What became of the queues; each that is left has its reason."""
 
     deleted: Sequence[str]
     left: dict[str, str]
 
 
-def run(args: argparse.Namespace, server: Server) -> int:
+def run(args: argparse.Namespace, server: AmqpServer) -> int:
     """Delete, and say what; 1 where something is left."""
-    cleared = run_calmly(clear(server, args.prefix, args.node or ()))
+    cleared = run_without_gc(clear(server, args.prefix, args.node or ()))
     if args.json:
         print_json({"prefix": args.prefix, "deleted": cleared.deleted, "left": cleared.left})
     else:
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace, server: Server) -> int:
     return 1 if cleared.left else 0
 
 
-async def clear(server: Server, prefix: str, nodes: Sequence[str]) -> Cleared:
+async def clear(server: AmqpServer, prefix: str, nodes: Sequence[str]) -> CleanupResult:
     """Delete the queues that nobody consumes from.
 
     Raises:
@@ -57,10 +57,10 @@ async def clear(server: Server, prefix: str, nodes: Sequence[str]) -> Cleared:
                 if error.code != _NOT_FOUND:
                     left[name] = str(error)
                 channel = await client.channel()
-    return Cleared(deleted, left)
+    return CleanupResult(deleted, left)
 
 
-def known_names(server: Server, prefix: str, nodes: Sequence[str]) -> list[str]:
+def known_names(server: AmqpServer, prefix: str, nodes: Sequence[str]) -> list[str]:
     """Every queue that continuous probes make, and the one that one-shot runs share; for a loop that runs."""
     settings = ProbesSettings(prefix=prefix)
     context = replace(once_context(server, prefix), once=False)
@@ -69,7 +69,7 @@ def known_names(server: Server, prefix: str, nodes: Sequence[str]) -> list[str]:
     return [*names, one_shot(prefix, "", "", "", "stream").name]
 
 
-def _text(prefix: str, cleared: Cleared) -> str:
+def _text(prefix: str, cleared: CleanupResult) -> str:
     lines = [f"deleted {name}" for name in cleared.deleted]
     lines += [f"left    {name}: {reason}" for name, reason in cleared.left.items()]
     return "\n".join(lines or [f"nothing of the prefix {prefix} is there"])

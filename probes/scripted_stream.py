@@ -8,16 +8,16 @@ from typing import NamedTuple
 from ackscope.clock import Instant
 from ackscope.errors import BrokerError, Unreachable
 from ackscope.records import ProbeState
-from probes.book import Book
-from probes.pair import Blocked, Failed, Pair
+from probes.periodic_stream import PeriodicStream
+from probes.probe_stream import StreamContext
+from probes.publisher_consumer import PublisherBlocked, PublisherConsumerPair, StepFailed
 from probes.queues import QueueSpec
-from probes.rounds import Rounds
 from probes.settings import RoundSettings
-from probes.stream import Context
+from probes.stream_stats import StreamStats
 from probes.verify.frames import Closed
 
 
-class Timed(NamedTuple):
+class TimedStep(NamedTuple):
     """A step that came to its end.
 
     Attributes:
@@ -30,25 +30,27 @@ class Timed(NamedTuple):
     wrong: str | None = None
 
 
-class Scripted(Rounds, ABC):
+class ScriptedStream(PeriodicStream, ABC):
     """One stream; a subclass says what a round is."""
 
-    def __init__(self, context: Context, book: Book, settings: RoundSettings, queues: Sequence[QueueSpec]) -> None:
-        super().__init__(context, book, settings.interval, queues)
+    def __init__(
+        self, context: StreamContext, stats: StreamStats, settings: RoundSettings, queues: Sequence[QueueSpec]
+    ) -> None:
+        super().__init__(context, stats, settings.interval, queues)
         self._timeout, self._specs = settings.timeout, queues
-        self._pair: Pair | None = None
+        self._pair: PublisherConsumerPair | None = None
         self._epoch = 0
 
     async def session(self) -> None:
         """Live through one epoch; see `Stream.session`."""
         self._epoch += 1
         server = self._context.server
-        pair = await Pair.open(server, f"ackscope-probe {self.book.who.probe}", self._timeout)
+        pair = await PublisherConsumerPair.open(server, f"ackscope-probe {self.stats.who.probe}", self._timeout)
         try:
-            self.book.connected(pair.product)
+            self.stats.connected(pair.product)
             await self.prepare(pair)
             self._pair = pair
-            self.book.running()
+            self.stats.running()
             await self.repeat(lambda _: self._round(pair))
         except Closed as error:
             raise Unreachable(f"{server.address.where}: {_why(error)}") from None
@@ -59,21 +61,21 @@ class Scripted(Rounds, ABC):
     def tick(self, now: Instant) -> None:
         """Digest what came in, and follow what the broker says of publishers."""
         blocked = None if self._pair is None else self._pair.blocked
-        if blocked is not None and self.book.state is ProbeState.RUNNING:
-            self.book.blocked(blocked, now.mono)
-        elif blocked is None and self.book.state is ProbeState.BLOCKED:
-            self.book.unblocked(now.mono)
+        if blocked is not None and self.stats.state is ProbeState.RUNNING:
+            self.stats.blocked(blocked, now.mono)
+        elif blocked is None and self.stats.state is ProbeState.BLOCKED:
+            self.stats.unblocked(now.mono)
         super().tick(now)
 
     @abstractmethod
-    async def prepare(self, pair: Pair) -> None:
+    async def prepare(self, pair: PublisherConsumerPair) -> None:
         """Before the first round, and when the channel to take with is a new one."""
 
     @abstractmethod
-    async def work(self, pair: Pair) -> None:
+    async def work(self, pair: PublisherConsumerPair) -> None:
         """One round; the queues are there and empty."""
 
-    async def step(self, name: str, do: Callable[[], Awaitable[Timed]]) -> None:
+    async def step(self, name: str, do: Callable[[], Awaitable[TimedStep]]) -> None:
         """Do a step and enter how it went.
 
         Raises:
@@ -82,24 +84,24 @@ class Scripted(Rounds, ABC):
         began = asyncio.get_running_loop().time()
         try:
             done = await do()
-        except (Failed, Closed, BrokerError) as error:
+        except (StepFailed, Closed, BrokerError) as error:
             reason = _why(error) if isinstance(error, Closed) else str(error)
-            self.book.steps.failed(name, began, reason)
+            self.stats.steps.failed(name, began, reason)
             raise Unreachable(f"{self._context.server.address.where}: {name}: {reason}") from None
         if done.wrong is None:
-            self.book.steps.ok(name, done.began, done.seconds)
+            self.stats.steps.ok(name, done.began, done.seconds)
         else:
-            self.book.steps.failed(name, done.began, done.wrong, done.seconds)
+            self.stats.steps.failed(name, done.began, done.wrong, done.seconds)
 
-    async def _round(self, pair: Pair) -> None:
+    async def _round(self, pair: PublisherConsumerPair) -> None:
         if pair.blocked is not None:
             return
         try:
             await pair.ready(self._specs)
             await self.work(pair)
-        except Failed as error:
+        except StepFailed as error:
             raise Unreachable(f"{self._context.server.address.where}: {error}") from None
-        except Blocked:
+        except PublisherBlocked:
             # It may have left off anywhere: with a consumer, with messages in hand.
             await pair.renew()
             await self.prepare(pair)

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-from probes.settings import Server
-from probes.verify.channel import Channel
+from probes.settings import AmqpServer
+from probes.verify.channel import RawChannel
 from probes.verify.client import Client
 
 
-class Verdict(StrEnum):
+class ClaimVerdict(StrEnum):
     """How a claim did against this broker."""
 
     HOLDS = "holds"
@@ -19,7 +19,7 @@ class Verdict(StrEnum):
     """This version, or this broker as it is set up, has not what the claim speaks of."""
     NEEDS_LAB = "needs-lab"
     """It takes a broker that may be disturbed: `ackscope verify --lab`."""
-    COULD_NOT_TELL = "could-not-tell"
+    INCONCLUSIVE = "could-not-tell"
     """The check did not come to an end, or what it saw does not decide."""
 
 
@@ -33,7 +33,7 @@ class Observed:
         because: for DIFFERS, why this version does so, with its source; "" where the claim holds.
     """
 
-    verdict: Verdict
+    verdict: ClaimVerdict
     observed: str
     evidence: tuple[str, ...]
     because: str = ""
@@ -51,7 +51,7 @@ class Disturb(Protocol):
     """A private broker that may be disturbed."""
 
     @property
-    def nodes(self) -> tuple[Server, ...]:
+    def nodes(self) -> tuple[AmqpServer, ...]:
         """Every node, in order."""
         ...
 
@@ -73,7 +73,7 @@ class Disturb(Protocol):
 
 
 @dataclass(slots=True)
-class Ground:
+class CheckContext:
     """Where a claim is checked: one broker, and names of one's own.
 
     Attributes:
@@ -83,7 +83,7 @@ class Ground:
         disturb: a broker that may be disturbed; None on somebody's own.
     """
 
-    server: Server
+    server: AmqpServer
     version: tuple[int, ...]
     prefix: str
     manage: Manage | None = None
@@ -96,7 +96,7 @@ class Ground:
         return await Client.open(self.server, f"ackscope-verify {name}", heartbeat=heartbeat)
 
     async def queue(
-        self, channel: Channel, name: str, queue_type: str = "classic", arguments: Mapping[str, object] | None = None
+        self, channel: RawChannel, name: str, queue_type: str = "classic", arguments: Mapping[str, object] | None = None
     ) -> str:
         """Make a durable, bounded queue that is swept at the end; its full name.
 
@@ -115,7 +115,7 @@ class Ground:
         )
         return full
 
-    async def exchange(self, channel: Channel, name: str, kind: str = "fanout", **arguments: object) -> str:
+    async def exchange(self, channel: RawChannel, name: str, kind: str = "fanout", **arguments: object) -> str:
         """Make an auto-delete exchange that is swept at the end; its full name."""
         full = f"{self.prefix}.{name}"
         if full not in self.exchanges:
@@ -124,11 +124,11 @@ class Ground:
         return full
 
 
-Check = Callable[[Ground], Awaitable[Observed]]
+Check = Callable[[CheckContext], Awaitable[Observed]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class VerifyClaim:
     """One documented claim.
 
     Attributes:
@@ -138,7 +138,7 @@ class Claim:
         documented: the claim in our own words.
         source: the guide that makes it.
         alone: it measures a rate or a time: nothing else may run beside it.
-        lab: without `Ground.disturb` there is nothing to check.
+        lab: without `CheckContext.disturb` there is nothing to check.
         seconds: the check gets as long before it could not tell.
     """
 

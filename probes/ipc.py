@@ -43,7 +43,7 @@ _Row = MessageRecord | AckBurst | StepRecord | ProbeOutcome
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class RecordBatch:
     """What the probes of one cluster had to tell."""
 
     cluster: str
@@ -54,7 +54,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ProbeTarget:
     """One cluster to measure."""
 
     cluster: str
@@ -80,7 +80,7 @@ class Target:
         }
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> "Target":
+    def from_json(cls, document: Mapping[str, Any]) -> "ProbeTarget":
         """Read a target.
 
         Raises:
@@ -102,19 +102,19 @@ class Target:
             raise DataError(f"target of the probes: not of the agreed shape ({type(error).__name__})") from None
 
 
-def encode_targets(targets: Sequence[Target]) -> bytes:
+def encode_targets(targets: Sequence[ProbeTarget]) -> bytes:
     """The line that starts the child; it holds credentials."""
     return orjson.dumps({"targets": [target.to_json() for target in targets]}) + b"\n"
 
 
-def decode_targets(line: bytes) -> list[Target]:
+def decode_targets(line: bytes) -> list[ProbeTarget]:
     """Read that line.
 
     Raises:
         DataError: it is not one; the message holds nothing of it.
     """
     try:
-        return [Target.from_json(item) for item in orjson.loads(line)["targets"]]
+        return [ProbeTarget.from_json(item) for item in orjson.loads(line)["targets"]]
     except (orjson.JSONDecodeError, KeyError, TypeError):
         raise DataError('targets of the probes: expected one JSON line {"targets": [...]} on stdin') from None
 
@@ -124,7 +124,7 @@ def encode(kind: str, cluster: str, rows: Sequence[_Row]) -> bytes:
     return orjson.dumps({"kind": kind, "cluster": cluster, "rows": rows}) + b"\n"
 
 
-def encode_batch(batch: Batch) -> list[bytes]:
+def encode_batch(batch: RecordBatch) -> list[bytes]:
     """The lines of a batch; none for what it does not hold."""
     kinds: tuple[tuple[str, Sequence[_Row]], ...] = (
         ("messages", batch.messages),
@@ -135,7 +135,7 @@ def encode_batch(batch: Batch) -> list[bytes]:
     return [encode(kind, batch.cluster, rows) for kind, rows in kinds if rows]
 
 
-def decode(line: bytes) -> Batch:
+def decode(line: bytes) -> RecordBatch:
     """Read one line from the child.
 
     Raises:
@@ -145,7 +145,7 @@ def decode(line: bytes) -> Batch:
         document = orjson.loads(line)
         read = _READERS[document["kind"]]
         rows = [read(row) for row in document["rows"]]
-        return Batch(document["cluster"], **{document["kind"]: rows})
+        return RecordBatch(document["cluster"], **{document["kind"]: rows})
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
         raise DataError(f"line from the probes: not of the agreed shape ({type(error).__name__}: {error})") from None
 

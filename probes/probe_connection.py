@@ -14,12 +14,12 @@ from typing import Any, Protocol
 from pika import frame, spec
 
 from ackscope.errors import BrokerError, Unreachable
-from probes.clocked import ClockedConnection
+from probes.amqp_errors import explain_close, explain_open, shared
 from probes.identity import PERSISTENT
+from probes.kernel_timestamps import TimestampedConnection
 from probes.parameters import parameters
 from probes.queues import QueueSpec
-from probes.reasons import explain_close, explain_open, shared
-from probes.settings import Server
+from probes.settings import AmqpServer
 
 TIMEOUT = 10.0
 """Seconds to open a connection, and for each answer of the broker."""
@@ -29,7 +29,7 @@ _BODY = struct.Struct(">BHL")
 _END = b"\xce"
 
 
-class Settle(Protocol):
+class SettleCallback(Protocol):
     """Called for every ack or nack frame; `at` is when it reached this machine, in monotonic seconds."""
 
     def __call__(self, tag: int, at: float, *, multiple: bool, nacked: bool) -> None:
@@ -37,7 +37,7 @@ class Settle(Protocol):
         ...
 
 
-class Deliver(Protocol):
+class DeliverCallback(Protocol):
     """Called for every delivery; `at` is when it reached this machine, in monotonic seconds."""
 
     def __call__(self, tag: int, body: bytes, at: float, *, redelivered: bool) -> None:
@@ -45,15 +45,15 @@ class Deliver(Protocol):
         ...
 
 
-class Link:
-    """A connection to one broker; made by `Link.open`.
+class ProbeConnection:
+    """A connection to one broker; made by `ProbeConnection.open`.
 
     Attributes:
         closed: its result is why the link ended, once it has.
         product: what answered, such as "RabbitMQ 3.10.8".
     """
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: AmqpServer) -> None:
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._connection: Any = None
@@ -67,7 +67,7 @@ class Link:
         self.product = ""
 
     @classmethod
-    async def open(cls, server: Server, name: str) -> "Link":
+    async def open(cls, server: AmqpServer, name: str) -> "ProbeConnection":
         """Connect and open a channel; `name` is shown by the broker as the connection's name.
 
         Raises:
@@ -81,7 +81,7 @@ class Link:
             link._down(explain_open(error, server))
             _resolve(opened, None)
 
-        link._connection = ClockedConnection(
+        link._connection = TimestampedConnection(
             parameters(server, name, TIMEOUT),
             on_open_callback=lambda _: _resolve(opened, None),
             on_open_error_callback=not_opened,
@@ -174,7 +174,7 @@ class Link:
         """Delete a queue of ours; one that is gone already is no error."""
         await self._ask(f"deleting queue {queue!r}", lambda done: self._channel.queue_delete(queue, callback=done))
 
-    async def confirms(self, settle: Settle, returned: Callable[[bytes], None]) -> None:
+    async def confirms(self, settle: SettleCallback, returned: Callable[[bytes], None]) -> None:
         """Turn on publisher confirms; `returned` gets the body of every message that no queue took."""
         nack = spec.Basic.Nack
 
@@ -188,7 +188,7 @@ class Link:
             "asking for publisher confirms", lambda done: self._channel.confirm_delivery(answered, callback=done)
         )
 
-    async def consume(self, queue: str, prefetch: int, deliver: Deliver) -> None:
+    async def consume(self, queue: str, prefetch: int, deliver: DeliverCallback) -> None:
         """Consume as the queue's only consumer, with manual acks.
 
         Raises:

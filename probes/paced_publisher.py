@@ -7,16 +7,16 @@ from random import Random
 
 from ackscope.errors import Unreachable
 from ackscope.records import Outcome
-from probes.book import Book
 from probes.bursts import Burst, BurstJoiner
-from probes.ledger import Ledger, Settled
-from probes.link import Link
-from probes.payload import Writer, read
+from probes.confirm_ledger import ConfirmLedger, Settled
+from probes.payload import PayloadWriter, read
+from probes.probe_connection import ProbeConnection
 from probes.queues import QueueSpec
 from probes.schedule import Schedule
 from probes.settings import SendingSettings
+from probes.stream_stats import StreamStats
 
-AT_ONCE = 32
+MAX_BATCH = 32
 """Messages sent in one go when several are due: acks that arrive meanwhile are not kept waiting longer."""
 
 _LOOK = 1.0
@@ -24,7 +24,7 @@ _TICK = 0.05
 _RENEW_MOST = 300.0
 
 
-class Feed:
+class PacedPublisher:
     """One channel's worth of publishing. It lives from `run` until the link ends or it is told to finish.
 
     What it sends (rate, size, delivery mode) is what the stream's identity says.
@@ -39,12 +39,12 @@ class Feed:
 
     def __init__(
         self,
-        link: Link,
+        link: ProbeConnection,
         queue: QueueSpec | None,
         settings: SendingSettings,
         *,
-        writer: Writer,
-        book: Book,
+        writer: PayloadWriter,
+        stats: StreamStats,
         random: Random,
         sink: Callable[[list[Settled]], None],
         key: str = "",
@@ -53,14 +53,14 @@ class Feed:
     ) -> None:
         self._link, self._queue, self._settings = link, queue, settings
         self._key = key or ("" if queue is None else queue.name)
-        self._writer, self._book, self._random, self._sink = writer, book, random, sink
+        self._writer, self._stats, self._random, self._sink = writer, stats, random, sink
         self._consumed, self._watch = consumed, watch
         self._loop = asyncio.get_running_loop()
-        self._ledger = Ledger(settings.undecided_after)
+        self._ledger = ConfirmLedger(settings.undecided_after)
         self._bursts = BurstJoiner()
         self._schedule: Schedule | None = None
         self._timer: asyncio.Handle | None = None
-        self._stopping = self._gone = False
+        self._stopping = self._returned_once = False
         self._tick_at = 0.0
 
     async def run(self) -> None:
@@ -71,11 +71,11 @@ class Feed:
         """
         self._link.on_blocked(self._blocked, self._unblocked)
         await self._link.confirms(self._settle, self._returned)
-        who = self._book.who
+        who = self._stats.who
         self._link.prepare(
             self._key, who.payload_bytes, delivery_mode=who.delivery_mode, mandatory=self._queue is not None
         )
-        self._book.running()
+        self._stats.running()
         self._schedule = Schedule(who.rate, self._loop.time(), self._random)
         self._set_timer()
         renew_at = self._next_renewal()
@@ -88,8 +88,12 @@ class Feed:
                     f"{self._ledger.late} messages were not confirmed within {self._settings.undecided_after:g} s; "
                     "the channel is given up and a new one opened"
                 )
-            if self._queue is not None and not self._link.blocked and (self._gone or self._loop.time() >= renew_at):
-                self._gone = False
+            if (
+                self._queue is not None
+                and not self._link.blocked
+                and (self._returned_once or self._loop.time() >= renew_at)
+            ):
+                self._returned_once = False
                 await self._link.declare(self._queue)
                 if not self._consumed:
                     await self._link.touch(self._queue)
@@ -113,7 +117,7 @@ class Feed:
             if too_late:
                 self._sink([self._ledger.never_sent(due, now, Outcome.TIMED_OUT) for due in too_late])
         self._end_burst(now)
-        self._book.outstanding = self._ledger.outstanding
+        self._stats.outstanding = self._ledger.outstanding
         self._set_timer()
 
     def finish(self, now: float) -> None:
@@ -125,7 +129,7 @@ class Feed:
             rest += [self._ledger.never_sent(due, now, outcome) for due in self._schedule.give_up(now)]
         self._sink(rest)
         self._end_burst(math.inf)
-        self._book.outstanding = 0
+        self._stats.outstanding = 0
 
     @property
     def outstanding(self) -> int:
@@ -142,7 +146,7 @@ class Feed:
         if schedule is None or self._stopping or link.blocked or not link.alive:
             return
         room = self._settings.max_outstanding - ledger.outstanding
-        for intended in schedule.take(self._loop.time(), min(room, AT_ONCE)):
+        for intended in schedule.take(self._loop.time(), min(room, MAX_BATCH)):
             sent = link.publish(self._writer.write(ledger.next_tag))
             ledger.publish(intended, sent)
         self._set_timer()
@@ -166,23 +170,23 @@ class Feed:
             self._timer = None
 
     def _end_burst(self, now: float) -> None:
-        self._tell(self._bursts.flush(now))
+        self._report_burst(self._bursts.flush(now))
 
-    def _tell(self, burst: Burst | None) -> None:
+    def _report_burst(self, burst: Burst | None) -> None:
         if burst is not None:
-            self._book.burst(burst)
+            self._stats.burst(burst)
             if self._watch is not None:
                 self._watch(burst)
 
     def _settle(self, tag: int, at: float, *, multiple: bool, nacked: bool) -> None:
         frame = self._ledger.settle(tag, at, multiple=multiple, nacked=nacked)
-        self._tell(self._bursts.frame(at, frame.covered, multiple=multiple, settled=frame.settled))
+        self._report_burst(self._bursts.frame(at, frame.covered, multiple=multiple, settled=frame.settled))
         if frame.settled:
             self._sink(frame.settled)
         self._set_timer()
 
     def _returned(self, body: bytes) -> None:
-        self._gone = True
+        self._returned_once = True
         mark = read(body)
         if mark is not None:
             self._ledger.returned(mark.seq)
@@ -192,11 +196,11 @@ class Feed:
         self._cancel_timer()
         if self._schedule is not None:
             self._schedule.pause(now)
-        self._book.blocked(reason, now)
+        self._stats.blocked(reason, now)
 
     def _unblocked(self) -> None:
         now = self._loop.time()
         if self._schedule is not None:
             self._schedule.resume(now)
-        self._book.unblocked(now)
+        self._stats.unblocked(now)
         self._set_timer()

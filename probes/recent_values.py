@@ -26,7 +26,7 @@ class _Slice:
         self.maximum = 0.0
 
 
-class Recent:
+class RecentValues:
     """Values of the recent window: a ring of histograms, of which the oldest is forgotten whole.
 
     Args:
@@ -39,13 +39,13 @@ class Recent:
         self._unit, self._span = unit, span
         self._step = float("inf") if span is None else span / slices
         self._ring: deque[_Slice] = deque(maxlen=1 if span is None else slices + 1)
-        self._told: Quantiles | None = None
+        self._cached: Quantiles | None = None
         self._closed: tuple[tuple[float, float], Any] | None = None
-        self._told_at, self._told_slices = 0.0, 0
+        self._cached_at, self._cached_slices = 0.0, 0
 
     def record(self, value: float, now: float) -> None:
         """Enter one value at `now` (monotonic seconds, never going back)."""
-        self._told_slices = 0
+        self._cached_slices = 0
         if not self._ring or now >= self._ring[-1].ends:
             self._ring.append(_Slice(now + self._step))
         last = self._ring[-1]
@@ -58,10 +58,10 @@ class Recent:
         if not live:
             return Quantiles()
         # Making a summary costs a tenth of a millisecond: of a quiet stream it is made once.
-        if self._told is not None and (self._told_slices == len(live) or now - self._told_at < age):
-            return self._told
-        self._told, self._told_at, self._told_slices = self._summarise(live), now, len(live)
-        return self._told
+        if self._cached is not None and (self._cached_slices == len(live) or now - self._cached_at < age):
+            return self._cached
+        self._cached, self._cached_at, self._cached_slices = self._summarise(live), now, len(live)
+        return self._cached
 
     def _summarise(self, live: list[_Slice]) -> Quantiles:
         maximum = max(part.maximum for part in live)
@@ -113,7 +113,7 @@ def _percentiles(parts: Sequence[Any], count: int) -> list[float]:
 
 
 class RecentCounts:
-    """Counts by name over the recent window, with the same steps as `Recent`."""
+    """Counts by name over the recent window, with the same steps as `RecentValues`."""
 
     def __init__(self, *, span: float | None = 60.0, slices: int = 6) -> None:
         self._span = float("inf") if span is None else span

@@ -11,20 +11,20 @@ from random import Random
 from ackscope.cli import print_json
 from ackscope.clock import SystemClock
 from probes import handshake
-from probes.instrument import LoopLag, run_calmly
-from probes.link import Link
+from probes.instrument import LoopLag, run_without_gc
+from probes.ipc import RecordBatch
 from probes.options import UNDECIDED
+from probes.probe_connection import ProbeConnection
+from probes.probe_stream import ProbeStream, StreamContext
 from probes.report import StreamReport, document, text
 from probes.runner import PROBES, Runner
-from probes.settings import ProbesSettings, Server
-from probes.stream import Context, Stream
+from probes.settings import AmqpServer, ProbesSettings
 from probes.sweep import sweep
-from probes.wire import Batch
 
 
-def run(args: argparse.Namespace, settings: ProbesSettings, server: Server) -> int:
+def run(args: argparse.Namespace, settings: ProbesSettings, server: AmqpServer) -> int:
     """Measure, report, and leave nothing behind."""
-    reports, left = run_calmly(_measure(args, settings, server))
+    reports, left = run_without_gc(_measure(args, settings, server))
     for sentence in left:
         print(f"ackscope probe: {sentence}", file=sys.stderr)
     address = server.address.where
@@ -51,9 +51,9 @@ def exit_code(reports: Sequence[StreamReport]) -> int:
     return 0 if all(report.clean for report in reports) else 1
 
 
-def once_context(server: Server, prefix: str) -> Context:
+def once_context(server: AmqpServer, prefix: str) -> StreamContext:
     """What a one-shot run has in common."""
-    return Context(
+    return StreamContext(
         cluster=server.address.where,
         server=server,
         prefix=prefix,
@@ -65,13 +65,13 @@ def once_context(server: Server, prefix: str) -> Context:
 
 
 async def _measure(
-    args: argparse.Namespace, settings: ProbesSettings, server: Server
+    args: argparse.Namespace, settings: ProbesSettings, server: AmqpServer
 ) -> tuple[list[StreamReport], list[str]]:
     """Run the streams, and sweep; a report a stream, and what could not be swept."""
     loop, stop, clock = asyncio.get_running_loop(), asyncio.Event(), SystemClock()
     if args.name != handshake.NAME:
         # Told at once when there is nothing to measure; of a handshake the failure is the measurement.
-        await (await Link.open(server, f"ackscope-probe {args.name}")).close()
+        await (await ProbeConnection.open(server, f"ackscope-probe {args.name}")).close()
     context = once_context(server, settings.prefix)
     streams = PROBES[args.name](settings, context)
     progress = _Progress(streams, args.duration)
@@ -86,22 +86,22 @@ async def _measure(
         queues = [name for stream in streams for name in stream.queues]
         left = await sweep(server, queues, prefix=context.prefix, run_id=context.run_id)
     now = clock.now()
-    return [StreamReport(stream.book, stream.book.outcome(now)) for stream in streams], left
+    return [StreamReport(stream.stats, stream.stats.outcome(now)) for stream in streams], left
 
 
 class _Progress:
     """One line on stderr that says how far the run is; nothing where stderr is no terminal."""
 
-    def __init__(self, streams: Sequence[Stream], duration: float) -> None:
+    def __init__(self, streams: Sequence[ProbeStream], duration: float) -> None:
         self._streams, self._duration = streams, duration
         self._loop = asyncio.get_running_loop()
         self._start = self._loop.time()
         self._on = os.isatty(sys.stderr.fileno())
 
-    def show(self, batch: Batch) -> None:
+    def show(self, batch: RecordBatch) -> None:
         """Show it, when a stream has told its state."""
         if self._on and batch.outcomes:
-            states = [stream.book.state for stream in self._streams]
+            states = [stream.stats.state for stream in self._streams]
             counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
             gone = min(self._duration, self._loop.time() - self._start)
             print(f"\r{gone:4.0f} of {self._duration:g} s: {counts}\033[K", end="", file=sys.stderr, flush=True)

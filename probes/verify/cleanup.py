@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from pika import spec
 
 from ackscope.errors import BrokerError
-from probes.settings import Server
-from probes.verify.channel import Channel  # noqa: TC001  read in the body
-from probes.verify.claim import Ground
+from probes.settings import AmqpServer
+from probes.verify.channel import RawChannel  # noqa: TC001  read in the body
 from probes.verify.client import Client
 from probes.verify.frames import Closed
+from probes.verify.verify_claim import CheckContext
 
 _WITHIN = 30.0
 """Seconds for the whole."""
 
 
-async def clear(ground: Ground) -> list[str]:
+async def clear(ground: CheckContext) -> list[str]:
     """Delete queues and exchanges of the run, on a connection of its own; what could not be deleted, in sentences."""
     wanted = [(name, spec.Queue.Delete(queue=name), spec.Queue.DeleteOk) for name in ground.queues]
     wanted += [(name, spec.Exchange.Delete(exchange=name), spec.Exchange.DeleteOk) for name in ground.exchanges]
@@ -35,11 +35,11 @@ async def clear(ground: Ground) -> list[str]:
     return [f"{name!r} is left behind ({why}); unused, the broker deletes it within 5 minutes" for name in left]
 
 
-async def _delete(server: Server, wanted: Sequence[tuple[str, object, object]], left: list[str]) -> str:
+async def _delete(server: AmqpServer, wanted: Sequence[tuple[str, object, object]], left: list[str]) -> str:
     """Delete each, striking it from `left`; why the last one that stayed did."""
     why = ""
     async with await Client.open(server, "ackscope-verify sweep") as client:
-        channel: Channel | None = None
+        channel: RawChannel | None = None
         for name, method, reply in wanted:
             channel = channel or await client.channel()
             try:

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ackscope.records import ProbeOutcome, ProbeState
-from probes.doubt import duration
+from probes.self_error import duration
 
 LEAST_MESSAGES = 30
 """Confirmed messages in the window below which a median is no basis for a difference."""
 
-_WORTH_TELLING = 0.01
+_MIN_REPORTED = 0.01
 """Seconds below which a layer is no trouble."""
 
 _SMALL = 0.1
@@ -18,7 +18,7 @@ _SMALL = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class LatencyLayer:
     """What one layer of the broker adds to a confirm.
 
     Attributes:
@@ -56,7 +56,7 @@ MEANINGS = {difference.name: difference.meaning for difference in _DIFFERENCES}
 """Name of a layer -> what happens in it."""
 
 
-def decompose(outcomes: Sequence[ProbeOutcome]) -> list[Layer]:
+def decompose(outcomes: Sequence[ProbeOutcome]) -> list[LatencyLayer]:
     """The layers of each node, in a fixed order; empty where no stream of the confirm probe is among the outcomes."""
     nodes: dict[str, dict[str, ProbeOutcome]] = {}
     for outcome in outcomes:
@@ -65,45 +65,45 @@ def decompose(outcomes: Sequence[ProbeOutcome]) -> list[Layer]:
     return [_layer(difference, streams, node) for node, streams in nodes.items() for difference in _DIFFERENCES]
 
 
-def largest(layers: Sequence[Layer]) -> str | None:
+def largest(layers: Sequence[LatencyLayer]) -> str | None:
     """Which layers take the time, and whether a classic queue's writing is one of them; None where none stands out."""
     known = sorted(((layer.seconds, layer.name) for layer in layers if layer.seconds is not None), reverse=True)
-    if not known or known[0][0] < _WORTH_TELLING:
+    if not known or known[0][0] < _MIN_REPORTED:
         return None
     most = known[0][0]
-    told = "the time is in " + ", ".join(
+    text = "the time is in " + ", ".join(
         f"{name} ({duration(seconds)})" for seconds, name in known if seconds > most / 2
     )
     persist = next((item for item in layers if item.name == "persist"), None)
     # Withheld as too small beside the probe's own error is small enough here as well.
     bound = None if persist is None else persist.error if persist.seconds is None else persist.seconds
     if bound is not None and bound < _SMALL * most:
-        told += f"; what a classic queue writes (persist, at most {duration(max(0.0, bound))}) is not the cause"
-    return told
+        text += f"; what a classic queue writes (persist, at most {duration(max(0.0, bound))}) is not the cause"
+    return text
 
 
-def _layer(difference: _Difference, streams: dict[str, ProbeOutcome], node: str) -> Layer:
+def _layer(difference: _Difference, streams: dict[str, ProbeOutcome], node: str) -> LatencyLayer:
     name, whole, less, _ = difference
     needed = [whole] if less is None else [whole, less]
     for stream in needed:
         reason = _unfit(stream, streams.get(stream))
         if reason is not None:
-            return Layer(name, None, node, reason)
+            return LatencyLayer(name, None, node, reason)
     if less is not None and name == "store" and streams[less].payload_bytes >= streams[whole].payload_bytes:
-        return Layer(name, None, node, f"{less} is not smaller than {whole}: both go to the shared store")
+        return LatencyLayer(name, None, node, f"{less} is not smaller than {whole}: both go to the shared store")
     found = [streams[stream] for stream in needed]
     medians = [outcome.confirm.p50 or 0.0 for outcome in found]
     seconds = medians[0] - sum(medians[1:])
-    told = " - ".join(f"{stream} {duration(p50)}" for stream, p50 in zip(needed, medians, strict=True))
+    text = " - ".join(f"{stream} {duration(p50)}" for stream, p50 in zip(needed, medians, strict=True))
     doubtful = [outcome for outcome in found if outcome.doubtful is not None]
     if not doubtful:
-        return Layer(name, seconds, node, told)
+        return LatencyLayer(name, seconds, node, text)
     error = max(own.p99 or 0.0 for outcome in found for own in (outcome.send_delay, outcome.loop_lag))
     who = " and ".join(outcome.stream for outcome in doubtful)
     if abs(seconds) <= error:
-        because = f"{who} doubtful: {told} is within the probe's own error of {duration(error)}"
-        return Layer(name, None, node, because, error)
-    return Layer(name, seconds, node, f"{told}; {who} doubtful by {duration(error)}", error)
+        because = f"{who} doubtful: {text} is within the probe's own error of {duration(error)}"
+        return LatencyLayer(name, None, node, because, error)
+    return LatencyLayer(name, seconds, node, f"{text}; {who} doubtful by {duration(error)}", error)
 
 
 def _unfit(stream: str, outcome: ProbeOutcome | None) -> str | None:

@@ -14,7 +14,7 @@ GATHER = 0.2
 _log = logging.getLogger(__name__)
 
 
-class Outlet:
+class PipeWriter:
     """A bounded line to the reader. When it is full, new lines are dropped, counted and told.
 
     Args:

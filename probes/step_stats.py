@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ackscope.clock import Instant
 from ackscope.records import Step, StepRecord
 from probes.identity import Identity
-from probes.window import Recent, RecentCounts
+from probes.recent_values import RecentCounts, RecentValues
 
 _OK, _FAILED = "ok", "failed"
 
@@ -27,7 +27,7 @@ class Steps:
 
     def __init__(self, who: Identity, *, span: float | None) -> None:
         self._who, self._span = who, span
-        self._durations: dict[str, Recent] = {}
+        self._durations: dict[str, RecentValues] = {}
         self._attempts: Counter[str] = Counter()
         self._failures: Counter[str] = Counter()
         self._reasons: dict[str, str | None] = {}
@@ -85,7 +85,7 @@ class Steps:
         ]
 
     def _enter(self, step: str, at: float, seconds: float | None, reason: str | None) -> None:
-        recent = self._durations.setdefault(step, Recent(span=self._span))
+        recent = self._durations.setdefault(step, RecentValues(span=self._span))
         self._attempts[step] += 1
         self._reasons[step] = reason
         end = at + (seconds or 0.0)

@@ -9,10 +9,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from probes.doubt import duration
+from probes.self_error import duration
 
 ENOUGH = 0.95
-"""The knee is the least prefetch that reaches this share of the best."""
+"""The saturation point is the smallest prefetch that reaches this share of the best."""
 
 SAFETY = 1.5
 """Round trips and processing times fluctuate: the recommendation is so much more than the formula."""
@@ -24,7 +24,7 @@ _WITHOUT_LIMIT = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class SweepPoint:
     """One prefetch value, measured.
 
     Attributes:
@@ -54,11 +54,11 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Advice:
+class PrefetchAdvice:
     """What a sweep leads to.
 
     Attributes:
-        knee: measured; None where nothing was processed.
+        knee: the measured saturation point; None where nothing was processed.
         formula: round trip / processing time + 1, rounded up; None without processing time.
         recommended: the value to set; None where nothing can be said.
         because: how that follows, in a sentence.
@@ -70,7 +70,7 @@ class Advice:
     because: str
 
 
-def knee(points: Sequence[Point], processing: float) -> int | None:
+def saturation_point(points: Sequence[SweepPoint], processing: float) -> int | None:
     """The least prefetch that is nearly as good as the best; 0 when only no limit at all is; None without messages.
 
     Good is a consumer that is busy: unlike the throughput, that does not suffer when the machine is slow for a while.
@@ -84,17 +84,17 @@ def knee(points: Sequence[Point], processing: float) -> int | None:
     return min(good, key=lambda value: value or math.inf)
 
 
-def advise(points: Sequence[Point], round_trip: float, processing: float) -> Advice:
+def advise(points: Sequence[SweepPoint], round_trip: float, processing: float) -> PrefetchAdvice:
     """Which prefetch to set, and why; times in seconds."""
-    measured = knee(points, processing)
+    measured = saturation_point(points, processing)
     if measured is None:
-        return Advice(knee=None, formula=None, recommended=None, because="nothing was processed")
+        return PrefetchAdvice(knee=None, formula=None, recommended=None, because="nothing was processed")
     limited = max((point.prefetch for point in points), default=0) or None
     if not processing:
         because = f"work takes no time here, so only the measurement tells: more than {measured} brought less than 5 %"
         if not measured:
             because = _WITHOUT_LIMIT
-        return Advice(knee=measured, formula=None, recommended=measured or limited, because=because)
+        return PrefetchAdvice(knee=measured, formula=None, recommended=measured or limited, because=because)
     formula = math.ceil(round_trip / processing + 1.0)
     padded = math.ceil(SAFETY * formula)
     because = (
@@ -102,7 +102,7 @@ def advise(points: Sequence[Point], round_trip: float, processing: float) -> Adv
         f"busy; half as much again for fluctuation: {padded}"
     )
     if not measured:
-        return Advice(knee=0, formula=formula, recommended=limited, because=f"{because}; but {_WITHOUT_LIMIT}")
+        return PrefetchAdvice(knee=0, formula=formula, recommended=limited, because=f"{because}; but {_WITHOUT_LIMIT}")
     if measured > padded:
         because += f"; measured, it takes {measured} to come within 5 % of the best"
-    return Advice(knee=measured, formula=formula, recommended=max(padded, measured), because=because)
+    return PrefetchAdvice(knee=measured, formula=formula, recommended=max(padded, measured), because=because)

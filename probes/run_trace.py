@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ackscope.records import Outcome
-from probes.doubt import duration
+from probes.self_error import duration
 
 COLUMNS = 60
 """Stretches that a run is cut into at most."""
@@ -20,7 +20,7 @@ _WORST_FIRST = "lunrb"
 
 
 @dataclass(slots=True)
-class Stretch:
+class TraceSlice:
     """One stretch of a run.
 
     Attributes:
@@ -31,22 +31,22 @@ class Stretch:
     longest: float | None = None
     marks: set[str] = field(default_factory=set)
 
-    def merge(self, other: "Stretch") -> "Stretch":
+    def merge(self, other: "TraceSlice") -> "TraceSlice":
         """Both as one."""
         known = [value for value in (self.longest, other.longest) if value is not None]
-        return Stretch(max(known, default=None), self.marks | other.marks)
+        return TraceSlice(max(known, default=None), self.marks | other.marks)
 
 
-class Track:
+class RunTrace:
     """What a run was like over time, in at most `COLUMNS` stretches of equal width, which doubles as it goes on."""
 
     def __init__(self) -> None:
         self.width = _FIRST_WIDTH
         self._start: float | None = None
-        self._stretches: list[Stretch] = []
+        self._stretches: list[TraceSlice] = []
 
     @property
-    def stretches(self) -> Sequence[Stretch]:
+    def stretches(self) -> Sequence[TraceSlice]:
         """From the start on."""
         return self._stretches
 
@@ -94,7 +94,7 @@ class Track:
             lines.append(axis)
         return lines
 
-    def _at(self, time: float) -> Stretch:
+    def _at(self, time: float) -> TraceSlice:
         return self._get(self._index(time))
 
     def _index(self, time: float) -> int:
@@ -105,14 +105,14 @@ class Track:
             self._halve()
         return index
 
-    def _get(self, index: int) -> Stretch:
+    def _get(self, index: int) -> TraceSlice:
         while len(self._stretches) <= index:
-            self._stretches.append(Stretch())
+            self._stretches.append(TraceSlice())
         return self._stretches[index]
 
     def _halve(self) -> None:
         if len(self._stretches) % 2:
-            self._stretches.append(Stretch())
+            self._stretches.append(TraceSlice())
         pairs = zip(self._stretches[::2], self._stretches[1::2], strict=True)
         self._stretches = [first.merge(second) for first, second in pairs]
         self.width *= 2

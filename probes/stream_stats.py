@@ -1,4 +1,4 @@
-"""What one stream has lived through: its state, its counts, its recent figures, and the records not handed on yet."""
+"""The statistics of one stream: state, counts, recent figures, and the records that were not drained yet."""
 
 from collections import Counter, deque
 from typing import NamedTuple
@@ -6,19 +6,19 @@ from typing import NamedTuple
 from ackscope.clock import Instant
 from ackscope.records import AckBurst, Batching, MessageRecord, Outcome, ProbeOutcome, ProbeState, StepRecord
 from probes.bursts import Burst
-from probes.doubt import doubt, doubt_of_steps
+from probes.confirm_ledger import Settled
 from probes.identity import Identity
-from probes.ledger import Settled
-from probes.plot import Track
-from probes.steps import Steps
-from probes.window import Recent, RecentCounts
+from probes.recent_values import RecentCounts, RecentValues
+from probes.run_trace import RunTrace
+from probes.self_error import doubt_of_messages, doubt_of_steps
+from probes.step_stats import Steps
 
 _MISSING = "missing"
 _LAG_AGE = 0.5
 """Seconds: the lateness of the loop is the same for all streams, which all ask for it every second."""
 
 
-class Entry(NamedTuple):
+class MessageEntry(NamedTuple):
     """One message with all that will be known of it; `deliveries` is None where none were awaited.
 
     Attributes:
@@ -41,7 +41,7 @@ class DeliveryCounts(NamedTuple):
     out_of_order: int = 0
 
 
-class Taken(NamedTuple):
+class Drained(NamedTuple):
     """Records that are handed on."""
 
     messages: list[MessageRecord]
@@ -49,32 +49,32 @@ class Taken(NamedTuple):
     steps: list[StepRecord]
 
 
-class Book:
-    """The bookkeeping of one stream.
+class StreamStats:
+    """The statistics of one stream.
 
-    Entering a message costs an append: the work on it is done in `digest`, in slices, so that no timing waits for it.
+    Recording a message costs one append. `aggregate` does the work on it later, in slices, so that it delays no timing.
 
     Args:
         lag: lateness of the loop, shared by all streams of the process.
         span: seconds of the recent window; None for the whole run.
     """
 
-    def __init__(self, who: Identity, *, lag: Recent, span: float | None) -> None:
+    def __init__(self, who: Identity, *, lag: RecentValues, span: float | None) -> None:
         self.who = who
         self.deliveries: DeliveryCounts | None = None
         self._lag = lag
         self.confirm, self.response, self.delivery, self.send_delay, self.burst_interval = (
-            Recent(span=span) for _ in range(5)
+            RecentValues(span=span) for _ in range(5)
         )
-        self.burst_messages, self.unacked = Recent(unit=1.0, span=span), Recent(unit=1.0, span=span)
+        self.burst_messages, self.unacked = RecentValues(unit=1.0, span=span), RecentValues(unit=1.0, span=span)
         self.steps = Steps(who, span=span)
         self.batching: Batching | None = None
         self.prefetch: int | None = None
         self.broker = ""
-        self.track = Track() if span is None else None
+        self.track = RunTrace() if span is None else None
         self._recent_outcomes = RecentCounts(span=span)
         self._totals: Counter[str] = Counter()
-        self._inbox: deque[Entry] = deque()
+        self._inbox: deque[MessageEntry] = deque()
         self._records: list[MessageRecord] = []
         self._bursts: list[Burst] = []
         self._state = ProbeState.CONNECTING
@@ -127,7 +127,7 @@ class Book:
         self._unblock(now)
         self.running()
 
-    def enter(self, entry: Entry) -> None:
+    def enter(self, entry: MessageEntry) -> None:
         """Enter a message."""
         self._inbox.append(entry)
 
@@ -138,12 +138,12 @@ class Book:
         if burst.interval is not None:
             self.burst_interval.record(burst.interval, burst.at)
 
-    def digest(self, now: Instant, most: int) -> None:
+    def aggregate(self, now: Instant, most: int) -> None:
         """Work on at most `most` messages that were entered."""
         for _ in range(min(most, len(self._inbox))):
             self._work(self._inbox.popleft(), now)
 
-    def take(self, now: Instant) -> Taken:
+    def take(self, now: Instant) -> Drained:
         """Hand on what has been digested."""
         records, self._records = self._records, []
         bursts, self._bursts = self._bursts, []
@@ -165,7 +165,7 @@ class Book:
             )
             for burst in bursts
         ]
-        return Taken(records, joined, self.steps.take(now))
+        return Drained(records, joined, self.steps.take(now))
 
     def outcome(self, now: Instant) -> ProbeOutcome:
         """The stream as it is now."""
@@ -177,7 +177,7 @@ class Book:
         measured = window[who.expected] > 0 or bool(steps)
         # A stream without a rate sends no messages that are timed one by one.
         doubtful = (
-            doubt(confirm=confirm, send_delay=send_delay, loop_lag=lag)
+            doubt_of_messages(confirm=confirm, send_delay=send_delay, loop_lag=lag)
             if who.rate
             else doubt_of_steps(steps=[step.seconds for step in timed.values()], loop_lag=lag)
         )
@@ -236,7 +236,7 @@ class Book:
         self._totals[name] += 1
         self._recent_outcomes.add(name, now)
 
-    def _work(self, entry: Entry, now: Instant) -> None:
+    def _work(self, entry: MessageEntry, now: Instant) -> None:
         mono, settled, who = now.mono, entry.settled, self.who
         delay = settled.sent - settled.intended
         confirm = None if settled.at is None else settled.at - settled.sent

@@ -7,26 +7,26 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Self
 
+from probes.amqp_errors import shared
 from probes.queues import QueueSpec
-from probes.reasons import shared
-from probes.settings import Server
-from probes.verify.channel import Channel
+from probes.settings import AmqpServer
+from probes.verify.channel import RawChannel
 from probes.verify.client import Client
 from probes.verify.frames import Confirm, Delivery
 
 _LOOK = 0.2
 
 
-class Blocked(Exception):
+class PublisherBlocked(Exception):
     """The broker blocks publishers: the round is given up, and nothing is wrong with it."""
 
 
-class Failed(Exception):
+class StepFailed(Exception):
     """A step did not end as it should; the text says why."""
 
 
-class Pair:
-    """Both connections, each with a channel; made by `Pair.open`.
+class PublisherConsumerPair:
+    """Both connections, each with a channel; made by `PublisherConsumerPair.open`.
 
     Attributes:
         sender: the channel to publish with, in confirm mode.
@@ -34,17 +34,17 @@ class Pair:
         product: what answered, such as "RabbitMQ 4.3.6".
     """
 
-    def __init__(self, server: Server, name: str, patience: float, clients: tuple[Client, Client]) -> None:
-        self._server, self._name, self._patience = server, name, patience
-        self._publishing, self._taking = clients
+    def __init__(self, server: AmqpServer, name: str, timeout: float, clients: tuple[Client, Client]) -> None:
+        self._server, self._name, self._timeout = server, name, timeout
+        self._publishing, self._consuming = clients
         self.product = clients[0].product
         self._first = 1
         """Number of the first message of the latest publish; earlier ones are settled."""
-        self.sender: Channel
-        self.taker: Channel
+        self.sender: RawChannel
+        self.taker: RawChannel
 
     @classmethod
-    async def open(cls, server: Server, name: str, patience: float) -> Self:
+    async def open(cls, server: AmqpServer, name: str, timeout: float) -> Self:
         """Connect twice; `patience` is how long each thing that is awaited may take.
 
         Raises:
@@ -52,7 +52,7 @@ class Pair:
         """
         first = await Client.open(server, name)
         try:
-            pair = cls(server, name, patience, (first, await Client.open(server, name)))
+            pair = cls(server, name, timeout, (first, await Client.open(server, name)))
         except BaseException:
             await first.close()
             raise
@@ -66,9 +66,9 @@ class Pair:
         """Why the broker blocks publishers; None while it does not."""
         return self._publishing.blocked
 
-    async def new_channel(self) -> Channel:
+    async def new_channel(self) -> RawChannel:
         """One more channel to take with, on the same connection."""
-        return await self._taking.channel()
+        return await self._consuming.channel()
 
     async def renew(self) -> None:
         """Take with a new channel: what the old one held is requeued, and its consumers are gone."""
@@ -84,15 +84,15 @@ class Pair:
 
         Raises:
             Refused: another client consumes from one.
-            Blocked: the broker blocks publishers.
-            Failed: messages of a round that was interrupted were not confirmed.
+            PublisherBlocked: the broker blocks publishers.
+            StepFailed: messages of a round that was interrupted were not confirmed.
         """
         # What was on its way when the broker blocked is read by it later, and would come among those of this round.
         await self.until(
             self.sender,
             self._settled,
             "messages from before the block were not confirmed",
-            within=self._patience,
+            within=self._timeout,
         )
         for queue in queues:
             found = await self.taker.declare(queue.name, durable=True, arguments=queue.arguments)
@@ -105,53 +105,53 @@ class Pair:
         """Publish and wait until all is confirmed.
 
         Raises:
-            Blocked: the broker blocks publishers.
-            Failed: not all was confirmed.
+            PublisherBlocked: the broker blocks publishers.
+            StepFailed: not all was confirmed.
         """
         channel = self.sender
         channel.log.clear()
         self._first = channel.published + 1
         for body in bodies:
             if self.blocked is not None:
-                raise Blocked
+                raise PublisherBlocked
             channel.publish(queue, body)
-        await self.until(channel, self._settled, f"{len(bodies)} messages were not confirmed", within=self._patience)
+        await self.until(channel, self._settled, f"{len(bodies)} messages were not confirmed", within=self._timeout)
         if any(confirm.nacked for confirm in channel.frames(Confirm)):
-            raise Failed("the broker refused a message (basic.nack)")
+            raise StepFailed("the broker refused a message (basic.nack)")
 
-    async def delivery(self, channel: Channel, number: int, what: str) -> Delivery:
+    async def delivery(self, channel: RawChannel, number: int, what: str) -> Delivery:
         """The delivery with this number (from 1) since the channel's log was cleared.
 
         Raises:
-            Blocked: the broker blocks publishers.
-            Failed: it did not come in time.
+            PublisherBlocked: the broker blocks publishers.
+            StepFailed: it did not come in time.
         """
         await self.until(
-            channel, lambda: len(channel.frames(Delivery)) >= number, f"{what} was not delivered", within=self._patience
+            channel, lambda: len(channel.frames(Delivery)) >= number, f"{what} was not delivered", within=self._timeout
         )
         return channel.frames(Delivery)[number - 1]
 
-    async def until(self, channel: Channel, done: Callable[[], bool], what: str, *, within: float) -> None:
+    async def until(self, channel: RawChannel, done: Callable[[], bool], what: str, *, within: float) -> None:
         """Wait for a condition on a channel.
 
         Raises:
-            Blocked: the broker blocks publishers.
-            Failed: `what` as the reason, when it is not met in time.
+            PublisherBlocked: the broker blocks publishers.
+            StepFailed: `what` as the reason, when it is not met in time.
             Closed: the channel or its connection ended.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within
         while not await channel.until(done, within=min(_LOOK, max(0.0, deadline - loop.time()))):
             if self.blocked is not None:
-                raise Blocked
+                raise PublisherBlocked
             if channel.closed.done():
                 raise channel.closed.result()
             if loop.time() >= deadline:
-                raise Failed(f"{what} within {within:g} s")
+                raise StepFailed(f"{what} within {within:g} s")
 
     async def close(self) -> None:
         """End both in order."""
-        await asyncio.gather(self._publishing.close(), self._taking.close())
+        await asyncio.gather(self._publishing.close(), self._consuming.close())
 
     def _settled(self) -> bool:
         """Whether everything of the latest publish is confirmed; the log of the sender holds only that."""

@@ -4,19 +4,19 @@ import asyncio
 from collections.abc import Callable
 
 from ackscope.clock import Instant
-from probes.book import Entry
 from probes.bursts import Burst
-from probes.feed import Feed
+from probes.confirm_ledger import Settled
 from probes.identity import Identity
-from probes.ledger import Settled
-from probes.link import Link
-from probes.payload import Writer
+from probes.paced_publisher import PacedPublisher
+from probes.payload import PayloadWriter
+from probes.probe_connection import ProbeConnection
+from probes.probe_stream import StreamContext, aggregate_share
 from probes.queues import QueueSpec
 from probes.settings import SendingSettings
-from probes.stream import Context, digest_share
+from probes.stream_stats import MessageEntry
 
 
-class Sending:
+class MessageStream:
     """Publishes along one path and enters what becomes of each message.
 
     Args:
@@ -27,7 +27,7 @@ class Sending:
 
     def __init__(
         self,
-        context: Context,
+        context: StreamContext,
         settings: SendingSettings,
         who: Identity,
         queue: QueueSpec | None,
@@ -39,9 +39,9 @@ class Sending:
         self._queue, self._key, self._watch = queue, key, watch
         self._epoch = 0
         self._stopped = False
-        self._feed: Feed | None = None
+        self._feed: PacedPublisher | None = None
         self.cluster = context.cluster
-        self.book = context.new_book(who)
+        self.stats = context.new_stats(who)
 
     @property
     def queues(self) -> tuple[str, ...]:
@@ -56,9 +56,9 @@ class Sending:
     async def session(self) -> None:
         """Live through one epoch; see `Stream.session`."""
         self._epoch += 1
-        link = await Link.open(self._context.server, f"ackscope-probe {self.book.who.probe}")
+        link = await ProbeConnection.open(self._context.server, f"ackscope-probe {self.stats.who.probe}")
         try:
-            self.book.connected(link.product)
+            self.stats.connected(link.product)
             if self._queue is not None:
                 await link.declare(self._queue)
             self._feed = self._new_feed(link)
@@ -70,10 +70,10 @@ class Sending:
             await link.close()
 
     def tick(self, now: Instant) -> None:
-        """Age messages and digest what came in."""
+        """Age messages and aggregate what came in."""
         if self._feed is not None:
             self._feed.tick(now.mono)
-        self.book.digest(now, digest_share(self.book.waiting))
+        self.stats.aggregate(now, aggregate_share(self.stats.waiting))
 
     def stop_sending(self) -> None:
         """Send no more, in this session and in one that is just starting."""
@@ -81,14 +81,14 @@ class Sending:
         if self._feed is not None:
             self._feed.stop_sending()
 
-    def _new_feed(self, link: Link, *, consumed: bool = False) -> Feed:
+    def _new_feed(self, link: ProbeConnection, *, consumed: bool = False) -> PacedPublisher:
         """The publishing side of this epoch; `consumed`: the queue has a consumer, which keeps it from expiring."""
-        feed = Feed(
+        feed = PacedPublisher(
             link,
             self._queue,
             self._settings,
-            writer=Writer(self._context.run_id, self._epoch, self.book.who.payload_bytes),
-            book=self.book,
+            writer=PayloadWriter(self._context.run_id, self._epoch, self.stats.who.payload_bytes),
+            stats=self.stats,
             random=self._context.random,
             sink=self._settled,
             key=self._key,
@@ -101,4 +101,4 @@ class Sending:
 
     def _settled(self, messages: list[Settled]) -> None:
         for message in messages:
-            self.book.enter(Entry(self._epoch, message))
+            self.stats.enter(MessageEntry(self._epoch, message))

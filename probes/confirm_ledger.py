@@ -27,7 +27,7 @@ class Settled(NamedTuple):
     group: int | None = None
 
 
-class Frame(NamedTuple):
+class SettledFrame(NamedTuple):
     """What one ack or nack frame did.
 
     Attributes:
@@ -39,7 +39,7 @@ class Frame(NamedTuple):
     settled: list[Settled]
 
 
-class Ledger:
+class ConfirmLedger:
     """Outstanding messages, by delivery tag.
 
     Amortised cost is constant for each message: tags are given and mostly settled in order, so two
@@ -88,7 +88,7 @@ class Ledger:
         if seq in self._open:
             self._returned.add(seq)
 
-    def settle(self, tag: int, at: float, *, multiple: bool, nacked: bool) -> Frame:
+    def settle(self, tag: int, at: float, *, multiple: bool, nacked: bool) -> SettledFrame:
         """Enter an ack or nack; tag 0 with `multiple` answers all.
 
         A message that had aged out is remembered as answered and not counted again.
@@ -118,7 +118,7 @@ class Ledger:
                 self._returned.discard(seq)
                 outcome = Outcome.NACKED if nacked else Outcome.RETURNED
             settled.append(Settled(seq, intended, sent, at, outcome, multiple, covered))
-        return Frame(covered, settled)
+        return SettledFrame(covered, settled)
 
     def expire(self, now: float) -> list[Settled]:
         """Give up on messages that were sent longer ago than the limit."""

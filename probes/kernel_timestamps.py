@@ -19,7 +19,7 @@ _TIMESPEC = struct.Struct("@ll")
 _ROOM = socket.CMSG_SPACE(_TIMESPEC.size)
 
 
-class ClockedConnection(AsyncioConnection):  # type: ignore[misc]  # pika ships no types
+class TimestampedConnection(AsyncioConnection):  # type: ignore[misc]  # pika ships no types
     """A connection that knows when bytes came.
 
     Attributes:
@@ -66,9 +66,9 @@ class ClockedConnection(AsyncioConnection):  # type: ignore[misc]  # pika ships 
         return at
 
     def _receive(self, sock: socket.socket, most: int) -> bytes:
-        data, told, _, _ = sock.recvmsg(most, _ROOM)
+        data, ancillary, _, _ = sock.recvmsg(most, _ROOM)
         at, wall = time.monotonic(), time.time()
-        for level, kind, value in told:
+        for level, kind, value in ancillary:
             if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS:
                 seconds, nanoseconds = _TIMESPEC.unpack_from(value)
                 # A wall clock that is set meanwhile can only make it the time of reading.

@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from probes.verify.channel import Channel
+from probes.verify.channel import RawChannel
 from probes.verify.client import Client
 from probes.verify.frames import Delivery
 
@@ -38,7 +38,7 @@ async def fill(client: Client, queue: str, count: int, *, size: int = 0) -> None
     await channel.close()
 
 
-async def ready(channel: Channel, queue: str, count: int, within: float = SOON) -> int:
+async def ready(channel: RawChannel, queue: str, count: int, within: float = SOON) -> int:
     """Messages ready in a queue: `count` as soon as they are so many, else how many there are in the end."""
     deadline = time.monotonic() + within
     while True:
@@ -48,19 +48,19 @@ async def ready(channel: Channel, queue: str, count: int, within: float = SOON) 
         await asyncio.sleep(_EVERY)
 
 
-async def ready_after(channel: Channel, queue: str, count: int, within: float = SOON) -> float | None:
+async def ready_after(channel: RawChannel, queue: str, count: int, within: float = SOON) -> float | None:
     """Seconds until a queue holds `count` ready messages; None when it does not in time."""
     began = time.monotonic()
     return time.monotonic() - began if await ready(channel, queue, count, within) == count else None
 
 
-async def since(channel: Channel, seen: int, within: float = SOON) -> list[Delivery]:
+async def since(channel: RawChannel, seen: int, within: float = SOON) -> list[Delivery]:
     """What came after the first `seen` frames of a channel that only consumes, without looking at those again."""
     await channel.until(lambda: len(channel.log) > seen, within)
     return [item for item in channel.log[seen:] if isinstance(item, Delivery)]
 
 
-async def quiet(*channels: Channel) -> list[int]:
+async def quiet(*channels: RawChannel) -> list[int]:
     """How many each channel has received, once nothing more has come for a while."""
     before: list[int] = []
     while (now := [len(channel.frames(Delivery)) for channel in channels]) != before:

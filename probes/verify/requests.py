@@ -4,7 +4,7 @@ import asyncio
 
 from pika import spec
 
-from probes.verify.channel import Channel
+from probes.verify.channel import RawChannel
 from probes.verify.client import Client
 from probes.verify.frames import Closed, Delivery
 
@@ -12,7 +12,7 @@ _STEP = 0.02
 """Seconds between two looks."""
 
 
-async def got(channel: Channel, queue: str, within: float = 2.0) -> Delivery | None:
+async def got(channel: RawChannel, queue: str, within: float = 2.0) -> Delivery | None:
     """One message by basic.get, for which up to `within` seconds are waited; it is not acknowledged."""
     for _ in range(int(within / _STEP)):
         found = await channel.get(queue)
@@ -22,7 +22,7 @@ async def got(channel: Channel, queue: str, within: float = 2.0) -> Delivery | N
     return None
 
 
-async def one(channel: Channel, queue: str) -> Delivery:
+async def one(channel: RawChannel, queue: str) -> Delivery:
     """As `got`, where a message is sure to come.
 
     Raises:
@@ -34,7 +34,7 @@ async def one(channel: Channel, queue: str) -> Delivery:
     return found
 
 
-async def filled(channel: Channel, queue: str, count: int, within: float = 5.0) -> bool:
+async def filled(channel: RawChannel, queue: str, count: int, within: float = 5.0) -> bool:
     """Wait until a queue holds that many ready messages; whether it did in time."""
     for _ in range(int(within / _STEP)):
         if (await channel.look(queue)).messages >= count:
