@@ -40,16 +40,16 @@ def load(model: type[S], path: Path, environ: Mapping[str, str] = os.environ) ->
         ConfigError: one line that names file, key, what is wrong, and the nearest known key.
     """
     document = _read(path)
-    told: dict[tuple[str, ...], str] = {}
+    origins: dict[tuple[str, ...], str] = {}
     for name, value in environ.items():
         if name.startswith(PREFIX):
             place = _override(document, model, name.removeprefix(PREFIX).split("__"), value)
             if place is not None:
-                told[place] = name
+                origins[place] = name
     try:
         return model.model_validate(document)
     except ValidationError as error:
-        lines = (_explain(model, _origin(item, told) or str(path), item) for item in error.errors())
+        lines = (_explain(model, _origin(item, origins) or str(path), item) for item in error.errors())
         raise ConfigError("; ".join(lines)) from None
 
 
@@ -138,10 +138,10 @@ def _override(document: dict[str, Any], model: type[BaseModel], words: list[str]
     return None if place is None else (name, key, *place)
 
 
-def _origin(item: ErrorDetails, told: Mapping[tuple[str, ...], str]) -> str | None:
+def _origin(item: ErrorDetails, origins: Mapping[tuple[str, ...], str]) -> str | None:
     """The environment variable that gave what is wrong; None where the file did."""
     place = item["loc"]
-    for known, name in told.items():
+    for known, name in origins.items():
         # A check of several keys together stands one level up, and begins with the key that it is about.
         inside = known[len(place) :] if known[: len(place)] == place else ()
         if place[: len(known)] == known or (inside and _in_words(item).startswith(f"{inside[0]}: ")):

@@ -1,9 +1,8 @@
-"""How the interpreter works in this process: little memory, and no long pauses.
+"""Tuning of the Python process: little memory, no long garbage-collection pauses.
 
-Nothing here changes what is computed. Measured with 10,000 queues read every 5 s: 261 MB as glibc does by itself,
-195 MB with one arena, 185 MB with what is freed given back; collecting cycles took a fifth of the processor time of a
-page of metrics, in pauses of 50 ms and more, and four fifths of what a page of the dashboard took to refresh; it found
-nothing.
+Nothing here changes results. Measured with 10,000 queues read every 5 s: 261 MB with the defaults of glibc, 195 MB with
+one arena, 185 MB when freed memory is returned to the system. Collecting cycles (`gc`) took a fifth of the CPU time
+of a scrape, in pauses of 50 ms and more, and four fifths of the time to refresh a page of the dashboard; it found nothing.
 """
 
 import ctypes
@@ -14,40 +13,40 @@ from typing import Any
 _M_ARENA_MAX = -8
 """Source: malloc.h of glibc."""
 _SWITCH_SECONDS = 0.001
-"""A scrape takes the interpreter's lock some ten times; by default it may wait 5 ms for each while a page is made."""
+"""A scrape acquires the interpreter lock about ten times; with the default of 5 ms each may wait that long."""
 _YOUNG, _MIDDLE, _OLD = 20_000, 20, 1_000_000
-"""Snapshots and pages are freed by counting references. Young cycles are still looked for; old ones by `tidy` alone."""
+"""Reference counting frees snapshots and pages. Young cycles are still collected, old ones by `collect_cycles` only."""
 
 
 def tune() -> None:
-    """For a process that serves for long; to be called before any thread starts."""
+    """Tune a long-running process; call it before any thread starts."""
     one_arena()
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(_YOUNG, _MIDDLE, _OLD)
 
 
 def one_arena() -> bool:
-    """Have all threads share one arena of glibc; returns whether that was possible.
+    """Let all threads share one glibc arena; returns whether that was possible.
 
-    Each would have one of its own otherwise, which keeps what a large answer took at its height.
+    Otherwise each thread has an arena of its own, which keeps the peak size of a large response.
     """
     mallopt = _glibc("mallopt")
     return mallopt is not None and mallopt(_M_ARENA_MAX, 1) == 1
 
 
-def settle() -> None:
-    """What is there now stays, such as what was imported: cycles are looked for among what comes after it alone."""
+def freeze_gc() -> None:
+    """Exclude all present objects, such as imported modules, from garbage collection."""
     gc.collect()
     gc.freeze()
 
 
-def tidy() -> None:
-    """Find old cycles; some minutes may go by between two calls."""
+def collect_cycles() -> None:
+    """Collect old cycles; call it every few minutes."""
     gc.collect()
 
 
-def give_back() -> None:
-    """Give pages that hold nothing any more back to the system; nothing where there is no glibc."""
+def trim_heap() -> None:
+    """Return free memory to the system (`malloc_trim`); does nothing without glibc."""
     trim = _glibc("malloc_trim")
     if trim is not None:
         trim(0)

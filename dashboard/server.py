@@ -101,13 +101,13 @@ def serve(settings: PageSettings, host: str, port: int, base: str = "", login: L
 def _prepare() -> None:
     """Import the pages (pandas, plotly, pyarrow: seconds), not while the first viewer waits."""
     importlib.import_module("dashboard.pages")
-    tuning.settle()
+    tuning.freeze_gc()
 
 
 async def _tidy() -> None:
     while True:
         await asyncio.sleep(_TIDY_EVERY)
-        tuning.tidy()
+        tuning.collect_cycles()
 
 
 def _hush(login: Login) -> None:

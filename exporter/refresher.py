@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 
 from ackscope.clock import Clock
-from ackscope.tuning import give_back, tidy
+from ackscope.tuning import collect_cycles, trim_heap
 
 log = logging.getLogger(__name__)
 
@@ -62,8 +62,8 @@ class Refresher:
             self._guarded(self._tick)
             if self._clock.now().since(tidied) > _TIDY_SECONDS:
                 tidied = self._clock.now()
-                tidy()
-            give_back()  # what this page and the decoding of its snapshots took for a moment
+                collect_cycles()
+            trim_heap()  # what this page and the decoding of its snapshots took for a moment
             self._ending.wait(_PAUSE * self._clock.now().since(began))
 
     def _guarded(self, work: Callable[[], None] | None) -> None:

@@ -47,7 +47,7 @@ def build(name: str, suite: str, root: Path) -> None:
 
 def _build(name: str, suite: str, root: Path) -> None:
     partial, log = root.with_name(f"{suite}.partial"), root.with_name(f"{suite}.log")
-    _tell(f"building the {name} broker once (Debian {suite}, about 500 MB) in {root}; takes 40 s to 2 minutes")
+    _announce(f"building the {name} broker once (Debian {suite}, about 500 MB) in {root}; takes 40 s to 2 minutes")
     began = time.monotonic()
     # In a mount namespace of its own: what debootstrap mounts is gone with it, however it ends.
     command = ["unshare", "--mount", "debootstrap", "--variant=minbase", "--include=rabbitmq-server", suite]
@@ -62,7 +62,7 @@ def _build(name: str, suite: str, root: Path) -> None:
         partial.rename(root)
     finally:
         _remove(partial)
-    _tell(f"built in {time.monotonic() - began:.0f} s")
+    _announce(f"built in {time.monotonic() - began:.0f} s")
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def _only_one(lock: Path, name: str) -> Iterator[None]:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            _tell(f"another process builds the {name} broker; waiting for it")
+            _announce(f"another process builds the {name} broker; waiting for it")
             fcntl.flock(held, fcntl.LOCK_EX)
         yield
 
@@ -87,5 +87,5 @@ def _last_line(log: Path) -> str:
     return lines[-1] if lines else "debootstrap said nothing"
 
 
-def _tell(line: str) -> None:
+def _announce(line: str) -> None:
     print(f"ackscope lab: {line}", file=sys.stderr, flush=True)

@@ -24,7 +24,7 @@ from lab.brokers import NAMES, Broker, find_broker, minor
 from lab.control import Control, Handle
 from lab.node import NOTHING, Extra, Node, NodeRunner, base_environ, running_version
 from lab.ports import free_ports
-from lab.processes import Process, end, end_marked, start, wait_gone
+from lab.processes import Process, end, end_marked, start, wait_ended
 
 MOST_NODES = 3
 _PREFIX = "ackscope-lab-"
@@ -125,7 +125,7 @@ class Lab:
         """End a node at once (SIGKILL), as a power cut would; its data stays for `restart`."""
         process = self._runners[index].process
         if process is not None and process.signal(signal.SIGKILL):
-            wait_gone([process], _STOP_SECONDS)
+            wait_ended([process], _STOP_SECONDS)
 
     def restart(self, index: int) -> None:
         """Start a node again on the same data and ports, and wait until it is ready; a running one is stopped first.

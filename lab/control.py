@@ -16,10 +16,10 @@ import orjson
 from ackscope.errors import BrokerError, DataError, Unreachable
 from lab.brokers import Broker
 from lab.node import Node, wait_answers
-from lab.processes import MARK, Process, start, wait_gone
+from lab.processes import MARK, Process, start, wait_ended
 
 TOOL_SECONDS = 120.0
-_GONE_SECONDS = 20.0
+_END_SECONDS = 20.0
 _FILE = "control.json"
 
 
@@ -88,7 +88,7 @@ class Control:
         """End a node at once, as a power cut would; its data stays for `restart`."""
         process = self.handles[index].process
         if process.signal(signal.SIGKILL):
-            wait_gone([process], _GONE_SECONDS)
+            wait_ended([process], _END_SECONDS)
 
     def restart(self, index: int) -> None:
         """Start a killed node again on the same data and ports, and wait until it is ready.

@@ -97,7 +97,7 @@ def marked(folder: Path) -> list[Process]:
     return found
 
 
-def wait_gone(processes: Iterable[Process], seconds: float) -> list[Process]:
+def wait_ended(processes: Iterable[Process], seconds: float) -> list[Process]:
     """Wait until all have ended; the result is those that have not."""
     deadline = time.monotonic() + seconds
     left = [process for process in processes if process.alive()]
@@ -111,19 +111,19 @@ def end(processes: Sequence[Process], seconds: float) -> None:
     """Ask all to end, then make those that did not."""
     for process in processes:
         process.signal(signal.SIGTERM)
-    left = wait_gone(processes, seconds)
+    left = wait_ended(processes, seconds)
     for process in left:
         process.signal(signal.SIGKILL)
-    wait_gone(left, seconds)
+    wait_ended(left, seconds)
 
 
 def end_marked(folder: Path, seconds: float) -> list[Process]:
     """Wait until nothing of the lab in `folder` runs, killing what stays; the result is what could not be ended."""
     deadline = time.monotonic() + seconds
-    patience = time.monotonic() + seconds / 2
+    give_up_at = time.monotonic() + seconds / 2
     left = marked(folder)
     while left and time.monotonic() < deadline:
-        if time.monotonic() > patience:
+        if time.monotonic() > give_up_at:
             for process in left:
                 process.signal(signal.SIGKILL)
         time.sleep(_POLL)

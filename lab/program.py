@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ackscope.errors import AckscopeError
 from ackscope.log import redact, setup_logging
-from ackscope.signals import Signals
+from ackscope.unix_signals import UnixSignals
 
 
 def end_event() -> threading.Event:
@@ -19,7 +19,7 @@ def end_event() -> threading.Event:
     its going, however it goes, is seen here.
     """
     event = threading.Event()
-    signals = Signals((signal.SIGTERM, signal.SIGINT))
+    signals = UnixSignals((signal.SIGTERM, signal.SIGINT))
     threading.Thread(target=_watch, args=(signals, event), name="signals", daemon=True).start()
     try:
         piped = stat.S_ISFIFO(os.fstat(0).st_mode)
@@ -30,7 +30,7 @@ def end_event() -> threading.Event:
     return event
 
 
-def _watch(signals: Signals, event: threading.Event) -> None:
+def _watch(signals: UnixSignals, event: threading.Event) -> None:
     signals.get()
     event.set()
 

@@ -61,14 +61,14 @@ def _wait_attached(process: subprocess.Popen[bytes], pid: int) -> None:
     """Return once every thread of the node is traced."""
     deadline, said = time.monotonic() + _ATTACHED_WITHIN, b""
     while not _all_traced(pid, process.pid):
-        piece = _heard(process)
+        piece = _first_line(process)
         said += piece or b""
         if process.poll() is not None or time.monotonic() > deadline:
             last = said.decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
             raise MissingPart(f"strace cannot attach to process {pid} ({last[0]}); run as root")
 
 
-def _heard(process: subprocess.Popen[bytes]) -> bytes | None:
+def _first_line(process: subprocess.Popen[bytes]) -> bytes | None:
     if process.stderr is None or not select.select([process.stderr], [], [], 0.1)[0]:
         return None
     return os.read(process.stderr.fileno(), 65536)

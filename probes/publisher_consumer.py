@@ -34,8 +34,8 @@ class PublisherConsumerPair:
         product: what answered, such as "RabbitMQ 4.3.6".
     """
 
-    def __init__(self, server: AmqpServer, name: str, timeout: float, clients: tuple[Client, Client]) -> None:
-        self._server, self._name, self._timeout = server, name, timeout
+    def __init__(self, server: AmqpServer, name: str, within: float, clients: tuple[Client, Client]) -> None:
+        self._server, self._name, self._within = server, name, within
         self._publishing, self._consuming = clients
         self.product = clients[0].product
         self._first = 1
@@ -44,15 +44,15 @@ class PublisherConsumerPair:
         self.taker: RawChannel
 
     @classmethod
-    async def open(cls, server: AmqpServer, name: str, timeout: float) -> Self:
-        """Connect twice; `patience` is how long each thing that is awaited may take.
+    async def open(cls, server: AmqpServer, name: str, within: float) -> Self:
+        """Connect twice; `within` is the timeout of each step, seconds.
 
         Raises:
             BrokerError: why not, in words.
         """
         first = await Client.open(server, name)
         try:
-            pair = cls(server, name, timeout, (first, await Client.open(server, name)))
+            pair = cls(server, name, within, (first, await Client.open(server, name)))
         except BaseException:
             await first.close()
             raise
@@ -92,7 +92,7 @@ class PublisherConsumerPair:
             self.sender,
             self._settled,
             "messages from before the block were not confirmed",
-            within=self._timeout,
+            within=self._within,
         )
         for queue in queues:
             found = await self.taker.declare(queue.name, durable=True, arguments=queue.arguments)
@@ -115,7 +115,7 @@ class PublisherConsumerPair:
             if self.blocked is not None:
                 raise PublisherBlocked
             channel.publish(queue, body)
-        await self.until(channel, self._settled, f"{len(bodies)} messages were not confirmed", within=self._timeout)
+        await self.until(channel, self._settled, f"{len(bodies)} messages were not confirmed", within=self._within)
         if any(confirm.nacked for confirm in channel.frames(Confirm)):
             raise StepFailed("the broker refused a message (basic.nack)")
 
@@ -127,7 +127,10 @@ class PublisherConsumerPair:
             StepFailed: it did not come in time.
         """
         await self.until(
-            channel, lambda: len(channel.frames(Delivery)) >= number, f"{what} was not delivered", within=self._timeout
+            channel,
+            lambda: len(channel.frames(Delivery)) >= number,
+            f"{what} was not delivered",
+            within=self._within,
         )
         return channel.frames(Delivery)[number - 1]
 

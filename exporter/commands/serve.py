@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ackscope.clock import SystemClock
 from ackscope.settings import PREFIX, load
-from ackscope.signals import Signals
 from ackscope.tuning import tune
+from ackscope.unix_signals import UnixSignals
 from exporter.lifetime import HEARD, live
 from exporter.notify import Notify
 from exporter.settings import ExporterSettings
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
     tune()
     # Before all parts: a signal that comes while they are made must not end us halfway.
-    signals, clock = Signals(HEARD), SystemClock()
+    signals, clock = UnixSignals(HEARD), SystemClock()
     return live(App(settings, clock, reread), signals, Notify.from_environ(), clock)
 
 

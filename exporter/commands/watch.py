@@ -11,7 +11,7 @@ import orjson
 from ackscope.clock import Instant
 from ackscope.errors import BrokerError
 from ackscope.findings import DiagnosisResult, Finding, exit_code
-from ackscope.signals import Signals
+from ackscope.unix_signals import UnixSignals
 from diagnosis.engine import diagnose
 from diagnosis.text import Cluster, render, render_result
 from diagnosis.thresholds import Thresholds
@@ -36,7 +36,7 @@ def watch(look: Looking, usual: Usual | None = None, *, as_json: bool, everythin
         DataError: the rollups cannot be read.
     """
     verdict: DiagnosisResult | None = None
-    with Signals((signal.SIGINT, signal.SIGTERM)) as signals:
+    with UnixSignals((signal.SIGINT, signal.SIGTERM)) as signals:
         while True:
             began = look.clock.now()
             try:
@@ -54,7 +54,7 @@ def watch(look: Looking, usual: Usual | None = None, *, as_json: bool, everythin
                 return exit_code([verdict])
 
 
-def _asked_to_end(signals: Signals, seconds: float) -> bool:
+def _asked_to_end(signals: UnixSignals, seconds: float) -> bool:
     """Whether Ctrl-C or SIGTERM came, or comes within so many seconds."""
     try:
         signals.get(timeout=seconds)

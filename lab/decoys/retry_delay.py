@@ -22,13 +22,13 @@ def inject(fault: Fault) -> None:
     publisher = fault.connect("decoy-retry-publisher").channel()
     publisher.confirm_delivery()
     consumer = fault.connect("decoy-retry-consumer").channel()
-    taken = 0
+    received = 0
 
     def take(channel: BlockingChannel, method: Any, properties: Any, _body: bytes) -> None:
-        nonlocal taken
-        taken += 1
+        nonlocal received
+        received += 1
         again = bool((properties.headers or {}).get("x-death"))
-        if taken % _FAILS_EVERY == 0 and not again:
+        if received % _FAILS_EVERY == 0 and not again:
             channel.basic_reject(method.delivery_tag, requeue=False)
         else:
             channel.basic_ack(method.delivery_tag)

@@ -70,8 +70,8 @@ def _listed(words: Sequence[str]) -> str:
 def _count(run: tuple[str, Mapping[str, Mapping[str, Any]]]) -> str:
     version, rows = run
     found = Counter(row["verdict"] for row in rows.values())
-    told = [f"{words} {found[verdict.value]}" for verdict, words in WORDS.items() if found[verdict.value]]
-    return f"- {version}: {len(rows)} claims: {', '.join(told)}"
+    counts = [f"{words} {found[verdict.value]}" for verdict, words in WORDS.items() if found[verdict.value]]
+    return f"- {version}: {len(rows)} claims: {', '.join(counts)}"
 
 
 def _table(recorded: Recorded, ids: Sequence[str]) -> str:

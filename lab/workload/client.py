@@ -103,23 +103,23 @@ Job = Publisher | Consumer
 
 def keep(job: Job, address: Address, ending: threading.Event) -> None:
     """Run a job on a connection of its own, connecting again for as long as it takes."""
-    told = False
+    reported = False
     while not ending.is_set():
         try:
             connection = connect(address, job.name)
         except BrokerError as error:
             # Once, not at every attempt: ten jobs that try each second would bury the rest of the log.
-            _log.log(logging.DEBUG if told else logging.WARNING, "%s: %s; tries on", job.name, error)
-            told = True
+            _log.log(logging.DEBUG if reported else logging.WARNING, "%s: %s; tries on", job.name, error)
+            reported = True
             ending.wait(_AGAIN)
             continue
-        told = False
+        reported = False
         try:
             job.work(connection, ending)
         except LOST as error:
             if not ending.is_set():
                 _log.warning("%s: interrupted (%s); connects again", job.name, type(error).__name__)
-                told = True
+                reported = True
                 ending.wait(_AGAIN)
         finally:
             _drop(connection)

@@ -11,7 +11,7 @@ from lab.faults.fault import Fault, FaultSpec
 NAME = "fault-heartbeat-loss"
 _HEARTBEAT = 15
 _SERVED_SECONDS = 10.0
-_ANEW_SECONDS = 25.0
+_RECONNECT_SECONDS = 25.0
 
 
 def inject(fault: Fault) -> None:
@@ -27,7 +27,7 @@ def inject(fault: Fault) -> None:
         elif not announced:
             fault.announce()
             announced = True
-        if age >= _SERVED_SECONDS + _ANEW_SECONDS:
+        if age >= _SERVED_SECONDS + _RECONNECT_SECONDS:
             opened = time.monotonic()
             connection = fault.connect(NAME, served=False, heartbeat=_HEARTBEAT)
             connection.channel()

@@ -19,16 +19,16 @@ def inject(fault: Fault) -> None:
     fault.make_queue(QUEUE)
     channel = publisher(fault, "fault-auto-ack-consumer-publisher")
     consumer = fault.connect("fault-auto-ack-consumer").channel()
-    taken: list[int] = []
+    received: list[int] = []
 
     def take(_channel: BlockingChannel, method: Any, _properties: Any, _body: bytes) -> None:
-        taken.append(method.delivery_tag)
+        received.append(method.delivery_tag)
 
     consumer.basic_consume(QUEUE, take, auto_ack=True, consumer_tag="fault-auto-ack-consumer")
     announced = False
     for _ in fault.ticks(1 / _RATE):
         publish(channel, QUEUE)
-        if not announced and len(taken) >= _PROOF:
+        if not announced and len(received) >= _PROOF:
             fault.announce()
             announced = True
 

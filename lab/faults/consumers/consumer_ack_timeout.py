@@ -26,8 +26,8 @@ _GET = "[element(2, application:get_env(rabbit, K)) || K <- [consumer_timeout, c
 def inject(fault: Fault) -> None:
     """Hold ten messages; when the broker takes them away, consume again and hold them again."""
     # One call each way: the tool takes seconds to start.
-    told = fault.lab.ctl(0, "eval", f"V = {_GET}, {_set(_TIMEOUT, _TICK)}, V.")
-    timeout, tick = (int(number) for number in re.findall(r"\d+", told)[:2])
+    answer = fault.lab.ctl(0, "eval", f"V = {_GET}, {_set(_TIMEOUT, _TICK)}, V.")
+    timeout, tick = (int(number) for number in re.findall(r"\d+", answer)[:2])
     fault.later(lambda: fault.lab.ctl(0, "eval", f"{_set(timeout, tick)}."))
     fault.make_queue(QUEUE, {"x-queue-type": "quorum"})
     channel = publisher(fault, "fault-consumer-ack-timeout-publisher")

@@ -13,7 +13,7 @@ from lab.amqp import PERSISTENT
 from lab.faults.fault import Fault, FaultSpec
 
 QUEUE = "fault.pub-tx-channel"
-_TAKEN = 5
+_RECEIVED = 5
 
 
 def inject(fault: Fault) -> None:
@@ -21,23 +21,23 @@ def inject(fault: Fault) -> None:
     fault.make_queue(QUEUE)
     client = fault.connect("fault-pub-tx-channel").channel()
     client.tx_select()
-    taken: list[int] = []
+    received: list[int] = []
 
     def take(channel: BlockingChannel, method: Any, _properties: Any, _body: bytes) -> None:
-        taken.append(method.delivery_tag)
+        received.append(method.delivery_tag)
         channel.basic_ack(method.delivery_tag)
 
-    client.basic_qos(prefetch_count=2 * _TAKEN)
+    client.basic_qos(prefetch_count=2 * _RECEIVED)
     client.basic_consume(QUEUE, take, consumer_tag="fault-pub-tx-channel")
     with fault.briefly("fault-pub-tx-channel.feed") as channel:
         channel.confirm_delivery()
-        for _ in range(_TAKEN):
+        for _ in range(_RECEIVED):
             channel.basic_publish("", QUEUE, b"tx", BasicProperties(delivery_mode=PERSISTENT))
     for _ in range(7):
         client.basic_publish("", QUEUE, b"tx", BasicProperties(delivery_mode=PERSISTENT))
     announced = False
     for _ in fault.ticks(0.2):
-        if not announced and len(taken) == _TAKEN:
+        if not announced and len(received) == _RECEIVED:
             fault.announce()
             announced = True
 

@@ -16,12 +16,12 @@ class Reader:
 
     Attributes:
         channel: it consumes on.
-        taken: messages that it acknowledged.
+        acked: messages that it acknowledged.
     """
 
     channel: BlockingChannel
     every: float
-    taken: int = 0
+    acked: int = 0
     _held: deque[int] = field(default_factory=deque)
     _next: float = 0.0
 
@@ -34,7 +34,7 @@ class Reader:
         now = time.monotonic()
         while self._held and now >= self._next:
             self.channel.basic_ack(self._held.popleft())
-            self.taken += 1
+            self.acked += 1
             self._next = max(self._next + self.every, now - 1.0)
 
 

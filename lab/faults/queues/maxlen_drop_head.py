@@ -22,7 +22,7 @@ def inject(fault: Fault) -> None:
         publish(channel, QUEUE)
         taker.work()
         # More than the queue and the consumer can hold: the rest must have been dropped.
-        if not announced and sent > taker.taken + 1 + MAX_LENGTH + _PROOF:
+        if not announced and sent > taker.acked + 1 + MAX_LENGTH + _PROOF:
             fault.announce()
             announced = True
 

@@ -25,7 +25,7 @@ def inject(fault: Fault) -> None:
     for _ in fault.ticks(1 / _RATE):
         publish(channel, "", exchange=EXCHANGE)
         taker.work()
-        if not announced and taker.taken >= _PROOF:
+        if not announced and taker.acked >= _PROOF:
             fault.announce()
             announced = True
 

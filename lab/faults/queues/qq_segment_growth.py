@@ -26,7 +26,7 @@ def inject(fault: Fault) -> None:
     for _ in fault.ticks(1 / _RATE):
         publish(channel, QUEUE, body=body)
         worker.work()
-        if not announced and worker.taken >= _PROOF:
+        if not announced and worker.acked >= _PROOF:
             fault.announce()
             announced = True
 

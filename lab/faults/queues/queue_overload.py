@@ -28,7 +28,7 @@ def inject(fault: Fault) -> None:
             sent += 1
             due += 1 / pace
         taker.work()
-        if not announced and sent > taker.taken + _PROOF:
+        if not announced and sent > taker.acked + _PROOF:
             fault.announce()
             announced = True
 

@@ -22,7 +22,7 @@ def inject(fault: Fault) -> None:
         publish(channel, QUEUE)
         taker.work()
         # The queue holds what came within the last half second; what is missing beyond that has expired.
-        if not announced and sent > taker.taken + 1 + _RATE + _PROOF:
+        if not announced and sent > taker.acked + 1 + _RATE + _PROOF:
             fault.announce()
             announced = True
 

@@ -109,7 +109,7 @@ async def lower(ground: CheckContext) -> Observed:
         (both,) = await quiet(channel)
     evidence = [
         "60 messages, prefetch 10, a consumer holds 10; then prefetch 3 for the channel's next consumers",
-        f"after one ack it holds {held_back - 1} again: a running consumer keeps its own; the next one gets {both - held_back}",
+        f"after one ack it holds {held_back - 1} again: a running consumer keeps its own; next: {both - held_back}",
     ]
     wide, observation = await _lower_channel(ground)
     holds = (held_back, both - held_back) == (11, 3) and (wide or _gone(ground))

@@ -5,7 +5,7 @@ from ackscope import tuning
 
 GIVE_BACK = """
 import mmap
-from ackscope.tuning import give_back, one_arena
+from ackscope.tuning import trim_heap, one_arena
 
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * mmap.PAGESIZE / 2**20
@@ -15,21 +15,21 @@ held = [bytes(4000) for _ in range(20000)]
 last = bytes(4000)
 del held
 before = resident()
-give_back()
+trim_heap()
 print(possible, before - resident() > 40)
 """
 SETTLE = """
 import gc
-from ackscope.tuning import settle
+from ackscope.tuning import freeze_gc
 
-settle()
+freeze_gc()
 before = len(gc.get_objects())
 kept = [[] for _ in range(1000)]
 print(before < 1000, len(gc.get_objects()) - before >= 1000)
 """
 TIDY = """
 import gc, sys, weakref
-from ackscope.tuning import tidy, tune
+from ackscope.tuning import collect_cycles, tune
 
 class Cycle:
     def __init__(self):
@@ -43,7 +43,7 @@ gc.collect(1)
 gc.collect(1)
 one = weakref.ref(one)
 still = one() is not None
-tidy()
+collect_cycles()
 print(sys.getswitchinterval(), old() is None, still, one() is None)
 """
 
@@ -71,6 +71,6 @@ def test_young_cycles_are_found_on_the_way_and_old_ones_when_it_is_tidied():
 def test_where_there_is_no_glibc_nothing_is_done(monkeypatch):
     """Other C libraries have neither call."""
     monkeypatch.setattr(tuning.ctypes, "CDLL", lambda _: object())
-    tuning.give_back()
+    tuning.trim_heap()
 
     assert not tuning.one_arena()

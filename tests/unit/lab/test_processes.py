@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.processes import Process, end, end_marked, marked, start, wait_gone
+from lab.processes import Process, end, end_marked, marked, start, wait_ended
 
 ENVIRON = {"PATH": os.environ["PATH"]}
 SLEEP = ["sleep", "300"]
@@ -78,7 +78,7 @@ def test_a_recycled_pid_is_not_signalled(run):
 def test_a_signal_to_a_process_that_ended_does_nothing(run):
     """It is told by the answer, not by an error."""
     process = run("true")
-    wait_gone([process], 5)
+    wait_ended([process], 5)
 
     assert not process.signal(signal.SIGTERM)
 
@@ -117,7 +117,7 @@ def test_output_goes_to_its_file_and_the_environment_is_not_inherited(run, tmp_p
     """Settings of the caller, such as RABBITMQ_NODENAME, do not reach a node."""
     monkeypatch.setenv("RABBITMQ_NODENAME", "somebody-elses")
 
-    wait_gone([run("env")], 5)
+    wait_ended([run("env")], 5)
     lines = (tmp_path / "output").read_text().splitlines()
 
     assert f"ACKSCOPE_LAB={tmp_path}" in lines

@@ -7,7 +7,7 @@ from queue import Empty
 
 import pytest
 
-from ackscope.signals import Signals
+from ackscope.unix_signals import UnixSignals
 
 ONE, OTHER, NEITHER = signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP
 
@@ -15,9 +15,9 @@ pytestmark = pytest.mark.usefixtures("kept_signals")
 
 
 @pytest.fixture
-def signals() -> Signals:
+def signals() -> UnixSignals:
     """Two that concern us."""
-    return Signals((ONE, OTHER))
+    return UnixSignals((ONE, OTHER))
 
 
 def _elsewhere(number: int) -> None:
@@ -29,14 +29,14 @@ def _elsewhere(number: int) -> None:
     threading.Timer(0.05, take).start()
 
 
-def test_a_signal_that_another_thread_gets_wakes_the_main_one(signals: Signals) -> None:
+def test_a_signal_that_another_thread_gets_wakes_the_main_one(signals: UnixSignals) -> None:
     """Python's handlers do not: they wait for the main thread, and it sleeps."""
     _elsewhere(ONE)
 
     assert ONE == signals.get(10)
 
 
-def test_signals_come_in_order(signals: Signals) -> None:
+def test_signals_come_in_order(signals: UnixSignals) -> None:
     """None is lost while nobody asks."""
     for number in (OTHER, ONE, OTHER):
         signal.raise_signal(number)
@@ -44,7 +44,7 @@ def test_signals_come_in_order(signals: Signals) -> None:
     assert [OTHER, ONE, OTHER] == [signals.get(0) for _ in range(3)]
 
 
-def test_silence_is_told(signals: Signals) -> None:
+def test_silence_is_told(signals: UnixSignals) -> None:
     """After the time that was given, and after signals that do not concern us."""
     signal.signal(NEITHER, lambda _number, _frame: None)
     signal.raise_signal(NEITHER)
@@ -58,7 +58,7 @@ def test_closed_they_belong_to_those_who_had_them() -> None:
     heard: list[int] = []
     signal.signal(ONE, lambda number, _frame: heard.append(number))
     fds = len(list(Path("/proc/self/fd").iterdir()))
-    with Signals((ONE, OTHER)) as signals:
+    with UnixSignals((ONE, OTHER)) as signals:
         signal.raise_signal(ONE)
 
         assert (ONE, []) == (signals.get(0), heard)
