@@ -1,8 +1,8 @@
 """A queue of Unix signals that loses none, whichever thread of the process receives them.
 
 The kernel delivers a signal to any thread that accepts it, often to one that is just starting another thread.
-Python runs handlers in the main thread only, and a main thread that waits for a lock sleeps on until it receives a signal itself.
-A file descriptor always wakes it: https://docs.python.org/3/library/signal.html#signal.set_wakeup_fd
+Python runs handlers in the main thread only, and a main thread that waits for a lock sleeps on until it
+receives a signal itself. A file descriptor always wakes it: https://docs.python.org/3/library/signal.html#signal.set_wakeup_fd
 """
 
 import os
