@@ -1,6 +1,6 @@
 """What the page's server runs for every viewer and every change; started by `ackscope dashboard`."""
 
-from dashboard.login import gate
+from dashboard.auth import sign_in_page
 from dashboard.pages import PAGES
 
-gate.run(PAGES)
+sign_in_page.run(PAGES)

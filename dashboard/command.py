@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ackscope.errors import UsageError
-from dashboard.login.settings import read
+from dashboard.auth.login_file import read
 from dashboard.settings import PageSettings
 
 _LOG = logging.getLogger(__name__)

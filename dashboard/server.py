@@ -24,8 +24,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ackscope import tuning
 from ackscope.clock import SystemClock
-from dashboard.login.doorman import Doorman, OneLine
-from dashboard.login.settings import Login
+from dashboard.auth.login_file import LoginConfig
+from dashboard.auth.session_middleware import SessionMiddleware, SingleLineErrors
 from dashboard.settings import PageSettings
 
 _LOG = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ _TIDY_EVERY = 60.0
 """Seconds. Sessions that ended are cycles; what a page reads is none, and each look at all of it takes 0.2 s or so."""
 
 
-def serve(settings: PageSettings, host: str, port: int, base: str = "", login: Login | None = None) -> None:
+def serve(settings: PageSettings, host: str, port: int, base: str = "", login: LoginConfig | None = None) -> None:
     """Serve until SIGTERM or SIGINT, below the path `base`, to those whom `login` lets in.
 
     Raises:
@@ -90,7 +90,7 @@ def serve(settings: PageSettings, host: str, port: int, base: str = "", login: L
     sys.argv = [str(PAGE.parent.parent / "ackscope")]
     middleware = [Middleware(_Guard, policy=content_policy())]
     if login is not None:
-        middleware.append(Middleware(Doorman, login=login, base=base, clock=SystemClock()))
+        middleware.append(Middleware(SessionMiddleware, login=login, base=base, clock=SystemClock()))
         _hush(login)
     app = st.App(
         PAGE, lifespan=announce, middleware=middleware, secrets=None if login is None else dict(login.secrets())
@@ -110,10 +110,10 @@ async def _tidy() -> None:
         tuning.tidy()
 
 
-def _hush(login: Login) -> None:
+def _hush(login: LoginConfig) -> None:
     """One line for each failure of signing in, and none for what only the makers of libraries can change."""
     logging.getLogger(f"{st.__name__}.web.server.starlette.starlette_auth_routes").addFilter(
-        OneLine(login.metadata_url)
+        SingleLineErrors(login.metadata_url)
     )
     from authlib.deprecate import AuthlibDeprecationWarning  # noqa: PLC0415  only a login needs Authlib
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ackscope.errors import ConfigError
-from dashboard.login.rules import Rules
+from dashboard.auth.access_rules import AccessRules
 
 _EXPORTER = "ACKSCOPE_DASHBOARD_EXPORTER"
 _ROLLUPS = "ACKSCOPE_DASHBOARD_ROLLUPS"
@@ -31,7 +31,7 @@ class PageSettings:
     rollups: Path
     semantics: Path | None = None
     notes: Path | None = None
-    login: Rules | None = None
+    login: AccessRules | None = None
 
     def to_environ(self) -> dict[str, str]:
         """The environment variables that carry them."""
@@ -53,7 +53,7 @@ class PageSettings:
         try:
             semantics, notes = (Path(text) if (text := environ.get(name)) else None for name in (_SEMANTICS, _NOTES))
             # Nothing told is not "no login": a page that was started otherwise stays shut.
-            login = Rules.from_json(text) if (text := environ[_LOGIN]) else None
+            login = AccessRules.from_json(text) if (text := environ[_LOGIN]) else None
             return cls(environ[_EXPORTER], Path(environ[_ROLLUPS]), semantics, notes, login)
         except KeyError as error:
             raise ConfigError(

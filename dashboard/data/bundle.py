@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import requests
 
-from dashboard.data.exporter import NEIGHBOUR, failure
+from dashboard.data.exporter_client import NEIGHBOUR, failure
 
 MOST = 256 * 2**20
 """Bytes; a bundle of 10,000 queues has a few."""
@@ -14,7 +14,7 @@ _NAME = re.compile(r'filename="([\w.-]+)"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bundle:
+class BundleFile:
     """The file.
 
     Attributes:
@@ -26,21 +26,21 @@ class Bundle:
     problem: str | None = None
 
 
-def read(url: str, cluster: str) -> Bundle:
+def read(url: str, cluster: str) -> BundleFile:
     """Ask the exporter for it, which takes out what looks like a secret; nothing is raised for what it does."""
     try:
         with requests.get(
             f"{url}/api/v1/bundle", params={"cluster": cluster}, timeout=_TIMEOUTS, stream=True, **NEIGHBOUR
         ) as response:
             if response.status_code != 200:
-                return Bundle(problem=f"HTTP status {response.status_code} at /api/v1/bundle")
+                return BundleFile(problem=f"HTTP status {response.status_code} at /api/v1/bundle")
             pieces, size = [], 0
             for piece in response.iter_content(2**16):
                 size += len(piece)
                 if size > MOST:
-                    return Bundle(problem=f"it has more than {MOST // 2**20} MiB: use `ackscope bundle`")
+                    return BundleFile(problem=f"it has more than {MOST // 2**20} MiB: use `ackscope bundle`")
                 pieces.append(piece)
     except requests.RequestException as error:
-        return Bundle(problem=failure(error))
+        return BundleFile(problem=failure(error))
     named = _NAME.search(response.headers.get("content-disposition", ""))
-    return Bundle(name=named[1] if named else "cluster.ackscope", content=b"".join(pieces))
+    return BundleFile(name=named[1] if named else "cluster.ackscope", content=b"".join(pieces))

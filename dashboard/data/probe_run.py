@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import requests
 
-from dashboard.data.exporter import NEIGHBOUR, failure
+from dashboard.data.exporter_client import NEIGHBOUR, failure
 
 LONGEST = 60.0
 """Seconds that a run may take; the exporter ends it then."""

@@ -49,7 +49,7 @@ def _empty(table: Table) -> pd.DataFrame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class MinuteHistory:
     """The rollups of one cluster between two moments; frames have the columns of their tables.
 
     Attributes:
@@ -100,10 +100,10 @@ def last_minute(root: Path, cluster: str, of_file: Callable[[Path], datetime | N
     return found if whole else _newest(root, cluster, of_file)[0]
 
 
-def read(root: Path, cluster: str, start: datetime, end: datetime) -> History:
+def read(root: Path, cluster: str, start: datetime, end: datetime) -> MinuteHistory:
     """Read what happened from `start` to `end` (exclusive), both in UTC."""
     history, problem = _twice(lambda: _read(root, cluster, start, end))
-    return history if history is not None else History(problem=problem)
+    return history if history is not None else MinuteHistory(problem=problem)
 
 
 def _newest(root: Path, cluster: str, of_file: Callable[[Path], datetime | None]) -> tuple[datetime | None, bool]:
@@ -134,7 +134,7 @@ def _twice(attempt: Callable[[], T]) -> tuple[T | None, str | None]:
     raise AssertionError
 
 
-def _read(root: Path, cluster: str, start: datetime, end: datetime) -> History:
+def _read(root: Path, cluster: str, start: datetime, end: datetime) -> MinuteHistory:
     when = (pc.field("minute") >= pa.scalar(start, _ARROW[Kind.TIME])) & (
         pc.field("minute") < pa.scalar(end, _ARROW[Kind.TIME])
     )
@@ -150,7 +150,7 @@ def _read(root: Path, cluster: str, start: datetime, end: datetime) -> History:
         return rows
 
     depth, redelivered = _queues(known.files(root, QUEUES_1M.name, first, last), when)
-    return History(
+    return MinuteHistory(
         latency=frame(LATENCY_1M),
         outcomes=frame(OUTCOMES_1M),
         bursts=frame(BURSTS_1M),
@@ -178,7 +178,7 @@ def _queues(files: Sequence[Path], when: Any) -> tuple[pd.DataFrame, pd.DataFram
         )
         sums.append(rows.group_by("minute").aggregate([("redelivered", "sum", _TOLD)]))
     if not peaks:
-        return History().depth, History().redelivered
+        return MinuteHistory().depth, MinuteHistory().redelivered
     worst = pa.concat_tables(peaks).group_by(["vhost", "queue"]).aggregate([("depth_max", "max")])
     worst = worst.filter(pc.field("depth_max_max") > 0).sort_by(
         [("depth_max_max", "descending"), ("vhost", "ascending"), ("queue", "ascending")]

@@ -5,24 +5,26 @@ from datetime import UTC, datetime, timedelta
 import streamlit as st
 
 from ackscope.clock import SystemClock
-from dashboard import cache, charts, confirm_charts, confirm_frames, drawing, frames, wording
-from dashboard.data.rollups import History
-from dashboard.escape import literal
-from dashboard.frames import Axis
-from dashboard.shell import Place, choose_range, keep, wanted
-from dashboard.views import parts, probes, stretch
-from dashboard.views.history import chart, empty
+from dashboard.charts import confirm_charts, minute_charts, theme
+from dashboard.data.rollups import MinuteHistory
+from dashboard.format import readable
+from dashboard.format.escape import literal
+from dashboard.frames import confirm_frames, minute_frames
+from dashboard.frames.minute_frames import Axis
+from dashboard.ui import cache, elements, probe_boxes, range_selection
+from dashboard.ui.layout import PageContext, choose_range, keep, wanted
+from dashboard.views.now.recent_charts import chart, empty
 
 
-def render(place: Place) -> None:
+def render(place: PageContext) -> None:
     """The present in words, then the charts of the range."""
     if place.cluster is None:
         st.caption("No cluster is known yet.")
         return
     _layers(place)
-    narrowed = stretch.asked(_now())
+    narrowed = range_selection.asked(_now())
     if narrowed is not None:
-        stretch.heading("Confirm latency", *narrowed, place.zone)
+        range_selection.heading("Confirm latency", *narrowed, place.zone)
         _stretch(place, *narrowed)
     else:
         _past(place, choose_range("Confirm latency"))
@@ -33,14 +35,14 @@ def _now() -> datetime:
 
 
 @st.fragment(run_every="10s")
-def _layers(place: Place) -> None:
+def _layers(place: PageContext) -> None:
     """Where the time of a confirm goes at present."""
     feed = cache.live(place.settings.exporter).probes
     mine = feed.of(place.cluster)
     st.subheader("Where the time of a confirm goes", anchor=False)
     rows = confirm_frames.layer_rows(mine.layers if mine else ())
     if rows["seconds"].notna().any():
-        parts.chart(
+        elements.chart(
             confirm_charts.layer_bars(rows),
             "layers",
             "What each layer of the broker adds to a confirm, in milliseconds.",
@@ -51,16 +53,16 @@ def _layers(place: Place) -> None:
         )
     silent = rows[rows["seconds"].isna()]
     for index, (node, layer, because) in enumerate(silent[["node", "layer", "because"]].to_numpy().tolist()):
-        parts.plain(f"layer-{index}", f"{layer}{f' on {node}' if node else ''}: {because}")
+        elements.plain(f"layer-{index}", f"{layer}{f' on {node}' if node else ''}: {because}")
     if rows.empty:
         st.caption("No probe tells: give the exporter an `amqp` address for this cluster.")
     with st.expander("What each probe stream lives through now"):
         now = SystemClock().now()
-        probes.render(mine, feed.present(now))
+        probe_boxes.render(mine, feed.present(now))
 
 
 @st.fragment(run_every="30s")
-def _past(place: Place, span: frames.Range) -> None:
+def _past(place: PageContext, span: minute_frames.Range) -> None:
     axis = Axis.until(_now(), span, place.zone)
     history = _read(place, axis)
     if history is None:
@@ -72,32 +74,32 @@ def _past(place: Place, span: frames.Range) -> None:
 
 
 @st.fragment
-def _stretch(place: Place, start: datetime, end: datetime) -> None:
+def _stretch(place: PageContext, start: datetime, end: datetime) -> None:
     axis = confirm_frames.axis_of(start, end, place.zone)
     history = _read(place, axis)
     if history is None:
         return
-    stretch.missing((history.latency, history.bursts, history.outcomes), axis, place.zone)
+    range_selection.missing((history.latency, history.bursts, history.outcomes), axis, place.zone)
     if not (history.latency.empty and history.bursts.empty):
         _charts(place, history, axis)
 
 
-def _read(place: Place, axis: Axis) -> History | None:
+def _read(place: PageContext, axis: Axis) -> MinuteHistory | None:
     """What history holds of the axis; None, and why is said, where it cannot be read."""
     history = cache.history(place.settings.rollups, place.cluster or "", *axis.utc)
     if history.problem is not None:
-        parts.plain("history-problem", f"History cannot be read: {history.problem}")
+        elements.plain("history-problem", f"History cannot be read: {history.problem}")
         return None
     return history
 
 
-def _charts(place: Place, history: History, axis: Axis) -> None:
+def _charts(place: PageContext, history: MinuteHistory, axis: Axis) -> None:
     stream = _choose_stream(history)
     if stream is not None:
         _heat(history, axis, stream)
     left, right = st.columns(2, gap="medium")
     with left:
-        types = frames.streams(history.bursts)
+        types = minute_frames.streams(history.bursts)
         shaped = {name: found for name in types if len(found := confirm_frames.bursts(history.bursts, name))}
         marked = chart(
             "Ack bursts: size against interval",
@@ -110,22 +112,22 @@ def _charts(place: Place, history: History, axis: Axis) -> None:
         )
         if marked.points:
             minutes = [datetime.fromisoformat(point["customdata"][1]).replace(tzinfo=UTC) for point in marked.points]
-            stretch.narrow(*confirm_frames.widened(min(minutes), max(minutes) + timedelta(minutes=1)))
+            range_selection.narrow(*confirm_frames.widened(min(minutes), max(minutes) + timedelta(minutes=1)))
     with right:
-        sums = frames.outcomes(history.outcomes, axis)
+        sums = minute_frames.outcomes(history.outcomes, axis)
         chart(
-            f"Probe messages {drawing.per(axis)}",
+            f"Probe messages {theme.per(axis)}",
             "Every message of a probe and what became of it. Anything below is a message that a client would miss.",
-            charts.outcomes(sums, axis),
+            minute_charts.outcomes(sums, axis),
             "confirm-outcomes",
             axis.end,
         )
-    parts.save("outcomes", lambda: sums.rename_axis("at").reset_index(), "Save outcomes (CSV)")
+    elements.save("outcomes", lambda: sums.rename_axis("at").reset_index(), "Save outcomes (CSV)")
 
 
-def _choose_stream(history: History) -> str | None:
+def _choose_stream(history: MinuteHistory) -> str | None:
     mine = history.latency[(history.latency["probe"] == "confirm") & (history.latency["measure"] == "confirm")]
-    names = sorted(set(mine["stream"]), key=lambda name: (name not in charts.QUEUE_TYPES, name))
+    names = sorted(set(mine["stream"]), key=lambda name: (name not in minute_charts.QUEUE_TYPES, name))
     if not names:
         st.caption("No confirm was measured in this time.")
         return None
@@ -144,9 +146,9 @@ def _choose_stream(history: History) -> str | None:
     return chosen
 
 
-def _heat(history: History, axis: Axis, stream: str) -> None:
+def _heat(history: MinuteHistory, axis: Axis, stream: str) -> None:
     grid = confirm_frames.heat(history.latency, axis, stream)
-    lines = frames.latency(history.latency, axis, stream)
+    lines = minute_frames.latency(history.latency, axis, stream)
     if grid.empty:
         st.caption("No confirm of this stream was measured in this time.")
         return
@@ -161,13 +163,14 @@ def _heat(history: History, axis: Axis, stream: str) -> None:
     )
     found = confirm_frames.stretch([edge for box in marked.boxes for edge in box["x"]], axis)
     if found is not None:
-        stretch.narrow(*found)
+        range_selection.narrow(*found)
     last = lines.dropna().tail(1)
     if len(last):
         row = last.iloc[0]
         st.caption(
-            f"{last.index[0]:%H:%M} {axis.zone}: p50 {wording.latency(row['p50'])}, p99 {wording.latency(row['p99'])}, "
-            f"slowest {wording.latency(row['max'])}, {wording.count(row['count'])} confirms. Quantiles are within a "
+            f"{last.index[0]:%H:%M} {axis.zone}: p50 {readable.latency(row['p50'])}, "
+            f"p99 {readable.latency(row['p99'])}, "
+            f"slowest {readable.latency(row['max'])}, {readable.count(row['count'])} confirms. Quantiles are within a "
             "factor of 1.36, the slowest is exact. Draw a box in the chart to see its time alone."
         )
-    parts.save("latency", lambda: confirm_frames.latency_rows(lines), "Save these figures (CSV)")
+    elements.save("latency", lambda: confirm_frames.latency_rows(lines), "Save these figures (CSV)")

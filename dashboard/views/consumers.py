@@ -3,16 +3,17 @@
 import pandas as pd
 import streamlit as st
 
-from dashboard import cache, consumer_rows, wording
-from dashboard.shell import Place, find
-from dashboard.views import consumer_table, parts
+from dashboard.format import readable
+from dashboard.frames import consumer_rows
+from dashboard.ui import cache, consumer_table, elements
+from dashboard.ui.layout import PageContext, find
 from dashboard.views.queue import consumers_of
 
 _FULL = 90.0
 """Percent of its prefetch from which a consumer is as good as full."""
 
 
-def render(place: Place) -> None:
+def render(place: PageContext) -> None:
     """What is told of all, then a bar each."""
     if place.cluster is None:
         st.caption("No cluster is known yet.")
@@ -22,7 +23,7 @@ def render(place: Place) -> None:
 
 
 @st.fragment(run_every="10s")
-def _list(place: Place, text: str) -> None:
+def _list(place: PageContext, text: str) -> None:
     rows = consumers_of(place)
     if rows is None:
         return
@@ -31,7 +32,7 @@ def _list(place: Place, text: str) -> None:
     _told(place, rows, found)
     consumer_table.show(found, "consumers")
     _hazards(found)
-    parts.save("all", lambda: found)
+    elements.save("all", lambda: found)
 
 
 def _matching(rows: pd.DataFrame, text: str) -> pd.DataFrame:
@@ -55,16 +56,16 @@ def _figures(rows: pd.DataFrame) -> None:
     with st.container(horizontal=True, gap="small"):
         for what, value in figures.items():
             with st.container(width=150):
-                st.metric(what, wording.count(value))
+                st.metric(what, readable.count(value))
 
 
-def _told(place: Place, rows: pd.DataFrame, found: pd.DataFrame) -> None:
+def _told(place: PageContext, rows: pd.DataFrame, found: pd.DataFrame) -> None:
     listed = cache.listed(place.settings.exporter, place.cluster or "", "consumers", consumer_rows.CONSUMER_COLUMNS)
-    match = "" if len(found) == len(rows) else f", {wording.count(len(found))} match"
-    old = "" if listed.age_seconds is None else f", as of {wording.span(listed.age_seconds)} ago"
-    st.caption(f"{wording.plural(len(rows), 'consumer')}{match}{old}. The fullest first. A dash: not known.")
+    match = "" if len(found) == len(rows) else f", {readable.count(len(found))} match"
+    old = "" if listed.age_seconds is None else f", as of {readable.span(listed.age_seconds)} ago"
+    st.caption(f"{readable.plural(len(rows), 'consumer')}{match}{old}. The fullest first. A dash: not known.")
     if listed.problem:
-        parts.plain("consumers-problem", f"The latest reading failed: {listed.problem}. These are the ones before.")
+        elements.plain("consumers-problem", f"The latest reading failed: {listed.problem}. These are the ones before.")
 
 
 def _hazards(rows: pd.DataFrame) -> None:

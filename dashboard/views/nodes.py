@@ -6,10 +6,10 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from dashboard import cache, wording
-from dashboard.escape import literal
-from dashboard.shell import Place
-from dashboard.views import parts, vitals
+from dashboard.format import readable
+from dashboard.format.escape import literal
+from dashboard.ui import cache, elements, vital_tiles
+from dashboard.ui.layout import PageContext
 
 _COLUMNS = (
     "name",
@@ -33,7 +33,7 @@ _RESOURCES = {
 }
 
 
-def render(place: Place) -> None:
+def render(place: PageContext) -> None:
     """Totals and bars of the cluster, then a box a node."""
     if place.cluster is None:
         st.caption("No cluster is known yet.")
@@ -42,22 +42,22 @@ def render(place: Place) -> None:
 
 
 @st.fragment(run_every="10s")
-def _now(place: Place) -> None:
-    signs = cache.live(place.settings.exporter).vitals.of(place.cluster)
+def _now(place: PageContext) -> None:
+    signs = cache.live(place.settings.exporter).snapshot.of(place.cluster)
     if signs is not None:
         st.subheader("The cluster, and what is left until publishers are stopped", anchor=False)
-        vitals.render(signs)
+        vital_tiles.render(signs)
     listed = cache.listed(place.settings.exporter, place.cluster or "", "nodes", _COLUMNS)
     if not listed.known:
-        parts.plain("no-nodes", f"Nodes are not known: {listed.problem or 'not read yet'}.")
+        elements.plain("no-nodes", f"Nodes are not known: {listed.problem or 'not read yet'}.")
         return
     st.subheader("Each node, and what is left until something fails", anchor=False)
     for index, row in enumerate(listed.rows.sort_values("name").to_dict("records")):
         with st.container(border=True, key=f"plain-node-box-{index}"):
             _node(row)
-    parts.save("nodes", lambda: listed.rows)
+    elements.save("nodes", lambda: listed.rows)
     if listed.age_seconds is not None:
-        st.caption(f"As of {wording.span(listed.age_seconds)} ago. A bar that is full is a limit that is reached.")
+        st.caption(f"As of {readable.span(listed.age_seconds)} ago. A bar that is full is a limit that is reached.")
 
 
 def _node(row: Mapping[Hashable, Any]) -> None:
@@ -66,7 +66,7 @@ def _node(row: Mapping[Hashable, Any]) -> None:
     if row["rabbitmq_version"]:
         words.append(f"RabbitMQ {row['rabbitmq_version']}")
     if isinstance(row["uptime_seconds"], int | float):
-        words.append(f"up {wording.span(float(row['uptime_seconds']))}")
+        words.append(f"up {readable.span(float(row['uptime_seconds']))}")
     if row["partitions"]:
         words.append(f"PARTITIONED from {', '.join(map(str, _listed(row['partitions'])))}")
     st.markdown(f"**{literal(str(row['name']))}** {literal(', '.join(words))}")

@@ -5,10 +5,12 @@ import streamlit as st
 
 from ackscope.clock import SystemClock
 from ackscope.findings import Finding
-from dashboard import cache, queue_rows, wording
-from dashboard.escape import visible
-from dashboard.shell import Place, choose, find, keep, wanted, zone
-from dashboard.views import parts, queue
+from dashboard.format import readable
+from dashboard.format.escape import visible
+from dashboard.frames import queue_rows
+from dashboard.ui import cache, elements
+from dashboard.ui.layout import PageContext, choose, find, keep, wanted, zone
+from dashboard.views import queue
 
 _SHOWN = 300
 """Rows of one table: more cost the browser seconds, and nobody reads them."""
@@ -37,7 +39,7 @@ _FORMAT = {
 }
 
 
-def render(place: Place) -> None:
+def render(place: PageContext) -> None:
     """The list, or one queue where the address names it (`?queue=`, `&vhost=`)."""
     if place.cluster is None:
         st.caption("No cluster is known yet.")
@@ -65,10 +67,10 @@ def _asked() -> tuple[str, str, bool]:
 
 
 @st.fragment(run_every="10s")
-def _list(place: Place, text: str, sort: str, *, own: bool) -> None:
+def _list(place: PageContext, text: str, sort: str, *, own: bool) -> None:
     listed = cache.listed(place.settings.exporter, place.cluster or "", "queues", queue_rows.COLUMNS)
     if not listed.known:
-        parts.plain("no-queues", f"Queues are not known: {listed.problem or 'not read yet'}.")
+        elements.plain("no-queues", f"Queues are not known: {listed.problem or 'not read yet'}.")
         return
     rows = queue_rows.queue_rows(listed.rows, findings_of(place))
     if not own:
@@ -77,9 +79,9 @@ def _list(place: Place, text: str, sort: str, *, own: bool) -> None:
     ordered = queue_rows.sorted_by(found, sort).head(_SHOWN)
     _told(rows, found, ordered, listed.age_seconds)
     if problem:
-        parts.plain("pattern", problem)
+        elements.plain("pattern", problem)
     if listed.problem:
-        parts.plain("queues-problem", f"The latest reading failed: {listed.problem}. These are the ones before.")
+        elements.plain("queues-problem", f"The latest reading failed: {listed.problem}. These are the ones before.")
     shown = ordered.assign(
         **{name: ordered[name].map(lambda value: visible(str(value or ""))) for name in ("queue", "vhost", "finding")}
     )
@@ -91,7 +93,7 @@ def _list(place: Place, text: str, sort: str, *, own: bool) -> None:
         height=min(36 * (len(shown) + 1) + 2, 700),
         on_select="rerun",
         selection_mode="single-row",
-        placeholder=wording.ABSENT,
+        placeholder=readable.ABSENT,
         key="queue-table",
     )
     picked = chosen["selection"]["rows"]
@@ -99,19 +101,19 @@ def _list(place: Place, text: str, sort: str, *, own: bool) -> None:
         row = ordered.iloc[picked[0]]
         st.query_params["queue"], st.query_params["vhost"] = row["queue"], row["vhost"]
         st.rerun(scope="app")
-    parts.save("all", lambda: found.drop(columns=["urgency", "own"]))
+    elements.save("all", lambda: found.drop(columns=["urgency", "own"]))
 
 
-def findings_of(place: Place) -> tuple[Finding, ...]:
+def findings_of(place: PageContext) -> tuple[Finding, ...]:
     """What diagnosis says of this cluster now."""
     known = cache.live(place.settings.exporter).findings.of(place.cluster)
     return known.findings if known else ()
 
 
 def _told(rows: pd.DataFrame, found: pd.DataFrame, shown: pd.DataFrame, age: float | None) -> None:
-    total = f"{wording.count(len(rows))} queues"
-    match = "" if len(found) == len(rows) else f", {wording.count(len(found))} match"
+    total = f"{readable.count(len(rows))} queues"
+    match = "" if len(found) == len(rows) else f", {readable.count(len(found))} match"
     part = "" if len(shown) == len(found) else f", the first {len(shown)} are shown"
-    old = "" if age is None else f", as of {wording.span(age)} ago"
-    moment = wording.clock(SystemClock().now().wall - (age or 0), SystemClock().now().wall, zone())
+    old = "" if age is None else f", as of {readable.span(age)} ago"
+    moment = readable.clock(SystemClock().now().wall - (age or 0), SystemClock().now().wall, zone())
     st.caption(f"{total}{match}{part}{old} ({moment}). Select a row for all of one queue. A dash: not known.")

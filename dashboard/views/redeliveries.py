@@ -5,13 +5,15 @@ import streamlit as st
 
 from ackscope.clock import SystemClock
 from ackscope.findings import Finding, flat
-from dashboard import cache, charts, dead_letters, drawing, frames, graphs, queue_rows, wording
-from dashboard.escape import visible
-from dashboard.frames import Axis
-from dashboard.model import ClusterFindings
-from dashboard.shell import Place, choose_range
-from dashboard.views import findings, parts
-from dashboard.views.history import chart, empty
+from dashboard.charts import layered_graph, minute_charts, theme
+from dashboard.data.model import ClusterFindings
+from dashboard.format import readable
+from dashboard.format.escape import visible
+from dashboard.frames import dead_letters, minute_frames, queue_rows
+from dashboard.frames.minute_frames import Axis
+from dashboard.ui import cache, elements, finding_cards
+from dashboard.ui.layout import PageContext, choose_range
+from dashboard.views.now.recent_charts import chart, empty
 from dashboard.views.queues import findings_of
 
 _LOOPS = frozenset(
@@ -47,7 +49,7 @@ _FORMAT = {
 }
 
 
-def render(place: Place) -> None:
+def render(place: PageContext) -> None:
     """Rates by queue, suspects, the dead-letter paths, and the past."""
     if place.cluster is None:
         st.caption("No cluster is known yet.")
@@ -57,12 +59,12 @@ def render(place: Place) -> None:
 
 
 @st.fragment(run_every="10s")
-def _now(place: Place) -> None:
+def _now(place: PageContext) -> None:
     listed = cache.listed(place.settings.exporter, place.cluster or "", "queues", queue_rows.COLUMNS)
     found = findings_of(place)
     st.subheader("Delivered again", anchor=False)
     if not listed.known:
-        parts.plain("no-queues", f"Queues are not known: {listed.problem or 'not read yet'}.")
+        elements.plain("no-queues", f"Queues are not known: {listed.problem or 'not read yet'}.")
         return
     rows = queue_rows.queue_rows(listed.rows, found)
     rows["ratio"] = 100 * rows["redelivered"] / rows["delivered"].where(rows["delivered"] > 0)
@@ -70,7 +72,7 @@ def _now(place: Place) -> None:
     again = rows[rows["redelivered"] > 0].sort_values(["redelivered", "queue"], ascending=[False, True])
     if again.empty:
         told = int(rows["redelivered"].notna().sum())
-        st.caption(f"No queue redelivered anything in the last half minute ({wording.plural(told, 'queue')} told).")
+        st.caption(f"No queue redelivered anything in the last half minute ({readable.plural(told, 'queue')} told).")
     else:
         shown = again.head(100)
         shown = shown.assign(**{name: shown[name].map(visible) for name in ("queue", "vhost", "finding")})
@@ -79,31 +81,31 @@ def _now(place: Place) -> None:
             column_order=list(_FORMAT),
             column_config=_FORMAT,
             hide_index=True,
-            placeholder=wording.ABSENT,
+            placeholder=readable.ABSENT,
             key="redelivered-table",
         )
         st.caption(
             "A redelivery is a message that a consumer had and gave back: it was rejected with requeue, its channel "
             "closed, or its acknowledgement came too late. A dash: not known."
         )
-        parts.save("queues", lambda: again.drop(columns=["urgency", "own"]))
+        elements.save("queues", lambda: again.drop(columns=["urgency", "own"]))
     _suspects(place, found)
     _dead_letters(place)
 
 
-def _suspects(place: Place, found: tuple[Finding, ...]) -> None:
+def _suspects(place: PageContext, found: tuple[Finding, ...]) -> None:
     suspects = tuple(it for it in found if any(each.rule in _LOOPS for each in flat((it,))))
     if suspects:
         st.subheader("Suspects", anchor=False)
         feed = cache.live(place.settings.exporter).findings
-        findings.render(
+        finding_cards.render(
             ClusterFindings(cluster=place.cluster or "", findings=suspects),
             feed.present(SystemClock().now()),
             open_cards=0,
         )
 
 
-def _dead_letters(place: Place) -> None:
+def _dead_letters(place: PageContext) -> None:
     st.subheader("Where dead letters go", anchor=False)
     url, cluster = place.settings.exporter, place.cluster or ""
     queues = cache.listed(url, cluster, "queues", dead_letters.COLUMNS)
@@ -117,11 +119,11 @@ def _dead_letters(place: Place) -> None:
     targets = list(dict.fromkeys(_target(it) for it in steps[:_DRAWN]))
     edges = {(f"{it.queue} ({it.vhost})", _exchange(it), "") for it in steps[:_DRAWN]}
     edges |= {(_exchange(it), _target(it), "") for it in steps[:_DRAWN]}
-    parts.chart(
-        graphs.layered(
+    elements.chart(
+        layered_graph.layered(
             (sources, exchanges, targets),
             sorted(edges),
-            (charts.QUEUE_TYPES["classic"], drawing.OTHER, charts.UNACKED),
+            (minute_charts.QUEUE_TYPES["classic"], theme.OTHER, minute_charts.UNACKED),
         ),
         "dead-letters",
         "Left queues, in the middle their dead-letter exchanges, right the queues that get the dead letters.",
@@ -134,35 +136,35 @@ def _dead_letters(place: Place) -> None:
             "Queue": f"{it.queue} ({it.vhost})",
             "Dead-letter exchange": it.exchange or "default exchange",
             "Gets them": it.target or it.why,
-            "Ready there": wording.count(ready.get((it.vhost, it.target)) if it.target else None),
+            "Ready there": readable.count(ready.get((it.vhost, it.target)) if it.target else None),
         }
         for it in steps
     ]
-    parts.table("dead-letters", rows[:100])
-    parts.save("dead-letters", lambda: pd.DataFrame(rows))
+    elements.table("dead-letters", rows[:100])
+    elements.save("dead-letters", lambda: pd.DataFrame(rows))
 
 
-def _exchange(step: dead_letters.Path) -> str:
+def _exchange(step: dead_letters.DeadLetterRoute) -> str:
     return f"exchange {step.exchange or '(default)'} ({step.vhost})"
 
 
-def _target(step: dead_letters.Path) -> str:
+def _target(step: dead_letters.DeadLetterRoute) -> str:
     return f"gets them: {step.target}" if step.target else step.why
 
 
 @st.fragment(run_every="30s")
-def _past(place: Place, span: frames.Range) -> None:
+def _past(place: PageContext, span: minute_frames.Range) -> None:
     axis = Axis.until(SystemClock().now().utc, span, place.zone)
     history = cache.history(place.settings.rollups, place.cluster or "", *axis.utc)
     if history.redelivered.empty:
         empty(place.settings, span, begun=history.begun)
         return
-    sums = frames.redelivered(history.redelivered, axis)
+    sums = minute_frames.redelivered(history.redelivered, axis)
     chart(
-        f"Redelivered messages {drawing.per(axis)}",
+        f"Redelivered messages {theme.per(axis)}",
         "All queues together.",
-        charts.redelivered(sums, axis),
+        minute_charts.redelivered(sums, axis),
         "page-redelivered",
         axis.end,
     )
-    parts.save("over-time", lambda: sums.rename_axis("at").reset_index(), "Save these figures (CSV)")
+    elements.save("over-time", lambda: sums.rename_axis("at").reset_index(), "Save these figures (CSV)")

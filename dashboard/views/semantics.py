@@ -5,24 +5,24 @@ from collections import Counter
 import streamlit as st
 
 from ackscope.findings import Severity
-from dashboard import wording
-from dashboard.data import verified
-from dashboard.data.verified import Claim
-from dashboard.escape import visible
-from dashboard.shell import Place, keep, wanted
-from dashboard.views import parts
+from dashboard.data import verify_report
+from dashboard.data.verify_report import VerifiedClaim
+from dashboard.format import readable
+from dashboard.format.escape import visible
+from dashboard.ui import elements
+from dashboard.ui.layout import PageContext, keep, wanted
 
 _LOOKS = {
-    "holds": (parts.GOOD, "as documented"),
-    "differs": (parts.SEVERITIES[Severity.WARNING], "otherwise than documented"),
-    "not-applicable": (parts.UNKNOWN, "not in this version"),
-    "needs-lab": (parts.UNKNOWN, "only seen on a broker that may be disturbed: ackscope verify --lab"),
-    "could-not-tell": (parts.UNKNOWN, "could not be told"),
+    "holds": (elements.GOOD, "as documented"),
+    "differs": (elements.SEVERITIES[Severity.WARNING], "otherwise than documented"),
+    "not-applicable": (elements.UNKNOWN, "not in this version"),
+    "needs-lab": (elements.UNKNOWN, "only seen on a broker that may be disturbed: ackscope verify --lab"),
+    "could-not-tell": (elements.UNKNOWN, "could not be told"),
 }
 _ALL = "all"
 
 
-def render(place: Place) -> None:
+def render(place: PageContext) -> None:
     """The table of `ackscope verify`, or how to get one."""
     path = place.settings.semantics
     if path is None:
@@ -30,16 +30,16 @@ def render(place: Place) -> None:
             "Nobody has verified this broker yet. The command below checks every documented claim on acknowledgements, "
             "prefetch, confirms and order against it, in queues of its own:"
         )
-        st.code("ackscope verify --amqp URL --json > verified.json", language=None)
-        st.caption("Then start the page with --semantics verified.json.")
+        st.code("ackscope verify --amqp URL --json > verify_report.json", language=None)
+        st.caption("Then start the page with --semantics verify_report.json.")
         return
-    found, problem = verified.read(path)
+    found, problem = verify_report.read(path)
     if found is None:
-        parts.plain("semantics-problem", f"{problem}")
+        elements.plain("semantics-problem", f"{problem}")
         return
     made = path.stat().st_mtime
     when = f"{place.zone.at(made):%Y-%m-%d %H:%M} {place.zone.short(made)}"
-    parts.plain(
+    elements.plain(
         "semantics-of",
         f"{found.broker or 'a broker of unknown version'}, verified {when} ({path.name})",
     )
@@ -47,12 +47,12 @@ def render(place: Place) -> None:
     with st.container(horizontal=True, gap="small"):
         for verdict, (look, _) in _LOOKS.items():
             if numbers[verdict]:
-                parts.badge(look, f"{numbers[verdict]} {verdict}")
+                elements.badge(look, f"{numbers[verdict]} {verdict}")
     chosen = _choose(sorted(numbers))
     rows = [claim for claim in found.rows if chosen in {_ALL, claim.verdict}]
     for group in dict.fromkeys(claim.group for claim in rows):
         st.subheader(visible(group), anchor=False)
-        parts.table(f"claims-{group}", [_row(claim) for claim in rows if claim.group == group])
+        elements.table(f"claims-{group}", [_row(claim) for claim in rows if claim.group == group])
 
 
 def _choose(verdicts: list[str]) -> str:
@@ -72,11 +72,11 @@ def _choose(verdicts: list[str]) -> str:
     return chosen
 
 
-def _row(claim: Claim) -> dict[str, str]:
-    _, words = _LOOKS.get(claim.verdict, (parts.UNKNOWN, ""))
+def _row(claim: VerifiedClaim) -> dict[str, str]:
+    _, words = _LOOKS.get(claim.verdict, (elements.UNKNOWN, ""))
     return {
         "Claim": claim.name,
         "Documented": claim.documented,
         "Here": f"{claim.verdict}: {words}" if words else claim.verdict,
-        "Seen": "; because: ".join(text for text in (claim.observed, claim.because) if text) or wording.ABSENT,
+        "Seen": "; because: ".join(text for text in (claim.observed, claim.because) if text) or readable.ABSENT,
     }

@@ -3,19 +3,20 @@
 import pandas as pd
 import streamlit as st
 
-from dashboard import cache, charts, consumer_rows, dead_letters, drawing, graphs, neighbours
-from dashboard.escape import visible
-from dashboard.queue_rows import is_own
-from dashboard.shell import Place
-from dashboard.views import parts
+from dashboard.charts import layered_graph, minute_charts, theme
+from dashboard.format.escape import visible
+from dashboard.frames import consumer_rows, dead_letters, queue_neighbours
+from dashboard.frames.queue_rows import is_own
+from dashboard.ui import cache, elements
+from dashboard.ui.layout import PageContext
 from dashboard.views.queue import consumers_of
 
-_COLOURS = (drawing.OTHER, drawing.OTHER, charts.QUEUE_TYPES["classic"], charts.READY)
+_COLOURS = (theme.OTHER, theme.OTHER, minute_charts.QUEUE_TYPES["classic"], minute_charts.READY)
 _OFFERED = 2000
 """Queues in the box to choose from: it finds by typing, and more would be megabytes."""
 
 
-def render(place: Place) -> None:
+def render(place: PageContext) -> None:
     """Choose a queue (`?queue=`, `&vhost=`), then see who feeds it and who empties it."""
     if place.cluster is None:
         st.caption("No cluster is known yet.")
@@ -23,7 +24,7 @@ def render(place: Place) -> None:
     url = place.settings.exporter
     queues = cache.listed(url, place.cluster, "queues", dead_letters.COLUMNS)
     if not queues.known:
-        parts.plain("no-queues", f"Queues are not known: {queues.problem or 'not read yet'}.")
+        elements.plain("no-queues", f"Queues are not known: {queues.problem or 'not read yet'}.")
         return
     chosen = _choose(queues.rows)
     if chosen is not None:
@@ -62,11 +63,11 @@ def _choose(queues: pd.DataFrame) -> tuple[str, str] | None:
 
 
 @st.fragment(run_every="15s")
-def _around(place: Place, vhost: str, name: str, queues: pd.DataFrame) -> None:
+def _around(place: PageContext, vhost: str, name: str, queues: pd.DataFrame) -> None:
     url, cluster = place.settings.exporter, place.cluster or ""
     bindings = cache.listed(url, cluster, "bindings", dead_letters.BINDING_COLUMNS)
     if not bindings.known:
-        parts.plain("no-bindings", "Bindings are not known: there are too many to hold, or they were not read yet.")
+        elements.plain("no-bindings", "Bindings are not known: there are too many to hold, or they were not read yet.")
     consumers = consumers_of(place)
     if consumers is None:
         consumers = consumer_rows.consumer_rows(*(pd.DataFrame(columns=list(it)) for it in _EMPTY))
@@ -76,9 +77,9 @@ def _around(place: Place, vhost: str, name: str, queues: pd.DataFrame) -> None:
         for step in dead_letters.paths(queues, bindings.rows if bindings.known else None)
         if (step.vhost, step.queue) == (vhost, name)
     )
-    around = neighbours.neighbourhood(vhost, name, bindings.rows, consumers, dead)
-    parts.chart(
-        graphs.layered(around.layers, around.edges, _COLOURS),
+    around = queue_neighbours.neighbourhood(vhost, name, bindings.rows, consumers, dead)
+    elements.chart(
+        layered_graph.layered(around.layers, around.edges, _COLOURS),
         "topology",
         f"Left exchanges, in the middle the queue {visible(name)}, right consumers and dead letters.",
     )
@@ -89,7 +90,7 @@ def _around(place: Place, vhost: str, name: str, queues: pd.DataFrame) -> None:
     st.caption(
         "Words on a line are routing keys. An exchange that nobody publishes to looks the same as a busy one here."
     )
-    parts.save("ways", lambda: pd.DataFrame(list(around.edges), columns=["from", "to", "routing_key"]))
+    elements.save("ways", lambda: pd.DataFrame(list(around.edges), columns=["from", "to", "routing_key"]))
 
 
 _EMPTY = (consumer_rows.CONSUMER_COLUMNS, consumer_rows.CHANNEL_COLUMNS, consumer_rows.CONNECTION_COLUMNS)

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from ackscope.tables import QUEUES_1M
-from dashboard.escape import visible
+from dashboard.format.escape import visible
 from tests.dashboard import answers, rollup_files
 from tests.dashboard.answers import HOSTILE, Exporter
 from tests.dashboard.browser import chromium, settle, still

@@ -3,7 +3,7 @@ from ackscope.clock import SystemClock
 from ackscope.findings import DiagnosisResult
 from ackscope.records import Batching, BatchingKind, Quantiles
 from ackscope.snapshot import Overview, Part, Queue, Snapshot
-from dashboard.data.exporter import Exporter as Client
+from dashboard.data.exporter_client import ExporterClient as Client
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
 from exporter import api
@@ -50,7 +50,7 @@ def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
     }
     exporter.raw = {f"/api/v1/{name}": (200, api.as_json(document)) for name, document in documents.items()}
     live = Client(exporter.url).read()
-    feeds = (live.findings, live.probes, live.vitals, live.signs)
+    feeds = (live.findings, live.probes, live.snapshot, live.vitals)
     found, probes, totals, load = (feed.answer.clusters[0] for feed in feeds)
 
     assert ("shop", "new") == live.clusters
@@ -65,4 +65,4 @@ def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
         it.name: (it.value, it.line) for it in load.signs if it.value is not None
     }
     assert (0.0, 9.0, 0.0) == next((it.usual.low, it.usual.high, it.usual.value) for it in load.signs if it.usual)
-    assert () == live.signs.answer.clusters[1].signs
+    assert () == live.vitals.answer.clusters[1].signs

@@ -6,7 +6,7 @@ import pytest
 from ackscope.findings import Severity
 from ackscope.records import ProbeState
 from ackscope.snapshot import Alarm
-from dashboard.data.exporter import Exporter as Client
+from dashboard.data.exporter_client import ExporterClient as Client
 from tests.dashboard import answers
 from tests.dashboard.answers import Exporter
 
@@ -25,8 +25,8 @@ def test_answers_become_the_kernels_own_words(exporter: Exporter) -> None:
 
     assert live.findings.answer
     assert live.probes.answer
-    assert live.vitals.answer
-    found, probes, vitals = (feed.answer.clusters[0] for feed in (live.findings, live.probes, live.vitals))
+    assert live.snapshot.answer
+    found, probes, vitals = (feed.answer.clusters[0] for feed in (live.findings, live.probes, live.snapshot))
     assert tuple(answers.sick().findings)[1].summary == found.findings[1].summary
     assert (1, 1, 0) == tuple(found.number(severity) for severity in Severity)
     assert ProbeState.FAILED in {outcome.state for outcome in probes.probes}
@@ -38,7 +38,7 @@ def test_alarms_of_nodes_and_health_checks_are_one_list(exporter: Exporter) -> N
     """The same alarm told twice is one alarm."""
     alarm = Alarm(node="rabbit@shop-1", resource="memory")
     exporter.clusters = (answers.healthy(alarms=(alarm, Alarm(node="rabbit@shop-2", resource="disk"))),)
-    vitals = Client(exporter.url).read().vitals.answer
+    vitals = Client(exporter.url).read().snapshot.answer
 
     assert vitals
     assert (alarm, Alarm(node="rabbit@shop-2", resource="disk")) == vitals.clusters[0].alarms
@@ -51,7 +51,7 @@ def test_a_refused_connection_is_told_in_the_systems_words() -> None:
     live = Client(f"http://127.0.0.1:{port}").read()
 
     assert f"no answer from 127.0.0.1:{port} (connection refused)" == live.findings.away.reason
-    assert live.findings.away.reason == live.probes.away.reason == live.vitals.away.reason
+    assert live.findings.away.reason == live.probes.away.reason == live.snapshot.away.reason
     assert live.findings.answer is None
 
 
@@ -60,7 +60,7 @@ def test_a_silent_server_is_given_up_once(silent: str) -> None:
     live = Client(silent, timeouts=(1.0, 0.05)).read()
 
     assert "connected, and then silence" in live.findings.away.reason
-    assert live.findings.away.reason == live.vitals.away.reason
+    assert live.findings.away.reason == live.snapshot.away.reason
 
 
 def test_the_last_answer_stays_and_so_does_the_first_failure(exporter: Exporter) -> None:
@@ -85,7 +85,7 @@ def test_one_bad_document_does_not_take_the_others_away(exporter: Exporter) -> N
     live = Client(exporter.url).read()
 
     assert live.findings.away is None
-    assert live.vitals.away is None
+    assert live.snapshot.away is None
     assert live.probes.away.reason.startswith("what /api/v1/probes answers is not an exporter's answer")
 
 

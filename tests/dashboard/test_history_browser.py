@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.escape import visible
+from dashboard.format.escape import visible
 from tests.dashboard import answers
 from tests.dashboard.answers import HOSTILE
 from tests.dashboard.browser import chromium, settle

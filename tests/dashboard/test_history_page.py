@@ -13,23 +13,24 @@ from streamlit.testing.v1 import AppTest
 from ackscope.baselines import hour_of_week
 from ackscope.measures import measure
 from ackscope.tables import BASELINES, CHANGES
-from dashboard import history_charts, history_frames
-from dashboard.data import answers as reader
-from dashboard.frames import RANGES, Axis
+from dashboard.charts import history_charts
+from dashboard.data import history_answers as reader
+from dashboard.frames import history_frames
+from dashboard.frames.minute_frames import RANGES, Axis
 from dashboard.settings import PageSettings
-from dashboard.views import history_parts
+from dashboard.views.history import section
 from tests.dashboard.answers import HOSTILE, Exporter
 from tests.dashboard.history_files import document, moved, not_yet, put, row, write_answers, write_story
-from tests.dashboard.reading import errors, words
+from tests.dashboard.page_text import errors, words
 from tests.dashboard.rollup_files import queue_row, this_minute
 
 Open = Callable[..., AppTest]
 
 SCRIPT = """
 from dataclasses import replace
-from dashboard import shell
+from dashboard.ui import layout
 from dashboard.pages import PAGES
-shell.run([replace(page, path="") for page in PAGES if page.path == "history"])
+layout.run([replace(page, path="") for page in PAGES if page.path == "history"])
 """
 
 
@@ -251,7 +252,7 @@ def test_a_band_of_latency_is_drawn_in_milliseconds() -> None:
 )
 def test_a_share_is_never_rounded_up_to_all(value: float | None, text: str) -> None:
     """99.9996 % is not 100 %."""
-    assert text == history_parts.share(value)
+    assert text == section.share(value)
 
 
 def test_the_file_of_the_page_is_json() -> None:

@@ -5,11 +5,11 @@ from streamlit.testing.v1 import AppTest
 
 from ackscope.records import ProbeState
 from ackscope.snapshot import Alarm
-from dashboard import cache
-from dashboard.model import ConfirmLayer
+from dashboard.data.model import ConfirmLayer
+from dashboard.ui import cache
 from tests.dashboard import answers
 from tests.dashboard.answers import Exporter
-from tests.dashboard.reading import errors, words
+from tests.dashboard.page_text import errors, words
 
 Open = Callable[..., AppTest]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard import wording
-from dashboard.zones import Zone
+from dashboard.format import readable
+from dashboard.format.timezones import Zone
 from tests.dashboard import answers, history_files
 from tests.dashboard.answers import Exporter
 from tests.dashboard.broker_lists import shop
-from tests.dashboard.reading import errors, words
+from tests.dashboard.page_text import errors, words
 from tests.dashboard.rollup_files import this_minute
 
 Open = Callable[..., AppTest]
@@ -59,7 +59,7 @@ def test_an_address_narrows_confirms_and_one_click_leads_back(visit: Open, expor
     page = visit("confirms", exporter.url, rollups, range="6h", tz=FAR.name, **told)
 
     assert [] == errors(page)
-    assert f"Only **{wording.between(start, end, FAR)}** (20 min)" in words(page)
+    assert f"Only **{readable.between(start, end, FAR)}** (20 min)" in words(page)
     page.button(key="leave-stretch").click().run()
     assert [] == errors(page)
     assert "Only **" not in words(page)

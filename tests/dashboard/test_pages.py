@@ -11,7 +11,7 @@ from dashboard.pages import PAGES
 from tests.dashboard import answers
 from tests.dashboard.answers import HOSTILE, Exporter
 from tests.dashboard.broker_lists import shop
-from tests.dashboard.reading import errors, words
+from tests.dashboard.page_text import errors, words
 
 Open = Callable[..., AppTest]
 LISTS = ("queues", "consumers", "redeliveries", "nodes", "topology")

@@ -1,0 +1,119 @@
+"""What all figures share: their size and margins, the axis of time, and how a gap looks. Pure.
+
+Paper and text have no colour here: the page gives them those of its theme, light or dark, and a picture that is saved
+of the figure keeps them.
+"""
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from dashboard.frames import minute_frames
+from dashboard.frames.minute_frames import Axis
+
+OTHER = "#8A94A0"
+"""Grey: what has no colour of its own, and where nobody looked. It is seen on light and on dark."""
+GRID = "rgba(138,148,160,0.3)"
+
+HEIGHT = 260
+
+LEGEND = {"orientation": "h", "x": 0, "y": 1, "yref": "container", "yanchor": "top", "traceorder": "normal"}
+
+MS_TICKS = {
+    0.01: "10 µs",
+    0.1: "0.1 ms",
+    1: "1 ms",
+    10: "10 ms",
+    100: "100 ms",
+    1_000: "1 s",
+    10_000: "10 s",
+    100_000: "100 s",
+}
+"""Milliseconds -> words, of every axis of latency."""
+
+
+def still(figure: go.Figure, height: int, *, top: int = 28) -> go.Figure:
+    """Give a figure its size, its legend above it, and nothing that zooms; `top` is the room of the legend, pixels."""
+    figure.update_layout(height=height, margin={"l": 0, "r": 8, "t": top, "b": 0}, dragmode=False, legend=LEGEND)
+    figure.update_xaxes(fixedrange=True, automargin=True)
+    figure.update_yaxes(fixedrange=True, automargin=True)
+    return figure
+
+
+def drawing(
+    axis: Axis,
+    *,
+    height: int = HEIGHT,
+    rows: int = 1,
+    row_heights: list[float] | None = None,
+    titles: list[str] | None = None,
+) -> go.Figure:
+    """An empty figure on the axis, its rows below each other."""
+    figure = make_subplots(
+        rows=rows,
+        cols=1,
+        shared_xaxes=True,
+        row_heights=row_heights,
+        subplot_titles=titles or None,
+        vertical_spacing=0.08 if rows < 3 else 0.22 / rows,
+    )
+    still(figure, height, top=50 if titles else 28)
+    figure.update_layout(hovermode="x unified")
+    figure.update_yaxes(nticks=5)
+    return timed(figure, axis, row=rows)
+
+
+def timed(figure: go.Figure, axis: Axis, row: int | None = None) -> go.Figure:
+    """Make the horizontal axis one of time, which names its zone and its day once, below the last `row`."""
+    day = "" if _last(axis).date() == axis.start.date() else "%m-%d "
+    figure.update_xaxes(
+        range=[axis.start, axis.end], hoverformat=f"{day}%H:%M {axis.zone}", tickformat="%H:%M", nticks=7, tickangle=0
+    )
+    figure.update_xaxes(title=span_title(axis), row=row, col=None if row is None else 1)
+    return figure
+
+
+def span_title(axis: Axis) -> str:
+    """The zone of an axis and its days: `UTC, 2026-03-01`."""
+    first, last = axis.start.date(), _last(axis).date()
+    moved = " (all along: clocks were moved)" if axis.moved else ""
+    return f"{axis.zone}{moved}, {first}" + (f" to {last}" if last != first else "")
+
+
+def _last(axis: Axis) -> pd.Timestamp:
+    return pd.Timestamp(axis.end - timedelta(minutes=1))
+
+
+def per(axis: Axis) -> str:
+    """What one point stands for, in words."""
+    return "a minute" if axis.step == 1 else f"in {axis.step} min"
+
+
+def shade(figure: go.Figure, shaped: Iterable[pd.DataFrame], axis: Axis) -> go.Figure:
+    """Mark the spans in which nobody looked; the longer ones say so."""
+    whole = axis.end - axis.start
+    for start, end in minute_frames.gaps(shaped, axis):
+        told = (end - start).total_seconds() > 0.15 * whole.total_seconds()
+        figure.add_vrect(
+            x0=start,
+            x1=end,
+            row="all",
+            col=1,
+            fillcolor=OTHER,
+            opacity=0.13,
+            line_width=0,
+            layer="below",
+        )
+        if told:
+            figure.add_annotation(
+                x=start + (end - start) / 2,
+                y=0.5,
+                xref="x",
+                yref="paper",
+                text="no data",
+                showarrow=False,
+            )
+    return figure

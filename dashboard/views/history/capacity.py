@@ -1,0 +1,56 @@
+"""When disk, memory and backlog reach their limits, if they go on as they did."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from ackscope.findings import Severity
+from dashboard.format import readable
+from dashboard.format.escape import visible
+from dashboard.ui import elements
+from dashboard.ui.elements import BadgeStyle
+from dashboard.views.history import section
+
+_SOON = 7 * 86400.0
+_SHOWN = 12
+
+
+def render(document: Mapping[str, Any]) -> None:
+    """A line a resource, those that reach their limit first."""
+    section.heading(
+        "How long until it is full",
+        "A robust trend of the last 14 days with its daily shape taken out. The range holds nine times in ten; what "
+        "has no trend, or too little history, says so.",
+    )
+    answer = section.told("capacity", document.get("capacity"))
+    if answer is None:
+        return
+    made = readable.parse_iso(document.get("made_at")) or 0.0
+    lines = list(zip(answer["rows"], answer["told"], strict=True))
+    _lines(lines[:_SHOWN], made)
+    if len(lines) > _SHOWN:
+        with st.expander(f"{len(lines) - _SHOWN} more"):
+            _lines(lines[_SHOWN:], made)
+    section.data("capacity", answer)
+
+
+def _lines(lines: list[tuple[Mapping[str, Any], str]], made: float) -> None:
+    for row, told in lines:
+        word, sentence = st.columns([1, 6], gap="small", vertical_alignment="center")
+        with word:
+            elements.badge(_look(row, made))
+        with sentence:
+            st.text(visible(told))
+
+
+def _look(row: Mapping[str, Any], made: float) -> BadgeStyle:
+    verdict = row["verdict"]
+    if verdict == "is over it":
+        return elements.SEVERITIES[Severity.CRITICAL]._replace(word="at its limit")
+    if verdict == "reaches it":
+        soon = row["earliest"] is not None and row["earliest"] - made < _SOON
+        return elements.SEVERITIES[Severity.WARNING if soon else Severity.INFO]._replace(word="reaches it")
+    if verdict in {"not yet", "no limit is known"}:
+        return elements.UNKNOWN._replace(word=verdict)
+    return elements.GOOD._replace(word=verdict)
