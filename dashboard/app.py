@@ -1,4 +1,4 @@
-"""What the page's server runs for every viewer and every change; started by `ackscope dashboard`."""
+"""The Streamlit script, run for every viewer and every interaction; served by `ackscope dashboard`."""
 
 from dashboard.auth import sign_in_page
 from dashboard.pages import PAGES

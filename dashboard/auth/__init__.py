@@ -1,1 +1,1 @@
-"""Who may see the page: Streamlit signs people in by OpenID Connect, this room tells who of them comes in."""
+"""Who may see the dashboard: Streamlit signs people in by OpenID Connect, this package decides who gets access."""

@@ -1,4 +1,4 @@
-"""The cookies of Streamlit's login: who a browser says it is, and the address that it first asked for."""
+"""Cookies of the login: Streamlit's identity cookie, and the address to return to after signing in."""
 
 import hashlib
 import json
@@ -15,48 +15,48 @@ from dashboard.auth.access_rules import Claims
 
 Headers = Sequence[tuple[bytes, bytes]]
 
-WAY = "ackscope_way"
-"""Name of the cookie that keeps the address somebody wanted while the provider asks who they are."""
+RETURN_COOKIE = "ackscope_way"
+"""Name of the cookie that stores the requested address while the person signs in at the provider."""
 
-_WAY_SECONDS = 900
-_LONGEST_WAY = 2000
-_LOCAL = re.compile(r"/(?!/)[!-\[\]-~]*")
-"""A path of this host: nothing that a browser reads as another one, no backslash, no space, no control character."""
+_RETURN_SECONDS = 900
+_MAX_ADDRESS_LENGTH = 2000
+_LOCAL_PATH = re.compile(r"/(?!/)[!-\[\]-~]*")
+"""A path on this host: nothing that a browser reads as another host, no backslash, space or control character."""
 
 
 class SignedInUser(NamedTuple):
-    """Somebody who signed in.
+    """A person who signed in.
 
     Attributes:
-        claims: what the provider said of them.
-        mark: tells one signing in from every other.
+        claims: claims of the ID token.
+        session_id: digest of the identity cookie; differs for every sign-in.
     """
 
     claims: Claims
-    mark: bytes
+    session_id: bytes
 
 
-NOBODY = SignedInUser({}, b"")
+ANONYMOUS = SignedInUser({}, b"")
 
 
-def person(cookies: Mapping[str, str], key: str) -> SignedInUser:
-    """Whose cookie it is; nobody's where it is not there, was changed, or is signed with another key."""
+def signed_in_user(cookies: Mapping[str, str], key: str) -> SignedInUser:
+    """The owner of the identity cookie; `ANONYMOUS` if it is missing, was changed, or is signed with another key."""
 
-    def one(name: str) -> bytes | None:
+    def decoded(name: str) -> bytes | None:
         text = cookies.get(name)
         # Headers are latin-1; what a browser was given is ASCII.
         return None if text is None else decode_signed_value(key, name, text.encode("latin-1", "replace"))
 
-    told = get_cookie_with_chunks(one, USER_COOKIE_NAME)
+    content = get_cookie_with_chunks(decoded, USER_COOKIE_NAME)
     try:
-        claims = json.loads(told) if told else None
+        claims = json.loads(content) if content else None
     except ValueError:
-        return NOBODY
-    return SignedInUser(claims, hashlib.sha256(told or b"").digest()) if isinstance(claims, dict) else NOBODY
+        return ANONYMOUS
+    return SignedInUser(claims, hashlib.sha256(content or b"").digest()) if isinstance(claims, dict) else ANONYMOUS
 
 
-def without_person(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """The headers of a request, as of somebody who has not signed in."""
+def without_identity(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Request headers without the identity cookie, as for somebody who has not signed in."""
     name = USER_COOKIE_NAME.encode()
     return [
         (key, b";".join(part for part in value.split(b";") if not part.strip().startswith(name)))
@@ -66,14 +66,14 @@ def without_person(headers: Headers) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def signs_in(headers: Headers) -> bool:
-    """Whether an answer hands out the cookie of a person."""
-    given = re.compile(rb'%b="?[^";]' % USER_COOKIE_NAME.encode())
-    return any(key == b"set-cookie" and given.match(value) is not None for key, value in headers)
+def sets_identity(headers: Headers) -> bool:
+    """Whether a response sets the identity cookie."""
+    cookie = re.compile(rb'%b="?[^";]' % USER_COOKIE_NAME.encode())
+    return any(key == b"set-cookie" and cookie.match(value) is not None for key, value in headers)
 
 
-def encrypted(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """The headers of an answer; Streamlit's own cookies travel by https only."""
+def with_secure_cookies(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Response headers in which Streamlit's own cookies are `Secure`: sent over https only."""
     return [
         (key, value + b"; Secure")
         if key == b"set-cookie" and value.startswith(b"_streamlit") and b"; secure" not in value.lower()
@@ -82,15 +82,19 @@ def encrypted(headers: Headers) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def keep_way(address: str, base: str, *, secure: bool) -> tuple[bytes, bytes]:
-    """The header that keeps an address for a quarter of an hour; an empty one forgets it."""
-    age = _WAY_SECONDS if address else 0
+def return_cookie(address: str, base: str, *, secure: bool) -> tuple[bytes, bytes]:
+    """The header that stores the address to return to for 15 minutes; an empty address deletes the cookie."""
+    age = _RETURN_SECONDS if address else 0
     tail = f"Max-Age={age}; Path={base or '/'}; HttpOnly; SameSite=Lax{'; Secure' if secure else ''}"
-    return b"set-cookie", f"{WAY}={quote(address, safe='/')}; {tail}".encode()
+    return b"set-cookie", f"{RETURN_COOKIE}={quote(address, safe='/')}; {tail}".encode()
 
 
-def way(cookies: Mapping[str, str], base: str) -> str | None:
-    """The address that was kept, if it is one of this page."""
-    address = unquote(cookies.get(WAY, ""))
-    fits = len(address) <= _LONGEST_WAY and address.startswith(f"{base}/") and _LOCAL.fullmatch(address) is not None
+def return_address(cookies: Mapping[str, str], base: str) -> str | None:
+    """The stored address, if it is one of this dashboard."""
+    address = unquote(cookies.get(RETURN_COOKIE, ""))
+    fits = (
+        len(address) <= _MAX_ADDRESS_LENGTH
+        and address.startswith(f"{base}/")
+        and _LOCAL_PATH.fullmatch(address) is not None
+    )
     return address if fits else None

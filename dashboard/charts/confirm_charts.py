@@ -1,4 +1,4 @@
-"""The figures of the page "Confirms". Pure; colours and habits as in `charts`."""
+"""Charts of the page "Confirms". Pure; colours and style as in `minute_charts`."""
 
 import numpy as np
 import pandas as pd
@@ -19,11 +19,14 @@ LAYERS = {
 
 
 def heatmap(grid: pd.DataFrame, lines: pd.DataFrame, axis: Axis) -> go.Figure:
-    """How confirms spread over latency and time, with p50, p99 and max as lines; the colour scale is logarithmic.
+    """Number of confirms by latency and time, with p50, p99 and max as lines; the colour scale is logarithmic.
 
-    `grid` as of `confirm_frames.heat`, `lines` as of `frames.latency`.
+    Args:
+        grid: result of `confirm_frames.heat`.
+        lines: result of `minute_frames.latency`.
+        axis: time axis.
     """
-    figure, middle = theme.drawing(axis, height=380), pd.Timedelta(minutes=axis.step) / 2
+    figure, half_step = theme.time_figure(axis, height=380), pd.Timedelta(minutes=axis.step) / 2
     edges = grid.index.to_numpy() * 1000
     step = edges[1] / edges[0] if len(edges) > 1 else 1.36
     shown = grid.to_numpy()
@@ -31,7 +34,7 @@ def heatmap(grid: pd.DataFrame, lines: pd.DataFrame, axis: Axis) -> go.Figure:
         shade = np.where(shown > 0, np.log10(shown), np.nan)
     figure.add_trace(
         go.Heatmap(
-            # Each cell lies from the start of its step to its end, and from the edge below to its own.
+            # Each cell covers its step, and the latencies from the edge below to its own edge.
             x=[*grid.columns, axis.end],
             y=edges / step**0.5,
             z=shade,
@@ -52,7 +55,7 @@ def heatmap(grid: pd.DataFrame, lines: pd.DataFrame, axis: Axis) -> go.Figure:
     for name, dash, width in (("max", "dot", 1.5), ("p99", "solid", 2.5), ("p50", "dash", 1.5)):
         figure.add_trace(
             go.Scatter(
-                x=pd.DatetimeIndex(lines.index) + middle,
+                x=pd.DatetimeIndex(lines.index) + half_step,
                 y=lines[name] * 1000,
                 name=name,
                 mode="lines",
@@ -64,16 +67,16 @@ def heatmap(grid: pd.DataFrame, lines: pd.DataFrame, axis: Axis) -> go.Figure:
     figure.update_yaxes(
         type="log", title="log scale", tickvals=list(theme.MS_TICKS), ticktext=list(theme.MS_TICKS.values())
     )
-    return theme.shade(figure, [lines], axis)
+    return theme.shade_gaps(figure, [lines], axis)
 
 
 def layer_bars(rows: pd.DataFrame) -> go.Figure:
-    """What each layer adds to a confirm, a bar a node; `rows` as of `confirm_frames.layer_rows`."""
+    """Latency that each layer adds to a confirm, one bar per node; `rows` of `confirm_frames.layer_rows`."""
     figure = go.Figure()
-    told = rows.dropna(subset=["seconds"])
-    for name in dict.fromkeys(told["layer"]):
+    measured = rows.dropna(subset=["seconds"])
+    for name in dict.fromkeys(measured["layer"]):
         colour, pattern = LAYERS.get(str(name), (theme.OTHER, ""))
-        mine = told[told["layer"] == name]
+        mine = measured[measured["layer"] == name]
         figure.add_trace(
             go.Bar(
                 y=[plot_text(str(node)) or "all" for node in mine["node"]],
@@ -87,17 +90,17 @@ def layer_bars(rows: pd.DataFrame) -> go.Figure:
                 hovertemplate="%{x:,.3g} ms",
             )
         )
-    nodes = max(told["node"].nunique(), 1)
-    theme.still(figure, 110 + 44 * nodes, top=30)
+    nodes = max(measured["node"].nunique(), 1)
+    theme.fixed_size(figure, 110 + 44 * nodes, top=30)
     figure.update_layout(barmode="stack")
     figure.update_xaxes(title="ms, median", rangemode="tozero")
     return figure
 
 
 def burst_points(by_stream: dict[str, pd.DataFrame], zone: Zone = UTC) -> go.Figure:
-    """Size of ack bursts against the time between them, a mark a minute; `by_stream` as of `confirm_frames.bursts`.
+    """Size of ack bursts and the time between them, one mark per minute; `by_stream` of `confirm_frames.bursts`.
 
-    The data of each mark are its minute as `zone` shows it, and in UTC.
+    The custom data of a mark is its minute in `zone`, and in UTC.
     """
     figure = go.Figure()
     for symbol, (name, rows) in zip(("circle", "diamond", "square", "cross"), by_stream.items(), strict=False):
@@ -113,16 +116,18 @@ def burst_points(by_stream: dict[str, pd.DataFrame], zone: Zone = UTC) -> go.Fig
                     "size": 7,
                     "opacity": 0.7,
                 },
-                customdata=[(f"{zone.at(at):%H:%M} {zone.short(at)}", f"{at:%Y-%m-%dT%H:%M}") for at in rows.index],
+                customdata=[
+                    (f"{zone.local(at):%H:%M} {zone.abbreviation(at)}", f"{at:%Y-%m-%dT%H:%M}") for at in rows.index
+                ],
                 hovertemplate="%{y:,.3g} messages every %{x:,.3g} ms (%{customdata[0]})",
             )
         )
-    theme.still(figure, 300)
+    theme.fixed_size(figure, 300)
     figure.update_xaxes(
-        title="between bursts, log scale",
+        title="time between bursts, log scale",
         type="log",
         tickvals=list(theme.MS_TICKS),
         ticktext=list(theme.MS_TICKS.values()),
     )
-    figure.update_yaxes(title="messages a burst", rangemode="tozero")
+    figure.update_yaxes(title="messages per burst", rangemode="tozero")
     return figure

@@ -1,4 +1,4 @@
-"""Figures of the page "History". Pure, as `dashboard.charts`, whose colours, gaps and axes they share."""
+"""Charts of the page "History". Pure; colours and style as in `minute_charts`."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,22 +12,22 @@ from dashboard.charts import minute_charts, theme
 from dashboard.format.escape import plot_text
 from dashboard.frames.minute_frames import Axis
 
-ROSE, FELL, TOLD = "#2F81C7", "#E08A00", "#C2185B"
+INCREASE, DECREASE, FINDING = "#2F81C7", "#E08A00", "#C2185B"
 _SHOWN = 12
-_UNITS = {"rate": "a second", "seconds": "ms", "share": "%", "bytes": "MiB", "messages": "messages"}
+_UNITS = {"rate": "per second", "seconds": "ms", "share": "%", "bytes": "MiB", "messages": "messages"}
 _SCALE = {"seconds": 1000.0, "share": 100.0, "bytes": 1 / 1024**2}
 
 
-def moves(moved: Sequence[Moved], axis: Axis, moment: datetime) -> go.Figure:
-    """Who moved when, the likeliest cause on top: up and down as triangles, findings as stars.
+def changes(changed: Sequence[Moved], axis: Axis, moment: datetime) -> go.Figure:
+    """Change points by object, the likeliest cause on top: increases and decreases as triangles, findings as stars.
 
-    What moved of a queue's channels and consumers stands on the line of the queue.
+    Changes of a queue's channels and consumers are on the line of the queue.
     """
     zone = axis.start.tzinfo
-    rows = list(moved[:_SHOWN])
-    labels = [f"{place}. {plot_text(name_of(it.kind, it.vhost, it.name), 40)}" for place, it in enumerate(rows, 1)]
+    rows = list(changed[:_SHOWN])
+    labels = [f"{number}. {plot_text(name_of(it.kind, it.vhost, it.name), 40)}" for number, it in enumerate(rows, 1)]
     figure = go.Figure()
-    for name, symbol, colour in (("rose", "triangle-up", ROSE), ("fell", "triangle-down", FELL)):
+    for name, symbol, colour in (("increase", "triangle-up", INCREASE), ("decrease", "triangle-down", DECREASE)):
         found = [
             (
                 shift,
@@ -36,7 +36,7 @@ def moves(moved: Sequence[Moved], axis: Axis, moment: datetime) -> go.Figure:
             )
             for it, label in zip(rows, labels, strict=True)
             for shift in (*it.shifts, *it.parts)
-            if (shift.after > shift.before) == (name == "rose")
+            if (shift.after > shift.before) == (name == "increase")
         ]
         figure.add_trace(
             go.Scatter(
@@ -49,31 +49,31 @@ def moves(moved: Sequence[Moved], axis: Axis, moment: datetime) -> go.Figure:
                 hovertemplate=f"%{{x|%H:%M}} {axis.zone}: %{{text}}<extra></extra>",
             )
         )
-    told = [(one, label) for it, label in zip(rows, labels, strict=True) for one in it.findings]
+    findings = [(one, label) for it, label in zip(rows, labels, strict=True) for one in it.findings]
     figure.add_trace(
         go.Scatter(
-            x=[datetime.fromtimestamp(one.began, zone) for one, _ in told],
-            y=[label for _, label in told],
-            text=[plot_text(f"{one.rule} ({one.severity})") for one, _ in told],
+            x=[datetime.fromtimestamp(one.began, zone) for one, _ in findings],
+            y=[label for _, label in findings],
+            text=[plot_text(f"{one.rule} ({one.severity})") for one, _ in findings],
             name="finding",
             mode="markers",
-            marker={"symbol": "star", "size": 13, "color": TOLD},
+            marker={"symbol": "star", "size": 13, "color": FINDING},
             hovertemplate=f"%{{x|%H:%M}} {axis.zone}: %{{text}}<extra></extra>",
         )
     )
     if axis.start <= moment <= axis.end:
         figure.add_vline(x=moment.astimezone(zone), line={"color": theme.OTHER, "dash": "dot", "width": 1.5})
-    theme.timed(theme.still(figure, 110 + 30 * len(rows)), axis)
+    theme.set_time_axis(theme.fixed_size(figure, 110 + 30 * len(rows)), axis)
     figure.update_xaxes(nticks=5, gridcolor=theme.GRID)
     figure.update_yaxes(categoryorder="array", categoryarray=labels[::-1])
     return figure
 
 
 def band(lines: pd.DataFrame, axis: Axis, measure: Measure) -> go.Figure:
-    """One measure of a queue over what is usual at that hour: `value`, `low`, `middle` and `high`, by step."""
+    """One measure of a queue with its baseline band: `value`, `low`, `middle` (median) and `high`, by step."""
     shown = lines * _SCALE.get(measure.unit, 1.0)
-    figure = theme.drawing(axis, height=300)
-    # Two lines, the lower one unseen: what lies between them is filled. A band has corners, it is of whole hours.
+    figure = theme.time_figure(axis, height=300)
+    # Two invisible lines with a fill between them; stepped, because a band is constant for a whole hour.
     for name, fill, line in (("high", None, 0), ("low", "tonexty", 0)):
         figure.add_trace(
             go.Scatter(
@@ -104,7 +104,7 @@ def band(lines: pd.DataFrame, axis: Axis, measure: Measure) -> go.Figure:
         go.Scatter(
             x=shown.index,
             y=shown["value"],
-            name="seen",
+            name="actual",
             mode="lines+markers",
             line={"width": 2, "color": minute_charts.UNACKED},
             marker={"size": 4},
@@ -119,9 +119,9 @@ def band(lines: pd.DataFrame, axis: Axis, measure: Measure) -> go.Figure:
             y=outside,
             name="outside",
             mode="markers",
-            marker={"size": 10, "symbol": "diamond-open", "color": TOLD, "line": {"width": 2}},
+            marker={"size": 10, "symbol": "diamond-open", "color": FINDING, "line": {"width": 2}},
             hoverinfo="skip",
         )
     )
     figure.update_yaxes(title=_UNITS.get(measure.unit, ""), rangemode="tozero")
-    return theme.shade(figure, [shown[["value"]]], axis)
+    return theme.shade_gaps(figure, [shown[["value"]]], axis)

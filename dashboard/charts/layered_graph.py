@@ -1,29 +1,29 @@
-"""Figures of what is joined to what, in layers from left to right. Pure."""
+"""Graphs with layers from left to right, for topology and dead letters. Pure."""
 
 from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from dashboard.charts.theme import OTHER, still
+from dashboard.charts.theme import OTHER, fixed_size
 from dashboard.format.escape import plot_text
 
 Edge = tuple[str, str, str]
-"""From, to, and the words on the way."""
+"""(from, to, label)."""
 
 
-def layered(layers: Sequence[Sequence[str]], edges: Sequence[Edge], colours: Sequence[str]) -> go.Figure:
-    """Boxes in columns, joined by lines.
+def layered_graph(layers: Sequence[Sequence[str]], edges: Sequence[Edge], colours: Sequence[str]) -> go.Figure:
+    """Boxes in columns, connected by lines.
 
     Args:
-        layers: names, a column each; a name stands once.
-        edges: between names of different columns.
-        colours: one a column.
+        layers: names, one sequence per column; each name appears once.
+        edges: connections between names of different columns.
+        colours: one per column.
     """
     places = {
         name: (column, _row(row, len(names))) for column, names in enumerate(layers) for row, name in enumerate(names)
     }
     figure = go.Figure()
-    for start, end, words in edges:
+    for start, end, label in edges:
         (x0, y0), (x1, y1) = places[start], places[end]
         figure.add_trace(
             go.Scatter(
@@ -35,11 +35,11 @@ def layered(layers: Sequence[Sequence[str]], edges: Sequence[Edge], colours: Seq
                 showlegend=False,
             )
         )
-        if words:
+        if label:
             figure.add_annotation(
                 x=(x0 + x1) / 2,
                 y=(y0 + y1) / 2,
-                text=plot_text(words, 28),
+                text=plot_text(label, 28),
                 showarrow=False,
                 font={"size": 11},
             )
@@ -58,7 +58,7 @@ def layered(layers: Sequence[Sequence[str]], edges: Sequence[Edge], colours: Seq
                 hovertext=plot_text(name, 400),
             )
     tallest = max((len(names) for names in layers), default=1)
-    still(figure, 80 + 44 * max(tallest, 1), top=10)
+    fixed_size(figure, 80 + 44 * max(tallest, 1), top=10)
     figure.update_xaxes(visible=False, range=[-0.45, len(layers) - 0.55])
     figure.update_yaxes(visible=False, range=[-0.1, 1.1])
     return figure

@@ -1,17 +1,20 @@
-"""Figures from shaped frames. Pure: no I/O, no Streamlit, no clock.
+"""Charts of the minute rollups. Pure: no I/O, no Streamlit, no clock.
 
-One colour has one meaning on the whole page, and the set is safe for colour-blind eyes (after Okabe and Ito);
-what a colour says, a dash, a pattern or a word says too. Bars start at zero; a gap stays a gap and is shaded.
+A colour has one meaning on the whole dashboard. The palette is safe for colour-blind people (after Okabe and Ito), and
+a dash, pattern or word repeats what a colour says. Bars start at zero; gaps in the data stay gaps and are shaded.
 """
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pandas as pd
 import plotly.graph_objects as go
 
-from dashboard.charts.theme import MS_TICKS, OTHER, drawing, per, shade
+from dashboard.charts.theme import MS_TICKS, OTHER, per_step, shade_gaps, time_figure
+from dashboard.data.rollups import MinuteHistory
 from dashboard.format.escape import plot_text
+from dashboard.frames import minute_frames
 from dashboard.frames.minute_frames import Axis
 
 QUEUE_TYPES = {"classic": "#2F81C7", "quorum": "#E08A00", "stream": "#009E73"}
@@ -25,14 +28,61 @@ OUTCOMES = {
 READY, UNACKED, REDELIVERED = "#56B4E9", "#CC79A7", "#A6761D"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecentCharts:
+    """All charts of the recent history on the page "Now"; shared between viewers, so no figure may be changed.
+
+    Attributes:
+        problem: why the history cannot be read.
+        has_history: the cluster has any history, from any time.
+        latency: by queue type.
+        others: by name of the chart; without "depth" if no queue had a message.
+    """
+
+    problem: str | None = None
+    has_history: bool = True
+    latency: Mapping[str, go.Figure] = field(default_factory=dict)
+    others: Mapping[str, go.Figure] = field(default_factory=dict)
+
+
+def recent_charts(history: MinuteHistory, axis: Axis) -> RecentCharts:
+    """Draw all charts; none if there is no data in this time range."""
+    nothing = all(each.empty for each in (history.latency, history.outcomes, history.bursts, history.redelivered))
+    if history.problem is not None or nothing:
+        return RecentCharts(problem=history.problem, has_history=history.exists)
+    streams = minute_frames.streams(history.bursts)
+    others = {
+        "outcomes": outcomes(minute_frames.outcomes(history.outcomes, axis), axis),
+        "batches": batches({name: minute_frames.batches(history.bursts, axis, name) for name in streams}, axis),
+        "redelivered": redelivered(minute_frames.redelivered(history.redelivered, axis), axis),
+    }
+    deepest = minute_frames.depth(history.depth, axis)
+    if deepest:
+        others["depth"] = depth(deepest, axis)
+    return RecentCharts(has_history=history.exists, latency=_latency_by_type(history, axis), others=others)
+
+
+def _latency_by_type(history: MinuteHistory, axis: Axis) -> dict[str, go.Figure]:
+    """One chart per queue type, all with the same scale."""
+    streams = minute_frames.streams(history.latency)
+    shaped = {name: minute_frames.latency(history.latency, axis, name) for name in streams}
+    low = min((float(item["p50"].min()) for item in shaped.values()), default=0.0)
+    high = max((float(item["max"].max()) for item in shaped.values()), default=0.0)
+    limits = (low, high) if 0 < low <= high else None
+    return {name: latency(lines, axis, name, limits) for name, lines in shaped.items()}
+
+
 def latency(lines: pd.DataFrame, axis: Axis, queue_type: str, limits: tuple[float, float] | None) -> go.Figure:
     """Confirm latency of one queue type: p50, p99 and max on a logarithmic axis.
 
-    `lines` holds `p50`, `p99` and `max` in seconds, by step. `limits` are the lowest and the highest value in
-    seconds over all queue types, so that their charts compare.
+    Args:
+        lines: `p50`, `p99` and `max` in seconds, by step.
+        axis: time axis.
+        queue_type: sets the colour.
+        limits: lowest and highest value over all queue types in seconds, for a common scale.
     """
     colour = QUEUE_TYPES.get(queue_type, OTHER)
-    figure = drawing(axis)
+    figure = time_figure(axis)
     for name, dash, width, symbol in (
         ("max", "dot", 1, "x"),
         ("p99", "solid", 2.5, "circle"),
@@ -57,12 +107,12 @@ def latency(lines: pd.DataFrame, axis: Axis, queue_type: str, limits: tuple[floa
         ticktext=list(MS_TICKS.values()),
         range=_log_range(limits),
     )
-    return shade(figure, [lines], axis)
+    return shade_gaps(figure, [lines], axis)
 
 
 def outcomes(sums: pd.DataFrame, axis: Axis) -> go.Figure:
-    """What became of probe messages: acked above, everything else below on its own axis, or it would not be seen."""
-    figure = drawing(axis, rows=2, row_heights=[0.4, 0.6])
+    """Outcomes of probe messages: acked on top, all others below with their own scale, or they would be invisible."""
+    figure = time_figure(axis, rows=2, row_heights=[0.4, 0.6])
     for name, (colour, pattern) in OUTCOMES.items():
         bars = _bars(sums[name], axis, name, colour, pattern)
         bars.showlegend = bool(name == "acked" or sums[name].sum() > 0)
@@ -72,12 +122,12 @@ def outcomes(sums: pd.DataFrame, axis: Axis) -> go.Figure:
     figure.update_yaxes(title="acked", row=1, col=1)
     bad = sums.drop(columns=["messages", "acked"]).sum(axis=1).max()
     figure.update_yaxes(title="not acked", row=2, col=1, range=None if bad > 0 else [0, 1])
-    return shade(figure, [sums], axis)
+    return shade_gaps(figure, [sums], axis)
 
 
 def batches(by_type: Mapping[str, pd.DataFrame], axis: Axis) -> go.Figure:
-    """Messages that one burst of acks settles: mean as a line, the largest as marks."""
-    figure = drawing(axis)
+    """Messages confirmed by one burst of acks: the mean as a line, the largest burst as marks."""
+    figure = time_figure(axis)
     for queue_type, shaped in by_type.items():
         colour, name = QUEUE_TYPES.get(queue_type, OTHER), plot_text(queue_type)
         figure.add_trace(
@@ -105,14 +155,14 @@ def batches(by_type: Mapping[str, pd.DataFrame], axis: Axis) -> go.Figure:
                 hovertemplate="%{y:,.0f} messages",
             )
         )
-    figure.update_yaxes(title="messages a burst", rangemode="tozero")
-    return shade(figure, by_type.values(), axis)
+    figure.update_yaxes(title="messages per burst", rangemode="tozero")
+    return shade_gaps(figure, by_type.values(), axis)
 
 
 def depth(by_queue: Mapping[tuple[str, str], pd.DataFrame], axis: Axis) -> go.Figure:
-    """Ready and unacked messages of the deepest queues, one row a queue, each on its own axis."""
+    """Ready and unacked messages of the deepest queues, one subplot per queue, each with its own scale."""
     titles = [plot_text(f"{queue}  (vhost {vhost})") for vhost, queue in by_queue]
-    figure = drawing(axis, height=90 + 125 * max(len(titles), 1), rows=max(len(titles), 1), titles=titles)
+    figure = time_figure(axis, height=90 + 125 * max(len(titles), 1), rows=max(len(titles), 1), titles=titles)
     for row, shaped in enumerate(by_queue.values(), start=1):
         for name, colour, dash in (("ready", READY, "solid"), ("unacked", UNACKED, "dash")):
             figure.add_trace(
@@ -133,16 +183,16 @@ def depth(by_queue: Mapping[tuple[str, str], pd.DataFrame], axis: Axis) -> go.Fi
             )
     figure.update_yaxes(title="messages", rangemode="tozero")
     figure.update_annotations(x=0, xanchor="left", font={"size": 12})
-    return shade(figure, by_queue.values(), axis)
+    return shade_gaps(figure, by_queue.values(), axis)
 
 
 def redelivered(sums: pd.DataFrame, axis: Axis) -> go.Figure:
-    """Messages delivered more than once, over all queues."""
-    figure = drawing(axis)
+    """Redelivered messages over all queues."""
+    figure = time_figure(axis)
     figure.add_trace(_bars(sums["redelivered"], axis, "redelivered", REDELIVERED, ""))
     most = sums["redelivered"].max()
-    figure.update_yaxes(title=f"messages {per(axis)}", rangemode="tozero", range=None if most > 0 else [0, 1])
-    return shade(figure, [sums], axis)
+    figure.update_yaxes(title=f"messages {per_step(axis)}", rangemode="tozero", range=None if most > 0 else [0, 1])
+    return shade_gaps(figure, [sums], axis)
 
 
 def _bars(values: pd.Series, axis: Axis, name: str, colour: str, pattern: str) -> go.Bar:
@@ -158,7 +208,7 @@ def _bars(values: pd.Series, axis: Axis, name: str, colour: str, pattern: str) -
 
 
 def _log_range(limits: tuple[float, float] | None) -> list[float] | None:
-    """Limits in seconds as powers of ten of milliseconds, with room at both ends."""
+    """Limits in seconds as exponents of ten for milliseconds, with a margin at both ends."""
     if limits is None or limits[0] <= 0:
         return None
     low, high = (math.log10(value * 1000) for value in limits)

@@ -1,7 +1,7 @@
-"""Small lines as pictures that need no script: how a figure went lately, over the band that is usual. Pure.
+"""Sparklines as SVG without scripts: recent values of a metric over its baseline band. Pure.
 
-Zero is at the bottom, time runs evenly, a gap stays a gap. The colours are read on light and on dark ground alike, and
-what they say stands in words beside the picture.
+Zero is at the bottom, time is linear, gaps stay gaps. The colours are visible on light and on dark; the text next to
+the sparkline repeats what they say.
 """
 
 from collections.abc import Sequence
@@ -10,58 +10,58 @@ from dashboard.data.model import Point
 
 WIDTH, HEIGHT = 132, 34
 LINE, OUTSIDE, BAND = "#2F81C7", "#C45500", "#8A94A0"
-_EDGE = 3.0
-_LEAST = 60.0
-"""Seconds that a picture spans at least."""
+_MARGIN = 3.0
+# Minimum width of the time axis, seconds.
+_MIN_SECONDS = 60.0
 
 
-def spark(line: Sequence[Point], usual: tuple[float, float] | None = None, *, outside: bool = False) -> str | None:
-    """The picture as SVG; None where there are not two points to join.
+def sparkline(line: Sequence[Point], band: tuple[float, float] | None = None, *, outside: bool = False) -> str | None:
+    """The sparkline as SVG; None if there are fewer than two values.
 
     Args:
-        line: (seconds ago, value), oldest first; a value that is None ends a stretch.
-        usual: the edges of the band.
-        outside: the latest value is: it is marked.
+        line: (seconds ago, value), oldest first; None is a gap.
+        band: lower and upper edge of the baseline band.
+        outside: mark the latest value as outside the band.
     """
-    told = [value for _, value in line if value is not None]
-    if len(told) < 2:
+    values = [value for _, value in line if value is not None]
+    if len(values) < 2:
         return None
-    longest = max(_LEAST, line[0][0])
-    top = max(*told, usual[1] if usual else 0.0) or 1.0
+    seconds = max(_MIN_SECONDS, line[0][0])
+    top = max(*values, band[1] if band else 0.0) or 1.0
 
     def x(ago: float) -> float:
-        return _EDGE + (WIDTH - 2 * _EDGE) * (1 - ago / longest)
+        return _MARGIN + (WIDTH - 2 * _MARGIN) * (1 - ago / seconds)
 
     def y(value: float) -> float:
-        return HEIGHT - _EDGE - (HEIGHT - 2 * _EDGE) * max(0.0, value) / top
+        return HEIGHT - _MARGIN - (HEIGHT - 2 * _MARGIN) * max(0.0, value) / top
 
-    drawn = [f'<line x1="0" y1="{y(0):.1f}" x2="{WIDTH}" y2="{y(0):.1f}" stroke="{BAND}" stroke-width="0.7"/>']
-    if usual:
-        low, high = y(usual[0]), y(usual[1])
-        drawn.append(
+    shapes = [f'<line x1="0" y1="{y(0):.1f}" x2="{WIDTH}" y2="{y(0):.1f}" stroke="{BAND}" stroke-width="0.7"/>']
+    if band:
+        low, high = y(band[0]), y(band[1])
+        shapes.append(
             f'<rect x="0" y="{high:.1f}" width="{WIDTH}" height="{max(1.0, low - high):.1f}" '
             f'fill="{BAND}" fill-opacity="0.3" stroke="none"/>'
         )
-    for stretch in _stretches(line):
-        points = " ".join(f"{x(ago):.1f},{y(value):.1f}" for ago, value in stretch)
-        # A point between two gaps is a line of no length: round ends make it a dot.
-        points = points if len(stretch) > 1 else f"{points} {points}"
-        drawn.append(f'<polyline points="{points}"/>')
-    ago, last = _stretches(line)[-1][-1]
+    for segment in _segments(line):
+        points = " ".join(f"{x(ago):.1f},{y(value):.1f}" for ago, value in segment)
+        # A point between two gaps is a line of length zero: the round line caps make it a dot.
+        points = points if len(segment) > 1 else f"{points} {points}"
+        shapes.append(f'<polyline points="{points}"/>')
+    ago, last = _segments(line)[-1][-1]
     colour = OUTSIDE if outside else LINE
-    drawn.append(f'<circle cx="{x(ago):.1f}" cy="{y(last):.1f}" r="2.6" fill="{colour}" stroke="none"/>')
+    shapes.append(f'<circle cx="{x(ago):.1f}" cy="{y(last):.1f}" r="2.6" fill="{colour}" stroke="none"/>')
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'fill="none" stroke="{LINE}" stroke-width="1.6" stroke-linecap="round" stroke-linejoin="round">'
-        f"{''.join(drawn)}</svg>"
+        f"{''.join(shapes)}</svg>"
     )
 
 
-def _stretches(line: Sequence[Point]) -> list[list[tuple[float, float]]]:
+def _segments(line: Sequence[Point]) -> list[list[tuple[float, float]]]:
     found: list[list[tuple[float, float]]] = [[]]
     for ago, value in line:
         if value is None:
             found.append([])
         else:
             found[-1].append((ago, value))
-    return [stretch for stretch in found if stretch]
+    return [segment for segment in found if segment]

@@ -1,7 +1,7 @@
-"""What all figures share: their size and margins, the axis of time, and how a gap looks. Pure.
+"""The common style of all figures: size and margins, the time axis, and shaded gaps. Pure.
 
-Paper and text have no colour here: the page gives them those of its theme, light or dark, and a picture that is saved
-of the figure keeps them.
+Background and text have no colour here: the page sets those of its light or dark theme, and a saved picture has them
+too.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from dashboard.frames import minute_frames
 from dashboard.frames.minute_frames import Axis
 
 OTHER = "#8A94A0"
-"""Grey: what has no colour of its own, and where nobody looked. It is seen on light and on dark."""
+"""Grey for everything without a colour of its own and for gaps; visible on light and on dark."""
 GRID = "rgba(138,148,160,0.3)"
 
 HEIGHT = 260
@@ -32,18 +32,18 @@ MS_TICKS = {
     10_000: "10 s",
     100_000: "100 s",
 }
-"""Milliseconds -> words, of every axis of latency."""
+"""Milliseconds -> label, for every latency axis."""
 
 
-def still(figure: go.Figure, height: int, *, top: int = 28) -> go.Figure:
-    """Give a figure its size, its legend above it, and nothing that zooms; `top` is the room of the legend, pixels."""
+def fixed_size(figure: go.Figure, height: int, *, top: int = 28) -> go.Figure:
+    """Set the height, a legend on top and no zoom; `top` is the space for the legend. Both are in pixels."""
     figure.update_layout(height=height, margin={"l": 0, "r": 8, "t": top, "b": 0}, dragmode=False, legend=LEGEND)
     figure.update_xaxes(fixedrange=True, automargin=True)
     figure.update_yaxes(fixedrange=True, automargin=True)
     return figure
 
 
-def drawing(
+def time_figure(
     axis: Axis,
     *,
     height: int = HEIGHT,
@@ -51,7 +51,7 @@ def drawing(
     row_heights: list[float] | None = None,
     titles: list[str] | None = None,
 ) -> go.Figure:
-    """An empty figure on the axis, its rows below each other."""
+    """An empty figure with this time axis and `rows` subplots below each other."""
     figure = make_subplots(
         rows=rows,
         cols=1,
@@ -60,14 +60,14 @@ def drawing(
         subplot_titles=titles or None,
         vertical_spacing=0.08 if rows < 3 else 0.22 / rows,
     )
-    still(figure, height, top=50 if titles else 28)
+    fixed_size(figure, height, top=50 if titles else 28)
     figure.update_layout(hovermode="x unified")
     figure.update_yaxes(nticks=5)
-    return timed(figure, axis, row=rows)
+    return set_time_axis(figure, axis, row=rows)
 
 
-def timed(figure: go.Figure, axis: Axis, row: int | None = None) -> go.Figure:
-    """Make the horizontal axis one of time, which names its zone and its day once, below the last `row`."""
+def set_time_axis(figure: go.Figure, axis: Axis, row: int | None = None) -> go.Figure:
+    """Make the horizontal axis a time axis; zone and date are in its title, below the last `row`."""
     day = "" if _last(axis).date() == axis.start.date() else "%m-%d "
     figure.update_xaxes(
         range=[axis.start, axis.end], hoverformat=f"{day}%H:%M {axis.zone}", tickformat="%H:%M", nticks=7, tickangle=0
@@ -77,26 +77,26 @@ def timed(figure: go.Figure, axis: Axis, row: int | None = None) -> go.Figure:
 
 
 def span_title(axis: Axis) -> str:
-    """The zone of an axis and its days: `UTC, 2026-03-01`."""
+    """Zone and dates of an axis: `UTC, 2026-03-01`."""
     first, last = axis.start.date(), _last(axis).date()
-    moved = " (all along: clocks were moved)" if axis.moved else ""
-    return f"{axis.zone}{moved}, {first}" + (f" to {last}" if last != first else "")
+    note = " (fixed offset: clock change in this range)" if axis.clock_change else ""
+    return f"{axis.zone}{note}, {first}" + (f" to {last}" if last != first else "")
 
 
 def _last(axis: Axis) -> pd.Timestamp:
     return pd.Timestamp(axis.end - timedelta(minutes=1))
 
 
-def per(axis: Axis) -> str:
-    """What one point stands for, in words."""
-    return "a minute" if axis.step == 1 else f"in {axis.step} min"
+def per_step(axis: Axis) -> str:
+    """The interval of one point: `per minute` or `per 10 min`."""
+    return "per minute" if axis.step == 1 else f"per {axis.step} min"
 
 
-def shade(figure: go.Figure, shaped: Iterable[pd.DataFrame], axis: Axis) -> go.Figure:
-    """Mark the spans in which nobody looked; the longer ones say so."""
+def shade_gaps(figure: go.Figure, shaped: Iterable[pd.DataFrame], axis: Axis) -> go.Figure:
+    """Shade the time ranges without data, and label the longer ones."""
     whole = axis.end - axis.start
     for start, end in minute_frames.gaps(shaped, axis):
-        told = (end - start).total_seconds() > 0.15 * whole.total_seconds()
+        labelled = (end - start).total_seconds() > 0.15 * whole.total_seconds()
         figure.add_vrect(
             x0=start,
             x1=end,
@@ -107,7 +107,7 @@ def shade(figure: go.Figure, shaped: Iterable[pd.DataFrame], axis: Axis) -> go.F
             line_width=0,
             layer="below",
         )
-        if told:
+        if labelled:
             figure.add_annotation(
                 x=start + (end - start) / 2,
                 y=0.5,

@@ -1,13 +1,13 @@
-"""What the pipeline found in the history, read from its files: answers, moves, bands. A failure is an answer too.
+"""Results of the pipeline's analysis, read from its files: reports, changes, baselines.
 
-As for `dashboard.data.rollups`: files are immutable and named by the catalog; where one is gone, it is asked again.
+Failures are part of the result; files are read as in `dashboard.data.rollups`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 import orjson
@@ -17,17 +17,14 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from ackscope import catalog
-from ackscope.errors import DataError
 from ackscope.ranking import Shift, Told
 from ackscope.tables import BASELINES, CHANGES, EPISODES, HOURS, OUTCOMES_1M, POLLS_1M, QUEUES_1M, Table
-from dashboard.data.rollups import CATALOGS, schema
-
-T = TypeVar("T")
+from dashboard.data.rollups import read_with_retry, schema
 
 FOLDER, VERSION = "_answers", 1
 _HOUR = 3600
 
-BANDED = (
+BAND_COLUMNS = (
     "minute",
     "messages_ready_last",
     "messages_unacked_last",
@@ -36,16 +33,16 @@ BANDED = (
     "acked",
     "redelivered",
 )
-"""The columns of `queues_1m` that a band can be held against: of ten thousand queues each column more is felt."""
+"""Columns of `queues_1m` that have baseline bands; with 10,000 queues every further column takes noticeable time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryAnswers:
-    """The standing questions, answered by the pipeline once an hour.
+    """The hourly reports of the pipeline.
 
     Attributes:
-        document: as `ackscope pipeline` wrote it; empty where it wrote none yet.
-        problem: why it cannot be read; None where it could, or is not there.
+        document: as `ackscope pipeline` wrote it; empty if there is none yet.
+        problem: why it cannot be read; None if it was read or does not exist.
     """
 
     document: dict[str, Any] = field(default_factory=dict)
@@ -54,28 +51,33 @@ class HistoryAnswers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangesInRange:
-    """What moved in a span of time.
+    """Change points and finding episodes in a time range.
 
     Attributes:
-        looked: shifts were looked for at all.
-        watched: hours of the span that have data, and `hours` that there are.
+        shifts: change points.
+        episodes: findings that were active.
+        analysed: the pipeline has analysed the history at least once.
+        hours_with_data: hours of the range that have data.
+        hours: hours of the range.
+        problem: why the history cannot be read; None if it was read.
     """
 
     shifts: tuple[Shift, ...] = ()
-    told: tuple[Told, ...] = ()
-    looked: bool = False
-    watched: int = 0
+    episodes: tuple[Told, ...] = ()
+    analysed: bool = False
+    hours_with_data: int = 0
     hours: int = 0
     problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueBands:
-    """One queue's minutes, and what is usual at their hours.
+    """One queue's minutes, and its baseline bands.
 
     Attributes:
-        minutes: rows of `queues_1m`, in order, with the columns `BANDED`.
-        bands: rows of `baselines` by hour of the week.
+        minutes: rows of `queues_1m`, in order of time, with the columns `BAND_COLUMNS`.
+        bands: rows of `baselines`, one per metric and hour of the week.
+        problem: why the history cannot be read; None if it was read.
     """
 
     minutes: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -84,45 +86,44 @@ class QueueBands:
 
 
 def answers(root: Path, cluster: str) -> HistoryAnswers:
-    """The file of answers of a cluster."""
+    """Read the report document of a cluster."""
     path = root / FOLDER / f"{quote(cluster, safe='')}.json"
     try:
         document: dict[str, Any] = orjson.loads(path.read_bytes())
         if document["version"] != VERSION:
-            return HistoryAnswers(problem=f"{path} is of version {document['version']}, this page knows {VERSION}")
+            return HistoryAnswers(problem=f"{path} has version {document['version']}, expected {VERSION}")
     except FileNotFoundError:
         return HistoryAnswers()
     except OSError as error:
         return HistoryAnswers(problem=f"{path} cannot be read: {error.strerror}")
     except (orjson.JSONDecodeError, KeyError, TypeError):
-        return HistoryAnswers(problem=f"{path} is no file of answers; `ackscope pipeline analyse` writes it anew")
+        return HistoryAnswers(problem=f"{path} is not a report document; recreate it with `ackscope pipeline analyse`")
     return HistoryAnswers(document=document)
 
 
-def moves(root: Path, cluster: str, start: datetime, end: datetime) -> ChangesInRange:
-    """Shifts and findings from `start` to `end`, both in UTC."""
+def changes(root: Path, cluster: str, start: datetime, end: datetime) -> ChangesInRange:
+    """Change points and finding episodes from `start` to `end`, both in UTC."""
 
     def read(known: catalog.Catalog) -> ChangesInRange:
-        shifts, told = (_rows(root, known, table, start, end) for table in (CHANGES, EPISODES))
-        hours = _watched(root, known, start, end)
+        shifts, episodes = (_table(root, known, table, start, end).to_pylist() for table in (CHANGES, EPISODES))
         return ChangesInRange(
             shifts=tuple(map(Shift.of, shifts)),
-            told=tuple(map(Told.of, told)),
-            looked=bool(known.shelved(CHANGES.name) or known.shelved(BASELINES.name)),
-            watched=len(hours),
+            episodes=tuple(map(Told.of, episodes)),
+            analysed=bool(known.shelved(CHANGES.name) or known.shelved(BASELINES.name)),
+            hours_with_data=len(_hours_with_data(root, known, start, end)),
             hours=max(1, round((end - start).total_seconds() / _HOUR)),
         )
 
-    found, problem = _twice(root, cluster, read)
+    found, problem = read_with_retry(root, cluster, read)
     return found if found is not None else ChangesInRange(problem=problem)
 
 
-def banded(root: Path, cluster: str, vhost: str, queue: str, start: datetime, end: datetime) -> QueueBands:
-    """One queue from `start` to `end`, both in UTC, and the bands of the hours of the week between."""
+def queue_bands(root: Path, cluster: str, vhost: str, queue: str, start: datetime, end: datetime) -> QueueBands:
+    """One queue from `start` to `end`, both in UTC, and its bands for the hours of the week in this range."""
 
     def read(known: catalog.Catalog) -> QueueBands:
         mine = (pc.field("vhost") == vhost) & (pc.field("queue") == queue)
-        minutes = _table(root, known, QUEUES_1M, start, end, mine, BANDED).sort_by("minute")
+        minutes = _table(root, known, QUEUES_1M, start, end, mine, BAND_COLUMNS).sort_by("minute")
         first = int(start.timestamp() // _HOUR)
         hours = [(hour + 3 * 24) % 168 for hour in range(first, int(-(-end.timestamp() // _HOUR)))]
         usual = (pc.field("kind") == "queue") & (pc.field("vhost") == vhost) & (pc.field("name") == queue)
@@ -130,12 +131,12 @@ def banded(root: Path, cluster: str, vhost: str, queue: str, start: datetime, en
         bands = _read(tuple(dict.fromkeys(paths)), BASELINES, usual & pc.field("hour_of_week").isin(sorted(set(hours))))
         return QueueBands(minutes=minutes.to_pandas(), bands=bands.to_pandas())
 
-    found, problem = _twice(root, cluster, read)
+    found, problem = read_with_retry(root, cluster, read)
     return found if found is not None else QueueBands(problem=problem)
 
 
-def _watched(root: Path, known: catalog.Catalog, start: datetime, end: datetime) -> set[datetime]:
-    """The hours with data, by the smallest table that tells them: readings, else probes, else queues."""
+def _hours_with_data(root: Path, known: catalog.Catalog, start: datetime, end: datetime) -> set[datetime]:
+    """The hours with data, from the smallest table that has files: polls, else probes, else queues."""
     floor = datetime.fromtimestamp(start.timestamp() // _HOUR * _HOUR, UTC)
     for table in (POLLS_1M, OUTCOMES_1M, QUEUES_1M):
         hourly = HOURS[table.name]
@@ -144,40 +145,24 @@ def _watched(root: Path, known: catalog.Catalog, start: datetime, end: datetime)
     return set()
 
 
-def _rows(root: Path, known: catalog.Catalog, table: Table, start: datetime, end: datetime) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = _table(root, known, table, start, end).to_pylist()
-    return rows
-
-
 def _table(
     root: Path,
     known: catalog.Catalog,
     table: Table,
     start: datetime,
     end: datetime,
-    chosen: Any = None,
+    condition: Any = None,
     columns: Sequence[str] | None = None,
 ) -> pa.Table:
     kind = pa.timestamp("us", tz="UTC")
     inside = (pc.field(table.time) >= pa.scalar(start, kind)) & (pc.field(table.time) < pa.scalar(end, kind))
     first, last = int(start.timestamp() // _HOUR), int(-(-end.timestamp() // _HOUR))
     files = known.files(root, table.name, first, last)
-    return _read(files, table, inside if chosen is None else inside & chosen, columns)
+    return _read(files, table, inside if condition is None else inside & condition, columns)
 
 
-def _read(paths: Sequence[Path], table: Table, chosen: Any, columns: Sequence[str] | None = None) -> pa.Table:
-    wanted = list(columns or table.names)
+def _read(paths: Sequence[Path], table: Table, condition: Any, columns: Sequence[str] | None = None) -> pa.Table:
+    names = list(columns or table.names)
     if not paths:
-        return schema(table).empty_table().select(wanted)
-    return ds.dataset([str(path) for path in paths], schema=schema(table)).to_table(columns=wanted, filter=chosen)
-
-
-def _twice(root: Path, cluster: str, read: Callable[[catalog.Catalog], T]) -> tuple[T | None, str | None]:
-    """The result and no problem, or no result and the problem of the second attempt, by a new catalog."""
-    problem = None
-    for _ in range(2):
-        try:
-            return read(CATALOGS.read(root, cluster)), None
-        except (OSError, pa.ArrowException, DataError) as error:
-            problem = str(error).splitlines()[0]
-    return None, problem
+        return schema(table).empty_table().select(names)
+    return ds.dataset([str(path) for path in paths], schema=schema(table)).to_table(columns=names, filter=condition)

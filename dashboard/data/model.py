@@ -1,4 +1,4 @@
-"""What the page knows, typed: the exporter's answers, and what to say when there are none."""
+"""Typed responses of the exporter, and the state of polling it. Field names are the keys of the JSON documents."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Generic, Protocol, TypeVar
@@ -13,11 +13,11 @@ from dashboard.format.readable import parse_iso
 
 
 class PerCluster(Protocol):
-    """A part of an answer that is about one cluster."""
+    """A part of a response that belongs to one cluster."""
 
     @property
     def cluster(self) -> str:
-        """Its name."""
+        """Name of the cluster."""
         ...
 
 
@@ -30,10 +30,9 @@ class ClusterFindings:
     """One cluster of `/api/v1/findings`.
 
     Attributes:
-        broker: its version; None while unknown.
-        age_seconds: age of the oldest answer of the broker that it rests on, when this was sent; None where there was
-            none yet.
-        overdue_seconds: for how long the one that is most behind its plan had been due; None from older exporters.
+        broker: version of the broker; None while unknown.
+        age_seconds: age of the oldest broker data used, when the response was sent; None without data.
+        overdue_seconds: how late the most overdue poll is; None from older exporters.
     """
 
     cluster: str
@@ -46,16 +45,16 @@ class ClusterFindings:
     checked: tuple[str, ...] = ()
 
     def number(self, severity: Severity) -> int:
-        """How many findings have this severity."""
+        """Number of findings with this severity."""
         return sum(finding.severity is severity for finding in self.findings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeProcessStatus:
-    """The process that runs the probes.
+    """State of the process that runs the probes.
 
     Attributes:
-        age_seconds: since it last reported; None where it never did.
+        age_seconds: since its last report; None if it never reported.
     """
 
     up: bool
@@ -65,11 +64,11 @@ class ProbeProcessStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmLayer:
-    """What one layer of the broker adds to a confirm.
+    """Share of one layer of the broker in the confirm latency.
 
     Attributes:
-        seconds: None where it cannot be told.
-        because: what it follows from, or why it cannot be told.
+        seconds: None if it cannot be measured.
+        because: what it is derived from, or why it cannot be measured.
     """
 
     name: str
@@ -89,14 +88,14 @@ class ClusterProbes:
 
     @property
     def down(self) -> bool:
-        """The process ran and does not now; one that was never wanted is not down."""
+        """Whether the process ran before and does not run now; one that is not configured is not down."""
         ran = bool(self.probes) or self.process.restarts > 0 or self.process.age_seconds is not None
         return ran and not self.process.up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotPart(Generic[T]):
-    """The part of `ackscope.snapshot.Part` that the page shows."""
+    """The fields of `ackscope.snapshot.Part` that the dashboard shows."""
 
     value: T | None = None
     error: str | None = None
@@ -104,7 +103,7 @@ class SnapshotPart(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSnapshot:
-    """One cluster of `/api/v1/snapshot`: its totals and nodes; the long lists are left out."""
+    """One cluster of `/api/v1/snapshot`: totals and nodes, without the long lists."""
 
     cluster: str
     overview: SnapshotPart[Overview] = field(default_factory=SnapshotPart)
@@ -114,7 +113,7 @@ class ClusterSnapshot:
 
     @property
     def alarms(self) -> tuple[Alarm, ...] | None:
-        """Resource alarms in force, by nodes and health checks; None where neither could be asked."""
+        """Active resource alarms, from nodes and health checks; None if neither is known."""
         if self.nodes.value is None and self.health.value is None:
             return None
         seen = {
@@ -128,17 +127,18 @@ class ClusterSnapshot:
 
 
 Point = tuple[float, float | None]
-"""Seconds before the answer, and the value then; None ends a stretch of which nothing is known."""
+"""(seconds before the response, value); the value is None in a gap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsualBand:
-    """What is usual at this hour of the week.
+    """Baseline band of this hour of the week.
 
     Attributes:
-        value: what is held against it: that of the queues of applications.
+        value: the value to compare with the band: the sum over the queues of applications.
+        middle: median.
         scope: `ackscope.baselines.HOUR_OF_WEEK` or `HOUR_OF_DAY`.
-        values: hours that it was made of.
+        values: number of hours that the band was computed from.
     """
 
     value: float
@@ -151,11 +151,12 @@ class UsualBand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSeries:
-    """One figure and how it went lately.
+    """A metric with its recent values.
 
     Attributes:
-        unit: rate (a second), messages, bytes, or "".
-        value: the latest; None where it is not known.
+        unit: rate (per second), messages, bytes, or "".
+        value: the latest value; None if it is not known.
+        line: recent values, oldest first.
     """
 
     name: str
@@ -166,10 +167,11 @@ class MetricSeries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VitalMetric(MetricSeries):
-    """A vital sign of the cluster.
+    """A vital metric of the cluster.
 
     Attributes:
-        because: why what is usual is not known; None also where it never is.
+        usual: baseline band; None if there is none.
+        because: why there is no band; None also for metrics that never have one.
     """
 
     usual: UsualBand | None = None
@@ -178,7 +180,7 @@ class VitalMetric(MetricSeries):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubjectSeries:
-    """What a finding is about, and lines of it."""
+    """The subject of a finding, and series of it."""
 
     kind: str
     name: str
@@ -198,10 +200,10 @@ class ClusterVitals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExporterResponse(Generic[C]):
-    """One document of the exporter.
+    """One JSON document of the exporter.
 
     Attributes:
-        now: ISO 8601, the exporter's own clock when it answered.
+        now: ISO 8601, the exporter's clock when it sent the document.
     """
 
     now: str
@@ -210,10 +212,10 @@ class ExporterResponse(Generic[C]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """Data that is not to be had at present.
+    """A failure that lasts.
 
     Attributes:
-        reason: why, in one sentence.
+        reason: one sentence.
         since: the first failure after the last success.
     """
 
@@ -223,36 +225,36 @@ class Outage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Polled(Generic[C]):
-    """The last good answer of one source, and what happened since.
+    """Polling state of one endpoint: the last good response, and the outage since then.
 
     Attributes:
-        answer: None until a first answer came.
-        at: when the last good answer was complete.
-        away: None while the latest attempt succeeded.
+        response: None before the first response.
+        received: when the last good response was complete.
+        outage: None while the latest attempt succeeded.
     """
 
-    answer: ExporterResponse[C] | None = None
-    at: Instant | None = None
-    away: Outage | None = None
+    response: ExporterResponse[C] | None = None
+    received: Instant | None = None
+    outage: Outage | None = None
 
     def of(self, cluster: str | None) -> C | None:
-        """What the last good answer says of a cluster; None where it says nothing of it, or there was none."""
-        known = self.answer.clusters if self.answer else ()
+        """The part of the last good response about a cluster; None if there is none."""
+        known = self.response.clusters if self.response else ()
         return next((item for item in known if item.cluster == cluster), None)
 
-    def aged(self, age_seconds: float | None, now: Instant) -> float | None:
-        """An age that the answer gave, as of `now`."""
-        return None if age_seconds is None or self.at is None else age_seconds + now.since(self.at)
+    def age_at(self, age_seconds: float | None, now: Instant) -> float | None:
+        """An age from the response, extrapolated to `now`."""
+        return None if age_seconds is None or self.received is None else age_seconds + now.since(self.received)
 
-    def present(self, now: Instant) -> float:
-        """The wall clock of the exporter at `now`, seconds since 1970: its machine's clock may differ from ours."""
-        theirs = parse_iso(self.answer.now) if self.answer else None
-        return now.wall if theirs is None or self.at is None else theirs + now.since(self.at)
+    def exporter_time(self, now: Instant) -> float:
+        """The exporter's wall clock at `now`, seconds since 1970: its clock may differ from that of this machine."""
+        theirs = parse_iso(self.response.now) if self.response else None
+        return now.wall if theirs is None or self.received is None else theirs + now.since(self.received)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExporterState:
-    """All that the exporter says."""
+    """Polling state of all endpoints of the exporter."""
 
     url: str
     findings: Polled[ClusterFindings] = field(default_factory=Polled)
@@ -262,5 +264,5 @@ class ExporterState:
 
     @property
     def clusters(self) -> tuple[str, ...]:
-        """Names of the clusters that the exporter knows, in its order."""
-        return tuple(item.cluster for item in self.findings.answer.clusters) if self.findings.answer else ()
+        """Names of the exporter's clusters, in its order."""
+        return tuple(item.cluster for item in self.findings.response.clusters) if self.findings.response else ()

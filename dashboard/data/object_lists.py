@@ -1,4 +1,4 @@
-"""Lists of the broker's objects, asked of the exporter as columns. A failure is an answer too."""
+"""Lists of broker objects (queues, consumers, ...) from the exporter, as columns. Failures are part of the result."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,7 +7,7 @@ import orjson
 import pandas as pd
 import requests
 
-from dashboard.data.exporter_client import NEIGHBOUR, TIMEOUTS, failure
+from dashboard.data.exporter_client import REQUEST_OPTIONS, TIMEOUTS, failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,10 +15,10 @@ class ObjectList:
     """One list of one cluster.
 
     Attributes:
-        rows: a row an object, a column for each that was asked for; None where a value is absent.
-        known: False where the exporter has never read this list.
-        age_seconds: of the broker's answer, when the exporter sent it.
-        problem: why the latest reading failed, or why the exporter did not answer; None where all is well.
+        rows: one row per object, with the requested columns; missing values are None.
+        known: False if the exporter has never polled this list.
+        age_seconds: age of the broker's data when the exporter sent the list.
+        problem: why the latest poll or the request failed; None if both succeeded.
     """
 
     rows: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -28,7 +28,7 @@ class ObjectList:
 
 
 def read(url: str, cluster: str, name: str, columns: tuple[str, ...]) -> ObjectList:
-    """One list, with these columns; nothing is raised for what the other side does."""
+    """Fetch one list with these columns; never raises for network or server errors."""
     empty = pd.DataFrame({column: pd.Series(dtype=object) for column in columns})
     query = {"cluster": cluster, "list": name, "columns": ",".join(columns)}
     try:
@@ -36,12 +36,12 @@ def read(url: str, cluster: str, name: str, columns: tuple[str, ...]) -> ObjectL
             f"{url}/api/v1/columns",
             params=query,
             timeout=TIMEOUTS,
-            **NEIGHBOUR,
+            **REQUEST_OPTIONS,
         )
         if response.status_code != 200:
             return ObjectList(rows=empty, problem=f"HTTP status {response.status_code} at /api/v1/columns")
         document: dict[str, Any] = orjson.loads(response.content)
-        # Objects, or whole numbers beside absent ones would turn into fractions.
+        # dtype object: pandas would turn integers into floats where other values are missing.
         rows = pd.DataFrame({name: pd.Series(document["columns"][name], dtype=object) for name in columns})
         return ObjectList(
             rows=rows,
@@ -52,6 +52,4 @@ def read(url: str, cluster: str, name: str, columns: tuple[str, ...]) -> ObjectL
     except requests.RequestException as error:
         return ObjectList(rows=empty, problem=failure(error))
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
-        return ObjectList(
-            rows=empty, problem="what /api/v1/columns answers is not an exporter's answer of this version"
-        )
+        return ObjectList(rows=empty, problem="/api/v1/columns: not the response of an exporter of this version")

@@ -1,4 +1,4 @@
-"""What `ackscope verify --json` found on a broker, read from the file that somebody kept of it."""
+"""The report of `ackscope verify --json`, read from a file."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,11 +8,11 @@ from pydantic import TypeAdapter, ValidationError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedClaim:
-    """One documented claim, and what this broker does.
+    """One documented claim, and what the broker was observed to do.
 
     Attributes:
         verdict: holds, differs, not-applicable, needs-lab or could-not-tell.
-        because: what explains a verdict that is not `holds`.
+        because: explanation of a verdict other than `holds`.
     """
 
     name: str
@@ -25,26 +25,26 @@ class VerifiedClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
-    """One run.
+    """Result of one verify run.
 
     Attributes:
-        broker: its version.
+        broker: version of the broker.
     """
 
     broker: str | None
     rows: tuple[VerifiedClaim, ...]
 
 
-_VERIFIED = TypeAdapter(VerifyReport)
+_REPORT = TypeAdapter(VerifyReport)
 
 
 def read(path: Path) -> tuple[VerifyReport | None, str | None]:
-    """The run, or why it cannot be shown."""
+    """The report, or why it cannot be read."""
     try:
-        return _VERIFIED.validate_json(path.read_bytes()), None
+        return _REPORT.validate_json(path.read_bytes()), None
     except OSError as error:
         return None, f"{path}: cannot be read ({(error.strerror or 'unknown').lower()})"
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, problem["loc"]))
-        return None, f"{path}: is not what `ackscope verify --json` prints ({where}: {problem['msg']})"
+        return None, f"{path}: not a report of `ackscope verify --json` ({where}: {problem['msg']})"

@@ -1,7 +1,7 @@
-"""Foreign text, shown literally.
+"""Escaping of foreign text, so that it is shown literally.
 
-Queue names are chosen by applications: they may hold Markdown, HTML, `:emoji:` codes or control characters.
-Whatever comes from the broker or the exporter passes through here on its way to anything that reads markup.
+Applications choose queue names: they can contain Markdown, HTML, `:emoji:` codes or control characters.
+All text from the broker or the exporter passes through here before it reaches anything that interprets markup.
 """
 
 import re
@@ -9,12 +9,12 @@ import unicodedata
 
 _HIDDEN = {"Cc", "Cf", "Zl", "Zp"}
 _TICKS = re.compile(r"`+")
-# The page rewrites this code for an icon before Markdown is read, inside code spans too.
+# Streamlit replaces this icon code before it parses Markdown, also inside code spans.
 _ICON = re.compile(r"(?<=:)(?=material/)")
 
 
 def visible(text: str) -> str:
-    """Show control, direction and zero-width characters as their escapes, so that they cannot hide or reorder."""
+    """Replace control, direction and zero-width characters by escapes, so that they cannot hide or reorder text."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
@@ -23,15 +23,15 @@ def visible(text: str) -> str:
 
 
 def literal(text: str) -> str:
-    """Markdown that shows `text` as it is, as a code span: the one place where Streamlit replaces nothing.
+    """Markdown that shows `text` literally, as a code span: the only place where Streamlit replaces nothing.
 
-    Backslashes would not do: emoji codes and arrows are replaced after Markdown has been read.
+    Backslashes are not enough: Streamlit replaces emoji codes and arrows after parsing Markdown.
     """
     shown = visible(text)
     if not shown.strip():
         return f"`{shown!r}`"
     spans = [_span(piece) for piece in _ICON.split(shown)]
-    # Two spans side by side would be read as one, so every other one is emphasised; the style sheet undoes its look.
+    # Two adjacent spans would be parsed as one, so every second one is emphasised; the style sheet hides the emphasis.
     return "".join(f"*{span}*" if odd % 2 else span for odd, span in enumerate(spans))
 
 
@@ -41,7 +41,7 @@ def _span(text: str) -> str:
 
 
 def plot_text(text: str, longest: int = 48) -> str:
-    """Text for a plotly label, which reads a few HTML tags; too long a name loses its middle."""
+    """Text for a plotly label, which interprets some HTML tags; long names are shortened in the middle."""
     shown = visible(text)
     if len(shown) > longest:
         half = (longest - 1) // 2

@@ -1,4 +1,4 @@
-"""What a probe stream lived through, in words and numbers. Pure."""
+"""Results of a probe stream as text. Pure."""
 
 from collections.abc import Sequence
 
@@ -7,33 +7,34 @@ from dashboard.data.model import ConfirmLayer
 from dashboard.format import readable
 
 ORDER = ("confirm", "delivery", "handshake", "rtt", "redelivery", "prefetch", "nack")
-"""Probes as a reader wants them: first what applications do."""
+"""Order of the probes on the page: first those that act like applications."""
 
-_MUST_BE_NACKED = "nack"
+# The nack probe publishes where the broker must refuse.
+_NACK_PROBE = "nack"
 
 
 def is_control(outcome: ProbeOutcome) -> bool:
-    """Whether a stream is only there to be compared with: no application is like it."""
+    """Whether a stream is only a control for comparison: no application behaves like it."""
     return outcome.probe == "confirm" and outcome.stream != outcome.queue_type
 
 
-def place(outcome: ProbeOutcome) -> int:
-    """Where its probe stands in `ORDER`; one that is not known comes last."""
+def position(outcome: ProbeOutcome) -> int:
+    """Index of the probe in `ORDER`; unknown probes come last."""
     return ORDER.index(outcome.probe) if outcome.probe in ORDER else len(ORDER)
 
 
-def answer(outcome: ProbeOutcome) -> str:
-    """What the broker answers a publish of this stream with."""
-    return "nack" if outcome.probe == _MUST_BE_NACKED else "confirm"
+def expected_reply(outcome: ProbeOutcome) -> str:
+    """The broker's expected reply to a publish of this stream: confirm or nack."""
+    return "nack" if outcome.probe == _NACK_PROBE else "confirm"
 
 
 def failures(outcome: ProbeOutcome) -> list[str]:
-    """Why the latest attempt of a step failed, of each that did."""
+    """Errors of the steps whose latest attempt failed."""
     return [f"{name}: {step.reason}" for name, step in outcome.steps.items() if step.reason]
 
 
 def detail(outcome: ProbeOutcome) -> str:
-    """The small print of a box."""
+    """The detail line of a probe box."""
     words = [
         *_settled(outcome),
         *_steps(outcome),
@@ -50,18 +51,18 @@ def detail(outcome: ProbeOutcome) -> str:
 
 
 def layers(found: Sequence[ConfirmLayer]) -> str | None:
-    """Where the time of a confirm goes, in a line; None where nothing of it can be told."""
+    """The confirm latency by layer, in one line; None if no layer is measured."""
     nodes = {layer.node for layer in found}
-    told = [
+    measured = [
         f"{layer.name}{f' on {layer.node}' if len(nodes) > 1 and layer.node else ''} {readable.latency(layer.seconds)}"
         for layer in found
         if layer.seconds is not None
     ]
-    return f"Where the time of a confirm goes (median): {', '.join(told)}." if told else None
+    return f"Confirm latency by layer (median): {', '.join(measured)}." if measured else None
 
 
 def layer_rows(found: Sequence[ConfirmLayer]) -> list[dict[str, str]]:
-    """The layers as rows of a table, with what they follow from, or why they cannot be told."""
+    """The layers as rows of a table, with what they follow from, or why they cannot be measured."""
     return [
         {
             "Layer": layer.name,
@@ -77,7 +78,7 @@ def _settled(outcome: ProbeOutcome) -> list[str]:
     total = sum(outcome.outcomes.values())
     if not total and outcome.steps:
         return []
-    must, words = ("nacked", "nacked, as they must be:") if answer(outcome) == "nack" else ("acked", "acked")
+    must, words = ("nacked", "nacked as expected:") if expected_reply(outcome) == "nack" else ("acked", "acked")
     others = [f"{name} {number:,}" for name, number in outcome.outcomes.items() if number and name != must]
     return [f"{words} {outcome.outcomes.get(must, 0):,} of {total:,} settled", *others]
 
@@ -86,7 +87,7 @@ def _steps(outcome: ProbeOutcome) -> list[str]:
     words = []
     for step, seen in outcome.steps.items():
         failed = f", failed {seen.failures:,} of {seen.attempts:,}" if seen.failures else ""
-        words.append(f"{step} at most {readable.latency(seen.seconds.max)}{failed}")
+        words.append(f"{step} max {readable.latency(seen.seconds.max)}{failed}")
     return words
 
 
@@ -103,18 +104,20 @@ def _delivered(outcome: ProbeOutcome) -> list[str]:
 def _held(outcome: ProbeOutcome) -> list[str]:
     if outcome.prefetch is None or not outcome.unacked.count:
         return []
-    return [f"held at most {readable.count(outcome.unacked.max)} deliveries, prefetch {outcome.prefetch:,}"]
+    return [f"at most {readable.count(outcome.unacked.max)} unacked deliveries, prefetch {outcome.prefetch:,}"]
 
 
 def _batches(outcome: ProbeOutcome) -> list[str]:
     words = []
     if outcome.burst_messages.count:
         p50, most = outcome.burst_messages.p50, outcome.burst_messages.max
-        words.append(f"ack batches: median {readable.count(p50)}, at most {readable.count(most)} messages")
+        words.append(f"ack batches: median {readable.count(p50)}, max {readable.count(most)} messages")
     batching = outcome.batching
     if batching is not None and batching.kind is BatchingKind.SYNC and batching.interval is not None:
         write = "fsync" if batching.fsync else "flush"
-        words.append(f"one {write} takes about {readable.latency(batching.interval)}, {batching.confidence:.0%} sure")
+        words.append(
+            f"one {write} takes about {readable.latency(batching.interval)} (confidence {batching.confidence:.0%})"
+        )
     return words
 
 
@@ -122,4 +125,4 @@ def _blocked(outcome: ProbeOutcome) -> list[str]:
     if outcome.blocked_seconds < 1:
         return []
     because = f" ({outcome.blocked_reason})" if outcome.blocked_reason else ""
-    return [f"blocked for {readable.span(outcome.blocked_seconds)} in all{because}"]
+    return [f"blocked for {readable.duration(outcome.blocked_seconds)} in total{because}"]

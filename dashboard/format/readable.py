@@ -1,18 +1,18 @@
-"""Numbers as a person reads them: durations, ages, sizes, counts. Absent is a dash, never a zero."""
+"""Numbers and times as text: durations, ages, sizes, counts. A missing value is a dash, never a zero."""
 
 from datetime import datetime
 
 from ackscope.clock import stamp
-from dashboard.format.timezones import UTC, Zone, twice
+from dashboard.format.timezones import UTC, Zone, is_ambiguous
 
 ABSENT = "\N{EN DASH}"
 
 STALE_AFTER = 30.0
-"""Seconds after which live data is called old: six polls at the default interval."""
+"""Seconds after which live data is stale: six polls at the default interval."""
 
 
 def latency(seconds: float | None) -> str:
-    """A short duration with three digits: 0.42 ms, 18.5 ms, 2.31 s."""
+    """A latency with three digits: 0.42 ms, 18.5 ms, 2.31 s."""
     if seconds is None:
         return ABSENT
     if seconds >= 1:
@@ -20,8 +20,8 @@ def latency(seconds: float | None) -> str:
     return f"{seconds * 1000:.3g} ms"
 
 
-def span(seconds: float) -> str:
-    """A long duration in its largest unit: 42 s, 7 min, 3 h 5 min, 2 d 4 h."""
+def duration(seconds: float) -> str:
+    """A duration in its one or two largest units: 42 s, 7 min, 3 h 5 min, 2 d 4 h."""
     whole = int(max(seconds, 0))
     if whole < 90:
         return f"{whole} s"
@@ -48,7 +48,7 @@ def size(count: int | None) -> str:
 
 
 def count(number: float | None) -> str:
-    """A number of things, with thousands apart."""
+    """A number with thousands separators."""
     return ABSENT if number is None else f"{number:,.0f}"
 
 
@@ -58,29 +58,29 @@ def plural(number: int, thing: str) -> str:
 
 
 def clock(wall: float, now: float, zone: Zone = UTC) -> str:
-    """A moment as time of day with the zone's name, and with its date when that is not today's."""
-    moment = zone.at(wall)
-    shape = "%H:%M:%S" if moment.date() == zone.at(now).date() else "%Y-%m-%d %H:%M:%S"
-    return f"{moment.strftime(shape)} {zone.short(moment)}"
+    """A time of day with the zone's name, and the date if it is not today."""
+    moment = zone.local(wall)
+    shape = "%H:%M:%S" if moment.date() == zone.local(now).date() else "%Y-%m-%d %H:%M:%S"
+    return f"{moment.strftime(shape)} {zone.abbreviation(moment)}"
 
 
 def minute(at: float | datetime, zone: Zone = UTC, shape: str = "%Y-%m-%d %H:%M") -> str:
-    """A moment where the zone is named beside it; by name itself in an hour that clocks show twice."""
-    moment = zone.at(at)
-    return f"{moment.strftime(shape)} {zone.short(moment)}" if twice(moment) else moment.strftime(shape)
+    """A time without its zone, for places that name the zone; with the zone in the hour that a clock change repeats."""
+    moment = zone.local(at)
+    return f"{moment.strftime(shape)} {zone.abbreviation(moment)}" if is_ambiguous(moment) else moment.strftime(shape)
 
 
 def between(start: float | datetime, end: float | datetime, zone: Zone = UTC) -> str:
-    """Two moments and the name of their zone: `2026-03-01 12:04 to 12:31 UTC`, its date once where it is one day."""
-    first, last = zone.at(start), zone.at(end)
-    names = zone.short(first), zone.short(last)
+    """A time range with its zone: `2026-03-01 12:04 to 12:31 UTC`; the date appears once if both are on one day."""
+    first, last = zone.local(start), zone.local(end)
+    names = zone.abbreviation(first), zone.abbreviation(last)
     begins = f"{first:%Y-%m-%d %H:%M}" + ("" if names[0] == names[1] else f" {names[0]}")
     ends = f"{last:%H:%M}" if first.date() == last.date() else f"{last:%Y-%m-%d %H:%M}"
     return f"{begins} to {ends} {names[1]}"
 
 
 def parse_iso(text: str | None) -> float | None:
-    """Seconds since 1970 of an ISO 8601 text; None where it is absent or no time."""
+    """Seconds since 1970 of an ISO 8601 text; None if it is missing or invalid."""
     try:
         moment = datetime.fromisoformat(text or "")
     except ValueError:
@@ -89,31 +89,31 @@ def parse_iso(text: str | None) -> float | None:
 
 
 def since(text: str | None, now: float, zone: Zone = UTC) -> str:
-    """Since when, as a person asks: `since 08:12:05 UTC, 29 min ago`.
+    """A start time with its age: `since 08:12:05 UTC, 29 min ago`.
 
     Args:
-        text: ISO 8601; None where it cannot be told.
-        now: the present on the clock that wrote `text`, seconds since 1970.
-        zone: in which the moment is told.
+        text: ISO 8601; None if unknown.
+        now: current time of the clock that wrote `text`, seconds since 1970.
+        zone: time zone of the text.
     """
     wall = parse_iso(text)
     if wall is None:
-        return "since when: cannot be told"
-    return f"since {clock(wall, now, zone)}, {span(now - wall)} ago"
+        return "start time unknown"
+    return f"since {clock(wall, now, zone)}, {duration(now - wall)} ago"
 
 
 def is_stale(seconds: float | None, overdue: float | None = None) -> bool:
-    """Whether data is too old to say anything of now.
+    """Whether data is too old to describe the present.
 
     Args:
-        seconds: its age; None where there is none, which is not old.
-        overdue: for how long newer data has been due; None where that is not known: then its age decides.
+        seconds: age of the data; None without data, which is not stale.
+        overdue: how late the next poll is; None if unknown: then the age decides.
     """
     return seconds is not None and (seconds if overdue is None else overdue) > STALE_AFTER
 
 
 def age(what: str, seconds: float | None, overdue: float | None = None) -> str:
-    """The age of data, with the word that says when it is too old (`is_stale`)."""
+    """The age of data, marked if it is stale (`is_stale`)."""
     if seconds is None:
         return f"no {what} yet"
-    return f"{what} {span(seconds)} old{' (stale)' if is_stale(seconds, overdue) else ''}"
+    return f"{what} {duration(seconds)} old{' (stale)' if is_stale(seconds, overdue) else ''}"

@@ -1,4 +1,4 @@
-"""From a finding to the pages that tell more of what it is about. Pure."""
+"""Links from a finding to pages with more about its subject. Pure."""
 
 import ast
 import re
@@ -17,18 +17,18 @@ _PEER = re.compile(r"(?P<host>.+):\d+ -> .+", re.DOTALL)
 
 
 class RelatedLink(NamedTuple):
-    """A link: the path of a page, its words (ours alone), and what its address says."""
+    """A link: path of the page, label (no foreign text), and query parameters."""
 
     page: str
     label: str
     query: dict[str, str]
 
 
-def ways(finding: Finding) -> Iterator[RelatedLink]:
-    """Where to look next, the nearest first."""
+def related_links(finding: Finding) -> Iterator[RelatedLink]:
+    """Links for a finding, the most specific first."""
     subject = finding.subject
     if subject.kind == "queue":
-        yield RelatedLink("queues", "All of this queue", {"queue": subject.name, "vhost": subject.vhost or "/"})
+        yield RelatedLink("queues", "Queue details", {"queue": subject.name, "vhost": subject.vhost or "/"})
     if subject.kind == "node":
         yield RelatedLink("nodes", "All nodes", {})
     client = _client(finding)
@@ -38,8 +38,8 @@ def ways(finding: Finding) -> Iterator[RelatedLink]:
         yield RelatedLink("consumers", "Its consumers", {"find": subject.name})
     began = readable.parse_iso(finding.since)
     if began is not None:
-        at = f"{UTC.at(began):%Y-%m-%dT%H:%M}"
-        yield RelatedLink("history", "What changed around its beginning", {"at": at, "around": "1h"})
+        at = f"{UTC.local(began):%Y-%m-%dT%H:%M}"
+        yield RelatedLink("history", "What changed when it started", {"at": at, "around": "1h"})
 
 
 def _client(finding: Finding) -> str | None:

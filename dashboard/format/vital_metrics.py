@@ -1,4 +1,4 @@
-"""Vital signs in words: how much, since when, and whether that is usual. Pure."""
+"""Vital metrics as text: the value, its baseline band, and the recent trend. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,20 +26,20 @@ LABELS = {
     "proc_used": "Erlang processes",
 }
 MEANINGS = {
-    "publish": "messages that publishers sent to exchanges. What is usual is told of what queues took: a message that "
-    "is routed to three queues counts three times there, one that no queue takes does not count",
-    "confirm": "publishes that the broker confirmed; no history is kept of them, so what is usual is not known",
+    "publish": "messages published to exchanges. The band counts messages that queues received: a message that is "
+    "routed to three queues counts three times, an unroutable one does not count",
+    "confirm": "publishes that the broker confirmed; they have no history, so there is no band",
     "deliver": "messages delivered to consumers, or fetched",
     "ack": "deliveries that consumers acknowledged",
-    "redeliver": "messages that were delivered again",
-    "ready": "messages that wait for a consumer",
-    "unacked": "messages with a consumer that has not acknowledged them",
+    "redeliver": "messages delivered more than once",
+    "ready": "messages in queues, not delivered to a consumer",
+    "unacked": "messages delivered to a consumer, not acknowledged yet",
 }
 _MEASURES = {"publish": "published", "deliver": "delivered", "ack": "acked", "redeliver": "redelivered"}
-"""Sign -> measure, where they differ in name."""
+"""Metric -> measure of the baselines, where the names differ."""
 
-_NEAR = 0.1
-"""Share of the band, or of the value, by which two values differ that are as good as one."""
+# Two values count as equal if they differ by less than this share of the band or of the value.
+_TOLERANCE = 0.1
 
 _QUEUE = {
     "messages": ("ready", "unacked"),
@@ -57,16 +57,16 @@ _SHOWS: Mapping[str, Mapping[str, tuple[str, ...]]] = {"/api/queues": _QUEUE, "/
 _KINDS = {"/api/queues": "queue", "/api/nodes": "node"}
 
 
-def figure(line: MetricSeries) -> str:
-    """The latest value with its unit; a dash where it is not known."""
+def value_text(line: MetricSeries) -> str:
+    """The latest value with its unit; a dash if it is not known."""
     if line.value is None:
         return readable.ABSENT
     return readable.count(line.value) if line.unit in {"messages", ""} else quantity(line.value, line.unit)
 
 
-def is_outside(sign: VitalMetric) -> str | None:
-    """`above usual` or `below usual`; None where it is within, or where what is usual is not known."""
-    usual = sign.usual
+def deviation(metric: VitalMetric) -> str | None:
+    """`above usual` or `below usual`; None inside the band, or without a band."""
+    usual = metric.usual
     if usual is None:
         return None
     if usual.value > usual.high:
@@ -74,53 +74,53 @@ def is_outside(sign: VitalMetric) -> str | None:
     return "below usual" if usual.value < usual.low else None
 
 
-def is_same(sign: VitalMetric) -> bool:
-    """Whether the value that is compared is as good as the one that is shown, so that the band is that of the line."""
-    if sign.usual is None or sign.value is None:
+def band_fits(metric: VitalMetric) -> bool:
+    """Whether the compared value is about equal to the shown one, so that the band applies to the sparkline."""
+    if metric.usual is None or metric.value is None:
         return False
-    room = max(_NEAR * (sign.usual.high - sign.usual.low), _NEAR * sign.usual.value)
-    return abs(sign.value - sign.usual.value) <= room
+    tolerance = max(_TOLERANCE * (metric.usual.high - metric.usual.low), _TOLERANCE * metric.usual.value)
+    return abs(metric.value - metric.usual.value) <= tolerance
 
 
-def usual(sign: VitalMetric) -> str | None:
-    """`usual 120 to 180/s`, with the value that is compared where that is another one; None where it is not known."""
-    if sign.usual is None:
+def band_text(metric: VitalMetric) -> str | None:
+    """`usual 120 to 180/s`, with the compared value if it differs from the shown one; None without a band."""
+    if metric.usual is None:
         return None
-    span = span_of(_band(sign), _MEASURES.get(sign.name, sign.name))
-    if is_same(sign):
+    span = span_of(_band(metric), _MEASURES.get(metric.name, metric.name))
+    if band_fits(metric):
         return f"usual {span}"
-    compared = figure(MetricSeries(name=sign.name, unit=sign.unit, value=sign.usual.value))
+    compared = value_text(MetricSeries(name=metric.name, unit=metric.unit, value=metric.usual.value))
     return f"applications {compared}, usual {span}"
 
 
-def foot(signs: Iterable[VitalMetric]) -> list[str]:
-    """What is to be said once below all signs: what the bands are of, and why some are not known."""
-    known = list(signs)
-    made = {made_of(_band(sign)): None for sign in known if sign.usual}
-    said = [f"Usual: {it}, for the queues of applications; the probes' own are left out." for it in made]
-    why: dict[str, list[str]] = {}
-    for sign in known:
-        if sign.because:
-            why.setdefault(sign.because, []).append(LABELS[sign.name].lower())
-    for because, names in why.items():
-        whose = "Usual" if not made and len(why) == 1 else f"Usual of {', '.join(names)}"
-        said.append(f"{whose}: {because}.")
-    return said
+def footnotes(metrics: Iterable[VitalMetric]) -> list[str]:
+    """Notes below the metrics: what the bands are computed from, and why some metrics have none."""
+    shown = list(metrics)
+    bases = {made_of(_band(metric)): None for metric in shown if metric.usual}
+    notes = [f"Usual: {basis}, over the queues of applications, without the probes' own queues." for basis in bases]
+    reasons: dict[str, list[str]] = {}
+    for metric in shown:
+        if metric.because:
+            reasons.setdefault(metric.because, []).append(LABELS[metric.name].lower())
+    for because, names in reasons.items():
+        whose = "Usual" if not bases and len(reasons) == 1 else f"Usual of {', '.join(names)}"
+        notes.append(f"{whose}: {because}.")
+    return notes
 
 
-def told(line: MetricSeries) -> str:
-    """A line in words, for who cannot see it."""
+def trend_text(line: MetricSeries) -> str:
+    """The recent values of a series as text, the alternative to its sparkline; "" without two values."""
     values = [value for _, value in line.line if value is not None]
     if len(values) < 2:
         return ""
 
-    def spelt(value: float) -> str:
-        return figure(MetricSeries(name=line.name, unit=line.unit, value=value))
+    def text(value: float) -> str:
+        return value_text(MetricSeries(name=line.name, unit=line.unit, value=value))
 
-    span = readable.span(line.line[0][0])
+    span = readable.duration(line.line[0][0])
     return (
-        f"{LABELS.get(line.name, line.name)}, last {span}: from {spelt(values[0])} to {spelt(values[-1])}, "
-        f"lowest {spelt(min(values))}, highest {spelt(max(values))}"
+        f"{LABELS.get(line.name, line.name)}, last {span}: from {text(values[0])} to {text(values[-1])}, "
+        f"lowest {text(min(values))}, highest {text(max(values))}"
     )
 
 
@@ -137,11 +137,11 @@ def lines_of(finding: Finding, subjects: Sequence[SubjectSeries]) -> tuple[Metri
             if _KINDS.get(path) == about.kind:
                 names = (field.rpartition(".")[2] for field in fields)
                 wanted.update(dict.fromkeys(line for name in names for line in _SHOWS[path].get(name, ())))
-    return tuple(line for line in mine.lines if line.name in wanted and told(line))
+    return tuple(line for line in mine.lines if line.name in wanted and trend_text(line))
 
 
-def _band(sign: VitalMetric) -> Band:
-    usual = sign.usual
+def _band(metric: VitalMetric) -> Band:
+    usual = metric.usual
     if usual is None:
         raise ValueError("there is no band")
     return Band(usual.low, usual.middle, usual.high, usual.scope, usual.values)

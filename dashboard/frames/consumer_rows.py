@@ -1,4 +1,4 @@
-"""Consumers as a table: what each holds, against what it may hold. Pure."""
+"""Consumers as table rows: unacked messages and prefetch limit of each. Pure."""
 
 import pandas as pd
 
@@ -22,12 +22,12 @@ UNLIMITED, AUTOMATIC = "no limit", "automatic ack"
 
 
 def consumer_rows(consumers: pd.DataFrame, channels: pd.DataFrame, connections: pd.DataFrame) -> pd.DataFrame:
-    """One row a consumer, the fullest first.
+    """One row per consumer, the highest share of its prefetch first.
 
-    Columns: `vhost`, `queue`, `tag`, `client`, `host`, `user`, `node`, `channel`, `prefetch` (NaN where not known, 0 is
-    no limit), `unacked` of its channel, `beside` (consumers on that channel: they share `unacked`), `held` (unacked of
-    prefetch, percent; NaN without a limit), `acks` (manual, automatic, "" where not known), `hazard` (words or ""),
-    `active` (yes, no, "").
+    Columns: `vhost`, `queue`, `tag`, `client`, `host`, `user`, `node`, `channel`, `prefetch` (NaN if unknown, 0 means
+    no limit), `unacked` of its channel, `beside` (consumers on that channel, which share `unacked`), `held` (unacked
+    messages in percent of the prefetch; NaN without a limit), `acks` (manual, automatic, "" if unknown), `hazard`
+    (`UNLIMITED`, `AUTOMATIC` or ""), `active` (yes, no, "").
     """
     joined = consumers.merge(
         channels.add_prefix("channel."), how="left", left_on="channel_name", right_on="channel.name"
@@ -38,8 +38,8 @@ def consumer_rows(consumers: pd.DataFrame, channels: pd.DataFrame, connections: 
         return values
 
     prefetch, unacked = number("prefetch_count"), number("channel.messages_unacked")
-    beside = number("channel.consumer_count")
-    limit = prefetch.where(prefetch > 0) * beside.fillna(1).clip(lower=1)
+    on_channel = number("channel.consumer_count")
+    limit = prefetch.where(prefetch > 0) * on_channel.fillna(1).clip(lower=1)
     automatic = joined["ack_required"].eq(False)
     rows = pd.DataFrame(
         {
@@ -53,7 +53,7 @@ def consumer_rows(consumers: pd.DataFrame, channels: pd.DataFrame, connections: 
             "channel": _first(joined, "channel_name"),
             "prefetch": prefetch,
             "unacked": unacked,
-            "beside": beside,
+            "beside": on_channel,
             "held": (100 * unacked / limit).where(~automatic),
             "acks": joined["ack_required"].map({True: "manual", False: "automatic"}).fillna(""),
             "active": joined["active"].map({True: "yes", False: "no"}).fillna(""),
@@ -67,7 +67,7 @@ def consumer_rows(consumers: pd.DataFrame, channels: pd.DataFrame, connections: 
 
 
 def _first(rows: pd.DataFrame, *names: str) -> pd.Series:
-    """The first of some columns that says something; "" where none does."""
+    """The first of these columns that is not empty; "" if all are."""
     found = rows[names[0]]
     for name in names[1:]:
         found = found.where(found.notna() & found.ne(""), rows[name])

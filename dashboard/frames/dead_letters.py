@@ -1,4 +1,4 @@
-"""Where queues send their dead letters, as far as arguments, policies and bindings tell. Pure."""
+"""Dead-letter routes of queues, from arguments, policies and bindings. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ BINDING_COLUMNS = ("vhost", "source", "destination", "destination_type", "routin
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterRoute:
-    """One step of a dead letter.
+    """The route of dead letters from one queue to one other.
 
     Attributes:
-        exchange: "" is the default exchange.
-        target: a queue; None where no queue is known to get it.
-        why: why there is none; "" where there is one.
+        exchange: the dead-letter exchange; "" is the default exchange.
+        target: the queue that receives the dead letters; None if none is known.
+        why: why there is no target; "" if there is one.
     """
 
     vhost: str
@@ -27,12 +27,12 @@ class DeadLetterRoute:
     why: str = ""
 
 
-def paths(queues: pd.DataFrame, bindings: pd.DataFrame | None) -> tuple[DeadLetterRoute, ...]:
-    """Every step from a queue with a dead-letter exchange to the queues behind it, by vhost and queue.
+def routes(queues: pd.DataFrame, bindings: pd.DataFrame | None) -> tuple[DeadLetterRoute, ...]:
+    """The routes of all queues with a dead-letter exchange, sorted by vhost and queue.
 
     Args:
         queues: columns of `COLUMNS`.
-        bindings: columns of `BINDING_COLUMNS`; None where they are not known.
+        bindings: columns of `BINDING_COLUMNS`; None if they are not known.
     """
     names = set(zip(queues["vhost"], queues["name"], strict=True))
     bound: dict[tuple[str, str], list[str]] = {}
@@ -45,17 +45,17 @@ def paths(queues: pd.DataFrame, bindings: pd.DataFrame | None) -> tuple[DeadLett
         exchange = setting(arguments, policy, "dead-letter-exchange")
         if exchange is not None:
             key = setting(arguments, policy, "dead-letter-routing-key")
-            found += _steps(vhost, name, str(exchange), key, names, None if bindings is None else bound)
+            found += _routes_of(vhost, name, str(exchange), key, names, None if bindings is None else bound)
     return tuple(sorted(found, key=lambda it: (it.vhost, it.queue, it.target or "")))
 
 
 def setting(arguments: Mapping[str, Any] | None, policy: Mapping[str, Any] | None, name: str) -> Any:
-    """A setting of a queue: its argument, or else its policy's."""
+    """A setting of a queue: from its arguments, or else from its policy."""
     argument = (arguments or {}).get(f"x-{name}")
     return (policy or {}).get(name) if argument is None else argument
 
 
-def _steps(
+def _routes_of(
     vhost: str,
     queue: str,
     exchange: str,
@@ -64,15 +64,13 @@ def _steps(
     bound: Mapping[tuple[str, str], list[str]] | None,
 ) -> Iterator[DeadLetterRoute]:
     if exchange == "":
-        # By the default exchange, to the queue that the routing key names: the message's own, where none is set.
+        # The default exchange routes to the queue named by the routing key: the message's own, if none is set.
         if key is None:
-            yield DeadLetterRoute(
-                vhost, queue, exchange, None, "to the queue that each message's own routing key names"
-            )
+            yield DeadLetterRoute(vhost, queue, exchange, None, "to the queue named by each message's own routing key")
         elif (vhost, key) in names:
             yield DeadLetterRoute(vhost, queue, exchange, key)
         else:
-            yield DeadLetterRoute(vhost, queue, exchange, None, f"there is no queue {key!r}: they are lost")
+            yield DeadLetterRoute(vhost, queue, exchange, None, f"queue {key!r} does not exist: dead letters are lost")
     elif bound is None:
         yield DeadLetterRoute(vhost, queue, exchange, None, "bindings are not known")
     else:
@@ -80,4 +78,4 @@ def _steps(
         for target in targets:
             yield DeadLetterRoute(vhost, queue, exchange, target)
         if not targets:
-            yield DeadLetterRoute(vhost, queue, exchange, None, "nothing is bound to this exchange: they are lost")
+            yield DeadLetterRoute(vhost, queue, exchange, None, "no queue is bound to it: dead letters are lost")

@@ -1,4 +1,4 @@
-"""Rows of the history shaped for the page "History". Pure."""
+"""History shaped for the page "History". Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,18 +16,18 @@ MEASURES = {
     "acked": ("acked", 60.0),
     "redelivered": ("redelivered", 60.0),
 }
-"""The measures of a queue that have bands: the column of `queues_1m`, and what to divide it by."""
+"""Measures of a queue that have baseline bands -> (column of `queues_1m`, divisor)."""
 
 
-def banded(minutes: pd.DataFrame, bands: pd.DataFrame, axis: Axis, measure: str) -> pd.DataFrame:
-    """`value`, `low`, `middle` and `high` of one measure, by step; what is not known is null.
+def with_band(minutes: pd.DataFrame, bands: pd.DataFrame, axis: Axis, measure: str) -> pd.DataFrame:
+    """`value` of one measure and its band `low`, `middle` (median) and `high`, by step; unknown values are null.
 
-    A step holds the mean of its minutes.
+    The value of a step is the mean of its minutes.
     """
     column, divisor = MEASURES[measure]
     shaped = pd.DataFrame(index=axis.points, columns=["value", "low", "middle", "high"], dtype=float)
     if not minutes.empty:
-        values = minutes.groupby(axis.place(minutes["minute"]))[column].mean()
+        values = minutes.groupby(axis.step_of(minutes["minute"]))[column].mean()
         shaped["value"] = values.astype(float).reindex(axis.points) / divisor
     mine = bands[(bands["measure"] == measure) & (bands["scope"] != NOT_YET)] if not bands.empty else bands
     if not mine.empty:
@@ -37,11 +37,11 @@ def banded(minutes: pd.DataFrame, bands: pd.DataFrame, axis: Axis, measure: str)
     return shaped
 
 
-def not_yet(bands: pd.DataFrame, measure: str) -> str | None:
-    """Why there is no band; None where there is one."""
+def missing_band_reason(bands: pd.DataFrame, measure: str) -> str | None:
+    """Why there is no band; None if there is one."""
     mine = bands[bands["measure"] == measure] if not bands.empty else bands
     if mine.empty:
-        return "no history of it"
+        return "no history of this queue"
     if (mine["scope"] != NOT_YET).any():
         return None
     reasons = mine["reason"].dropna()
@@ -49,7 +49,7 @@ def not_yet(bands: pd.DataFrame, measure: str) -> str | None:
 
 
 def known_queues(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Queues (vhost, name) that the answers speak of, those that stand out first."""
+    """Queues (vhost, name) in the pipeline's reports, the worst first."""
     worst = document.get("worst", {})
     lists: Sequence[Sequence[Mapping[str, Any]]] = (
         worst.get("backlog", {}).get("rows", ()),

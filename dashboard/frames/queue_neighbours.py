@@ -1,39 +1,39 @@
-"""What is around one queue: exchanges that feed it, consumers that empty it, where its dead letters go. Pure."""
+"""Neighbours of one queue: exchanges bound to it, its consumers, and its dead-letter routes. Pure."""
 
 from dataclasses import dataclass
 
 import pandas as pd
 
+# Names per layer; of further ones only the number is shown.
 _SHOWN = 12
-"""Names of one layer; more are told as a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueNeighbours:
-    """Layers from left to right, and what joins them.
+    """Layers of a graph from left to right, and its edges.
 
     Attributes:
-        layers: publishers' exchanges, exchanges bound to the queue, the queue, consumers; names that stand once.
-        edges: (from, to, words).
-        left_out: objects that are not among the names, by layer in words.
+        layers: source exchanges, exchanges bound to the queue, the queue, consumers and dead letters; unique names.
+        edges: (from, to, routing key).
+        omitted: a text for each layer with more names than are shown.
     """
 
     layers: tuple[tuple[str, ...], ...]
     edges: tuple[tuple[str, str, str], ...]
-    left_out: tuple[str, ...] = ()
+    omitted: tuple[str, ...] = ()
 
 
-def neighbourhood(
+def neighbours(
     vhost: str, queue: str, bindings: pd.DataFrame, consumers: pd.DataFrame, dead: tuple[tuple[str, str], ...] = ()
 ) -> QueueNeighbours:
-    """Of one queue.
+    """The neighbours of one queue.
 
     Args:
-        vhost: of the queue.
-        queue: its name.
+        vhost: virtual host of the queue.
+        queue: name of the queue.
         bindings: columns `vhost`, `source`, `destination`, `destination_type`, `routing_key`.
-        consumers: as of `consumer_rows`.
-        dead: (exchange, target queue or words) of its dead letters.
+        consumers: rows of `consumer_rows`.
+        dead: (exchange, target queue or explanation) of its dead letters.
     """
     here = bindings[bindings["vhost"] == vhost]
     direct = here[(here["destination"] == queue) & (here["destination_type"] == "queue")]
@@ -50,7 +50,7 @@ def neighbourhood(
     edges += [(default, box, "")]
     edges += [(box, name, "") for name in (*clients[:_SHOWN], *ends)]
     shown = {name for edge in edges for name in edge[:2]}
-    left = tuple(
+    omitted = tuple(
         f"{len(names) - _SHOWN} more {what}"
         for names, what in ((first, "exchanges behind"), (sources, "exchanges"), (clients, "consumers"))
         if len(names) > _SHOWN
@@ -62,7 +62,7 @@ def neighbourhood(
         (*clients[:_SHOWN], *ends),
     )
     return QueueNeighbours(
-        tuple(tuple(name for name in layer if name in shown) for layer in layers), tuple(dict.fromkeys(edges)), left
+        tuple(tuple(name for name in layer if name in shown) for layer in layers), tuple(dict.fromkeys(edges)), omitted
     )
 
 

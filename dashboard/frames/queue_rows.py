@@ -1,4 +1,4 @@
-"""The queues as a table: what hurts first. Pure."""
+"""Queues as table rows, and how to sort and filter them. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -26,10 +26,10 @@ COLUMNS = (
     "lately.messages_unacked",
     "details_age",
 )
-"""Of `/api/v1/columns`, what the table is made of."""
+"""Columns of `/api/v1/columns` that the table is built from."""
 
 SORTS = {
-    "hurts": "What hurts",
+    "hurts": "Most urgent",
     "ready": "Ready",
     "unacked": "Unacked",
     "growing": "Growing",
@@ -37,7 +37,7 @@ SORTS = {
     "published": "Published",
     "name": "Name",
 }
-"""Key in the address -> words."""
+"""`?sort=` -> label."""
 
 _NUMBERS = {
     "ready": "messages_ready",
@@ -52,23 +52,23 @@ _NUMBERS = {
 
 
 def is_own(queue: str) -> bool:
-    """Whether a queue is one of our own probes."""
+    """Whether a queue belongs to ackscope's own probes."""
     return queue.startswith(f"{DEFAULT_PREFIX}.")
 
 
 def _number(listed: pd.DataFrame, column: str) -> "pd.Series[Any]":
-    """One column as numbers, NaN where it is not known."""
+    """One column as numbers, NaN if unknown."""
     return pd.to_numeric(listed[column], errors="coerce")
 
 
 def queue_rows(listed: pd.DataFrame, findings: Iterable[Finding]) -> pd.DataFrame:
-    """One row a queue: `finding` (words, "" where none), `urgency` (0 critical, 3 none), `vhost`, `queue`, `type`,
-    `state`, `ready`, `unacked`, `share` (of all messages, percent), `consumers`, `published`, `delivered`, `acked`,
-    `redelivered` (a second), `growing` (messages more, a second), `seen` (age of its statistics, seconds),
-    `own` (a queue of our own probes).
+    """One row per queue, from columns `COLUMNS`; unknown numbers are NaN.
 
-    Numbers that are not known are NaN.
-    """  # noqa: D205  the columns are the summary
+    Columns: `finding` (rules, "" if none), `urgency` (0 critical, 3 none), `vhost`, `queue`, `type`, `state`, `node`,
+    `ready`, `unacked`, `share` (percent of all messages), `consumers`, `published`, `delivered`, `acked`, `redelivered`
+    (per second), `growing` (growth of ready and unacked messages, per second), `seen` (age of the statistics, seconds),
+    `own` (a queue of ackscope's own probes).
+    """
     rows = pd.DataFrame(
         {
             "vhost": listed["vhost"],
@@ -92,7 +92,7 @@ def queue_rows(listed: pd.DataFrame, findings: Iterable[Finding]) -> pd.DataFram
 
 
 def _marks(findings: Iterable[Finding]) -> Mapping[tuple[str | None, str], tuple[int, str]]:
-    """Queue -> (urgency, rules) of the findings about it, consequences too; the most urgent first."""
+    """Queue -> (urgency, rules) of the findings about it, with consequences; the most urgent first."""
     found: dict[tuple[str | None, str], list[Finding]] = {}
     for finding in flat(tuple(findings)):
         if finding.subject.kind == "queue":
@@ -107,10 +107,10 @@ def _marks(findings: Iterable[Finding]) -> Mapping[tuple[str | None, str], tuple
 
 
 def matching(rows: pd.DataFrame, text: str) -> tuple[pd.DataFrame, str | None]:
-    """The rows whose name, virtual host or finding holds `text`; as a regular expression where it is one.
+    """The rows whose name, virtual host or finding matches `text`, a regular expression.
 
     Returns:
-        The rows, and why `text` was taken as plain words although it looks like a pattern; None where it was not.
+        The rows, and why `text` was matched as plain text; None if it is a valid regular expression.
     """
     if not text:
         return rows, None
@@ -120,7 +120,7 @@ def matching(rows: pd.DataFrame, text: str) -> tuple[pd.DataFrame, str | None]:
     except re.error as error:
         pattern, problem = (
             re.compile(re.escape(text), re.IGNORECASE),
-            f"not a regular expression ({error}): taken as words",
+            f"not a regular expression ({error}): matched as plain text",
         )
     hit = [
         bool(pattern.search(queue) or pattern.search(vhost) or pattern.search(finding))
@@ -130,7 +130,7 @@ def matching(rows: pd.DataFrame, text: str) -> tuple[pd.DataFrame, str | None]:
 
 
 def sorted_by(rows: pd.DataFrame, key: str) -> pd.DataFrame:
-    """The rows in the order of `SORTS`; those of equal rank by name."""
+    """The rows sorted by a key of `SORTS`, then by name."""
     if key == "name":
         return rows.sort_values(["vhost", "queue"])
     if key == "hurts":

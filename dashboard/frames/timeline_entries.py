@@ -1,4 +1,4 @@
-"""What happened, in order: findings, shifts, notes; for the page and for the post-mortem. Pure."""
+"""The timeline: findings, change points and notes in order of time, for the page and as Markdown. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ NOTE, BEGAN, ENDED, SHIFT = "note", "began", "ended", "shift"
 
 @dataclass(frozen=True, slots=True)
 class TimelineEntry:
-    """One thing that happened.
+    """One entry of the timeline.
 
     Attributes:
         at: seconds since 1970.
-        kind: `NOTE`, `BEGAN`, `ENDED` (of a finding) or `SHIFT` (of a level).
+        kind: `NOTE`, `BEGAN`, `ENDED` (of a finding) or `SHIFT` (change of a level).
         who: the object, or the author of a note.
-        what: in a sentence.
-        severity: of a finding; "" else.
+        what: one sentence.
+        severity: severity of a finding; "" for other entries.
     """
 
     at: float
@@ -36,27 +36,27 @@ class TimelineEntry:
 
 def entries(
     shifts: Iterable[Shift],
-    told: Iterable[Told],
+    episodes: Iterable[Told],
     findings: Iterable[Finding],
     notes: Iterable[Note],
     start: float,
     end: float,
 ) -> tuple[TimelineEntry, ...]:
-    """Everything from `start` to `end`, earliest first.
+    """All entries from `start` to `end`, earliest first.
 
     Args:
-        shifts: from history.
-        told: from history: findings that began, and ended.
-        findings: those of the present, which history may not know yet.
-        notes: of people.
+        shifts: change points of the history.
+        episodes: findings of the history, with start and end.
+        findings: current findings, which may not be in the history yet.
+        notes: notes of people.
         start: seconds since 1970.
         end: seconds since 1970.
     """
     found: dict[tuple[object, ...], TimelineEntry] = {}
-    for it in told:
+    for it in episodes:
         who = name_of(it.kind, it.vhost, it.name)
         began = f"{it.rule}: {it.summary}" if it.summary else it.rule
-        note = " (it was there when the exporter began to look)" if it.found else ""
+        note = " (already present when the exporter started)" if it.found else ""
         found[BEGAN, it.rule, it.subject, round(it.began)] = TimelineEntry(
             it.began, BEGAN, who, began + note, it.severity
         )
@@ -64,7 +64,7 @@ def entries(
             found[ENDED, it.rule, it.subject, round(it.ended)] = TimelineEntry(
                 it.ended, ENDED, who, it.rule, it.severity
             )
-    known = {(it.rule, it.subject) for it in told if it.lasts}
+    known = {(it.rule, it.subject) for it in episodes if it.lasts}
     for finding in findings:
         subject = (finding.subject.kind, finding.subject.vhost or "", finding.subject.name)
         since = parse_iso(finding.since)
@@ -86,43 +86,43 @@ def entries(
 def markdown(
     cluster: str, rows: Sequence[TimelineEntry], start: float, end: float, where: str = "", zone: Zone = UTC
 ) -> str:
-    """The timeline as Markdown, for a post-mortem; names are set as code, so that they stay what they are.
+    """The timeline as Markdown, for a post-mortem; names are code spans, so that they are shown literally.
 
-    Its times are UTC, for people of all zones read it; those of another zone stand beside them.
+    Times are in UTC; a second column has the times in another zone.
 
     Args:
-        cluster: its name.
-        rows: as of `entries`.
+        cluster: name of the cluster.
+        rows: result of `entries`.
         start: seconds since 1970.
         end: seconds since 1970.
-        where: address of the view that it was made of; "" leaves it out.
-        zone: of the times beside those in UTC.
+        where: URL of the view; "" omits it.
+        zone: zone of the second column; UTC omits it.
     """
     local = zone != UTC
     lines = [f"# Timeline of {_code(cluster)}", "", f"From {_moment(start)} to {_moment(end)} UTC."]
     if where:
-        lines.append(f"Made of: <{where}>")
+        lines.append(f"Source: <{where}>")
     head, rule = (f"| UTC | {zone.name} |", "|---|---|") if local else ("| UTC |", "|---|")
     lines += ["", f"{head} What | Who | |", f"{rule}---|---|---|"]
     for entry in rows:
         kind = f"{entry.severity} {entry.kind}".strip()
-        beside = f" {_moment(entry.at, zone)} {zone.short(entry.at)} |" if local else ""
-        lines.append(f"| {_moment(entry.at)} |{beside} {kind} | {_code(entry.who)} | {_cell(entry.what)} |")
+        local_time = f" {_moment(entry.at, zone)} {zone.abbreviation(entry.at)} |" if local else ""
+        lines.append(f"| {_moment(entry.at)} |{local_time} {kind} | {_code(entry.who)} | {_cell(entry.what)} |")
     if not rows:
-        lines.append(f"| |{' |' if local else ''} nothing is told of this time | | |")
+        lines.append(f"| |{' |' if local else ''} no entries | | |")
     return "\n".join(lines) + "\n"
 
 
 def table(rows: Sequence[TimelineEntry]) -> pd.DataFrame:
-    """The entries as rows to be saved: `at`, `kind`, `severity`, `who`, `what`."""
-    told = [(entry.kind, entry.severity, entry.who, entry.what) for entry in rows]
-    found = pd.DataFrame(told, columns=["kind", "severity", "who", "what"])
+    """The entries as rows for CSV: `at`, `kind`, `severity`, `who`, `what`."""
+    values = [(entry.kind, entry.severity, entry.who, entry.what) for entry in rows]
+    found = pd.DataFrame(values, columns=["kind", "severity", "who", "what"])
     found.insert(0, "at", pd.to_datetime([entry.at for entry in rows], unit="s", utc=True))
     return found
 
 
 def _moment(at: float, zone: Zone = UTC) -> str:
-    return f"{zone.at(at):%Y-%m-%d %H:%M:%S}"
+    return f"{zone.local(at):%Y-%m-%d %H:%M:%S}"
 
 
 def _code(text: str) -> str:
@@ -131,7 +131,7 @@ def _code(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """Words of people and of the broker in a table's cell: nothing in them is markup."""
+    """Foreign text in a table cell, with all markup escaped."""
     shown = " ".join(visible(line) for line in text.splitlines())
     for mark in "\\`*_{}[]<>#|":
         shown = shown.replace(mark, f"\\{mark}")

@@ -1,4 +1,4 @@
-"""What is wrong, as cards in the order that diagnosis ranked them: for whom, since when, why, what to do."""
+"""Findings as cards, in the order of diagnosis: subject, start time, cause, next steps and evidence."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,21 +11,21 @@ from dashboard.data import model
 from dashboard.data.model import ClusterFindings
 from dashboard.format import next_steps, readable, vital_metrics
 from dashboard.format.escape import literal, visible
-from dashboard.format.related_links import ways
-from dashboard.ui import elements, layout, metric_tile
+from dashboard.format.related_links import related_links
+from dashboard.ui import elements, layout, vital_tiles
 
 _MOST_CONSEQUENCES = 50
 
 OPEN_CARDS = 3
-"""So many are laid out in full; the others open on a click, or the page has no end."""
+"""Cards shown in full; the others open on a click, so that the page stays short."""
 
 CLOSED_CARDS = 22
-"""So many more have a line each; what is beyond waits behind one click."""
+"""Cards shown as one line each; all further ones are behind a toggle."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """What every card of a cluster needs: `now` is seconds since 1970 on the exporter's clock."""
+class _CardContext:
+    """What every card of a cluster needs; `now` is the exporter's clock, seconds since 1970."""
 
     cluster: str
     now: float
@@ -35,30 +35,30 @@ class _Told:
 def render(
     found: ClusterFindings, now: float, open_cards: int = OPEN_CARDS, subjects: Sequence[model.SubjectSeries] = ()
 ) -> None:
-    """All findings of one cluster.
+    """Cards of all findings of one cluster.
 
     Args:
-        found: them, ranked.
-        now: seconds since 1970 on the exporter's clock.
-        open_cards: so many are laid out in full.
-        subjects: lines of what they are about, as far as they are known.
+        found: the findings, ranked.
+        now: the exporter's clock, seconds since 1970.
+        open_cards: number of cards shown in full.
+        subjects: known series of the subjects.
     """
-    told = _Told(found.cluster, now, subjects)
+    context = _CardContext(found.cluster, now, subjects)
     for index, finding in enumerate(found.findings[:open_cards]):
         with st.container(border=True, key=f"card-{finding.severity.value}-{index}"):
-            _card(index, finding, told)
+            _card(index, finding, context)
     keys = _keys(found.findings)
     closed = list(enumerate(found.findings))[open_cards:]
     for index, finding in closed[:CLOSED_CARDS]:
-        _closed(index, finding, told, keys[index])
+        _closed(index, finding, context, keys[index])
     rest = closed[CLOSED_CARDS:]
     if rest and st.toggle(f"Show {readable.plural(len(rest), 'more finding')}", key="all-findings"):
         for index, finding in rest:
-            _closed(index, finding, told, keys[index])
+            _closed(index, finding, context, keys[index])
 
 
 def _keys(findings: Sequence[Finding]) -> list[str]:
-    """What names each on the page, whatever its rank: one that somebody opened stays open when others come first."""
+    """Keys that do not depend on the rank: an open card stays open when others move above it."""
     seen: Counter[str] = Counter()
     keys = []
     for finding in findings:
@@ -68,23 +68,23 @@ def _keys(findings: Sequence[Finding]) -> list[str]:
     return keys
 
 
-def _closed(index: int, finding: Finding, told: _Told, key: str) -> None:
-    """A card that is laid out once it is opened: a hundred that nobody reads cost seconds at every refresh."""
-    look = elements.SEVERITIES[finding.severity]
-    label = f":{look.colour}[{look.icon} {look.word}] {literal(finding.rule)} {literal(str(finding.subject))}"
+def _closed(index: int, finding: Finding, context: _CardContext, key: str) -> None:
+    """A card that is drawn only while it is open: drawing a hundred takes seconds at every refresh."""
+    style = elements.SEVERITIES[finding.severity]
+    label = f":{style.colour}[{style.icon} {style.word}] {literal(finding.rule)} {literal(str(finding.subject))}"
     box = st.expander(label, key=key, on_change="rerun")
     if box.open:
         with box:
-            _card(index, finding, told)
+            _card(index, finding, context)
 
 
-def _card(index: int, finding: Finding, told: _Told) -> None:
+def _card(index: int, finding: Finding, context: _CardContext) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         elements.badge(elements.SEVERITIES[finding.severity])
         st.markdown(literal(finding.rule), width="content")
         st.text(_subject(finding.subject))
         with st.container(key=f"plain-since-{index}", width="content"):
-            st.caption(readable.since(finding.since, told.now, layout.zone()), width="content")
+            st.caption(readable.since(finding.since, context.now, layout.current_zone()), width="content")
     with st.container(key=f"summary-{index}"):
         st.text(visible(finding.summary))
     st.text(visible(f"Cause: {finding.cause}"))
@@ -106,35 +106,35 @@ def _card(index: int, finding: Finding, told: _Told) -> None:
                     for item in finding.evidence
                 ],
             )
-        _lately(index, finding, told)
-    _further(finding, told)
+        _trends(index, finding, context)
+    _links(finding, context)
 
 
-def _lately(index: int, finding: Finding, told: _Told) -> None:
-    """How that of its evidence went of which a line is held."""
-    lines = vital_metrics.lines_of(finding, told.subjects)
+def _trends(index: int, finding: Finding, context: _CardContext) -> None:
+    """Sparklines of the evidence that has a series."""
+    lines = vital_metrics.lines_of(finding, context.subjects)
     if not lines:
         return
-    with st.container(horizontal=True, gap="small", key=f"lately-{index}"):
+    with st.container(horizontal=True, gap="small", key=f"trends-{index}"):
         for line in lines:
-            with st.container(width=metric_tile.WIDE, gap="xsmall"):
-                metric_tile.figure(line)
-                st.caption(f"last {readable.span(line.line[0][0])}")
+            with st.container(width=vital_tiles.TILE_WIDTH, gap="xsmall"):
+                vital_tiles.metric_tile(line)
+                st.caption(f"last {readable.duration(line.line[0][0])}")
 
 
-def _further(finding: Finding, told: _Told) -> None:
-    """To what tells more of it, each a link that can be opened in another window or sent to somebody."""
+def _links(finding: Finding, context: _CardContext) -> None:
+    """Links to pages with more about the finding."""
     with st.container(horizontal=True, gap="small"):
-        for way in ways(finding):
-            layout.link(way.page, way.label, **{"cluster": told.cluster, **way.query})
+        for related in related_links(finding):
+            layout.link(related.page, related.label, **{"cluster": context.cluster, **related.query})
 
 
 def _consequences(index: int, finding: Finding) -> None:
-    """What follows from it: no findings of their own, for they end with their cause."""
+    """Consequences of the finding, which are not findings of their own."""
     if not finding.consequences:
         return
     count = readable.plural(len(finding.consequences), "consequence")
-    with st.expander(f"{count}, which should end with the cause"):
+    with st.expander(f"{count}: expected to end with the cause"):
         elements.table(
             f"consequences-{index}",
             [
@@ -142,13 +142,13 @@ def _consequences(index: int, finding: Finding) -> None:
                     "What": other.rule,
                     "Severity": other.severity.value,
                     "About": _subject(other.subject),
-                    "Told": other.summary,
+                    "Summary": other.summary,
                 }
                 for other in finding.consequences[:_MOST_CONSEQUENCES]
             ],
         )
         if len(finding.consequences) > _MOST_CONSEQUENCES:
-            st.caption(f"{len(finding.consequences) - _MOST_CONSEQUENCES} more; /api/v1/findings has them all.")
+            st.caption(f"{len(finding.consequences) - _MOST_CONSEQUENCES} more in /api/v1/findings.")
 
 
 def _steps(index: int, finding: Finding) -> None:
@@ -161,7 +161,7 @@ def _steps(index: int, finding: Finding) -> None:
                 shown = visible(step.command)
                 st.code(shown, language=None, wrap_lines=True)
                 if shown != step.command:
-                    st.caption("It holds characters that cannot be seen; they are shown as escapes: do not paste it.")
+                    st.caption("Contains invisible characters, shown as escapes: do not paste it.")
     elements.plain(f"runbook-{index}", f"Runbook: {finding.runbook}")
 
 

@@ -1,4 +1,4 @@
-"""What a client lives through: one box a probe stream, the ones that cannot measure first."""
+"""Probe results: one box per probe stream, failing ones first."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from dashboard.format.escape import literal, visible
 from dashboard.ui import elements
 
 BOXES = 6
-"""So many streams are shown as boxes; the others wait behind a click."""
+"""Streams shown as boxes; the others are in an expander."""
 
 _WORD = re.compile(r"[A-Za-z]+(-[A-Za-z]+)*")
 _STATES = {
@@ -24,20 +24,20 @@ _STATES = {
 
 
 def render(probes: ClusterProbes | None, now: float) -> None:
-    """All streams of one cluster, or None where the exporter told nothing; `now` is its wall clock."""
+    """All streams of one cluster (None without data); `now` is the exporter's clock, seconds since 1970."""
     if probes is None or not (probes.probes or probes.down):
-        st.caption("No probe reports on this cluster: give the exporter an `amqp` address for it.")
+        st.caption("No probe data. Configure `amqp:` for this cluster.")
         return
     if probes.down:
         with st.container(key="plain-probe-process"):
             st.warning(
                 f"The probe process is down (restarted {readable.plural(probes.process.restarts, 'time')}): "
-                "the exporter starts it again; what follows is the last it measured.",
+                "the exporter restarts it. The results below are the last ones.",
                 icon=":material/warning:",
             )
-    told = probe_labels.layers(probes.layers)
-    if told is not None:
-        elements.plain("probe-layers", told)
+    by_layer = probe_labels.layers(probes.layers)
+    if by_layer is not None:
+        elements.plain("probe-layers", by_layer)
     ranked = sorted(probes.probes, key=_rank)
     shown = min(BOXES, sum(not _is_quiet_control(outcome) for outcome in ranked))
     _boxes(ranked[:shown], now)
@@ -46,7 +46,7 @@ def render(probes: ClusterProbes | None, now: float) -> None:
 
 
 def _others(ranked: Sequence[ProbeOutcome], first: int, probes: ClusterProbes, now: float) -> None:
-    """They are laid out once somebody opens them: what nobody reads costs at every refresh."""
+    """Streams that are drawn only while the expander is open, to make refreshes cheaper."""
     box = st.expander(f"{readable.plural(len(ranked), 'more probe stream')}", key="more-streams", on_change="rerun")
     if box.open:
         with box:
@@ -64,7 +64,7 @@ def _rank(outcome: ProbeOutcome) -> tuple[bool, bool, bool, int, str, str]:
         outcome.state is ProbeState.RUNNING,
         probe_labels.is_control(outcome),
         outcome.doubtful is None,
-        probe_labels.place(outcome),
+        probe_labels.position(outcome),
         outcome.stream,
         outcome.node,
     )
@@ -80,22 +80,22 @@ def _boxes(outcomes: Iterable[ProbeOutcome], now: float, first: int = 0) -> None
 
 def _box(index: int, outcome: ProbeOutcome, now: float) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        beside = "" if outcome.stream == outcome.probe else f" {_name(outcome.probe)}"
-        st.markdown(f"**{_name(outcome.stream)}**{beside}", width="content")
+        probe = "" if outcome.stream == outcome.probe else f" {_name(outcome.probe)}"
+        st.markdown(f"**{_name(outcome.stream)}**{probe}", width="content")
         if outcome.state in _STATES:
-            look, text = _STATES[outcome.state]
-            elements.badge(look, text)
+            style, text = _STATES[outcome.state]
+            elements.badge(style, text)
         if outcome.doubtful is not None:
             elements.badge(elements.SEVERITIES[Severity.WARNING], "doubtful")
         if now - outcome.at > readable.STALE_AFTER:
-            elements.badge(elements.SEVERITIES[Severity.WARNING], f"{readable.span(now - outcome.at)} old (stale)")
+            elements.badge(elements.SEVERITIES[Severity.WARNING], f"{readable.duration(now - outcome.at)} old (stale)")
     if outcome.node:
         elements.plain(f"probe-node-{index}", f"on {outcome.node}")
     for words in (outcome.reason, outcome.doubtful, *probe_labels.failures(outcome)):
         if words:
             st.text(visible(words))
     if outcome.confirm.count or not outcome.steps:
-        _quantiles(probe_labels.answer(outcome), outcome.confirm)
+        _quantiles(probe_labels.expected_reply(outcome), outcome.confirm)
     if outcome.delivery.count:
         _quantiles("delivery", outcome.delivery)
     if outcome.steps:
@@ -104,7 +104,7 @@ def _box(index: int, outcome: ProbeOutcome, now: float) -> None:
 
 
 def _name(text: str) -> str:
-    """One of our own words as Markdown; anything else literally."""
+    """A name of ackscope's own as Markdown, any other text literally."""
     return text if _WORD.fullmatch(text) else literal(text)
 
 

@@ -1,43 +1,65 @@
-"""Vital signs of the cluster: what goes through it against what is usual, nodes, and the headroom until it blocks."""
+"""Tiles of metrics with sparklines, cluster totals, and how close each node is to blocking publishers."""
 
 import streamlit as st
 
 from ackscope.findings import Severity
 from ackscope.snapshot import Node
-from dashboard.data.model import ClusterSnapshot, ClusterVitals, VitalMetric
+from dashboard.charts import sparkline
+from dashboard.data.model import ClusterSnapshot, ClusterVitals, MetricSeries, VitalMetric
 from dashboard.format import readable, vital_metrics
 from dashboard.format.escape import literal
-from dashboard.ui import elements, metric_tile
+from dashboard.ui import elements
+
+TILE_WIDTH = 140
+"""Pixels: seven tiles fit side by side."""
 
 
-def render(vitals: ClusterSnapshot | None, load: ClusterVitals | None = None) -> None:
-    """What goes through, then totals in a row, then a line a node; what was not told is left out."""
-    known = tuple(sign for sign in load.signs if sign.name in vital_metrics.LABELS) if load else ()
+def metric_tile(
+    line: MetricSeries, *, band: tuple[float, float] | None = None, outside: bool = False, meaning: str | None = None
+) -> None:
+    """The latest value with a sparkline below it; shows no foreign text.
+
+    Args:
+        line: a series whose name is in `vital_metrics.LABELS`.
+        band: lower and upper edge of the baseline band.
+        outside: the latest value is outside the band.
+        meaning: explanation behind a question mark.
+    """
+    st.metric(vital_metrics.LABELS[line.name], vital_metrics.value_text(line), help=meaning)
+    picture = sparkline.sparkline(line.line, band, outside=outside)
+    if picture is not None:
+        st.image(picture, width=sparkline.WIDTH, alt=vital_metrics.trend_text(line))
+
+
+def render(snapshot: ClusterSnapshot | None, vitals: ClusterVitals | None = None) -> None:
+    """The vital metrics, a row of totals, and a line per node; unknown parts are omitted."""
+    known = tuple(metric for metric in vitals.signs if metric.name in vital_metrics.LABELS) if vitals else ()
     if known:
         with st.container(horizontal=True, gap="small", key="signs"):
-            for sign in known:
-                _sign(sign)
-        for number, text in enumerate(vital_metrics.foot(known)):
+            for metric in known:
+                _vital_tile(metric)
+        for number, text in enumerate(vital_metrics.footnotes(known)):
             elements.plain(f"usual-{number}", text)
-    if vitals is not None:
-        _totals(vitals, levels=not known)
+    if snapshot is not None:
+        _totals(snapshot, levels=not known)
 
 
-def _sign(sign: VitalMetric) -> None:
-    outside = vital_metrics.is_outside(sign)
-    band = (sign.usual.low, sign.usual.high) if sign.usual and vital_metrics.is_same(sign) else None
-    with st.container(width=metric_tile.WIDE, gap="xsmall", key=f"sign-{sign.name}"):
-        metric_tile.figure(sign, band=band, outside=outside is not None, meaning=vital_metrics.MEANINGS.get(sign.name))
-        if outside is not None:
-            elements.badge(elements.SEVERITIES[Severity.WARNING], outside)
-        usual = vital_metrics.usual(sign)
+def _vital_tile(metric: VitalMetric) -> None:
+    deviation = vital_metrics.deviation(metric)
+    band = (metric.usual.low, metric.usual.high) if metric.usual and vital_metrics.band_fits(metric) else None
+    with st.container(width=TILE_WIDTH, gap="xsmall", key=f"sign-{metric.name}"):
+        meaning = vital_metrics.MEANINGS.get(metric.name)
+        metric_tile(metric, band=band, outside=deviation is not None, meaning=meaning)
+        if deviation is not None:
+            elements.badge(elements.SEVERITIES[Severity.WARNING], deviation)
+        usual = vital_metrics.band_text(metric)
         if usual is not None:
             st.caption(usual)
 
 
-def _totals(vitals: ClusterSnapshot, *, levels: bool) -> None:
-    overview, nodes, alarms = vitals.overview.value, vitals.nodes.value, vitals.alarms
-    figures = {
+def _totals(snapshot: ClusterSnapshot, *, levels: bool) -> None:
+    overview, nodes, alarms = snapshot.overview.value, snapshot.nodes.value, snapshot.alarms
+    totals = {
         "Ready": readable.count(overview.messages_ready if overview else None),
         "Unacked": readable.count(overview.messages_unacked if overview else None),
         "Queues": readable.count(overview.queues if overview else None),
@@ -47,7 +69,7 @@ def _totals(vitals: ClusterSnapshot, *, levels: bool) -> None:
         "Resource alarms": readable.count(None if alarms is None else len(alarms)),
     }
     with st.container(horizontal=True, gap="small"):
-        for name, text in figures.items():
+        for name, text in totals.items():
             if levels or name not in {"Ready", "Unacked"}:
                 with st.container(width=128):
                     st.metric(name, text)
@@ -59,7 +81,7 @@ def _totals(vitals: ClusterSnapshot, *, levels: bool) -> None:
     for index, node in enumerate(sorted(nodes or (), key=lambda item: (item.running is not False, item.name))):
         _node(index, node)
     if nodes is None:
-        elements.plain("nodes", f"Nodes: not known. {vitals.nodes.error or ''}")
+        elements.plain("nodes", f"Nodes: unknown. {snapshot.nodes.error or ''}")
 
 
 def _running(nodes: tuple[Node, ...] | None) -> str:
@@ -91,13 +113,13 @@ def _node(index: int, node: Node) -> None:
         with disk:
             _bar(
                 _share(node.disk_free_limit, node.disk_free),
-                f"disk {readable.size(node.disk_free)} free, must keep {readable.size(node.disk_free_limit)}",
+                f"disk {readable.size(node.disk_free)} free, limit {readable.size(node.disk_free_limit)}",
                 alarm=node.disk_free_alarm,
             )
 
 
 def _share(used: int | None, limit: int | None) -> float | None:
-    """How near the limit is, 0..1: at 1 the broker blocks publishers."""
+    """How close the limit is, 0 to 1: at 1 the broker blocks publishers."""
     if used is None or limit is None:
         return None
     return min(used / limit, 1.0) if limit > 0 else 1.0
@@ -105,6 +127,6 @@ def _share(used: int | None, limit: int | None) -> float | None:
 
 def _bar(share: float | None, text: str, *, alarm: bool | None) -> None:
     if share is None:
-        st.caption(f"{text} (not told)")
+        st.caption(f"{text} (unknown)")
         return
     st.progress(share, text=f"{':red[:material/block: ALARM] ' if alarm else ''}{text}")

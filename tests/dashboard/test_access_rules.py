@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.auth.access_rules import AccessDecision, AccessRules, called
+from dashboard.auth.access_rules import AccessDecision, AccessRules, display_name
 
 NOON = 1_800_000_000.0
 RULES = AccessRules(
@@ -38,7 +38,7 @@ def mail(address: str, **claims: object) -> dict[str, object]:
 )
 def test_who_is_listed_comes_in(claims: dict[str, object]) -> None:
     """One thing that fits is enough."""
-    assert AccessDecision.ADMITTED == RULES.judge(claims, NOON)
+    assert AccessDecision.ADMITTED == RULES.check(claims, NOON)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_who_is_listed_comes_in(claims: dict[str, object]) -> None:
 )
 def test_who_is_not_listed_does_not(claims: dict[str, object]) -> None:
     """What is near is not enough."""
-    assert AccessDecision.REFUSED == RULES.judge(claims, NOON)
+    assert AccessDecision.REFUSED == RULES.check(claims, NOON)
 
 
 @pytest.mark.parametrize(
@@ -78,16 +78,16 @@ def test_who_is_not_listed_does_not(claims: dict[str, object]) -> None:
 )
 def test_who_has_not_signed_in_is_unknown(claims: dict[str, object]) -> None:
     """Whatever else is told of them."""
-    assert AccessDecision.UNKNOWN == RULES.judge(claims, NOON)
+    assert AccessDecision.UNKNOWN == RULES.check(claims, NOON)
 
 
 def test_a_session_ends() -> None:
     """An hour after signing in, to the second; for those who are not listed too."""
     ann, bob = mail("ann@example.org"), mail("bob@elsewhere.test")
 
-    assert AccessDecision.ADMITTED == RULES.judge(ann, NOON - 60 + 3599)
-    assert AccessDecision.OVER == RULES.judge(ann, NOON - 60 + 3600)
-    assert AccessDecision.OVER == RULES.judge(bob, NOON - 60 + 3600)
+    assert AccessDecision.ADMITTED == RULES.check(ann, NOON - 60 + 3599)
+    assert AccessDecision.EXPIRED == RULES.check(ann, NOON - 60 + 3600)
+    assert AccessDecision.EXPIRED == RULES.check(bob, NOON - 60 + 3600)
 
 
 def test_rules_travel_as_text() -> None:
@@ -97,7 +97,7 @@ def test_rules_travel_as_text() -> None:
 
 def test_how_people_are_called() -> None:
     """By the first name that is told and is text."""
-    assert "ann@example.org" == called(mail("ann@example.org", name="Ann"))
-    assert "Ann" == called(person(email=7, preferred_username="", name="Ann"))
-    assert "1" == called(person())
-    assert "somebody" == called({})
+    assert "ann@example.org" == display_name(mail("ann@example.org", name="Ann"))
+    assert "Ann" == display_name(person(email=7, preferred_username="", name="Ann"))
+    assert "1" == display_name(person())
+    assert "somebody" == display_name({})

@@ -117,4 +117,4 @@ def test_redeliveries_start_at_zero_and_say_what_a_bar_is() -> None:
     rows = pd.DataFrame({"minute": [at(2)], "redelivered": [0.0]})
     figure = minute_charts.redelivered(minute_frames.redelivered(rows, AXIS), AXIS)
 
-    assert ("messages a minute", (0, 1)) == (figure.layout.yaxis.title.text, figure.layout.yaxis.range)
+    assert ("messages per minute", (0, 1)) == (figure.layout.yaxis.title.text, figure.layout.yaxis.range)

@@ -51,7 +51,7 @@ def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
     exporter.raw = {f"/api/v1/{name}": (200, api.as_json(document)) for name, document in documents.items()}
     live = Client(exporter.url).read()
     feeds = (live.findings, live.probes, live.snapshot, live.vitals)
-    found, probes, totals, load = (feed.answer.clusters[0] for feed in feeds)
+    found, probes, totals, load = (feed.response.clusters[0] for feed in feeds)
 
     assert ("shop", "new") == live.clusters
     assert ("4.3.6", verdict.findings, verdict.checked) == (found.broker, found.findings, found.checked)
@@ -60,9 +60,9 @@ def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
     assert ("network+channel", 0.00112, "") == (probes.layers[0].name, probes.layers[0].seconds, probes.layers[0].node)
     assert [] == [layer for layer in probes.layers if not layer.because]
     assert (snapshot.overview.value, answers.NODES) == (totals.overview.value, totals.nodes.value)
-    assert live.findings.answer.clusters[1].age_seconds is None
+    assert live.findings.response.clusters[1].age_seconds is None
     assert {"ready": (7.0, ((0.0, 7.0),))} == {
         it.name: (it.value, it.line) for it in load.signs if it.value is not None
     }
     assert (0.0, 9.0, 0.0) == next((it.usual.low, it.usual.high, it.usual.value) for it in load.signs if it.usual)
-    assert () == live.vitals.answer.clusters[1].signs
+    assert () == live.vitals.response.clusters[1].signs

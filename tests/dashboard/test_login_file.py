@@ -13,7 +13,7 @@ from dashboard.settings import PageSettings
 from tests.dashboard.command import free_port
 
 SECRET = "s3cret-of-the-client"
-OPEN = "no --login: whoever reaches {} can read everything here and run probes; nothing can be written"
+OPEN = "no --login: anybody who can reach the dashboard can read everything and run probes"
 GOOD = {
     "metadata_url": "https://login.example.org/.well-known/openid-configuration",
     "client_id": "ackscope",
@@ -50,38 +50,38 @@ def written(folder: Path, **changes: str | None) -> Path:
         ),
         pytest.param(
             {"metadata_url": "https://login.example.org"},
-            "metadata_url: expected the address that ends in /.well-known/openid-configuration",
+            "metadata_url: must be the URL that ends in /.well-known/openid-configuration",
             id="the provider's front page",
         ),
         pytest.param(
             {"metadata_url": "http://login.example.org/.well-known/openid-configuration"},
-            "metadata_url: must be https, or what signs people in can be read on the way; http is for loopback only",
+            "metadata_url: must be https, because credentials are sent to it; http is for loopback only",
             id="a provider without TLS",
         ),
         pytest.param(
             {"redirect_uri": "page.example.org/ops/oauth2callback"},
-            "redirect_uri: is not an address; expected https://host/...",
+            "redirect_uri: is not a URL; expected https://host/...",
             id="no scheme",
         ),
         pytest.param(
             {"redirect_uri": "http://page.example.org/ops/oauth2callback"},
-            "redirect_uri: must be https, or what signs people in can be read on the way; http is for loopback only",
+            "redirect_uri: must be https, because credentials are sent to it; http is for loopback only",
             id="a page without TLS",
         ),
         pytest.param(
             {"redirect_uri": "https://page.example.org/ops/"},
-            "redirect_uri: must end in /oauth2callback; that is where the page takes people back",
+            "redirect_uri: must end in /oauth2callback, the callback path of the dashboard",
             id="back to elsewhere",
         ),
         pytest.param(
             {"redirect_uri": "https://page.example.org/oauth2callback"},
-            "redirect_uri: its path must be /ops/oauth2callback, as the page is served below /ops; change it here and "
-            "at the provider, or change --base-path",
+            "redirect_uri: its path must be /ops/oauth2callback, because the dashboard is served below /ops; "
+            "change it here and at the provider, or change --base-path",
             id="another base path",
         ),
         pytest.param(
             {"scope": "email"},
-            "scope: must hold openid; without it the provider does not say who somebody is",
+            "scope: must contain openid; without it the provider does not identify people",
             id="no OpenID",
         ),
         pytest.param(
@@ -89,27 +89,27 @@ def written(folder: Path, **changes: str | None) -> Path:
         ),
         pytest.param(
             {"session": "60d"},
-            "session: must be more than 0 and at most 30d, which is how long the cookie lives",
+            "session: must be more than 0 and at most 30d, the lifetime of the cookie",
             id="longer than the cookie lives",
         ),
         pytest.param(
             {"allow": "{}"},
-            "allow: nobody may come in; give emails, domains or claims, such as emails: [ann@example.org]",
+            "allow: nobody has access; give emails, domains or claims, such as emails: [ann@example.org]",
             id="nobody",
         ),
         pytest.param(
             {"allow": "{claims: {groups: []}}"},
-            "allow: nobody may come in; give emails, domains or claims, such as emails: [ann@example.org]",
+            "allow: nobody has access; give emails, domains or claims, such as emails: [ann@example.org]",
             id="no group",
         ),
         pytest.param(
             {"allow": "{emails: [example.org]}"},
-            "allow.emails: 'example.org' is no e-mail address; for everybody of a house use domains",
+            "allow.emails: 'example.org' is not an e-mail address; to allow everybody of a company, use domains",
             id="no address",
         ),
         pytest.param(
             {"allow": "{domains: ['*.example.org']}"},
-            "allow.domains: '*.example.org' is no domain; write it as it stands behind the @, such as example.org",
+            "allow.domains: '*.example.org' is not a domain; give the part after the @, such as example.org",
             id="a pattern",
         ),
         pytest.param(
@@ -149,16 +149,17 @@ def test_a_file_that_is_missing(folder: Path, capsys: pytest.CaptureFixture[str]
         ("client", None, "client_secret_file: {} cannot be read (No such file or directory); check its path and owner"),
         ("client", b"", "client_secret_file: {} is empty; write the secret on its first line"),
         ("client", b"  \n", "client_secret_file: {} is empty; write the secret on its first line"),
-        ("client", b"\xff\xfe", "client_secret_file: {} is no text; write the secret on its first line"),
+        ("client", b"\xff\xfe", "client_secret_file: {} is not a text file; write the secret on its first line"),
         (
             "cookie",
             b"short\n",
-            "cookie_secret_file: {} holds less than 32 characters; remove it, and a good one is made",
+            "cookie_secret_file: {} has fewer than 32 characters; delete it, and a new one is created",
         ),
         (
             "none/cookie",
             None,
-            "cookie_secret_file: {} cannot be made (no such file or directory); give one in a folder of this user",
+            "cookie_secret_file: {} cannot be created (no such file or directory); "
+            "choose a folder that this user can write to",
         ),
     ],
 )
@@ -220,11 +221,10 @@ def test_a_secret_that_everybody_may_read(folder: Path, caplog: pytest.LogCaptur
     with caplog.at_level(logging.WARNING):
         read(path, "ops")
 
-    secret = folder / "client"
+    [record] = caplog.records
 
-    assert [
-        f"{path}: client_secret_file: everybody on this machine may read {secret}; run: chmod o-r {secret}"
-    ] == caplog.messages
+    assert "every user of this machine can read this secret; run chmod o-r on the file" == record.msg["event"]
+    assert str(folder / "client") == record.msg["file"]
 
 
 @pytest.mark.parametrize(
@@ -248,8 +248,8 @@ def test_who_can_reach_it(host: str, only_here: bool) -> None:  # noqa: FBT001
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([], f"{OPEN}\n"),
-        (["--notes", "notes"], f"{OPEN} but notes\n"),
+        ([], f'msg="{OPEN}" listen={{}} writable=nothing\n'),
+        (["--notes", "notes"], f'msg="{OPEN}" listen={{}} writable=notes\n'),
         (["--login", "login.yml"], ""),
     ],
 )
@@ -265,7 +265,7 @@ def test_a_page_for_everybody_says_so(
     told = ["--exporter", "http://127.0.0.1:9419", "--rollups", str(folder), "--base-path", "ops"]
 
     assert 0 == main(["dashboard", *told, "--listen", listen, *options])
-    assert said.format(listen) == capsys.readouterr().err.partition("dashboard.command: ")[2]
+    assert said.format(listen) == capsys.readouterr().err.partition("logger=dashboard.command ")[2]
 
 
 def test_the_file_of_the_documentation_is_read(folder: Path) -> None:

@@ -13,8 +13,8 @@ def test_a_nack_that_must_be_is_no_fault() -> None:
     well = probe_labels.detail(answers.nacked())
     ill = probe_labels.detail(answers.nacked(outcomes={"acked": 3, "nacked": 497}))
 
-    assert well.startswith("nacked, as they must be: 500 of 500 settled · ack batches")
-    assert ill.startswith("nacked, as they must be: 497 of 500 settled · acked 3 · ")
+    assert well.startswith("nacked as expected: 500 of 500 settled · ack batches")
+    assert ill.startswith("nacked as expected: 497 of 500 settled · acked 3 · ")
 
 
 def test_a_nack_elsewhere_is_one() -> None:
@@ -29,7 +29,7 @@ def test_a_probe_of_steps_tells_of_no_messages() -> None:
     failing = {"tcp": Step(attempts=9, failures=2, reason="connection refused"), "dns": Step(attempts=9)}
     outcome = answers.timing("handshake", steps=failing)
 
-    assert "tcp at most \N{EN DASH}, failed 2 of 9 · dns at most \N{EN DASH} · own error: loop lag p99 0.2 ms" == (
+    assert "tcp max \N{EN DASH}, failed 2 of 9 · dns max \N{EN DASH} · own error: loop lag p99 0.2 ms" == (
         probe_labels.detail(outcome)
     )
     assert ["tcp: connection refused"] == probe_labels.failures(outcome)
@@ -40,17 +40,17 @@ def test_a_probe_of_steps_tells_of_no_messages() -> None:
     [
         (
             {"prefetch": 5, "unacked": Quantiles(count=9, p50=4.0, max=5.0)},
-            "held at most 5 deliveries, prefetch 5",
+            "at most 5 unacked deliveries, prefetch 5",
         ),
         (
             {"batching": Batching(kind=BatchingKind.SYNC, interval=0.2, confidence=0.9, fsync=True)},
-            "one fsync takes about 200 ms, 90% sure",
+            "one fsync takes about 200 ms (confidence 90%)",
         ),
         (
             {"batching": Batching(kind=BatchingKind.SYNC, interval=0.2, confidence=0.9, fsync=False)},
-            "one flush takes about 200 ms, 90% sure",
+            "one flush takes about 200 ms (confidence 90%)",
         ),
-        ({"blocked_seconds": 240.0, "blocked_reason": "low on memory"}, "blocked for 4 min in all (low on memory)"),
+        ({"blocked_seconds": 240.0, "blocked_reason": "low on memory"}, "blocked for 4 min in total (low on memory)"),
     ],
 )
 def test_what_else_a_stream_tells(changes: dict[str, Any], text: str) -> None:
@@ -75,7 +75,7 @@ def test_layers_are_told_as_far_as_they_are_known() -> None:
         ConfirmLayer(name="store", node="rabbit@two", because="classic is doubtful"),
     )
 
-    assert "Where the time of a confirm goes (median): queue on rabbit@one 1 ms, queue on rabbit@two 2 ms." == (
+    assert "Confirm latency by layer (median): queue on rabbit@one 1 ms, queue on rabbit@two 2 ms." == (
         probe_labels.layers(layers)
     )
     assert "classic is doubtful" == probe_labels.layer_rows(layers)[2]["From"]

@@ -32,29 +32,29 @@ def test_a_box_is_whole_minutes(first: str, last: str, start: int, end: int) -> 
     """All that it touches, from whichever side it was drawn, and five at least."""
     axis = Axis.between(NOON, NOON + minutes(60), 1)
 
-    assert (NOON + minutes(start), NOON + minutes(end)) == confirm_frames.stretch([first, last], axis)
+    assert (NOON + minutes(start), NOON + minutes(end)) == confirm_frames.selected_range([first, last], axis)
 
 
 def test_a_box_is_read_in_the_zone_of_its_chart() -> None:
     """The chart has wall time; what comes of it is UTC. Milliseconds are the same wall time."""
     axis = Axis.between(NOON, NOON + minutes(60), 1, Zone("Asia/Kolkata"))
     first, last = pd.Timestamp("2026-03-01 17:34"), pd.Timestamp("2026-03-01 18:01")
-    found = confirm_frames.stretch([str(first), str(last)], axis)
+    found = confirm_frames.selected_range([str(first), str(last)], axis)
 
     assert (NOON + minutes(4), NOON + minutes(31)) == found
-    assert found == confirm_frames.stretch([first.timestamp() * 1000, last.timestamp() * 1000], axis)
+    assert found == confirm_frames.selected_range([first.timestamp() * 1000, last.timestamp() * 1000], axis)
     assert UTC == found[0].tzinfo
 
 
 def test_nothing_selected_is_no_stretch() -> None:
     """A click beside the chart leads nowhere."""
-    assert confirm_frames.stretch([], Axis.between(NOON, NOON + minutes(60), 1)) is None
+    assert confirm_frames.selected_range([], Axis.between(NOON, NOON + minutes(60), 1)) is None
 
 
 @pytest.mark.parametrize(("length", "step", "points"), [(5, 1, 5), (180, 1, 180), (181, 2, 91), (1440, 10, 144)])
 def test_a_stretch_has_points_that_can_be_seen(length: int, step: int, points: int) -> None:
     """Of whole steps, all of it."""
-    axis = confirm_frames.axis_of(NOON, NOON + minutes(length))
+    axis = confirm_frames.axis_for(NOON, NOON + minutes(length))
 
     assert (step, points) == (axis.step, len(axis.points))
     assert axis.end >= NOON + minutes(length)

@@ -26,7 +26,7 @@ def test_latency(seconds: float | None, text: str) -> None:
 )
 def test_span(seconds: float, text: str) -> None:
     """A duration is told in its largest unit; clocks that disagree do not make it negative."""
-    assert text == readable.span(seconds)
+    assert text == readable.duration(seconds)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_since_tells_the_moment_and_how_long_ago() -> None:
 @pytest.mark.parametrize("text", [None, "", "yesterday"])
 def test_since_that_cannot_be_told(text: str | None) -> None:
     """No moment is made up."""
-    assert "since when: cannot be told" == readable.since(text, 0.0)
+    assert "start time unknown" == readable.since(text, 0.0)
 
 
 @pytest.mark.parametrize(

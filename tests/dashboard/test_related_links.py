@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from ackscope.findings import Evidence, Subject
-from dashboard.format.related_links import ways
+from dashboard.format.related_links import related_links
 from tests.dashboard.answers import HOSTILE, stuck
 
 SINCE = "2026-03-01T12:04:31Z"
@@ -13,7 +13,9 @@ HISTORY = ("history", {"at": "2026-03-01T12:04", "around": "1h"})
 def found(subject, *evidence, since=SINCE):
     """Pages and addresses, in their order."""
     items = tuple(Evidence(what=what, value="x", source="/api/consumers") for what in evidence)
-    return [(way.page, way.query) for way in ways(replace(stuck(), subject=subject, evidence=items, since=since))]
+    return [
+        (way.page, way.query) for way in related_links(replace(stuck(), subject=subject, evidence=items, since=since))
+    ]
 
 
 def test_a_queue_leads_to_itself_its_client_and_its_history():

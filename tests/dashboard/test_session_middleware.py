@@ -156,13 +156,13 @@ def test_what_holds_nothing_is_open(path: str) -> None:
 
 def test_the_address_is_kept_while_somebody_signs_in() -> None:
     """The browser keeps it for a quarter of an hour, and the way back leads there; then it is forgotten."""
-    kept = ask("/ops/queues", Streamlit(), query="cluster=a%20b&find=x;y", **ASKED).cookie(cookies.WAY)
+    kept = ask("/ops/queues", Streamlit(), query="cluster=a%20b&find=x;y", **ASKED).cookie(cookies.RETURN_COOKIE)
     given = Streamlit(302, ("location", "/ops/"), ("set-cookie", f"{signed()}; HttpOnly; SameSite=lax"))
     answer = ask("/ops/oauth2callback", given, kept.partition(";")[0], query="code=1&state=2")
 
     assert "Max-Age=900; Path=/ops; HttpOnly; SameSite=Lax; Secure" in kept
     assert "/ops/queues?cluster=a%20b&find=x;y" == dict(answer.headers)["location"]
-    assert "Max-Age=0" in answer.cookie(cookies.WAY)
+    assert "Max-Age=0" in answer.cookie(cookies.RETURN_COOKIE)
 
 
 @pytest.mark.parametrize(
@@ -175,12 +175,12 @@ def test_the_address_is_kept_while_somebody_signs_in() -> None:
 )
 def test_only_pages_are_kept(path: str, query: str, headers: dict[str, str]) -> None:
     """What was wanted before stays."""
-    assert ask(path, Streamlit(), query=query, **headers).cookie(cookies.WAY) is None
+    assert ask(path, Streamlit(), query=query, **headers).cookie(cookies.RETURN_COOKIE) is None
 
 
 def test_nothing_is_kept_of_who_is_in() -> None:
     """They are where they wanted to be."""
-    assert ask("/ops/queues", Streamlit(), signed(), **ASKED).cookie(cookies.WAY) is None
+    assert ask("/ops/queues", Streamlit(), signed(), **ASKED).cookie(cookies.RETURN_COOKIE) is None
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_nothing_is_kept_of_who_is_in() -> None:
 )  # fmt: skip
 def test_the_way_back_stays_on_this_page(address: str) -> None:
     """Whatever somebody put into the cookie."""
-    kept = cookies.keep_way(address, "/ops", secure=True)[1].decode().partition(";")[0]
+    kept = cookies.return_cookie(address, "/ops", secure=True)[1].decode().partition(";")[0]
     given = Streamlit(302, ("location", "/ops/"), ("set-cookie", signed()))
 
     assert "/ops/" == dict(ask("/ops/oauth2callback", given, kept, query="code=1").headers)["location"]
@@ -201,10 +201,10 @@ def test_the_way_back_stays_on_this_page(address: str) -> None:
 def test_who_did_not_succeed_is_told() -> None:
     """The cookie is cleared, the way is kept for another try."""
     refused = Streamlit(302, ("location", "/ops/"), ("set-cookie", f'{USER_COOKIE_NAME}=""; Max-Age=0'))
-    answer = ask("/ops/oauth2callback", refused, f"{cookies.WAY}=/ops/queues", query="code=1&state=2")
+    answer = ask("/ops/oauth2callback", refused, f"{cookies.RETURN_COOKIE}=/ops/queues", query="code=1&state=2")
 
     assert "/ops/?signin=failed" == dict(answer.headers)["location"]
-    assert answer.cookie(cookies.WAY) is None
+    assert answer.cookie(cookies.RETURN_COOKIE) is None
 
 
 def test_back_from_signing_out_is_the_door() -> None:
@@ -221,7 +221,7 @@ def test_a_provider_that_is_away_is_told_in_words() -> None:
     answer = ask("/ops/auth/login", Streamlit(400, ("content-length", "20")), query="provider=x")
 
     assert 502 == answer.status
-    assert answer.body.startswith(b"The provider that signs people in could not be asked; try again soon.")
+    assert answer.body.startswith(b"The sign-in provider cannot be reached. Try again later;")
     assert {"content-type": "text/plain; charset=utf-8", "content-length": str(len(answer.body))} == dict(
         answer.headers
     )

@@ -18,7 +18,7 @@ from tests.dashboard.page_text import errors, words
 
 Knock = Callable[..., AppTest]
 RULES = AccessRules(emails=("ann@example.org",), domains=(), claims={}, session=3600.0)
-UNVERIFIED = ", as your provider does not say that this e-mail address is verified"
+UNVERIFIED = ": the provider does not confirm that this e-mail address is verified"
 AUTH = {"redirect_uri": "http://localhost/oauth2callback", "cookie_secret": "c" * 32}
 
 
@@ -92,27 +92,27 @@ def test_without_a_login_nobody_is_asked(knock: Knock, exporter: Exporter) -> No
 @pytest.mark.parametrize(
     ("claims", "query", "said"),
     [
-        ({}, {}, "This page is for those who look after the brokers."),
+        ({}, {}, "Restricted to broker operators."),
         (
             {},
             {"signin": "failed"},
-            "That did not succeed; try again, or ask whoever keeps this page: its log says why.",
+            "Sign-in failed. Try again, or ask the administrator: the log of the dashboard has the reason.",
         ),
-        (person("ann@example.org", ago=3601), {}, "You signed in more than 1 h ago; please do so again."),
+        (person("ann@example.org", ago=3601), {}, "Your session has expired after 1 h. Sign in again."),
         (
             person("bob@example.org"),
             {},
-            "bob@example.org may not see this page; ask whoever keeps it to let you in.",
+            "bob@example.org has no access to this dashboard. Ask the administrator for access.",
         ),
         (
             person("ann@example.org", email_verified=False),
             {},
-            f"ann@example.org may not see this page{UNVERIFIED}; ask whoever keeps it to let you in.",
+            f"ann@example.org has no access to this dashboard{UNVERIFIED}. Ask the administrator for access.",
         ),
         (
             person("*b*\u202e <b>"),
             {},
-            "*b*\\u202e <b> may not see this page; ask whoever keeps it to let you in.",
+            "*b*\\u202e <b> has no access to this dashboard. Ask the administrator for access.",
         ),
     ],
 )

@@ -124,10 +124,10 @@ def test_a_broken_line_costs_no_other(tmp_path: Path) -> None:
 
     assert ["restarted the worker", "after"] == [each.text for each in found]
     assert problem is not None
-    assert "1 lines are no notes" in problem
+    assert "1 invalid lines skipped" in problem
 
 
-@pytest.mark.parametrize(("text", "why"), [(" \n", "needs some words"), ("x" * 2001, "2,000 characters at most")])
+@pytest.mark.parametrize(("text", "why"), [(" \n", "note is empty"), ("x" * 2001, "may have 2,000 characters")])
 def test_what_is_no_note_is_not_kept(tmp_path: Path, text: str, why: str) -> None:
     """It is said, and nothing is written."""
     problem = notes.add(tmp_path / "notes.jsonl", note(text=text))

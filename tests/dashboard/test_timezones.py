@@ -40,7 +40,7 @@ FORTH = datetime(2026, 3, 29, 1, 0, tzinfo=UTC_INFO)
 )
 def test_the_zone_is_the_one_asked_for(asked: str | None, browsers: str | None, name: str) -> None:
     """UTC by default, and where what the address says is no zone."""
-    assert name == timezones.chosen(asked, browsers).name
+    assert name == timezones.selected(asked, browsers).name
 
 
 def test_a_moment_is_told_with_its_zone() -> None:
@@ -59,7 +59,7 @@ def test_an_hour_that_is_there_twice_is_told_apart() -> None:
     moments = [BACK + timedelta(minutes=minutes) for minutes in (-90, -30, 30, 90)]
 
     assert ["01:30", "02:30 CEST", "02:30 CET", "03:30"] == [readable.minute(at, BERLIN, "%H:%M") for at in moments]
-    assert ["02:30 CEST", "02:30 CET"] == [f"{BERLIN.at(at):%H:%M} {BERLIN.short(at)}" for at in moments[1:3]]
+    assert ["02:30 CEST", "02:30 CET"] == [f"{BERLIN.local(at):%H:%M} {BERLIN.abbreviation(at)}" for at in moments[1:3]]
 
 
 def test_a_span_names_its_zone_once_unless_clocks_were_moved() -> None:
@@ -76,16 +76,16 @@ def test_every_time_that_clocks_show_leads_back_to_a_moment(moment: datetime) ->
     """What is typed into a box is shown again; of an hour that is there twice it is the first."""
     for minutes in range(-180, 180, 10):
         at = moment + timedelta(minutes=minutes)
-        shown = BERLIN.at(at).replace(tzinfo=None, fold=0)
-        again = BERLIN.instant(shown)
+        shown = BERLIN.local(at).replace(tzinfo=None, fold=0)
+        again = BERLIN.to_utc(shown)
 
-        assert shown == BERLIN.at(again).replace(tzinfo=None, fold=0)
-        assert again == at or timezones.twice(BERLIN.at(at))
+        assert shown == BERLIN.local(again).replace(tzinfo=None, fold=0)
+        assert again == at or timezones.is_ambiguous(BERLIN.local(at))
 
 
 def test_a_time_that_clocks_leave_out_is_told_as_the_next_hour() -> None:
     """02:30 on the day on which clocks go from 02:00 to 03:00."""
-    assert FORTH + timedelta(minutes=30) == BERLIN.instant(datetime.fromisoformat("2026-03-29T02:30"))
+    assert FORTH + timedelta(minutes=30) == BERLIN.to_utc(datetime.fromisoformat("2026-03-29T02:30"))
 
 
 @pytest.mark.parametrize("moment", [BACK, FORTH], ids=["back", "forth"])
@@ -94,10 +94,12 @@ def test_on_an_axis_an_hour_is_an_hour(moment: datetime) -> None:
     axis = Axis.until(moment + timedelta(hours=3), RANGES["6h"], BERLIN)
     shown = axis.points.tz_localize(None)
 
-    assert axis.moved
+    assert axis.clock_change
     assert [pd.Timedelta(minutes=2)] == list(shown.diff().dropna().unique())
     assert moment - timedelta(hours=3) == axis.start
-    assert theme.span_title(axis).startswith(f"{axis.zone} (all along: clocks were moved), {axis.start.date()}")
+    assert theme.span_title(axis).startswith(
+        f"{axis.zone} (fixed offset: clock change in this range), {axis.start.date()}"
+    )
 
 
 def test_a_figure_has_the_wall_time_of_its_zone_and_names_it() -> None:
@@ -108,7 +110,7 @@ def test_a_figure_has_the_wall_time_of_its_zone_and_names_it() -> None:
     for zone in (UTC, BERLIN):
         axis = Axis.until(now, RANGES["15m"], zone)
         sums = minute_frames.outcomes(rows, axis)
-        figure = theme.drawing(axis)
+        figure = theme.time_figure(axis)
         told[zone.name] = (
             sums["lost"].to_list(),
             f"{axis.points[0]:%H:%M}",

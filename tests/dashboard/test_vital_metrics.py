@@ -14,7 +14,7 @@ _SVG = "{http://www.w3.org/2000/svg}"
 
 def drawn(*values, **more):
     """The picture's elements by their name."""
-    root = ET.fromstring(sparkline.spark(line("ready", "messages", *values).line, **more))
+    root = ET.fromstring(sparkline.sparkline(line("ready", "messages", *values).line, **more))
     return {name: root.findall(f"{_SVG}{name}") for name in ("polyline", "rect", "circle")}
 
 
@@ -40,7 +40,7 @@ def test_time_runs_evenly_and_zero_is_at_the_bottom():
 
 def test_the_band_lies_behind_and_what_is_outside_is_marked():
     """By its colour, and in words beside it."""
-    found = drawn(10, 90, usual=(0.0, 30.0), outside=True)
+    found = drawn(10, 90, band=(0.0, 30.0), outside=True)
 
     assert 1 == len(found["rect"])
     assert sparkline.OUTSIDE == found["circle"][0].get("fill")
@@ -52,7 +52,7 @@ def test_one_point_is_no_line(values):
     """There is nothing to see in it."""
     points = line("ready", "messages", *values).line if values else ()
 
-    assert None is sparkline.spark(points)
+    assert None is sparkline.sparkline(points)
 
 
 def test_all_zero_is_a_line_at_the_bottom():
@@ -72,7 +72,7 @@ def test_what_is_usual_stands_in_words(value, words, outside):
     """A colour is never alone in saying it."""
     told = sign("publish", "rate", value, value, band=(120, 180))
 
-    assert (words, outside) == (vital_metrics.usual(told), vital_metrics.is_outside(told))
+    assert (words, outside) == (vital_metrics.band_text(told), vital_metrics.deviation(told))
 
 
 def test_where_another_value_is_compared_it_is_told():
@@ -80,16 +80,16 @@ def test_where_another_value_is_compared_it_is_told():
     told = sign("ready", "messages", 950, 950, band=(0, 300))
     compared = replace(told, usual=replace(told.usual, value=12.0))
 
-    assert "applications 12, usual 0 to 300 messages" == vital_metrics.usual(compared)
-    assert None is vital_metrics.is_outside(compared)
-    assert [True, False] == [vital_metrics.is_same(told), vital_metrics.is_same(compared)]
+    assert "applications 12, usual 0 to 300 messages" == vital_metrics.band_text(compared)
+    assert None is vital_metrics.deviation(compared)
+    assert [True, False] == [vital_metrics.band_fits(told), vital_metrics.band_fits(compared)]
 
 
 def test_a_small_difference_is_none():
     """Probes send some messages a second wherever they are: of thousands that is not worth two figures."""
     told = sign("publish", "rate", 5040, 5040, band=(4000, 6000))
 
-    assert "usual 4,000 to 6,000/s" == vital_metrics.usual(replace(told, usual=replace(told.usual, value=4995.0)))
+    assert "usual 4,000 to 6,000/s" == vital_metrics.band_text(replace(told, usual=replace(told.usual, value=4995.0)))
 
 
 def test_what_is_not_known_is_said_once():
@@ -98,19 +98,20 @@ def test_what_is_not_known_is_said_once():
     lacking = [sign(name, "rate", 1, 1, because=why) for name in ("publish", "ack")]
     known = sign("ready", "messages", 1, 1, band=(0, 3))
 
-    assert [f"Usual: {why}."] == vital_metrics.foot([*lacking, sign("confirm", "rate", 1, 1)])
+    assert [f"Usual: {why}."] == vital_metrics.footnotes([*lacking, sign("confirm", "rate", 1, 1)])
     assert [
-        "Usual: at this hour of the week, from 6 weeks, for the queues of applications; the probes' own are left out.",
+        "Usual: at this hour of the week, from 6 weeks, "
+        "over the queues of applications, without the probes' own queues.",
         f"Usual of published, acked: {why}.",
-    ] == vital_metrics.foot([*lacking, known])
+    ] == vital_metrics.footnotes([*lacking, known])
 
 
 def test_a_line_can_be_read_aloud():
     """By who cannot see it."""
-    assert "Ready, last 3 min: from 5 to 1,200, lowest 5, highest 1,200" == vital_metrics.told(
+    assert "Ready, last 3 min: from 5 to 1,200, lowest 5, highest 1,200" == vital_metrics.trend_text(
         line("ready", "messages", 5, None, 900, 1200)
     )
-    assert "" == vital_metrics.told(line("ready", "messages", 5))
+    assert "" == vital_metrics.trend_text(line("ready", "messages", 5))
 
 
 def test_evidence_has_the_lines_of_its_fields():

@@ -1,4 +1,4 @@
-"""When disk, memory and backlog reach their limits, if they go on as they did."""
+"""Forecast: when disk, memory and backlog reach their limits if the trend continues."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,18 +12,18 @@ from dashboard.ui import elements
 from dashboard.ui.elements import BadgeStyle
 from dashboard.views.history import section
 
-_SOON = 7 * 86400.0
+_SOON_SECONDS = 7 * 86400.0
 _SHOWN = 12
 
 
 def render(document: Mapping[str, Any]) -> None:
-    """A line a resource, those that reach their limit first."""
+    """A line per resource, the one that reaches its limit first on top."""
     section.heading(
-        "How long until it is full",
-        "A robust trend of the last 14 days with its daily shape taken out. The range holds nine times in ten; what "
-        "has no trend, or too little history, says so.",
+        "Capacity forecast",
+        "A robust trend of the last 14 days without the daily pattern. The range has a confidence of 90 %. Resources "
+        "without a trend, or with too little history, say so.",
     )
-    answer = section.told("capacity", document.get("capacity"))
+    answer = section.available("capacity", document.get("capacity"))
     if answer is None:
         return
     made = readable.parse_iso(document.get("made_at")) or 0.0
@@ -36,20 +36,20 @@ def render(document: Mapping[str, Any]) -> None:
 
 
 def _lines(lines: list[tuple[Mapping[str, Any], str]], made: float) -> None:
-    for row, told in lines:
-        word, sentence = st.columns([1, 6], gap="small", vertical_alignment="center")
-        with word:
-            elements.badge(_look(row, made))
-        with sentence:
-            st.text(visible(told))
+    for row, sentence in lines:
+        badge, text = st.columns([1, 6], gap="small", vertical_alignment="center")
+        with badge:
+            elements.badge(_style(row, made))
+        with text:
+            st.text(visible(sentence))
 
 
-def _look(row: Mapping[str, Any], made: float) -> BadgeStyle:
+def _style(row: Mapping[str, Any], made: float) -> BadgeStyle:
     verdict = row["verdict"]
     if verdict == "is over it":
         return elements.SEVERITIES[Severity.CRITICAL]._replace(word="at its limit")
     if verdict == "reaches it":
-        soon = row["earliest"] is not None and row["earliest"] - made < _SOON
+        soon = row["earliest"] is not None and row["earliest"] - made < _SOON_SECONDS
         return elements.SEVERITIES[Severity.WARNING if soon else Severity.INFO]._replace(word="reaches it")
     if verdict in {"not yet", "no limit is known"}:
         return elements.UNKNOWN._replace(word=verdict)

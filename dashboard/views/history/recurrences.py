@@ -1,4 +1,4 @@
-"""What comes back: every finding of the last 30 days, how often, how long, and at which hour."""
+"""Recurring findings of the last 30 days: how often, how long, and at which hour."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,40 +16,40 @@ _SHOWN = 15
 
 
 def render(document: Mapping[str, Any]) -> None:
-    """A row a rule and object, those that are there now first."""
+    """A row per rule and object, active findings first."""
     section.heading(
-        "What comes back", "Findings of the last 30 days. A typical time is told where most of them keep to it."
+        "Recurring findings", "Findings of the last 30 days. The typical time is shown if most occurrences match it."
     )
-    told = document.get("recurrences") or {}
-    rows = told.get("rows", [])
-    until = told.get("data_until")
+    answer = document.get("recurrences") or {}
+    rows = answer.get("rows", [])
+    until = answer.get("data_until")
     if not rows:
-        st.caption("No finding was told in the last 30 days.")
+        st.caption("No findings in the last 30 days.")
     else:
         lines = [_row(row) for row in rows]
         elements.table("recurrences", lines[:_SHOWN])
-        elements.save("recurrences", lambda: pd.DataFrame(lines))
-        more = told.get("all", 0) - min(len(rows), _SHOWN)
+        elements.download("recurrences", lambda: pd.DataFrame(lines))
+        more = answer.get("all", 0) - min(len(rows), _SHOWN)
         if more > 0:
-            st.caption(f"{more} more; `ackscope pipeline ask finding RULE` tells of each.")
+            st.caption(f"{more} more; use `ackscope pipeline ask finding RULE` for details.")
     if until is None:
-        st.caption("Whether any is there now cannot be told: there is no data of the last two days.")
+        st.caption("Unknown whether any is active: no data from the last two days.")
     else:
-        st.caption(f"Data up to {section.minute(until)} {layout.zone().name}.")
+        st.caption(f"Data until {section.minute(until)} {layout.current_zone().name}.")
 
 
 def _row(row: Mapping[str, Any]) -> dict[str, str]:
     length = row["median_seconds"]
-    there = {"yes": "yes", "no": "no"}.get(row["there"], "cannot tell")
+    active = {"yes": "yes", "no": "no"}.get(row["there"], "unknown")
     before = "before " if row["began_before"] else ""
     known = {severity.value for severity in Severity}
     severity = row["severity"].upper() if row["severity"] in known else row["severity"]
     return {
         "Finding": f"{row['rule']} ({severity})",
-        "About": name_of(row["kind"], row["vhost"], row["name"]),
-        "There now": there,
+        "Subject": name_of(row["kind"], row["vhost"], row["name"]),
+        "Active": active,
         "Times": f"{row['times']:,}",
-        f"Last began, {layout.zone().name}": before + section.minute(row["began"]),
-        "Median length": readable.ABSENT if length is None else readable.span(length),
+        f"Last start, {layout.current_zone().name}": before + section.minute(row["began"]),
+        "Median duration": readable.ABSENT if length is None else readable.duration(length),
         "Typical time": row["typical"] or readable.ABSENT,
     }

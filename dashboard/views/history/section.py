@@ -1,4 +1,4 @@
-"""Small pieces that the sections of the history page share."""
+"""Elements shared by the sections of the history page."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,42 +10,44 @@ from dashboard.ui import elements, layout
 
 
 def heading(title: str, meaning: str) -> None:
-    """The title of a section, with what it means behind a question mark."""
+    """The title of a section, with an explanation behind a question mark."""
     st.subheader(title, anchor=False, help=meaning)
 
 
-def told(key: str, answer: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The answer where it has something to show; where it has not, say why."""
+def available(key: str, answer: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The report if it has a result; None, and the reason on the page, if not."""
     if answer is None:
-        st.caption("Not answered yet: the pipeline that wrote the answers does not know this question.")
+        st.caption("Not available: the pipeline version that wrote the reports does not support this section.")
         return None
     if answer.get("because"):
-        elements.plain(f"because-{key}", f"Cannot tell: {answer['because']}.")
+        elements.plain(f"because-{key}", f"Unknown: {answer['because']}.")
         data(key, answer)
         return None
     return answer
 
 
 def data(key: str, answer: Mapping[str, Any]) -> None:
-    """From when to when there was data, and how much is lacking."""
+    """The time range of the data, and its gaps."""
     known = answer.get("data") or {}
     first, last = known.get("first"), known.get("last")
     if not first or not last:
-        elements.plain(f"data-{key}", f"Data: none from {minute(known.get('asked_from'))} {layout.zone().name} on.")
+        elements.plain(
+            f"data-{key}", f"Data: none since {minute(known.get('asked_from'))} {layout.current_zone().name}."
+        )
         return
     gaps = known.get("gap_minutes") or 0
-    lacking = f"gaps of {readable.span(gaps * 60)} together" if gaps else "no gaps"
-    elements.plain(f"data-{key}", f"Data: {minute(first)} to {minute(last)} {layout.zone().name}, {lacking}.")
+    gap_text = f"gaps of {readable.duration(gaps * 60)} in total" if gaps else "no gaps"
+    elements.plain(f"data-{key}", f"Data: {minute(first)} to {minute(last)} {layout.current_zone().name}, {gap_text}.")
 
 
 def minute(text: str | None) -> str:
-    """An ISO moment to the minute in the zone of the page, as a person writes it; the zone is named beside it."""
+    """An ISO time to the minute in the zone of the page, without the name of the zone."""
     at = readable.parse_iso(text)
-    return readable.ABSENT if at is None else readable.minute(at, layout.zone())
+    return readable.ABSENT if at is None else readable.minute(at, layout.current_zone())
 
 
 def share(value: float | None, digits: int = 3) -> str:
-    """A share as a percentage that is never rounded up to 100."""
+    """A share as a percentage, rounded down: 99.9996 % is not 100 %."""
     if value is None:
         return readable.ABSENT
     scale = 10**digits

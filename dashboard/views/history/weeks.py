@@ -1,4 +1,4 @@
-"""This week against the one before."""
+"""This week compared with the previous week."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,31 +15,31 @@ _SHOWN = 5
 
 
 def render(document: Mapping[str, Any]) -> None:
-    """A row a measure, then the queues that moved by most."""
+    """A row per measure, then the queues with the largest changes."""
     section.heading(
-        "This week against the one before",
-        "The last seven days and the seven before, by the hours only that both have data of.",
+        "This week compared with the previous week",
+        "The last 7 days and the 7 days before, restricted to hours with data in both.",
     )
-    answer = section.told("weeks", document.get("weeks"))
+    answer = section.available("weeks", document.get("weeks"))
     if answer is None:
         return
     elements.table("weeks", [_row(row) for row in answer["rows"]], saved=True)
     queues = (answer.get("more") or {}).get("queues") or []
     if queues:
-        st.markdown("**Queues whose traffic moved by most**")
+        st.markdown("**Queues with the largest changes in traffic**")
         lines = [_queue(row) for row in queues]
         elements.table("weeks-queues", lines[:_SHOWN])
-        elements.save("weeks-queues", lambda: pd.DataFrame(lines))
+        elements.download("weeks-queues", lambda: pd.DataFrame(lines))
     section.data("weeks", answer)
 
 
 def _row(row: Mapping[str, Any]) -> dict[str, str]:
     unit, words = row["unit"], measure(row["measure"]).words
     return {
-        "What": words[:1].upper() + words[1:],
+        "Measure": words[:1].upper() + words[1:],
         "Change": _change(row["this_week"], row["week_before"]),
         "This week": quantity(row["this_week"], unit),
-        "Week before": quantity(row["week_before"], unit),
+        "Previous week": quantity(row["week_before"], unit),
         "Compared": readable.plural(row["hours"], "hour"),
     }
 
@@ -51,18 +51,18 @@ def _queue(row: Mapping[str, Any]) -> dict[str, str]:
         "Vhost": row["vhost"],
         "Change": _change(this, before),
         "Published this week": quantity(this, "messages"),
-        "Week before": quantity(before, "messages"),
+        "Previous week": quantity(before, "messages"),
     }
 
 
 def _change(this: float | None, before: float | None) -> str:
-    """With an arrow beside the sign; a growth out of nothing has no percentage."""
+    """A change with an arrow; growth from zero has no percentage."""
     if this is None or before is None:
         return readable.ABSENT
     if this == before:
-        return "the same"
+        return "unchanged"
     arrow = "▲" if this > before else "▼"
     if before == 0:
-        return f"{arrow} from nothing"
+        return f"{arrow} from zero"
     change = this / before - 1
     return f"{arrow} {this / before:.3g} times" if change >= 1 else f"{arrow} {change * 100:+.3g} %"

@@ -1,4 +1,4 @@
-"""What is wrong with the watching itself: the exporter is away, or the broker no longer answers it."""
+"""Warnings about the monitoring itself: exporter or broker unreachable."""
 
 import streamlit as st
 
@@ -9,45 +9,46 @@ from dashboard.format.escape import literal
 from dashboard.ui import layout
 
 
-def render(live: ExporterState, cluster: str | None, now: Instant) -> None:
-    """Say what is missing, since when, why, and what to do; nothing where all is well."""
-    away = live.findings.away
-    if away is not None:
+def render(state: ExporterState, cluster: str | None, now: Instant) -> None:
+    """Say what is unreachable, since when, why, and what to do; nothing if all is well."""
+    outage = state.findings.outage
+    if outage is not None:
         old = (
-            f"What follows is what it said {readable.span(now.since(live.findings.at))} ago."
-            if live.findings.at
-            else "It has not answered since this page was started: nothing is known."
+            f"Showing its last response, from {readable.duration(now.since(state.findings.received))} ago."
+            if state.findings.received
+            else "It has not responded since the dashboard was started, so there is no data."
         )
         with st.container(key="plain-away"):
             st.error(
-                f"**The exporter is away** since {readable.clock(away.since.wall, now.wall, layout.zone())} "
-                f"({readable.span(now.since(away.since))} ago). {literal(live.url)}: {literal(away.reason)}.\n\n{old}",
+                f"**Exporter unreachable** since {readable.clock(outage.since.wall, now.wall, layout.current_zone())} "
+                f"({readable.duration(now.since(outage.since))} ago). "
+                f"{literal(state.url)}: {literal(outage.reason)}.\n\n{old}",
                 icon=":material/cloud_off:",
             )
-        st.markdown("Start it, or look at why it stopped; this page goes on by itself once it answers:")
+        st.markdown("Start it, or check its log. This page updates when the exporter responds:")
         st.code("ackscope exporter --config FILE", language=None)
         return
-    feeds = (("Probe results", live.probes), ("Totals and nodes", live.snapshot), ("What goes through", live.vitals))
-    for what, feed in feeds:
-        if feed.away is not None:
+    endpoints = (("Probe results", state.probes), ("Totals and nodes", state.snapshot), ("Vital metrics", state.vitals))
+    for what, polled in endpoints:
+        if polled.outage is not None:
+            since = readable.clock(polled.outage.since.wall, now.wall, layout.current_zone())
             with st.container(key=f"plain-away-{what}"):
                 st.warning(
-                    f"**{what} cannot be read** since {readable.clock(feed.away.since.wall, now.wall, layout.zone())}: "
-                    f"{literal(feed.away.reason)}",
+                    f"**{what} unavailable** since {since}: {literal(polled.outage.reason)}",
                     icon=":material/warning:",
                 )
     if cluster is not None:
-        _broker(live.snapshot, cluster, now)
+        _broker(state.snapshot, cluster, now)
 
 
-def _broker(feed: Polled[ClusterSnapshot], cluster: str, now: Instant) -> None:
-    vitals = feed.of(cluster)
-    if vitals is None or vitals.overview.error is None:
+def _broker(polled: Polled[ClusterSnapshot], cluster: str, now: Instant) -> None:
+    snapshot = polled.of(cluster)
+    if snapshot is None or snapshot.overview.error is None:
         return
-    age = feed.aged(vitals.ages.get("overview"), now)
-    last = "It has not answered yet." if age is None else f"Its last answer is {readable.span(age)} old."
+    age = polled.age_at(snapshot.ages.get("overview"), now)
+    last = "It has not responded yet." if age is None else f"Its last response is {readable.duration(age)} old."
     with st.container(key="plain-broker-away"):
         st.error(
-            f"**The broker does not answer the exporter.** {last} {literal(vitals.overview.error)}",
+            f"**Broker unreachable from the exporter.** {last} {literal(snapshot.overview.error)}",
             icon=":material/cloud_off:",
         )

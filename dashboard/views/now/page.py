@@ -1,4 +1,4 @@
-"""The page "Now": for the person who was woken a minute ago. Is it bad, for whom, since when, what do I do?"""
+"""The page "Now", for the engineer on call: what is wrong, since when, and what to do."""
 
 import streamlit as st
 
@@ -7,54 +7,54 @@ from dashboard.data.model import ExporterState
 from dashboard.frames import minute_frames
 from dashboard.settings import PageSettings
 from dashboard.ui import cache, finding_cards, probe_boxes, vital_tiles
-from dashboard.ui.layout import PageContext, choose_range, clusters
+from dashboard.ui.layout import PageContext, known_clusters, range_heading
 from dashboard.views.now import banner, bundle_download, headline, recent_charts
 
 
-def render(place: PageContext) -> None:
-    """Lay out the page; its moving parts refresh by themselves."""
-    _present(place)
-    if place.cluster is not None:
-        _take(place.settings, place.cluster)
-        _past(place.settings, place.cluster, choose_range("History"))
+def render(context: PageContext) -> None:
+    """Draw the page; its fragments refresh on their own."""
+    _current(context)
+    if context.cluster is not None:
+        _bundle(context.settings, context.cluster)
+        _recent(context.settings, context.cluster, range_heading("History"))
 
 
 @st.fragment(run_every="5s")
-def _present(place: PageContext) -> None:
-    settings, cluster = place.settings, place.cluster
-    live = cache.live(settings.exporter)
+def _current(context: PageContext) -> None:
+    settings, cluster = context.settings, context.cluster
+    state = cache.exporter_state(settings.exporter)
     now = SystemClock().now()
-    if clusters(settings, live) != place.names:
+    if known_clusters(settings, state) != context.clusters:
         st.rerun()
-    banner.render(live, cluster, now)
+    banner.render(state, cluster, now)
     if cluster is None:
-        headline.title(headline.headline(None, headline.data_of(None, live.findings, now)))
-        if live.findings.away is None:
-            st.caption("The exporter watches no cluster: add one to its configuration.")
+        headline.title(headline.headline(None, headline.data_age(None, state.findings, now)))
+        if state.findings.outage is None:
+            st.caption("No cluster is monitored. Add one to the configuration of the exporter.")
         return
-    headline.render(live, cluster, cache.last_minute(settings.rollups, cluster), now)
-    with st.container(key="details" if live.findings.away is None else "old-details"):
-        _details(live, cluster, now)
+    headline.render(state, cluster, cache.last_minute(settings.rollups, cluster), now)
+    with st.container(key="details" if state.findings.outage is None else "old-details"):
+        _details(state, cluster, now)
 
 
-def _details(live: ExporterState, cluster: str, now: Instant) -> None:
-    found, totals, load = live.findings.of(cluster), live.snapshot.of(cluster), live.vitals.of(cluster)
+def _details(state: ExporterState, cluster: str, now: Instant) -> None:
+    found, totals, load = state.findings.of(cluster), state.snapshot.of(cluster), state.vitals.of(cluster)
     if found is not None:
-        finding_cards.render(found, live.findings.present(now), subjects=load.subjects if load else ())
-        headline.scope(found, headline.data_of(found, live.findings, now))
+        finding_cards.render(found, state.findings.exporter_time(now), subjects=load.subjects if load else ())
+        headline.scope(found, headline.data_age(found, state.findings, now))
     if totals is not None or (load is not None and load.signs):
-        st.subheader("Vital signs", anchor=False)
+        st.subheader("Vital metrics", anchor=False)
         vital_tiles.render(totals, load)
-    if live.probes.answer is not None:
-        st.subheader("What a client lives through", anchor=False)
-        probe_boxes.render(live.probes.of(cluster), live.probes.present(now))
+    if state.probes.response is not None:
+        st.subheader("Client experience (probes)", anchor=False)
+        probe_boxes.render(state.probes.of(cluster), state.probes.exporter_time(now))
 
 
 @st.fragment
-def _take(settings: PageSettings, cluster: str) -> None:
-    bundle_download.render(settings, cache.live(settings.exporter), cluster)
+def _bundle(settings: PageSettings, cluster: str) -> None:
+    bundle_download.render(settings, cache.exporter_state(settings.exporter), cluster)
 
 
 @st.fragment(run_every="30s")
-def _past(settings: PageSettings, cluster: str, span: minute_frames.Range) -> None:
+def _recent(settings: PageSettings, cluster: str, span: minute_frames.Range) -> None:
     recent_charts.render(settings, cluster, span, SystemClock().now())

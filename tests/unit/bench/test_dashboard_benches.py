@@ -37,7 +37,7 @@ def written(tmp_path_factory):
 def test_the_history_is_one_that_the_page_reads(written):
     """Every table of minutes that the page asks for has rows up to the end, and moves and answers are there."""
     told = rollups.read(written, "bench", NOW - timedelta(hours=1), NOW)
-    moved = history_answers.moves(written, "bench", NOW - timedelta(days=1), NOW)
+    moved = history_answers.changes(written, "bench", NOW - timedelta(days=1), NOW)
 
     assert NOW - timedelta(minutes=1) == rollups.last_minute(written, "bench")
     assert told.problem is None
@@ -51,7 +51,7 @@ def test_the_history_is_one_that_the_page_reads(written):
 
 def test_a_queue_has_what_is_usual(written):
     """The queues carry the names of the replayed broker."""
-    banded = history_answers.banded(written, "bench", "/", "queue-000000", NOW - timedelta(hours=1), NOW)
+    banded = history_answers.queue_bands(written, "bench", "/", "queue-000000", NOW - timedelta(hours=1), NOW)
 
     assert banded.problem is None
     assert {"published", "ready"} <= set(banded.bands["measure"])
