@@ -158,8 +158,10 @@ def test_a_file_that_is_missing(folder: Path, capsys: pytest.CaptureFixture[str]
         (
             "none/cookie",
             None,
-            "cookie_secret_file: {} cannot be created (no such file or directory); "
-            "choose a folder that this user can write to",
+            (
+                "cookie_secret_file: {} cannot be created (no such file or directory); "
+                "choose a folder that this user can write to"
+            ),
         ),
     ],
 )

@@ -100,8 +100,10 @@ def test_what_is_not_known_is_said_once():
 
     assert [f"Usual: {why}."] == vital_metrics.footnotes([*lacking, sign("confirm", "rate", 1, 1)])
     assert [
-        "Usual: at this hour of the week, from 6 weeks, "
-        "over the queues of applications, without the probes' own queues.",
+        (
+            "Usual: at this hour of the week, from 6 weeks, "
+            "over the queues of applications, without the probes' own queues."
+        ),
         f"Usual of published, acked: {why}.",
     ] == vital_metrics.footnotes([*lacking, known])
 

@@ -44,7 +44,7 @@ def test_the_history_is_one_that_the_page_reads(written):
     for frame in (told.latency, told.outcomes, told.bursts, told.depth, told.redelivered):
         assert len(frame)
     assert moved.problem is None
-    assert moved.looked
+    assert moved.analysed
     assert moved.shifts
     assert history_answers.answers(written, "bench").document["slo"]["rows"]
 
@@ -73,7 +73,7 @@ def test_what_misses_its_goal_says_so():
 
     assert any(line.startswith("NOT met: first useful paint") for line in text)
     assert any("NOT met" in line and "the page queues, one queue" in line for line in text)
-    assert any(line.startswith("met: processor seconds of a refresh") for line in text)
+    assert any(line.startswith("met: CPU seconds of a refresh") for line in text)
     assert all(len(line) <= WIDTH for line in text if "  " in line)
 
 
