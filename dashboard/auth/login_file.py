@@ -152,7 +152,7 @@ def read(path: Path, base: str) -> LoginConfig:
     Raises:
         ConfigError: one line: file, key, what to do instead; never a secret.
     """
-    # The environment overrides nothing here: who gets access is in one context.
+    # The environment overrides nothing here: who gets access is defined in one place.
     file = load(LoginFile, path, {})
     callback_path = f"/{base}/{_CALLBACK}" if base else f"/{_CALLBACK}"
     if urlsplit(file.redirect_uri).path != callback_path:

@@ -33,7 +33,7 @@ _FINDINGS = TypeAdapter(ExporterResponse[ClusterFindings])
 _PROBES = TypeAdapter(ExporterResponse[ClusterProbes])
 _SNAPSHOT = TypeAdapter(ExporterResponse[ClusterSnapshot])
 _VITALS = TypeAdapter(ExporterResponse[ClusterVitals])
-# Parts of the snapshot that the dashboard shows: a list of 100,000 queues is not fetched in vain.
+# Parts of the snapshot that the dashboard shows: a list of 100,000 queues would be unnecessary.
 _SNAPSHOT_PARTS = {"families": "overview,nodes,health"}
 
 

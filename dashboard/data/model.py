@@ -1,4 +1,4 @@
-"""Typed responses of the exporter, and the state of polling it. Field names are the keys of the JSON documents."""
+"""Typed responses of the exporter, with the keys of its JSON as field names or aliases, and the polling state."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Generic, Protocol, TypeVar
@@ -212,7 +212,7 @@ class ExporterResponse(Generic[C]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """A failure that lasts.
+    """Time in which an endpoint cannot be read.
 
     Attributes:
         reason: one sentence.

@@ -62,7 +62,7 @@ def layers(found: Sequence[ConfirmLayer]) -> str | None:
 
 
 def layer_rows(found: Sequence[ConfirmLayer]) -> list[dict[str, str]]:
-    """The layers as rows of a table, with what they follow from, or why they cannot be measured."""
+    """The layers as table rows, with what each is derived from, or why it cannot be measured."""
     return [
         {
             "Layer": layer.name,

@@ -30,8 +30,8 @@ def render(context: PageContext) -> None:
             "This broker has not been verified yet. The command below checks every documented claim about acks, "
             "prefetch, confirms and ordering against it, in queues of its own:"
         )
-        st.code("ackscope verify --amqp URL --json > verify_report.json", language=None)
-        st.caption("Then start the page with --semantics verify_report.json.")
+        st.code("ackscope verify --amqp URL --json > verified.json", language=None)
+        st.caption("Then start the dashboard with --semantics verified.json.")
         return
     found, problem = verify_report.read(path)
     if found is None:

@@ -42,7 +42,7 @@ def _select_queue(queues: pd.DataFrame) -> tuple[str, str] | None:
         options = [requested, *options]
     if len(names) > len(options):
         st.caption(
-            f"The first {_MAX_OPTIONS} of {len(names):,} queues can be selected here; the page Queues finds the others."
+            f"This list has the first {_MAX_OPTIONS} of {len(names):,} queues. Search on the page Queues for others."
         )
 
     def store() -> None:

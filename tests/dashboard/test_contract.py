@@ -1,6 +1,6 @@
 from ackscope.baselines import HOUR_OF_WEEK, Band, Baselines, hour_of_week
 from ackscope.clock import SystemClock
-from ackscope.findings import DiagnosisResult
+from ackscope.findings import DiagnosisResult, Inconclusive, Suppressed
 from ackscope.records import Batching, BatchingKind, Quantiles
 from ackscope.snapshot import Overview, Part, Queue, Snapshot
 from dashboard.data.exporter_client import ExporterClient as Client
@@ -30,7 +30,14 @@ def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
         nodes=Part(value=answers.NODES, at=now, gaps={"mem_used": 1}),
         queues=Part(value=(Queue(vhost="/", name="q", messages_ready=0, arguments={"x-max-length": 1}),), at=now),
     )
-    verdict = DiagnosisResult(cluster="shop", at=now.iso(), findings=(answers.stuck(),), checked=("stuck-consumer",))
+    verdict = DiagnosisResult(
+        cluster="shop",
+        at=now.iso(),
+        findings=(answers.stuck(),),
+        inconclusive=(Inconclusive(rule="memory-alarm", because="no nodes", needs="permission"),),
+        suppressed=(Suppressed(rule="no-consumer", subject=answers.stuck().subject, because="a probe"),),
+        checked=("stuck-consumer",),
+    )
     states = {
         "shop": ClusterState(
             window=Window.empty("shop").add(snapshot),
@@ -55,6 +62,7 @@ def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
 
     assert ("shop", "new") == live.clusters
     assert ("4.3.6", verdict.findings, verdict.checked) == (found.broker, found.findings, found.checked)
+    assert (verdict.inconclusive, verdict.suppressed) == (found.inconclusive, found.suppressed)
     assert (2, 0.5) == (probes.process.restarts, probes.process.age_seconds)
     assert {(it.probe, it.stream): it for it in outcomes} == {(it.probe, it.stream): it for it in probes.probes}
     assert ("network+channel", 0.00112, "") == (probes.layers[0].name, probes.layers[0].seconds, probes.layers[0].node)

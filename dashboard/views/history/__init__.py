@@ -1,1 +1,1 @@
-"""The page "History", one module a section."""
+"""The page "History", one module per section."""

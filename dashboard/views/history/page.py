@@ -32,7 +32,7 @@ def _reports(context: PageContext, cluster: str) -> None:
         return
     if not found.document:
         elements.plain(
-            "no-answers", f"No answers under {context.settings.rollups} yet. The pipeline makes them every hour:"
+            "no-answers", f"No reports in {context.settings.rollups} yet. The pipeline computes them every hour:"
         )
         st.code(f"ackscope pipeline stream --landing DIR --rollups {context.settings.rollups}", language=None)
         return

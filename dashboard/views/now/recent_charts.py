@@ -32,7 +32,7 @@ def render(settings: PageSettings, cluster: str, span: Range, now: Instant) -> N
     charts = cache.recent_charts(settings.rollups, cluster, axis)
     if charts.problem is not None:
         with st.container(key="plain-history-problem"):
-            st.warning(f"History cannot be read: {literal(charts.problem)}", icon=":material/warning:")
+            st.warning(f"Cannot read the history: {literal(charts.problem)}", icon=":material/warning:")
         return
     if not charts.others:
         elements.no_history(settings, span, has_history=charts.has_history)
