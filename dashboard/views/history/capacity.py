@@ -47,10 +47,11 @@ def _lines(lines: list[tuple[Mapping[str, Any], str]], made: float) -> None:
 def _style(row: Mapping[str, Any], made: float) -> BadgeStyle:
     verdict = row["verdict"]
     if verdict == "is over it":
-        return elements.SEVERITIES[Severity.CRITICAL]._replace(word="at its limit")
+        return elements.SEVERITIES[Severity.CRITICAL]._replace(word="at the limit")
     if verdict == "reaches it":
         soon = row["earliest"] is not None and row["earliest"] - made < _SOON_SECONDS
-        return elements.SEVERITIES[Severity.WARNING if soon else Severity.INFO]._replace(word="reaches it")
-    if verdict in {"not yet", "no limit is known"}:
-        return elements.UNKNOWN._replace(word=verdict)
+        return elements.SEVERITIES[Severity.WARNING if soon else Severity.INFO]._replace(word="reaches limit")
+    unknown = {"not yet": "too little data", "no limit is known": "limit unknown"}
+    if verdict in unknown:
+        return elements.UNKNOWN._replace(word=unknown[verdict])
     return elements.GOOD._replace(word=verdict)

@@ -48,7 +48,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, str]:
         "Finding": f"{row['rule']} ({severity})",
         "Subject": name_of(row["kind"], row["vhost"], row["name"]),
         "Active": active,
-        "Times": f"{row['times']:,}",
+        "Occurrences": f"{row['times']:,}",
         f"Last start, {layout.current_zone().name}": before + section.minute(row["began"]),
         "Median duration": readable.ABSENT if length is None else readable.duration(length),
         "Typical time": row["typical"] or readable.ABSENT,
