@@ -1,4 +1,5 @@
-"""The web page: reads the exporter's HTTP and the rollups.
+"""The web dashboard: shows data of the exporter and of the pipeline's rollups.
 
-Computes nothing that diagnosis or pipeline should.
+Data flows through `data` (I/O), `frames` (tables), `charts` (figures) and `ui` to `views` (pages). It computes nothing
+that belongs in diagnosis or pipeline.
 """

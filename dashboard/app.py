@@ -1,6 +1,6 @@
-"""What the page's server runs for every viewer and every change; started by `ackscope dashboard`."""
+"""The Streamlit script, run for every viewer and every interaction; served by `ackscope dashboard`."""
 
-from dashboard.login import gate
+from dashboard.auth import sign_in_page
 from dashboard.pages import PAGES
 
-gate.run(PAGES)
+sign_in_page.run(PAGES)

@@ -1,8 +1,7 @@
-"""`ackscope dashboard`: check what was asked for, then serve the page until SIGTERM or Ctrl-C."""
+"""`ackscope dashboard`: check the options, then serve the dashboard until SIGTERM or Ctrl-C."""
 
 import argparse
 import ipaddress
-import logging
 import os
 import re
 import socket
@@ -10,60 +9,65 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ackscope.errors import UsageError
-from dashboard.login.settings import read
+from ackscope.log import get_logger
+from dashboard.auth.login_file import read
 from dashboard.settings import PageSettings
 
-_LOG = logging.getLogger(__name__)
+_LOG = get_logger(__name__)
 
 _EXAMPLE = "http://127.0.0.1:9419"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("--exporter", required=True, metavar="URL", help=f"address of the exporter, {_EXAMPLE}")
-    parser.add_argument("--rollups", required=True, metavar="DIR", help="where the pipeline writes rollups")
+    """Add the options of the command."""
+    parser.add_argument("--exporter", required=True, metavar="URL", help=f"URL of the exporter, such as {_EXAMPLE}")
+    parser.add_argument("--rollups", required=True, metavar="DIR", help="folder that the pipeline writes rollups to")
     parser.add_argument(
-        "--semantics", metavar="FILE", help="what `ackscope verify --json` printed, for the page Semantics"
+        "--semantics", metavar="FILE", help="output of `ackscope verify --json`, shown on the page Semantics"
     )
     parser.add_argument(
-        "--notes", metavar="FILE", help="keep notes of incidents here (default: none are kept, the page only reads)"
+        "--notes",
+        metavar="FILE",
+        help="store incident notes in this file (default: no notes, the dashboard is read-only)",
     )
     parser.add_argument(
-        "--listen", default="127.0.0.1:8501", metavar="HOST:PORT", help="where to serve (default %(default)s)"
+        "--listen", default="127.0.0.1:8501", metavar="HOST:PORT", help="address to listen on (default %(default)s)"
     )
     parser.add_argument(
         "--base-path",
         default="",
         metavar="PATH",
-        help="where a proxy in front of it serves the page, such as /ops/ackscope (default: /)",
+        help="path below which a reverse proxy serves the dashboard, such as /ops/ackscope (default: /)",
     )
     parser.add_argument(
-        "--login", metavar="FILE", help="who may see the page, by OpenID Connect (default: whoever reaches it)"
+        "--login",
+        metavar="FILE",
+        help="sign-in by OpenID Connect and access rules (default: open to everybody who can reach it)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until a signal; the result is 0.
+    """Serve until a signal; returns 0.
 
     Raises:
-        UsageError: an option is wrong, or the port is taken; nothing was started.
-        ConfigError: the file of `--login`, or one that it names, is wrong.
+        UsageError: an option is invalid, or the port is in use; nothing was started.
+        ConfigError: the file of `--login`, or a file that it names, is invalid.
     """
     host, port = listen_address(args.listen)
     base = base_path(args.base_path)
     exporter, rollups = exporter_url(args.exporter), rollups_root(args.rollups)
-    semantics, notes = kept_file(args.semantics), notes_file(args.notes)
+    semantics, notes = semantics_file(args.semantics), notes_file(args.notes)
     login = None if args.login is None else read(Path(args.login).expanduser().absolute(), base)
     settings = PageSettings(exporter, rollups, semantics, notes, None if login is None else login.rules)
     _check_free(host, port)
     if login is None and not is_loopback(host):
         _LOG.warning(
-            "no --login: whoever reaches %s can read everything here and run probes; nothing can be written%s",
-            args.listen,
-            "" if notes is None else " but notes",
+            "no --login: anybody who can reach the dashboard can read everything and run probes",
+            listen=args.listen,
+            writable="nothing" if notes is None else "notes",
         )
     os.environ.update(settings.to_environ())
-    # Only now: importing the server takes a second, and bad input should not wait for it.
+    # Imported late: the server takes a second to import, and invalid options should fail at once.
     from dashboard.server import serve  # noqa: PLC0415
 
     serve(settings, host, port, base, login)
@@ -71,30 +75,30 @@ def run(args: argparse.Namespace) -> int:
 
 
 def exporter_url(text: str) -> str:
-    """Read the address of an exporter; the result has no trailing slash.
+    """Parse the URL of an exporter; the result has no trailing slash.
 
     Raises:
-        UsageError: in one line, with an example.
+        UsageError: one line, with an example.
     """
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
-        raise UsageError(f"--exporter: not an address ({error}); expected {_EXAMPLE}") from None
+        raise UsageError(f"--exporter: not a URL ({error}); expected {_EXAMPLE}") from None
     if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
-        raise UsageError(f"--exporter: {text!r} is not an address; expected {_EXAMPLE}")
+        raise UsageError(f"--exporter: {text!r} is not a URL; expected {_EXAMPLE}")
     if parts.username or parts.password:
-        raise UsageError("--exporter: the exporter asks for no password; leave user and password out")
+        raise UsageError("--exporter: the exporter has no password; remove user and password from the URL")
     if parts.query or parts.fragment:
-        raise UsageError(f"--exporter: give the address only, without ? and #; expected {_EXAMPLE}")
+        raise UsageError(f"--exporter: remove ? and # from the URL; expected {_EXAMPLE}")
     return text.rstrip("/")
 
 
 def rollups_root(text: str) -> Path:
-    """Read the directory of the rollups; it need not exist yet.
+    """Parse the directory of the rollups; it need not exist yet.
 
     Raises:
-        UsageError: it is something else than a directory.
+        UsageError: the path is not a directory.
     """
     root = Path(text).expanduser().absolute()
     if root.exists() and not root.is_dir():
@@ -102,22 +106,24 @@ def rollups_root(text: str) -> Path:
     return root
 
 
-def kept_file(text: str | None) -> Path | None:
-    """Read the name of a file that must be there.
+def semantics_file(text: str | None) -> Path | None:
+    """Parse the path of a verify report, which must exist.
 
     Raises:
-        UsageError: it is not.
+        UsageError: there is no such file.
     """
     if text is None:
         return None
     path = Path(text).expanduser().absolute()
     if not path.is_file():
-        raise UsageError(f"--semantics: {path} is no file; make it with: ackscope verify --amqp URL --json > FILE")
+        raise UsageError(
+            f"--semantics: {path} does not exist; create it with: ackscope verify --amqp URL --json > FILE"
+        )
     return path
 
 
 def notes_file(text: str | None) -> Path | None:
-    """Read the name of a file for notes; it need not be there yet.
+    """Parse the path of the file for notes; it need not exist yet.
 
     Raises:
         UsageError: it cannot be written.
@@ -127,27 +133,27 @@ def notes_file(text: str | None) -> Path | None:
     path = Path(text).expanduser().absolute()
     folder = next((it for it in path.parents if it.exists()), path.parent)
     if path.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
-        raise UsageError(f"--notes: {path} cannot be written; give a file in a folder of this user")
+        raise UsageError(f"--notes: {path} cannot be written; choose a file that this user can write to")
     return path
 
 
 def base_path(text: str) -> str:
-    """Read the path that a proxy serves the page under; the result has no slash at its ends.
+    """Parse the path below which a reverse proxy serves the dashboard; the result has no slash at its ends.
 
     Raises:
-        UsageError: it is no path.
+        UsageError: it is not a valid path.
     """
     path = text.strip("/")
     if path and not re.fullmatch(r"[A-Za-z0-9._~-]+(/[A-Za-z0-9._~-]+)*", path):
-        raise UsageError(f"--base-path: {text!r} is no path of letters, digits and - . _ ~; expected /ops/ackscope")
+        raise UsageError(f"--base-path: {text!r} is not a path of letters, digits and - . _ ~; expected /ops/ackscope")
     return path
 
 
 def listen_address(text: str) -> tuple[str, int]:
-    """Read `host:port`, `[v6]:port` or a bare port.
+    """Parse `host:port`, `[v6]:port` or a port alone.
 
     Raises:
-        UsageError: in one line, with an example.
+        UsageError: one line, with an example.
     """
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
@@ -157,7 +163,7 @@ def listen_address(text: str) -> tuple[str, int]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it; a name other than localhost may be anybody's."""
+    """Whether only this machine can reach the address; of names, only localhost counts."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -173,5 +179,5 @@ def _check_free(host: str, port: int) -> None:
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise UsageError(
-                f"--listen: cannot listen on {host}:{port} ({reason}); give another, such as --listen 127.0.0.1:8502"
+                f"--listen: cannot listen on {host}:{port} ({reason}); choose another port, such as 127.0.0.1:8502"
             ) from None

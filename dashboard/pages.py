@@ -1,30 +1,24 @@
-"""The pages, in the order of the way through them."""
+"""The pages, in the order of the navigation."""
 
-from dashboard.shell import Page
-from dashboard.views import (
-    confirms,
-    consumers,
-    nodes,
-    now,
-    past,
-    probe_now,
-    queues,
-    redeliveries,
-    semantics,
-    timeline,
-    topology,
-)
+from dashboard.ui.layout import DashboardPage
+from dashboard.views import confirms, consumers, nodes, probe, queues, redeliveries, semantics, timeline, topology
+from dashboard.views.history import page as history
+from dashboard.views.now import page as now
 
 PAGES = (
-    Page("Now", "", "is it bad, for whom, since when, what do I do", now.render),
-    Page("Confirms", "confirms", "what a confirm costs, and where the time goes", confirms.render),
-    Page("Queues", "queues", "every queue, what hurts first", queues.render),
-    Page("Consumers", "consumers", "who holds what, against its prefetch", consumers.render),
-    Page("Redeliveries", "redeliveries", "what is delivered again and again", redeliveries.render),
-    Page("Nodes", "nodes", "how far each is from its limits", nodes.render),
-    Page("History", "history", "what changed, what comes back, what is worst, when is it full", past.render),
-    Page("Timeline", "timeline", "what happened, in order, with notes", timeline.render),
-    Page("Topology", "topology", "what is around one queue", topology.render),
-    Page("Semantics", "semantics", "what acks and confirms mean on this broker", semantics.render),
-    Page("Probe", "probe", "run a probe or a sweep now", probe_now.render),
+    DashboardPage("Now", "", "what is wrong, since when, and what to do", now.render),
+    DashboardPage("Confirms", "confirms", "confirm latency, and which layer it is spent in", confirms.render),
+    DashboardPage("Queues", "queues", "all queues, most urgent first", queues.render),
+    DashboardPage(
+        "Consumers", "consumers", "unacknowledged messages of each consumer and its prefetch limit", consumers.render
+    ),
+    DashboardPage(
+        "Redeliveries", "redeliveries", "redelivery rates, loops and dead-letter routes", redeliveries.render
+    ),
+    DashboardPage("Nodes", "nodes", "how close each node is to its limits", nodes.render),
+    DashboardPage("History", "history", "changes, recurring findings, worst queues, capacity forecast", history.render),
+    DashboardPage("Timeline", "timeline", "findings, changes and notes in order of time", timeline.render),
+    DashboardPage("Topology", "topology", "exchanges, consumers and dead-letter routes of one queue", topology.render),
+    DashboardPage("Semantics", "semantics", "what acks and confirms guarantee on this broker", semantics.render),
+    DashboardPage("Probe", "probe", "run a probe now", probe.render),
 )

@@ -1,6 +1,7 @@
-"""The page's web server: Streamlit, told to keep to itself.
+"""The web server of the dashboard: Streamlit, configured to make no other network calls.
 
-It calls the exporter, and with a login the provider; a viewer's browser calls only it, and to sign in the provider.
+The server calls the exporter and, with a login, the sign-in provider. A viewer's browser calls only the server and,
+to sign in, the provider.
 """
 
 import asyncio
@@ -24,14 +25,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ackscope import tuning
 from ackscope.clock import SystemClock
-from dashboard.login.doorman import Doorman, OneLine
-from dashboard.login.settings import Login
+from ackscope.log import get_logger
+from dashboard.auth.login_file import LoginConfig
+from dashboard.auth.session_middleware import SessionMiddleware, SingleLineErrors
 from dashboard.settings import PageSettings
 
-_LOG = logging.getLogger(__name__)
+_LOG = get_logger(__name__)
 
-PAGE = Path(__file__).with_name("app.py")
+SCRIPT = Path(__file__).with_name("app.py")
 
+# Options of Streamlit. With a light and a dark theme and no base theme, it follows the browser.
 CONFIG = {
     "browser.gatherUsageStats": False,
     "client.showErrorDetails": "none",
@@ -39,7 +42,7 @@ CONFIG = {
     "client.toolbarMode": "minimal",
     "global.developmentMode": False,
     "logger.hideWelcomeMessage": True,
-    # It would look for cycles in all there is after every run of every viewer; `_tidy` does, once for all.
+    # Streamlit would run the garbage collector after every script run; `_collect_garbage` does so once for all viewers.
     "runner.postScriptGC": False,
     "server.enableStaticServing": False,
     "server.enableXsrfProtection": True,
@@ -59,79 +62,78 @@ CONFIG = {
     "theme.dark.secondaryBackgroundColor": "#20252b",
     "theme.dark.textColor": "#e4e7ea",
 }
-"""Options of Streamlit; with a light and a dark theme and no base, it follows the browser."""
 
-_TIDY_EVERY = 60.0
-"""Seconds. Sessions that ended are cycles; what a page reads is none, and each look at all of it takes 0.2 s or so."""
+# Seconds between garbage collections. Ended sessions are cycles, data of pages is not; a collection takes about 0.2 s.
+_COLLECT_SECONDS = 60.0
 
 
-def serve(settings: PageSettings, host: str, port: int, base: str = "", login: Login | None = None) -> None:
-    """Serve until SIGTERM or SIGINT, below the path `base`, to those whom `login` lets in.
+def serve(settings: PageSettings, host: str, port: int, base: str = "", login: LoginConfig | None = None) -> None:
+    """Serve until SIGTERM or SIGINT, below the path `base`, to people with access by `login`.
 
     Raises:
         SystemExit: with 0, on the signal.
     """
 
     @asynccontextmanager
-    async def announce(_: st.App) -> AsyncIterator[dict[str, Any] | None]:
-        _prepare()
-        tidying = asyncio.create_task(_tidy())
-        where = f"[{host}]" if ":" in host else host
-        url = f"http://{where}:{port}/{base}".rstrip("/")
-        _LOG.info("serving %s (exporter %s, rollups %s)", url, settings.exporter, settings.rollups)
+    async def lifespan(_: st.App) -> AsyncIterator[dict[str, Any] | None]:
+        _import_pages()
+        collecting = asyncio.create_task(_collect_garbage())
+        url_host = f"[{host}]" if ":" in host else host
+        url = f"http://{url_host}:{port}/{base}".rstrip("/")
+        _LOG.info("serving the dashboard", url=url, exporter=settings.exporter, rollups=str(settings.rollups))
         yield None
-        tidying.cancel()
+        collecting.cancel()
 
     tuning.tune()
     for number in (signal.SIGTERM, signal.SIGINT):
-        # The server closes its sessions on a signal and then raises it again: this is where it arrives.
-        signal.signal(number, _end)
-    # Streamlit puts the folder of argv[0] first on the import path; this one is on it already.
-    sys.argv = [str(PAGE.parent.parent / "ackscope")]
-    middleware = [Middleware(_Guard, policy=content_policy())]
+        # The server closes its sessions on a signal, then raises the signal again; this handler receives it.
+        signal.signal(number, _exit)
+    # Streamlit puts the folder of argv[0] first on the import path; this folder is already on it.
+    sys.argv = [str(SCRIPT.parent.parent / "ackscope")]
+    middleware = [Middleware(_SecurityHeaders, policy=content_policy())]
     if login is not None:
-        middleware.append(Middleware(Doorman, login=login, base=base, clock=SystemClock()))
-        _hush(login)
+        middleware.append(Middleware(SessionMiddleware, login=login, base=base, clock=SystemClock()))
+        _quiet_login_logs(login)
     app = st.App(
-        PAGE, lifespan=announce, middleware=middleware, secrets=None if login is None else dict(login.secrets())
+        SCRIPT, lifespan=lifespan, middleware=middleware, secrets=None if login is None else dict(login.secrets())
     )
     app.run(config={**CONFIG, "server.address": host, "server.port": port, "server.baseUrlPath": base})
 
 
-def _prepare() -> None:
-    """Import the pages (pandas, plotly, pyarrow: seconds), not while the first viewer waits."""
+def _import_pages() -> None:
+    """Import the pages (pandas, plotly, pyarrow: seconds) before the first viewer arrives."""
     importlib.import_module("dashboard.pages")
     tuning.freeze_gc()
 
 
-async def _tidy() -> None:
+async def _collect_garbage() -> None:
     while True:
-        await asyncio.sleep(_TIDY_EVERY)
+        await asyncio.sleep(_COLLECT_SECONDS)
         tuning.collect_cycles()
 
 
-def _hush(login: Login) -> None:
-    """One line for each failure of signing in, and none for what only the makers of libraries can change."""
+def _quiet_login_logs(login: LoginConfig) -> None:
+    """Log one line for each failed sign-in, and no deprecation warnings of libraries."""
     logging.getLogger(f"{st.__name__}.web.server.starlette.starlette_auth_routes").addFilter(
-        OneLine(login.metadata_url)
+        SingleLineErrors(login.metadata_url)
     )
-    from authlib.deprecate import AuthlibDeprecationWarning  # noqa: PLC0415  only a login needs Authlib
+    from authlib.deprecate import AuthlibDeprecationWarning  # noqa: PLC0415  only needed with a login
 
     with warnings.catch_warnings():
-        # It would rather have httpx2, and says so at its import; Streamlit asks for httpx.
+        # Authlib warns at import that it prefers httpx2; Streamlit requires httpx.
         warnings.simplefilter("ignore", AuthlibDeprecationWarning)
         importlib.import_module("authlib.integrations.starlette_client")
 
 
-def _end(_number: int, _frame: FrameType | None) -> NoReturn:
+def _exit(_number: int, _frame: FrameType | None) -> NoReturn:
     raise SystemExit(0)
 
 
 def content_policy() -> str:
-    """What a browser may load for the page: nothing from anywhere else, and no script that is not Streamlit's file.
+    """The Content-Security-Policy: nothing from other hosts, and no scripts except Streamlit's files.
 
-    Streamlit's index page holds small scripts of its own; they are allowed by their hashes.
-    Its style is made in the browser, so inline style has to be allowed.
+    Inline scripts of Streamlit's index page are allowed by their hashes.
+    Streamlit creates styles in the browser, so inline styles have to be allowed.
     """
     index = (Path(st.__file__).parent / "static" / "index.html").read_text()
     scripts = re.findall(r"<script>(.*?)</script>", index, re.DOTALL)
@@ -152,8 +154,8 @@ def content_policy() -> str:
     )
 
 
-class _Guard:
-    """Puts the policy on every answer."""
+class _SecurityHeaders:
+    """Adds the content policy and other security headers to every response."""
 
     def __init__(self, app: ASGIApp, policy: str) -> None:
         self._app = app
@@ -164,9 +166,9 @@ class _Guard:
         ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def guarded(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message = {**message, "headers": [*message["headers"], *self._headers]}
             await send(message)
 
-        await self._app(scope, receive, guarded if scope["type"] == "http" else send)
+        await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)

@@ -1,4 +1,4 @@
-"""What the command tells the page: it starts the page's server, which runs the page with its own environment only."""
+"""Settings of the pages: the command passes them in environment variables, because Streamlit runs the script itself."""
 
 import os
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ackscope.errors import ConfigError
-from dashboard.login.rules import Rules
+from dashboard.auth.access_rules import AccessRules
 
 _EXPORTER = "ACKSCOPE_DASHBOARD_EXPORTER"
 _ROLLUPS = "ACKSCOPE_DASHBOARD_ROLLUPS"
@@ -17,24 +17,24 @@ _LOGIN = "ACKSCOPE_DASHBOARD_LOGIN"
 
 @dataclass(frozen=True, slots=True)
 class PageSettings:
-    """Where the page reads, and who may see it.
+    """Where the pages read their data, and who may see them.
 
     Attributes:
-        exporter: address of the exporter, without a trailing slash.
+        exporter: URL of the exporter, without a trailing slash.
         rollups: root of the rollup files; it need not exist yet.
-        semantics: what `ackscope verify --json` printed; None where nobody kept it.
-        notes: where notes are kept; None: nothing is ever written.
-        login: who may see the page; None: everybody who reaches it.
+        semantics: output of `ackscope verify --json`; None if there is none.
+        notes: file of the notes; None: nothing is ever written.
+        login: access rules; None: everybody who can reach the dashboard.
     """
 
     exporter: str
     rollups: Path
     semantics: Path | None = None
     notes: Path | None = None
-    login: Rules | None = None
+    login: AccessRules | None = None
 
     def to_environ(self) -> dict[str, str]:
-        """The environment variables that carry them."""
+        """The settings as environment variables."""
         return {
             _EXPORTER: self.exporter,
             _ROLLUPS: str(self.rollups),
@@ -45,15 +45,15 @@ class PageSettings:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str] = os.environ) -> "PageSettings":
-        """Read them back.
+        """The settings from `to_environ`.
 
         Raises:
-            ConfigError: the page was started by something else than its command.
+            ConfigError: the page was not started by `ackscope dashboard`.
         """
         try:
             semantics, notes = (Path(text) if (text := environ.get(name)) else None for name in (_SEMANTICS, _NOTES))
-            # Nothing told is not "no login": a page that was started otherwise stays shut.
-            login = Rules.from_json(text) if (text := environ[_LOGIN]) else None
+            # A missing variable does not mean "no login": a page started in another way stays closed.
+            login = AccessRules.from_json(text) if (text := environ[_LOGIN]) else None
             return cls(environ[_EXPORTER], Path(environ[_ROLLUPS]), semantics, notes, login)
         except KeyError as error:
             raise ConfigError(

@@ -1,1 +1,1 @@
-"""Measurements of the page: what a viewer waits for, what the server spends, beside RabbitMQ's own page."""
+"""Benchmarks of the dashboard: response times, CPU time of the server, and a comparison with RabbitMQ's own UI."""

@@ -1,4 +1,4 @@
-"""`python -m bench.dashboard [--json]`: every benchmark of the page in a row, kept short, each with its table."""
+"""`python -m bench.dashboard [--json]`: the short form of all dashboard benchmarks, each with its table."""
 
 import sys
 

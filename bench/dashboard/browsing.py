@@ -1,4 +1,4 @@
-"""A real Chromium: pages opened from cold, when something is on the screen, and what came over the wire for it."""
+"""Chromium: opens pages with a cold cache, and measures time to content and bytes received."""
 
 import base64
 from collections.abc import Iterator
@@ -17,12 +17,11 @@ QUIET = (
     "--disable-component-update",
     "--disable-sync",
 )
-"""Options with which it calls nobody by itself, and runs where there is no screen."""
-_WITHIN = 180_000.0
-"""Milliseconds."""
+"""Options of Chromium: no network calls of its own, no screen needed."""
+_TIMEOUT_MS = 180_000.0
 
 HEADING = "[...document.querySelectorAll('[data-testid=stHeading]')].some((it) => it.innerText.trim())"
-"""Script: a heading with words is there."""
+"""JavaScript condition: a heading with text is on the page."""
 
 _WATCH = """(() => {
   const look = () => {
@@ -39,12 +38,12 @@ _WATCH = """(() => {
 
 @dataclass(slots=True)
 class Opened:
-    """One page, from the start of its navigation.
+    """Measurements of one page, from the start of its navigation.
 
     Attributes:
         seconds: until it was painted; 0 before.
-        received: bytes that the browser got for it, as they came, websockets too.
-        requests: how many.
+        received: bytes received over the network, including websockets.
+        requests: number of requests.
     """
 
     seconds: float = 0.0
@@ -54,13 +53,13 @@ class Opened:
 
 @contextmanager
 def chromium() -> Iterator[Any]:
-    """A browser without a window, which calls nobody of itself.
+    """A headless browser.
 
     Raises:
-        MissingPart: there is none, or nothing to drive it.
+        MissingPart: Chromium or playwright is missing.
     """
     try:
-        from playwright.sync_api import sync_playwright  # noqa: PLC0415  a part for developers
+        from playwright.sync_api import sync_playwright  # noqa: PLC0415  a dependency of developers only
     except ImportError:
         raise MissingPart("playwright is missing: run make setup-test") from None
     if not CHROMIUM.exists():
@@ -75,16 +74,16 @@ def chromium() -> Iterator[Any]:
 
 @contextmanager
 def opened(browser: Any, url: str, there: str, state: Any = None) -> Iterator[tuple[Any, Opened]]:
-    """Open an address with nothing cached, and wait until it is on the screen.
+    """Open a URL with an empty cache, and wait until its content is painted.
 
     Args:
-        browser: of `chromium`.
-        url: the address.
-        there: script that is true once what is waited for is in the document.
-        state: cookies and stored values that the browser has; nothing where it is None.
+        browser: result of `chromium`.
+        url: URL of the page.
+        there: JavaScript condition that is true once the content is in the document.
+        state: cookies and local storage of the browser; None: empty.
 
     Raises:
-        BrokerError: it did not come.
+        BrokerError: the content did not appear in time.
     """
     context = browser.new_context(viewport={"width": 1280, "height": 900}, storage_state=state)
     try:
@@ -93,25 +92,25 @@ def opened(browser: Any, url: str, there: str, state: Any = None) -> Iterator[tu
         _count(context.new_cdp_session(page), found)
         page.add_init_script(_WATCH % there)
         page.goto(url, wait_until="commit")
-        awaited(page, "() => window.__seen > 0", url)
+        wait_until(page, "() => window.__seen > 0", url)
         found.seconds = page.evaluate("() => window.__seen") / 1000
         yield page, found
     finally:
         context.close()
 
 
-def awaited(page: Any, script: str, what: str) -> None:
-    """Wait until a script says so.
+def wait_until(page: Any, script: str, what: str) -> None:
+    """Wait until a JavaScript condition is true.
 
     Raises:
-        BrokerError: it did not, in time.
+        BrokerError: it was not true in time.
     """
     from playwright.sync_api import TimeoutError as TooLong  # noqa: PLC0415  as above
 
     try:
-        page.wait_for_function(script, timeout=_WITHIN)
+        page.wait_for_function(script, timeout=_TIMEOUT_MS)
     except TooLong:
-        raise BrokerError(f"{what}: not seen in the browser within {_WITHIN / 1000:g} s") from None
+        raise BrokerError(f"{what}: did not appear in the browser within {_TIMEOUT_MS / 1000:g} s") from None
 
 
 def _count(session: Any, found: Opened) -> None:

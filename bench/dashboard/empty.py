@@ -1,4 +1,4 @@
-"""`python -m bench.dashboard.empty PORT`: a page of one heading, served by the same server with the same options."""
+"""`python -m bench.dashboard.empty PORT`: a page with only a heading, served with the same options."""
 
 import sys
 from pathlib import Path
@@ -12,26 +12,26 @@ from dashboard.server import CONFIG, content_policy
 PAGE = Path(__file__).with_name("empty_page.py")
 
 
-class _Guard:
-    """Puts the page's policy on every answer, as the page's server does."""
+class _ContentPolicy:
+    """Adds the dashboard's content policy to every response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._header = (b"content-security-policy", content_policy().encode())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def guarded(message: Message) -> None:
+        async def send_with_policy(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message = {**message, "headers": [*message["headers"], self._header]}
             await send(message)
 
-        await self._app(scope, receive, guarded if scope["type"] == "http" else send)
+        await self._app(scope, receive, send_with_policy if scope["type"] == "http" else send)
 
 
 def main(port: int) -> None:
-    """Serve until a signal."""
+    """Serve until SIGTERM or SIGINT."""
     sys.argv = [str(PAGE)]
-    app = st.App(PAGE, middleware=[Middleware(_Guard)])
+    app = st.App(PAGE, middleware=[Middleware(_ContentPolicy)])
     app.run(config={**CONFIG, "server.address": "127.0.0.1", "server.port": port})
 
 

@@ -1,4 +1,4 @@
-"""The empty page: a heading, so that one can see when it is there."""
+"""The empty page: only a heading, to detect when it is drawn."""
 
 import streamlit as st
 

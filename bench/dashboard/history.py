@@ -1,7 +1,7 @@
-"""Thirty days of made-up rollups that end now, as a pipeline that compacts leaves them: what the page reads is there.
+"""Thirty days of synthetic rollups that end now, compacted, with everything that the dashboard reads.
 
-The last day has every queue of the cluster; the days before have few, for the page reads no minutes older than a day.
-Tables of hours and days are named by the catalog and not written, but for the one that the page reads.
+The last day has all queues of the cluster; earlier days have few, because the dashboard reads no minutes older than a
+day. Hourly and daily tables are listed in the catalog but not written, except for the one that the dashboard reads.
 """
 
 from collections.abc import Iterator
@@ -36,19 +36,19 @@ _ROWS = 10
 
 
 def queue_names(queues: int) -> list[str]:
-    """The names that the replayed broker gives its queues."""
+    """Queue names of the replayed broker."""
     return [f"queue-{number:06d}" for number in range(queues)]
 
 
 def write(root: Path, cluster: str, queues: int, now: float, days: int = 30) -> int:
-    """Write it all below `root`; the bytes of the files.
+    """Write all files below `root`; returns their size in bytes.
 
     Args:
         root: folder of rollups.
-        cluster: its name.
-        queues: those of the last day.
-        now: seconds since 1970, at which the last minute ends.
-        days: how many.
+        cluster: name of the cluster.
+        queues: number of queues on the last day.
+        now: end of the last minute, seconds since 1970.
+        days: number of days.
     """
     shelves: dict[str, list[Shelved]] = {}
     for table, rows, first, last in _pieces(queues, int(now), days):
@@ -75,7 +75,7 @@ def _shelved(path: str, first: int, last: int, rows: int) -> Shelved:
 
 
 def _pieces(queues: int, now: int, days: int) -> Iterator[tuple[Table, pa.Table, int, int]]:
-    """Every file: its table, its rows, and the hours from and to which it speaks of."""
+    """All files: table, rows, first and last hour (exclusive)."""
     last_day = now // _HOUR - 23
     if days > 1:
         for stretch in _stretches(_OLDER_QUEUES, (last_day - 24 * (days - 1)) * _HOUR, 1440 * (days - 1), 1440):
@@ -151,7 +151,7 @@ def _polls(hour: datetime) -> dict[str, Any]:
 
 
 def _move(table: Table, dice: np.random.Generator, hours: list[datetime], names: list[str]) -> dict[str, Any]:
-    """A shift, or an episode, of some queue in one of the hours."""
+    """A change point or an episode of a random queue in one of the hours."""
     when, name = hours[dice.integers(len(hours))], names[dice.integers(len(names))]
     about = {"kind": "queue", "vhost": "/", "name": name}
     if table is CHANGES:
@@ -162,7 +162,7 @@ def _move(table: Table, dice: np.random.Generator, hours: list[datetime], names:
 
 
 def _bands(dice: np.random.Generator, names: list[str], hour: int, now: int) -> pa.Table:
-    """What is usual of every queue in one hour of the week."""
+    """Baseline bands of all queues for one hour of the week."""
     rows = len(names) * len(_MEASURES)
     middle = dice.uniform(1, 100, rows)
     columns = {
@@ -182,7 +182,7 @@ def _bands(dice: np.random.Generator, names: list[str], hour: int, now: int) -> 
 
 
 def _answers(cluster: str, now: float) -> dict[str, Any]:
-    """The standing questions, each answered with as many rows as the page shows."""
+    """The report document, with as many rows per report as the dashboard shows."""
     whole = {"asked_from": iso(now - 14 * 86400), "asked_to": iso(now), "first": iso(now - 14 * 86400)}
     data = {**whole, "last": iso(now), "minutes": 14 * 1440, "gap_minutes": 0}
     names = queue_names(_ROWS)

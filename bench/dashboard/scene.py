@@ -1,4 +1,4 @@
-"""What the page is measured on: an exporter over a replayed broker, real probes, a month of history, and the page."""
+"""Setup of the benchmarks: an exporter of a replayed broker, real probes, a month of history, and the dashboard."""
 
 import subprocess
 import sys
@@ -22,25 +22,26 @@ from lab.cluster import start_lab
 from lab.ports import free_ports
 
 CLUSTER = "bench"
-_WITHIN = 300.0
+_TIMEOUT_SECONDS = 300.0
+# CPU share of polling: ten times the default, so that everything is polled within a minute.
 _BUDGET = 0.1
-"""Share of a core that polling may take: ten times the default, so that all is seen before a minute is over."""
 
-_PATIENT = {"early": 86400, "consumers": {"no_consumer_growing": 86400, "no_consumer_quiet": 86400}}
-"""Queues of the recorded broker wait without a consumer: after minutes thousands of them would be findings, too."""
+# The recorded queues have no consumers: with the default thresholds, thousands of them would become findings.
+_THRESHOLDS = {"early": 86400, "consumers": {"no_consumer_growing": 86400, "no_consumer_quiet": 86400}}
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """All of it, at work.
+class DashboardScene:
+    """The running setup.
 
     Attributes:
-        broker: version whose shapes are replayed.
-        page: process id of the page's server.
-        url: its address.
-        empty: process id and address of a page with nothing on it, served with the same options.
-        asked: what the page asked of the exporter, every path; it grows.
-        rollups: bytes of the history's files.
+        broker: RabbitMQ version of the recording.
+        page: process ID of the dashboard.
+        url: URL of the dashboard.
+        empty: process ID and URL of an empty page, served with the same options.
+        requests: paths that the dashboard requested from the exporter; grows.
+        findings: number of findings at the start.
+        rollups: bytes of the history files.
     """
 
     broker: str
@@ -48,27 +49,27 @@ class Scene:
     page: int
     url: str
     empty: tuple[int, str]
-    asked: list[str] = field(repr=False)
+    requests: list[str] = field(repr=False)
     findings: int
     rollups: int
 
 
 def cpu(pid: int) -> float:
-    """Processor seconds so far of a process without children, as exact as the kernel counts.
+    """CPU seconds of a process without children so far, with the precision of the kernel.
 
     Raises:
-        OSError: it is gone.
+        OSError: the process does not exist.
     """
-    # The clock of another process, by the formula of clock_getcpuclockid(3).
+    # The CPU clock of another process, by the formula of clock_getcpuclockid(3).
     return time.clock_gettime((~pid << 3) | 2)
 
 
 @contextmanager
-def scene(version: str, queues: int, sick: int, days: int) -> Iterator[Scene]:
-    """Build it; `sick` queues in a hundred have a finding each.
+def scene(version: str, queues: int, sick: int, days: int) -> Iterator[DashboardScene]:
+    """Start the setup; `sick` of every 100 queues have a finding.
 
     Raises:
-        BrokerError: a part of it did not start.
+        BrokerError: a part did not start.
     """
     recording, broker = record(version)
     for number in range(sick):
@@ -80,38 +81,38 @@ def scene(version: str, queues: int, sick: int, days: int) -> Iterator[Scene]:
     ):
         path, rollups = Path(folder) / "recording.json", Path(folder) / "rollups"
         recording.save(path)
-        tell(f"{days} days of history, {queues} queues on the last")
+        tell(f"writing {days} days of history, {queues} queues on the last day")
         size = history.write(rollups, CLUSTER, queues, time.time(), days)
         with replaying(path, queues) as base:
             cluster = {"management": {"url": base}, "amqp": {"url": lab.nodes[0].amqp}}
-            root = {"poll": {"budget": _BUDGET}, "diagnosis": _PATIENT}
-            asked: list[str] = []
+            root = {"poll": {"budget": _BUDGET}, "diagnosis": _THRESHOLDS}
+            requested: list[str] = []
             with (
                 exporting_cluster(cluster, root) as exporter,
-                recording_proxy(exporter.url, Recording(), asked) as seen,
-                dashboard(seen, rollups) as (page, url),
+                recording_proxy(exporter.url, Recording(), requested) as proxy,
+                dashboard(proxy, rollups) as (page, url),
                 _empty() as empty,
             ):
-                wanted = queues * sick // len(recording.queues)
-                tell(f"the exporter reads; {wanted} findings are awaited")
-                found = wait_for(lambda: _enough(exporter, wanted), f"{wanted} findings", _WITHIN)
-                yield Scene(broker, exporter, page, url, empty, asked, found, size)
+                expected = queues * sick // len(recording.queues)
+                tell(f"waiting for {expected} findings of the exporter")
+                found = wait_for(lambda: _enough(exporter, expected), f"{expected} findings", _TIMEOUT_SECONDS)
+                yield DashboardScene(broker, exporter, page, url, empty, requested, found, size)
 
 
 def findings(exporter: Exporter) -> int:
-    """How many it tells now, those that hang under another not counted."""
+    """Number of current findings, without consequences."""
     return sum(len(it["findings"]) for it in exporter.get("/api/v1/findings").json()["clusters"])
 
 
-def _enough(exporter: Exporter, wanted: int) -> int | None:
+def _enough(exporter: Exporter, expected: int) -> int | None:
     time.sleep(1)
     found = findings(exporter)
-    return found if found >= wanted else None
+    return found if found >= expected else None
 
 
 @contextmanager
 def dashboard(exporter: str, rollups: Path) -> Iterator[tuple[int, str]]:
-    """The page as users run it: its process id and its address.
+    """The dashboard as users run it: process ID and URL.
 
     Raises:
         BrokerError: it did not start.
@@ -137,14 +138,14 @@ def _served(words: list[str], port: int) -> Iterator[int]:
 
     def healthy() -> bool:
         if process.poll() is not None:
-            raise BrokerError(f"{' '.join(words[:3])} ended by itself with {process.returncode}")
+            raise BrokerError(f"{' '.join(words[:3])} exited with {process.returncode}")
         try:
             return requests.get(f"http://127.0.0.1:{port}/_stcore/health", timeout=2).ok
         except requests.RequestException:
             return False
 
     try:
-        wait_for(healthy, "a page's server", _WITHIN)
+        wait_for(healthy, "a page's server", _TIMEOUT_SECONDS)
         yield process.pid
     finally:
         end_process(process)

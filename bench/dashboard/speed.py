@@ -1,4 +1,4 @@
-"""How fast the page is: the first look, a rerun, a refresh, and twenty viewers at once."""
+"""Speed of the dashboard: first paint, rerun, refresh, and 20 viewers at the same time."""
 
 import argparse
 import threading
@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from bench.bench import Bench, Document, tell
 from bench.dashboard.browsing import HEADING, chromium, opened
 from bench.dashboard.history import queue_names
-from bench.dashboard.scene import Scene, cpu, findings, scene
+from bench.dashboard.scene import DashboardScene, cpu, findings, scene
 from bench.dashboard.viewer import Viewer, watch_together
 from bench.exporter.goals import Goal, ratio
 from bench.exporter.scraping import scrape
@@ -19,10 +19,10 @@ from bench.tables import median, ms, table
 from bench.usage import MB, usage
 
 PAINT, RERUN, REFRESH = 1.5, 0.3, 0.1
-"""Most: times an empty page; processor seconds of a rerun; and of a refresh of what moves on the first page."""
+"""Limits: first paint as a multiple of an empty page; CPU seconds of a rerun; CPU seconds of a refresh of Now."""
 
 SLOWED = 1.5
-"""Most times that a scrape of the exporter may take as long beside twenty viewers as beside one."""
+"""Limit: scrape duration with 20 viewers as a multiple of the duration with one viewer."""
 
 _QUEUE = urlencode({"queue": queue_names(1)[0], "vhost": "/"})
 PAGES = (
@@ -39,27 +39,27 @@ PAGES = (
     ("semantics", ""),
     ("probe", ""),
 )
-"""Path and query of what is run again."""
+"""Path and query of the pages to rerun."""
 
-_EVERY_PAGE = 5.0
-_SCRAPE_EVERY = 1.0
+_RERUN_SECONDS = 5.0
+_SCRAPE_SECONDS = 1.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("--broker", default="4.3", help="version that is recorded (default 4.3)")
-    parser.add_argument("--queues", type=int, default=10_000, help="of the cluster (default 10000)")
-    parser.add_argument("--sick", type=int, default=1, help="of a hundred queues, a finding each (default 1)")
-    parser.add_argument("--days", type=int, default=30, help="of history (default 30)")
-    parser.add_argument("--paints", type=int, default=10, help="first looks at each, alternating (default 10)")
-    parser.add_argument("--reruns", type=int, default=8, help="of each page (default 8)")
-    parser.add_argument("--viewers", type=int, default=20, help="at once (default 20)")
-    parser.add_argument("--rounds", type=int, default=2, help="stretches with one viewer and with all (default 2)")
-    parser.add_argument("--seconds", type=float, default=45, help="each of these (default 45)")
+    """Add the options of the benchmark."""
+    parser.add_argument("--broker", default="4.3", help="RabbitMQ version to record (default 4.3)")
+    parser.add_argument("--queues", type=int, default=10_000, help="number of queues (default 10000)")
+    parser.add_argument("--sick", type=int, default=1, help="queues with a finding, per 100 queues (default 1)")
+    parser.add_argument("--days", type=int, default=30, help="days of history (default 30)")
+    parser.add_argument("--paints", type=int, default=10, help="first paints of each page, alternating (default 10)")
+    parser.add_argument("--reruns", type=int, default=8, help="reruns of each page (default 8)")
+    parser.add_argument("--viewers", type=int, default=20, help="viewers at the same time (default 20)")
+    parser.add_argument("--rounds", type=int, default=2, help="rounds with one viewer and with all (default 2)")
+    parser.add_argument("--seconds", type=float, default=45, help="seconds per round (default 45)")
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """All of it on one scene."""
+    """Run all measurements on one setup."""
     with scene(args.broker, args.queues, args.sick, args.days) as at:
         paint = _paint(at, args.paints)
         nothing = _reruns(at.empty, "", "", args.reruns)
@@ -68,10 +68,10 @@ def measure(args: argparse.Namespace) -> Document:
         viewers = _viewers(at, args.viewers, args.rounds, args.seconds)
         last = findings(at.exporter)
         seen = {"broker": at.broker, "findings": at.findings, "last_findings": last, "rollups": at.rollups}
-    asked = {"queues": args.queues, "days": args.days, "seconds": args.seconds, "viewers": args.viewers}
+    options = {"queues": args.queues, "days": args.days, "seconds": args.seconds, "viewers": args.viewers}
     document = {
         **seen,
-        **asked,
+        **options,
         "paint": paint,
         "nothing": nothing,
         "reruns": reruns,
@@ -81,13 +81,13 @@ def measure(args: argparse.Namespace) -> Document:
     return {**document, "goals": [goal.as_dict() for goal in goals(document)]}
 
 
-def _paint(at: Scene, times: int) -> dict[str, Any]:
-    """First looks, alternating; the first of each is not counted: the servers compile what they run."""
+def _paint(at: DashboardScene, times: int) -> dict[str, Any]:
+    """First paints, alternating; the first of each page is not counted: the servers compile their code."""
     took: dict[str, list[float]] = {"now": [], "empty": []}
     received: dict[str, int] = {}
     with chromium() as browser:
         for number in range(times + 1):
-            tell(f"first looks, {number} of {times}")
+            tell(f"first paints: {number} of {times}")
             for name, url in (("empty", at.empty[1]), ("now", at.url)):
                 with opened(browser, url, HEADING) as (_, found):
                     if number:
@@ -97,51 +97,51 @@ def _paint(at: Scene, times: int) -> dict[str, Any]:
 
 
 def _reruns(server: tuple[int, str], path: str, query: str, times: int) -> dict[str, Any]:
-    """Processor seconds of a page's server for runs of one page, as far apart as its data needs to be old."""
+    """CPU seconds of the server per run of a page; runs are far enough apart for its caches to expire."""
     pid, url = server
     tell(f"reruns of {url}/{path} {query}")
     with Viewer(url, path, query) as viewer:
         spent = list(_each(pid, times, viewer.run))
-        received = viewer.seen.received // (times + 1)
+        received = viewer.stats.received // (times + 1)
     return {"page": path or "now", "query": query, "cpu": median(spent), "most": max(spent), "bytes": received}
 
 
-def _refreshes(at: Scene, times: int) -> dict[str, Any]:
-    """The same for the quickest part of the first page: what is refreshed while somebody looks."""
+def _refreshes(at: DashboardScene, times: int) -> dict[str, Any]:
+    """CPU seconds per refresh of the most frequent fragment of the first page."""
     tell("refreshes")
     with Viewer(at.url) as viewer:
         name = min(viewer.fragments, key=viewer.fragments.__getitem__)
-        before = viewer.seen.received
+        before = viewer.stats.received
         spent = list(_each(at.page, times, lambda: viewer.run(name)))
-        received = (viewer.seen.received - before) // times
+        received = (viewer.stats.received - before) // times
     return {"every": viewer.fragments[name], "cpu": median(spent), "most": max(spent), "bytes": received}
 
 
 def _each(pid: int, times: int, run: Any) -> Iterator[float]:
     for _ in range(times):
-        time.sleep(_EVERY_PAGE)
+        time.sleep(_RERUN_SECONDS)
         before = cpu(pid)
         run()
-        # What the server does after it told the end, it does for this run.
+        # The server still works for this run after it has reported the end.
         time.sleep(0.1)
         yield cpu(pid) - before
 
 
-def _viewers(at: Scene, viewers: int, rounds: int, seconds: float) -> dict[str, Any]:
-    """One viewer and many, in alternating stretches."""
+def _viewers(at: DashboardScene, viewers: int, rounds: int, seconds: float) -> dict[str, Any]:
+    """One viewer and many viewers, in alternating rounds."""
     found: dict[str, dict[str, list[float]]] = {}
     for number in range(rounds):
         for count in (1, viewers):
-            tell(f"{count} viewers, {number + 1} of {rounds}")
+            tell(f"{count} viewers: round {number + 1} of {rounds}")
             mine = found.setdefault(str(count), {name: [] for name in ("cpu", "asked", "scrapes", "exporter", "run")})
-            page, exporter, asked = cpu(at.page), cpu(at.exporter.process.pid), len(at.asked)
+            page, exporter, asked = cpu(at.page), cpu(at.exporter.process.pid), len(at.requests)
             began = time.monotonic()
             with _scraping(f"{at.exporter.url}/metrics") as scrapes:
                 seen = watch_together(at.url, count, seconds)
             span = time.monotonic() - began
             mine["cpu"].append((cpu(at.page) - page) / span)
             mine["exporter"].append((cpu(at.exporter.process.pid) - exporter) / span)
-            mine["asked"].append((len(at.asked) - asked) / span)
+            mine["asked"].append((len(at.requests) - asked) / span)
             mine["scrapes"] += scrapes
             mine["run"] += [run for each in seen for run in each.runs[1:]]
     held = usage(at.page)
@@ -155,12 +155,12 @@ def _viewers(at: Scene, viewers: int, rounds: int, seconds: float) -> dict[str, 
 
 @contextmanager
 def _scraping(url: str) -> Iterator[list[float]]:
-    """Scrape as long as the block runs; the value grows by the seconds of each."""
+    """Scrape periodically while the block runs; the list grows by the duration of each scrape."""
     took: list[float] = []
     over = threading.Event()
 
     def run() -> None:
-        while not over.wait(_SCRAPE_EVERY):
+        while not over.wait(_SCRAPE_SECONDS):
             took.append(scrape(url).seconds)
 
     thread = threading.Thread(target=run, daemon=True)
@@ -173,19 +173,19 @@ def _scraping(url: str) -> Iterator[list[float]]:
 
 
 def goals(document: Document) -> list[Goal]:
-    """What was wanted, beside what was seen."""
+    """The limits and the measured values."""
     paint, watched = document["paint"]["seconds"], document["watched"]
     one, many = watched["one"], watched["many"]
     worst = max(document["reruns"], key=lambda it: it["cpu"])
-    # Viewers that wait longer than the page's own pace ask less than they would: too small a machine tells nothing.
+    # Viewers that wait longer than the refresh interval send fewer requests: then the machine is too small to compare.
     paced = many["run"] <= document["refresh"]["every"]
     asked, scrapes = (ratio(many[name], one[name]) if paced else None for name in ("asked", "scrapes"))
     return [
-        Goal("first useful paint, in times of an empty page's", ratio(paint["now"], paint["empty"]), PAINT),
-        Goal(f"processor seconds of a rerun, the page {_name(worst)}", worst["cpu"], RERUN),
-        Goal("processor seconds of a refresh of Now", document["refresh"]["cpu"], REFRESH),
-        Goal("requests to the exporter, in times of one viewer's", asked, SLOWED),
-        Goal("scrape of the exporter, in times of one viewer's", scrapes, SLOWED),
+        Goal("first useful paint, as a multiple of an empty page", ratio(paint["now"], paint["empty"]), PAINT),
+        Goal(f"CPU seconds of a rerun, the page {_name(worst)}", worst["cpu"], RERUN),
+        Goal("CPU seconds of a refresh of Now", document["refresh"]["cpu"], REFRESH),
+        Goal("requests to the exporter, as a multiple of one viewer", asked, SLOWED),
+        Goal("scrape of the exporter, as a multiple of one viewer", scrapes, SLOWED),
     ]
 
 
@@ -194,7 +194,7 @@ def _name(rerun: dict[str, Any]) -> str:
 
 
 def lines(document: Document) -> list[str]:
-    """A table each, and the goals."""
+    """A table per measurement, and the goals."""
     paint, watched, refresh = document["paint"], document["watched"], document["refresh"]
     looks = [
         (name, ms(paint["seconds"][name]), f"{paint['bytes'][name] / MB:.2f}", str(len(paint["all"][name])))
@@ -225,21 +225,21 @@ def lines(document: Document) -> list[str]:
         f"{document['days']} days of rollups ({document['rollups'] / 1e6:.0f} MB)"
     )
     memory = (
-        f"memory of the page with {document['viewers']} viewers: {watched['rss'] / MB:.0f} MB, "
-        f"{watched['peak'] / MB:.0f} MB at the peak"
+        f"memory of the dashboard with {document['viewers']} viewers: {watched['rss'] / MB:.0f} MB, "
+        f"{watched['peak'] / MB:.0f} MB peak"
     )
     note = (
-        "Viewers speak Streamlit's protocol over websockets and refresh as the page tells a browser to. Runs are "
-        f"{_EVERY_PAGE:g} s apart, so that what the page keeps of the exporter is read again."
+        "Viewers speak Streamlit's protocol over websockets and refresh like a browser. Runs are "
+        f"{_RERUN_SECONDS:g} s apart, so that cached data of the exporter has expired."
     )
     return [
         measured,
         "",
-        *table(("first look, from cold", "ms", "MB", "looks"), looks),
+        *table(("first paint, cold cache", "ms", "MB", "loads"), looks),
         "",
-        *table(("rerun: processor of the server", "middle ms", "most ms", "kB sent"), rerun),
+        *table(("rerun: CPU time of the server", "median ms", "max ms", "kB sent"), rerun),
         "",
-        *table(("together", "page", "asks /s", "exporter", "scrape ms", "refresh ms"), many),
+        *table(("together", "page", "requests /s", "exporter", "scrape ms", "refresh ms"), many),
         "",
         memory,
         "",
@@ -252,7 +252,7 @@ def lines(document: Document) -> list[str]:
 BENCH = Bench(
     name="speed",
     room="dashboard",
-    shows="first look, reruns, refreshes and twenty viewers, at 10,000 queues, 100 findings, 30 days of history",
+    shows="first paint, reruns, refreshes and 20 viewers, at 10,000 queues, 100 findings, 30 days of history",
     measure=measure,
     lines=lines,
     add_arguments=add_arguments,

@@ -1,4 +1,4 @@
-"""A viewer without a browser: it speaks Streamlit's protocol over a websocket, and asks as often as the page tells."""
+"""A viewer without a browser: speaks Streamlit's protocol over a websocket, and refreshes at the page's intervals."""
 
 import threading
 import time
@@ -15,16 +15,16 @@ from websockets.typing import Subprotocol
 
 from ackscope.errors import BrokerError
 
-_WITHIN = 120.0
-_LARGEST = 64 * 1024 * 1024
+_TIMEOUT_SECONDS = 120.0
+_MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(slots=True)
-class Seen:
-    """What one viewer got.
+class ViewerStats:
+    """Measurements of one viewer.
 
     Attributes:
-        runs: of the page or of a part of it, each from its request to its end, in seconds.
+        runs: duration of each run of the page or of a fragment, from request to end, in seconds.
         received: bytes.
     """
 
@@ -36,16 +36,16 @@ class Viewer:
     """One session on one page.
 
     Args:
-        base: the page's address.
-        path: of one page, "" for the first.
-        query: as in the address, without its question mark.
+        base: URL of the dashboard.
+        path: path of the page, "" for the first page.
+        query: query string without the question mark.
 
     Raises:
-        BrokerError: it cannot be reached, or the page fails.
+        BrokerError: the server cannot be reached, or the page fails.
     """
 
     def __init__(self, base: str, path: str = "", query: str = "") -> None:
-        self.seen = Seen()
+        self.stats = ViewerStats()
         self._path, self._query = path, query
         self._timers: dict[str, float] = {}
         self._known: dict[str, None] = {}
@@ -54,7 +54,7 @@ class Viewer:
             self._socket = connect(
                 f"{base.replace('http', 'ws', 1)}/_stcore/stream",
                 subprotocols=[Subprotocol("streamlit")],
-                max_size=_LARGEST,
+                max_size=_MAX_MESSAGE_BYTES,
             )
         except OSError as error:
             raise BrokerError(f"{base}: no viewer can connect ({error})") from None
@@ -68,11 +68,11 @@ class Viewer:
 
     @property
     def fragments(self) -> dict[str, float]:
-        """The parts of the page that refresh by themselves: name -> seconds between two times."""
+        """Fragments of the page that refresh on their own: name -> interval in seconds."""
         return dict(self._timers)
 
     def run(self, fragment: str = "") -> None:
-        """Ask for the page, or for one part of it as the browser does when it is due, and take it in to its end.
+        """Request the page or one fragment, as a browser does, and receive it completely.
 
         Raises:
             BrokerError: it failed, or took too long.
@@ -90,14 +90,14 @@ class Viewer:
         began = time.monotonic()
         try:
             self._socket.send(BackMsg(rerun_script=state).SerializeToString())
-            while not self._takes(self._socket.recv(_WITHIN)):
+            while not self._receive(self._socket.recv(_TIMEOUT_SECONDS)):
                 pass
         except (TimeoutError, ConnectionClosed) as error:
-            raise BrokerError(f"page {self._path or 'now'!r}: no end of its run ({type(error).__name__})") from None
-        self.seen.runs.append(time.monotonic() - began)
+            raise BrokerError(f"page {self._path or 'now'!r}: its run did not end ({type(error).__name__})") from None
+        self.stats.runs.append(time.monotonic() - began)
 
     def watch(self, until: float) -> None:
-        """Refresh what is due, until that moment of the monotonic clock."""
+        """Refresh the fragments that are due, until this time of the monotonic clock."""
         due = {name: time.monotonic() + every for name, every in self._timers.items()}
         while due:
             name = min(due, key=due.__getitem__)
@@ -105,13 +105,13 @@ class Viewer:
                 break
             time.sleep(max(0.0, due[name] - time.monotonic()))
             self.run(name)
-            due[name] = max(due[name] + self._timers.get(name, _WITHIN), time.monotonic())
+            due[name] = max(due[name] + self._timers.get(name, _TIMEOUT_SECONDS), time.monotonic())
         time.sleep(max(0.0, until - time.monotonic()))
 
-    def _takes(self, data: Any) -> bool:
-        """Take one message in; whether it ends the run."""
+    def _receive(self, data: Any) -> bool:
+        """Process one message; whether it ends the run."""
         message = ForwardMsg.FromString(data)
-        self.seen.received += len(data)
+        self.stats.received += len(data)
         kind = message.WhichOneof("type")
         if message.metadata.cacheable:
             self._known[message.hash] = None
@@ -122,21 +122,21 @@ class Viewer:
         elif kind == "delta" and message.delta.new_element.WhichOneof("type") == "exception":
             raise BrokerError(f"page {self._path or 'now'!r} fails: {message.delta.new_element.exception.message}")
         elif kind == "page_not_found":
-            raise BrokerError(f"page {self._path!r} is not there")
+            raise BrokerError(f"page {self._path!r} does not exist")
         return kind == "script_finished" and message.script_finished in {
             ForwardMsg.FINISHED_SUCCESSFULLY,
             ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY,
         }
 
 
-def watch_together(base: str, viewers: int, seconds: float) -> list[Seen]:
-    """So many viewers on the first page, one thread each, that come one after the other within the first refresh.
+def watch_together(base: str, viewers: int, seconds: float) -> list[ViewerStats]:
+    """Viewers on the first page, one thread each, that start one after the other within the first 5 s.
 
     Raises:
         BrokerError: the page failed for one of them.
     """
     problems: list[BrokerError] = []
-    seen: list[Seen] = []
+    seen: list[ViewerStats] = []
     until = time.monotonic() + seconds
 
     def one(number: int) -> None:
@@ -144,7 +144,7 @@ def watch_together(base: str, viewers: int, seconds: float) -> list[Seen]:
         try:
             with Viewer(base) as viewer:
                 viewer.watch(until)
-                seen.append(viewer.seen)
+                seen.append(viewer.stats)
         except BrokerError as error:
             problems.append(error)
 

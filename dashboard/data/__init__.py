@@ -1,1 +1,1 @@
-"""The only I/O of the page: the exporter over HTTP, the rollups from files. Nothing in here knows Streamlit."""
+"""The only I/O of the dashboard: the exporter over HTTP, rollups and notes from files. Knows nothing of Streamlit."""

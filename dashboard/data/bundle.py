@@ -1,24 +1,24 @@
-"""A bundle of one cluster: what the exporter holds of it, as a file. A failure is an answer too."""
+"""Download of a bundle: the exporter's data of one cluster as a file. Failures are part of the result."""
 
 import re
 from dataclasses import dataclass
 
 import requests
 
-from dashboard.data.exporter import NEIGHBOUR, failure
+from dashboard.data.exporter_client import REQUEST_OPTIONS, failure
 
-MOST = 256 * 2**20
-"""Bytes; a bundle of 10,000 queues has a few."""
+# Bytes; a bundle of 10,000 queues has a few MiB.
+MAX_BYTES = 256 * 2**20
 _TIMEOUTS = (1.0, 60.0)
 _NAME = re.compile(r'filename="([\w.-]+)"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bundle:
-    """The file.
+class BundleFile:
+    """A bundle as a file.
 
     Attributes:
-        problem: why there is none.
+        problem: why there is no bundle; None if there is one.
     """
 
     name: str = ""
@@ -26,21 +26,21 @@ class Bundle:
     problem: str | None = None
 
 
-def read(url: str, cluster: str) -> Bundle:
-    """Ask the exporter for it, which takes out what looks like a secret; nothing is raised for what it does."""
+def read(url: str, cluster: str) -> BundleFile:
+    """Download the bundle from the exporter, which removes everything that looks like a secret; never raises."""
     try:
         with requests.get(
-            f"{url}/api/v1/bundle", params={"cluster": cluster}, timeout=_TIMEOUTS, stream=True, **NEIGHBOUR
+            f"{url}/api/v1/bundle", params={"cluster": cluster}, timeout=_TIMEOUTS, stream=True, **REQUEST_OPTIONS
         ) as response:
             if response.status_code != 200:
-                return Bundle(problem=f"HTTP status {response.status_code} at /api/v1/bundle")
+                return BundleFile(problem=f"HTTP status {response.status_code} at /api/v1/bundle")
             pieces, size = [], 0
             for piece in response.iter_content(2**16):
                 size += len(piece)
-                if size > MOST:
-                    return Bundle(problem=f"it has more than {MOST // 2**20} MiB: use `ackscope bundle`")
+                if size > MAX_BYTES:
+                    return BundleFile(problem=f"it is larger than {MAX_BYTES // 2**20} MiB; use `ackscope bundle`")
                 pieces.append(piece)
     except requests.RequestException as error:
-        return Bundle(problem=failure(error))
+        return BundleFile(problem=failure(error))
     named = _NAME.search(response.headers.get("content-disposition", ""))
-    return Bundle(name=named[1] if named else "cluster.ackscope", content=b"".join(pieces))
+    return BundleFile(name=named[1] if named else "cluster.ackscope", content=b"".join(pieces))

@@ -1,23 +1,23 @@
-"""One probe, run now by the exporter because somebody pressed a button."""
+"""One on-demand probe run by the exporter."""
 
 from dataclasses import dataclass
 
 import requests
 
-from dashboard.data.exporter import NEIGHBOUR, failure
+from dashboard.data.exporter_client import REQUEST_OPTIONS, failure
 
-LONGEST = 60.0
-"""Seconds that a run may take; the exporter ends it then."""
+MAX_SECONDS = 60.0
+"""The exporter ends a run after this time."""
 _MARGIN = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeRun:
-    """What came of it.
+    """Result of an on-demand probe run.
 
     Attributes:
-        ok: the exporter ran it; the report tells what it measured.
-        text: report and log, or why there is none.
+        ok: the exporter ran the probe; the report has its measurements.
+        text: report and log, or the error.
     """
 
     ok: bool
@@ -25,13 +25,13 @@ class ProbeRun:
 
 
 def run(url: str, cluster: str, probe: str, within: float) -> ProbeRun:
-    """Run it and wait; nothing is raised for what the other side does.
+    """Run a probe and wait for its report; never raises for network or server errors.
 
     Args:
-        url: of the exporter.
-        cluster: its name there.
+        url: URL of the exporter.
+        cluster: name of the cluster.
         probe: name of the probe.
-        within: seconds that it may take, `LONGEST` at most.
+        within: timeout of the run in seconds, at most `MAX_SECONDS`.
     """
     try:
         response = requests.get(
@@ -39,7 +39,7 @@ def run(url: str, cluster: str, probe: str, within: float) -> ProbeRun:
             params={"probe": probe, "target": cluster, "debug": "true"},
             headers={"x-prometheus-scrape-timeout-seconds": f"{within + _MARGIN / 2:.1f}"},
             timeout=(1.0, within + 2 * _MARGIN),
-            **NEIGHBOUR,
+            **REQUEST_OPTIONS,
         )
     except requests.RequestException as error:
         return ProbeRun(ok=False, text=failure(error))
@@ -47,7 +47,7 @@ def run(url: str, cluster: str, probe: str, within: float) -> ProbeRun:
 
 
 def sections(text: str) -> dict[str, str]:
-    """The parts of the exporter's answer by their headings: report, log, run, metrics."""
+    """Sections of the exporter's response by heading: report, log, run, metrics."""
     found: dict[str, list[str]] = {}
     current: list[str] = []
     for line in text.splitlines():

@@ -1,7 +1,7 @@
-"""The rollups of the pipeline, read from files. A failure is an answer too: nothing here raises for a bad file.
+"""The pipeline's rollups, read from Parquet files. Failures are part of the result: nothing raises for a bad file.
 
-The catalog of a cluster names its files, which never change; a file that was replaced long enough ago is gone: then the
-catalog is read once more.
+The catalog of a cluster lists its files, which are immutable. A file that was replaced some time ago is deleted: then
+the catalog is read again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,8 +26,8 @@ WORST_QUEUES = 4
 CATALOGS = catalog.Kept()
 """Shared by all viewers."""
 
-_TOLD = pc.ScalarAggregateOptions(min_count=1)
-"""A sum of nothing that is known is not zero."""
+# The sum of only null values is null, not zero.
+_NULL_IF_EMPTY = pc.ScalarAggregateOptions(min_count=1)
 
 _ARROW = {
     Kind.STRING: pa.string(),
@@ -39,7 +39,7 @@ _ARROW = {
 
 
 def schema(table: Table) -> Any:
-    """The Arrow schema of a table's files; the partition columns are in the path only."""
+    """The Arrow schema of a table's files; the partition columns are only in the path."""
     return pa.schema([pa.field(column.name, _ARROW[column.kind], column.nullable) for column in table.columns])
 
 
@@ -49,14 +49,14 @@ def _empty(table: Table) -> pd.DataFrame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class History:
-    """The rollups of one cluster between two moments; frames have the columns of their tables.
+class MinuteHistory:
+    """The minute rollups of one cluster in a time range; frames have the columns of their tables.
 
     Attributes:
-        depth: rows of the deepest queues only (`WORST_QUEUES`), by their peak of ready and unacked messages.
-        redelivered: one row a minute: `minute`, `redelivered` summed over all queues (null where no queue tells).
-        missing: the tables of minutes that have no file at all for this cluster.
-        problem: why a file could not be read; None where all could.
+        depth: rows of the `WORST_QUEUES` deepest queues only, by their peak of ready and unacked messages.
+        redelivered: one row per minute: `minute`, `redelivered` summed over all queues (null if no queue reports it).
+        missing: minute tables that have no file for this cluster.
+        problem: why a file could not be read; None if all were read.
     """
 
     latency: pd.DataFrame = field(default_factory=lambda: _empty(LATENCY_1M))
@@ -68,48 +68,63 @@ class History:
     problem: str | None = None
 
     @property
-    def begun(self) -> bool:
-        """Whether the cluster has history at all, of whatever time."""
+    def exists(self) -> bool:
+        """Whether the cluster has any history, from any time."""
         return len(self.missing) < len(MINUTES)
 
 
 def clusters(root: Path) -> tuple[str, ...]:
-    """Names of all clusters that have rollups."""
+    """Names of the clusters that have rollups."""
     return catalog.clusters(root)
 
 
 def last_of_file(path: Path) -> datetime | None:
-    """The newest minute that a file of minutes holds.
+    """The newest minute in a file of a minute table.
 
     Raises:
-        OSError, pyarrow.ArrowException: it is gone, or cannot be read.
+        OSError, pyarrow.ArrowException: the file was deleted, or cannot be read.
     """
     newest: datetime | None = pc.max(ds.dataset(str(path)).to_table(columns=["minute"])["minute"]).as_py()
     return newest
 
 
 def last_minute(root: Path, cluster: str, of_file: Callable[[Path], datetime | None] = last_of_file) -> datetime | None:
-    """The newest minute that any table holds; None where there is none, or none can be read.
+    """The newest minute in any table; None if there is none, or none can be read.
 
     Args:
         root: folder of rollups.
-        cluster: its name.
-        of_file: `last_of_file`, or what remembers its answers: files never change.
+        cluster: name of the cluster.
+        of_file: `last_of_file`, or a cached version of it: files are immutable.
     """
-    found, whole = _newest(root, cluster, of_file)
-    return found if whole else _newest(root, cluster, of_file)[0]
+    newest, complete = _newest(root, cluster, of_file)
+    return newest if complete else _newest(root, cluster, of_file)[0]
 
 
-def read(root: Path, cluster: str, start: datetime, end: datetime) -> History:
-    """Read what happened from `start` to `end` (exclusive), both in UTC."""
-    history, problem = _twice(lambda: _read(root, cluster, start, end))
-    return history if history is not None else History(problem=problem)
+def read(root: Path, cluster: str, start: datetime, end: datetime) -> MinuteHistory:
+    """Read the minute rollups from `start` to `end` (exclusive), both in UTC."""
+    history, problem = read_with_retry(root, cluster, lambda known: _read(root, known, start, end))
+    return history if history is not None else MinuteHistory(problem=problem)
+
+
+def read_with_retry(root: Path, cluster: str, read: Callable[[catalog.Catalog], T]) -> tuple[T | None, str | None]:
+    """Read files by the catalog of a cluster; after a failure once more, by a catalog that is read again.
+
+    Returns:
+        The result and None, or None and the error of the second attempt.
+    """
+    problem = None
+    for _ in range(2):
+        try:
+            return read(CATALOGS.read(root, cluster)), None
+        except (OSError, pa.ArrowException, DataError) as error:
+            problem = str(error).splitlines()[0]
+    return None, problem
 
 
 def _newest(root: Path, cluster: str, of_file: Callable[[Path], datetime | None]) -> tuple[datetime | None, bool]:
-    """The newest minute of the tables whose last file can be read, and whether all of these could."""
+    """The newest minute of the tables whose last file can be read, and whether all of them could be read."""
     newest: list[datetime] = []
-    whole = True
+    complete = True
     try:
         known = CATALOGS.read(root, cluster)
     except DataError:
@@ -119,27 +134,14 @@ def _newest(root: Path, cluster: str, of_file: Callable[[Path], datetime | None]
         try:
             newest += [minute for file in files[-1:] if (minute := of_file(file)) is not None]
         except (OSError, pa.ArrowException):
-            whole = False
-    return max(newest, default=None), whole
+            complete = False
+    return max(newest, default=None), complete
 
 
-def _twice(attempt: Callable[[], T]) -> tuple[T | None, str | None]:
-    """The result and no problem, or no result and the problem of the second attempt."""
-    for last in (False, True):
-        try:
-            return attempt(), None
-        except (OSError, pa.ArrowException, DataError) as error:
-            if last:
-                return None, str(error).splitlines()[0]
-    raise AssertionError
-
-
-def _read(root: Path, cluster: str, start: datetime, end: datetime) -> History:
+def _read(root: Path, known: catalog.Catalog, start: datetime, end: datetime) -> MinuteHistory:
     when = (pc.field("minute") >= pa.scalar(start, _ARROW[Kind.TIME])) & (
         pc.field("minute") < pa.scalar(end, _ARROW[Kind.TIME])
     )
-
-    known = CATALOGS.read(root, cluster)
     first, last = int(start.timestamp() // 3600), -int(-end.timestamp() // 3600)
 
     def frame(table: Table) -> pd.DataFrame:
@@ -150,7 +152,7 @@ def _read(root: Path, cluster: str, start: datetime, end: datetime) -> History:
         return rows
 
     depth, redelivered = _queues(known.files(root, QUEUES_1M.name, first, last), when)
-    return History(
+    return MinuteHistory(
         latency=frame(LATENCY_1M),
         outcomes=frame(OUTCOMES_1M),
         bursts=frame(BURSTS_1M),
@@ -163,7 +165,7 @@ def _read(root: Path, cluster: str, start: datetime, end: datetime) -> History:
 def _queues(files: Sequence[Path], when: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The deepest queues, and redeliveries over all queues.
 
-    A day of ten thousand queues is 14 million rows: each piece is reduced by itself, and never held as pandas.
+    One day of 10,000 queues is 14 million rows: each batch is aggregated alone and never converted to pandas.
     """
     columns = ["minute", "vhost", "queue", "messages_ready_max", "messages_unacked_max", "redelivered"]
     peaks, sums = [], []
@@ -176,19 +178,19 @@ def _queues(files: Sequence[Path], when: Any) -> tuple[pd.DataFrame, pd.DataFram
             .group_by(["vhost", "queue"])
             .aggregate([("depth", "max")])
         )
-        sums.append(rows.group_by("minute").aggregate([("redelivered", "sum", _TOLD)]))
+        sums.append(rows.group_by("minute").aggregate([("redelivered", "sum", _NULL_IF_EMPTY)]))
     if not peaks:
-        return History().depth, History().redelivered
+        return MinuteHistory().depth, MinuteHistory().redelivered
     worst = pa.concat_tables(peaks).group_by(["vhost", "queue"]).aggregate([("depth_max", "max")])
     worst = worst.filter(pc.field("depth_max_max") > 0).sort_by(
         [("depth_max_max", "descending"), ("vhost", "ascending"), ("queue", "ascending")]
     )
-    chosen = pc.scalar(False)
+    deepest = pc.scalar(False)
     for row in worst.slice(0, WORST_QUEUES).to_pylist():
-        chosen |= (pc.field("vhost") == row["vhost"]) & (pc.field("queue") == row["queue"])
-    depth = ds.dataset([str(file) for file in files], schema=schema(QUEUES_1M)).to_table(filter=when & chosen)
-    added = pa.concat_tables(sums).group_by("minute").aggregate([("redelivered_sum", "sum", _TOLD)])
-    redelivered = added.rename_columns({"redelivered_sum_sum": "redelivered"})
+        deepest |= (pc.field("vhost") == row["vhost"]) & (pc.field("queue") == row["queue"])
+    depth = ds.dataset([str(file) for file in files], schema=schema(QUEUES_1M)).to_table(filter=when & deepest)
+    summed = pa.concat_tables(sums).group_by("minute").aggregate([("redelivered_sum", "sum", _NULL_IF_EMPTY)])
+    redelivered = summed.rename_columns({"redelivered_sum_sum": "redelivered"})
     return depth.to_pandas(), redelivered.to_pandas()
 
 

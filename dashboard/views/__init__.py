@@ -1,1 +1,1 @@
-"""What the page shows, one part a file. Views render what they are given: they read nothing and decide nothing."""
+"""The pages, one file or package each. Views only render: they do no I/O of their own and make no decisions."""

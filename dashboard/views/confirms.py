@@ -1,31 +1,33 @@
-"""The page "Confirms": what a confirm costs on this broker, where the time goes, and how acks are batched."""
+"""The page "Confirms": confirm latency, its layers, and how the broker batches acks."""
 
 from datetime import UTC, datetime, timedelta
 
 import streamlit as st
 
 from ackscope.clock import SystemClock
-from dashboard import cache, charts, confirm_charts, confirm_frames, drawing, frames, wording
-from dashboard.data.rollups import History
-from dashboard.escape import literal
-from dashboard.frames import Axis
-from dashboard.shell import Place, choose_range, keep, wanted
-from dashboard.views import parts, probes, stretch
-from dashboard.views.history import chart, empty
+from dashboard.charts import confirm_charts, minute_charts, theme
+from dashboard.data.rollups import MinuteHistory
+from dashboard.format import readable
+from dashboard.format.escape import literal
+from dashboard.frames import confirm_frames, minute_frames
+from dashboard.frames.minute_frames import Axis
+from dashboard.ui import cache, elements, probe_boxes, range_selection
+from dashboard.ui.layout import PageContext, get_param, range_heading, set_param
 
 
-def render(place: Place) -> None:
-    """The present in words, then the charts of the range."""
-    if place.cluster is None:
-        st.caption("No cluster is known yet.")
+def render(context: PageContext) -> None:
+    """The current latency by layer, then the charts of the time range."""
+    if context.cluster is None:
+        st.caption("No cluster known yet.")
         return
-    _layers(place)
-    narrowed = stretch.asked(_now())
-    if narrowed is not None:
-        stretch.heading("Confirm latency", *narrowed, place.zone)
-        _stretch(place, *narrowed)
+    _layers(context)
+    selected = range_selection.from_address(_now())
+    if selected is not None:
+        start, end = selected
+        range_selection.heading("Confirm latency", start, end, context.zone)
+        _selected_range(context, start, end)
     else:
-        _past(place, choose_range("Confirm latency"))
+        _recent(context, range_heading("Confirm latency"))
 
 
 def _now() -> datetime:
@@ -33,141 +35,142 @@ def _now() -> datetime:
 
 
 @st.fragment(run_every="10s")
-def _layers(place: Place) -> None:
-    """Where the time of a confirm goes at present."""
-    feed = cache.live(place.settings.exporter).probes
-    mine = feed.of(place.cluster)
-    st.subheader("Where the time of a confirm goes", anchor=False)
+def _layers(context: PageContext) -> None:
+    """Current confirm latency by layer."""
+    polled = cache.exporter_state(context.settings.exporter).probes
+    mine = polled.of(context.cluster)
+    st.subheader("Confirm latency by layer", anchor=False)
     rows = confirm_frames.layer_rows(mine.layers if mine else ())
     if rows["seconds"].notna().any():
-        parts.chart(
+        elements.chart(
             confirm_charts.layer_bars(rows),
             "layers",
-            "What each layer of the broker adds to a confirm, in milliseconds.",
+            "Latency that each layer of the broker adds to a confirm, in milliseconds.",
         )
         st.caption(
-            "Medians of the last minute, told apart by streams that differ in one layer each: no queue, a transient "
-            "message, a persistent one, a replicated one."
+            "Medians of the last minute, from probe streams that differ in one layer each: no queue, transient "
+            "message, persistent message, replicated message."
         )
-    silent = rows[rows["seconds"].isna()]
-    for index, (node, layer, because) in enumerate(silent[["node", "layer", "because"]].to_numpy().tolist()):
-        parts.plain(f"layer-{index}", f"{layer}{f' on {node}' if node else ''}: {because}")
+    unmeasured = rows[rows["seconds"].isna()]
+    for index, (node, layer, because) in enumerate(unmeasured[["node", "layer", "because"]].to_numpy().tolist()):
+        elements.plain(f"layer-{index}", f"{layer}{f' on {node}' if node else ''}: {because}")
     if rows.empty:
-        st.caption("No probe tells: give the exporter an `amqp` address for this cluster.")
-    with st.expander("What each probe stream lives through now"):
+        st.caption("No probe data. Configure `amqp:` for this cluster.")
+    with st.expander("Current results of each probe stream"):
         now = SystemClock().now()
-        probes.render(mine, feed.present(now))
+        probe_boxes.render(mine, polled.exporter_time(now))
 
 
 @st.fragment(run_every="30s")
-def _past(place: Place, span: frames.Range) -> None:
-    axis = Axis.until(_now(), span, place.zone)
-    history = _read(place, axis)
+def _recent(context: PageContext, span: minute_frames.Range) -> None:
+    axis = Axis.until(_now(), span, context.zone)
+    history = _read(context, axis)
     if history is None:
         return
     if history.latency.empty and history.bursts.empty:
-        empty(place.settings, span, begun=history.begun)
+        elements.no_history(context.settings, span, has_history=history.exists)
         return
-    _charts(place, history, axis)
+    _charts(context, history, axis)
 
 
 @st.fragment
-def _stretch(place: Place, start: datetime, end: datetime) -> None:
-    axis = confirm_frames.axis_of(start, end, place.zone)
-    history = _read(place, axis)
+def _selected_range(context: PageContext, start: datetime, end: datetime) -> None:
+    axis = confirm_frames.axis_for(start, end, context.zone)
+    history = _read(context, axis)
     if history is None:
         return
-    stretch.missing((history.latency, history.bursts, history.outcomes), axis, place.zone)
+    range_selection.missing_history((history.latency, history.bursts, history.outcomes), axis, context.zone)
     if not (history.latency.empty and history.bursts.empty):
-        _charts(place, history, axis)
+        _charts(context, history, axis)
 
 
-def _read(place: Place, axis: Axis) -> History | None:
-    """What history holds of the axis; None, and why is said, where it cannot be read."""
-    history = cache.history(place.settings.rollups, place.cluster or "", *axis.utc)
+def _read(context: PageContext, axis: Axis) -> MinuteHistory | None:
+    """The history of the axis; None, and the reason on the page, if it cannot be read."""
+    history = cache.minute_history(context.settings.rollups, context.cluster or "", *axis.utc)
     if history.problem is not None:
-        parts.plain("history-problem", f"History cannot be read: {history.problem}")
+        elements.plain("history-problem", f"Cannot read the history: {history.problem}")
         return None
     return history
 
 
-def _charts(place: Place, history: History, axis: Axis) -> None:
-    stream = _choose_stream(history)
+def _charts(context: PageContext, history: MinuteHistory, axis: Axis) -> None:
+    stream = _select_stream(history)
     if stream is not None:
         _heat(history, axis, stream)
     left, right = st.columns(2, gap="medium")
     with left:
-        types = frames.streams(history.bursts)
+        types = minute_frames.streams(history.bursts)
         shaped = {name: found for name in types if len(found := confirm_frames.bursts(history.bursts, name))}
-        marked = chart(
-            "Ack bursts: size against interval",
-            "A mark a minute. Far right and high: the broker holds confirms back and sends many at once, as it does "
-            "when it waits for the disk. Select a mark to see its minutes alone.",
-            confirm_charts.burst_points(shaped, place.zone),
+        selection = elements.titled_chart(
+            "Ack bursts: size and interval",
+            "One mark per minute. Top right: the broker batches confirms and sends many at once, which it does when it "
+            "waits for the disk. Select a mark to show only its minutes.",
+            confirm_charts.burst_points(shaped, context.zone),
             "burst-points",
             axis.end,
             select="points",
         )
-        if marked.points:
-            minutes = [datetime.fromisoformat(point["customdata"][1]).replace(tzinfo=UTC) for point in marked.points]
-            stretch.narrow(*confirm_frames.widened(min(minutes), max(minutes) + timedelta(minutes=1)))
+        if selection.points:
+            minutes = [datetime.fromisoformat(point["customdata"][1]).replace(tzinfo=UTC) for point in selection.points]
+            range_selection.select_range(*confirm_frames.widen(min(minutes), max(minutes) + timedelta(minutes=1)))
     with right:
-        sums = frames.outcomes(history.outcomes, axis)
-        chart(
-            f"Probe messages {drawing.per(axis)}",
-            "Every message of a probe and what became of it. Anything below is a message that a client would miss.",
-            charts.outcomes(sums, axis),
+        sums = minute_frames.outcomes(history.outcomes, axis)
+        elements.titled_chart(
+            f"Probe messages {theme.per_step(axis)}",
+            "Outcomes of all probe messages. Messages in the lower part would be missing for a client.",
+            minute_charts.outcomes(sums, axis),
             "confirm-outcomes",
             axis.end,
         )
-    parts.save("outcomes", lambda: sums.rename_axis("at").reset_index(), "Save outcomes (CSV)")
+    elements.download("outcomes", lambda: sums.rename_axis("at").reset_index(), "Save outcomes (CSV)")
 
 
-def _choose_stream(history: History) -> str | None:
+def _select_stream(history: MinuteHistory) -> str | None:
     mine = history.latency[(history.latency["probe"] == "confirm") & (history.latency["measure"] == "confirm")]
-    names = sorted(set(mine["stream"]), key=lambda name: (name not in charts.QUEUE_TYPES, name))
+    names = sorted(set(mine["stream"]), key=lambda name: (name not in minute_charts.QUEUE_TYPES, name))
     if not names:
-        st.caption("No confirm was measured in this time.")
+        st.caption("No confirm was measured in this range.")
         return None
-    asked = wanted("stream")
-    chosen: str = (
+    current = get_param("stream")
+    selected: str = (
         st.segmented_control(
             "Stream",
             names,
-            default=asked if asked in names else names[0],
+            default=current if current in names else names[0],
             key="stream-choice",
-            on_change=lambda: keep("stream", st.session_state["stream-choice"]),
+            on_change=lambda: set_param("stream", st.session_state["stream-choice"]),
             label_visibility="collapsed",
         )
         or names[0]
     )
-    return chosen
+    return selected
 
 
-def _heat(history: History, axis: Axis, stream: str) -> None:
+def _heat(history: MinuteHistory, axis: Axis, stream: str) -> None:
     grid = confirm_frames.heat(history.latency, axis, stream)
-    lines = frames.latency(history.latency, axis, stream)
+    lines = minute_frames.latency(history.latency, axis, stream)
     if grid.empty:
-        st.caption("No confirm of this stream was measured in this time.")
+        st.caption("No confirm of this stream was measured in this range.")
         return
-    marked = chart(
+    selection = elements.titled_chart(
         f"Confirm latency of {literal(stream)}",
-        "From publish to the broker's confirm. Each cell tells how many confirms took so long; lines are p50, p99 and "
-        "the slowest. Grey: nobody looked. Draw a box to see its time alone.",
+        "From publish to the broker's confirm. The colour of a cell is the number of confirms with this latency; lines "
+        "are p50, p99 and max. Grey: no data. Draw a box to show only its time range.",
         confirm_charts.heatmap(grid, lines, axis),
         "heat",
         axis.end,
         select="box",
     )
-    found = confirm_frames.stretch([edge for box in marked.boxes for edge in box["x"]], axis)
+    found = confirm_frames.selected_range([edge for box in selection.boxes for edge in box["x"]], axis)
     if found is not None:
-        stretch.narrow(*found)
+        range_selection.select_range(*found)
     last = lines.dropna().tail(1)
     if len(last):
         row = last.iloc[0]
         st.caption(
-            f"{last.index[0]:%H:%M} {axis.zone}: p50 {wording.latency(row['p50'])}, p99 {wording.latency(row['p99'])}, "
-            f"slowest {wording.latency(row['max'])}, {wording.count(row['count'])} confirms. Quantiles are within a "
-            "factor of 1.36, the slowest is exact. Draw a box in the chart to see its time alone."
+            f"{last.index[0]:%H:%M} {axis.zone}: p50 {readable.latency(row['p50'])}, "
+            f"p99 {readable.latency(row['p99'])}, "
+            f"max {readable.latency(row['max'])}, {readable.count(row['count'])} confirms. Quantiles are accurate "
+            "within a factor of 1.36, the maximum is exact. Draw a box in the chart to show only its time range."
         )
-    parts.save("latency", lambda: confirm_frames.latency_rows(lines), "Save these figures (CSV)")
+    elements.download("latency", lambda: confirm_frames.latency_rows(lines), "Save this data (CSV)")

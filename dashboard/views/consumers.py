@@ -1,51 +1,51 @@
-"""The page "Consumers": who holds what, and how near each is to its ceiling."""
+"""The page "Consumers": unacknowledged messages of each consumer and its prefetch limit."""
 
 import pandas as pd
 import streamlit as st
 
-from dashboard import cache, consumer_rows, wording
-from dashboard.shell import Place, find
-from dashboard.views import consumer_table, parts
-from dashboard.views.queue import consumers_of
+from dashboard.format import readable
+from dashboard.frames import consumer_rows
+from dashboard.ui import cache, consumer_table, elements
+from dashboard.ui.layout import PageContext, search_box
 
+# A consumer counts as full from this percentage of its prefetch.
 _FULL = 90.0
-"""Percent of its prefetch from which a consumer is as good as full."""
 
 
-def render(place: Place) -> None:
-    """What is told of all, then a bar each."""
-    if place.cluster is None:
-        st.caption("No cluster is known yet.")
+def render(context: PageContext) -> None:
+    """Totals, then a table row per consumer."""
+    if context.cluster is None:
+        st.caption("No cluster known yet.")
         return
-    text = find(st.container(), "find-consumer", "part of a queue, client, host, user or tag")
-    _list(place, text)
+    text = search_box(st.container(), "find-consumer", "part of a queue, client, host, user or tag")
+    _list(context, text)
 
 
 @st.fragment(run_every="10s")
-def _list(place: Place, text: str) -> None:
-    rows = consumers_of(place)
+def _list(context: PageContext, text: str) -> None:
+    rows = consumer_table.load(context)
     if rows is None:
         return
     found = _matching(rows, text)
-    _figures(found)
-    _told(place, rows, found)
+    _totals(found)
+    _summary(context, rows, found)
     consumer_table.show(found, "consumers")
     _hazards(found)
-    parts.save("all", lambda: found)
+    elements.download("all", lambda: found)
 
 
 def _matching(rows: pd.DataFrame, text: str) -> pd.DataFrame:
     if not text:
         return rows
-    wanted_ = text.casefold()
+    needle = text.casefold()
     names = ("queue", "client", "host", "user", "tag", "vhost")
-    hits = rows[list(names)].apply(lambda column: column.str.casefold().str.contains(wanted_, regex=False))
+    hits = rows[list(names)].apply(lambda column: column.str.casefold().str.contains(needle, regex=False))
     found: pd.DataFrame = rows[hits.any(axis=1)]
     return found
 
 
-def _figures(rows: pd.DataFrame) -> None:
-    figures = {
+def _totals(rows: pd.DataFrame) -> None:
+    totals = {
         "Consumers": len(rows),
         "Full": int((rows["held"] >= _FULL).sum()),
         "No prefetch limit": int(rows["hazard"].eq(consumer_rows.UNLIMITED).sum()),
@@ -53,29 +53,34 @@ def _figures(rows: pd.DataFrame) -> None:
         "Not active": int(rows["active"].eq("no").sum()),
     }
     with st.container(horizontal=True, gap="small"):
-        for what, value in figures.items():
+        for what, value in totals.items():
             with st.container(width=150):
-                st.metric(what, wording.count(value))
+                st.metric(what, readable.count(value))
 
 
-def _told(place: Place, rows: pd.DataFrame, found: pd.DataFrame) -> None:
-    listed = cache.listed(place.settings.exporter, place.cluster or "", "consumers", consumer_rows.CONSUMER_COLUMNS)
-    match = "" if len(found) == len(rows) else f", {wording.count(len(found))} match"
-    old = "" if listed.age_seconds is None else f", as of {wording.span(listed.age_seconds)} ago"
-    st.caption(f"{wording.plural(len(rows), 'consumer')}{match}{old}. The fullest first. A dash: not known.")
+def _summary(context: PageContext, rows: pd.DataFrame, found: pd.DataFrame) -> None:
+    listed = cache.object_list(
+        context.settings.exporter, context.cluster or "", "consumers", consumer_rows.CONSUMER_COLUMNS
+    )
+    match = "" if len(found) == len(rows) else f", {readable.count(len(found))} match"
+    old = "" if listed.age_seconds is None else f", as of {readable.duration(listed.age_seconds)} ago"
+    st.caption(
+        f"{readable.plural(len(rows), 'consumer')}{match}{old}. The highest share of prefetch first. "
+        "A dash means unknown."
+    )
     if listed.problem:
-        parts.plain("consumers-problem", f"The latest reading failed: {listed.problem}. These are the ones before.")
+        elements.plain("consumers-problem", f"The latest poll failed: {listed.problem}. Showing the previous data.")
 
 
 def _hazards(rows: pd.DataFrame) -> None:
-    """What may go wrong later, in words."""
+    """Explanations of the risks in the table."""
     if rows["hazard"].eq(consumer_rows.UNLIMITED).any():
         st.caption(
-            "No limit: the broker sends such a consumer all that the queue holds; when it dies, all of it is delivered "
-            "again. Set a prefetch (basic.qos) before basic.consume."
+            "No limit: the broker delivers the whole queue to such a consumer, and all of it again when it crashes. "
+            "Set a prefetch (basic.qos) before basic.consume."
         )
     if rows["hazard"].eq(consumer_rows.AUTOMATIC).any():
         st.caption(
-            "Automatic ack: a message counts as done when it is sent. What the client had not processed when it died "
-            "is lost, and prefetch does not slow the broker down."
+            "Automatic ack: a message counts as acknowledged when it is sent. Messages that the client has not "
+            "processed when it crashes are lost, and prefetch does not limit the broker."
         )

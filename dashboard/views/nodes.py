@@ -1,4 +1,4 @@
-"""The page "Nodes": how far each is from the limits at which the broker stops publishers, or dies."""
+"""The page "Nodes": how close each node is to the limits at which it blocks publishers or fails."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from dashboard import cache, wording
-from dashboard.escape import literal
-from dashboard.shell import Place
-from dashboard.views import parts, vitals
+from dashboard.format import readable
+from dashboard.format.escape import literal
+from dashboard.ui import cache, elements, vital_tiles
+from dashboard.ui.layout import PageContext
 
 _COLUMNS = (
     "name",
@@ -29,46 +29,46 @@ _COLUMNS = (
 _RESOURCES = {
     "File descriptors": ("fd_used", "fd_total", "new connections and files fail"),
     "Sockets": ("sockets_used", "sockets_total", "new connections are refused"),
-    "Erlang processes": ("proc_used", "proc_total", "new connections, channels and queues fail, or the node dies"),
+    "Erlang processes": ("proc_used", "proc_total", "new connections, channels and queues fail, or the node crashes"),
 }
 
 
-def render(place: Place) -> None:
-    """Totals and bars of the cluster, then a box a node."""
-    if place.cluster is None:
-        st.caption("No cluster is known yet.")
+def render(context: PageContext) -> None:
+    """Totals and bars of the cluster, then a box per node."""
+    if context.cluster is None:
+        st.caption("No cluster known yet.")
         return
-    _now(place)
+    _now(context)
 
 
 @st.fragment(run_every="10s")
-def _now(place: Place) -> None:
-    signs = cache.live(place.settings.exporter).vitals.of(place.cluster)
-    if signs is not None:
-        st.subheader("The cluster, and what is left until publishers are stopped", anchor=False)
-        vitals.render(signs)
-    listed = cache.listed(place.settings.exporter, place.cluster or "", "nodes", _COLUMNS)
+def _now(context: PageContext) -> None:
+    snapshot = cache.exporter_state(context.settings.exporter).snapshot.of(context.cluster)
+    if snapshot is not None:
+        st.subheader("Cluster: headroom until publishers are blocked", anchor=False)
+        vital_tiles.render(snapshot)
+    listed = cache.object_list(context.settings.exporter, context.cluster or "", "nodes", _COLUMNS)
     if not listed.known:
-        parts.plain("no-nodes", f"Nodes are not known: {listed.problem or 'not read yet'}.")
+        elements.plain("no-nodes", f"No node data: {listed.problem or 'not polled yet'}.")
         return
-    st.subheader("Each node, and what is left until something fails", anchor=False)
+    st.subheader("Nodes: headroom until operations fail", anchor=False)
     for index, row in enumerate(listed.rows.sort_values("name").to_dict("records")):
         with st.container(border=True, key=f"plain-node-box-{index}"):
             _node(row)
-    parts.save("nodes", lambda: listed.rows)
+    elements.download("nodes", lambda: listed.rows)
     if listed.age_seconds is not None:
-        st.caption(f"As of {wording.span(listed.age_seconds)} ago. A bar that is full is a limit that is reached.")
+        st.caption(f"As of {readable.duration(listed.age_seconds)} ago. A full bar means that the limit is reached.")
 
 
 def _node(row: Mapping[Hashable, Any]) -> None:
-    state = "running" if row["running"] else "not running" if row["running"] is False else "state not known"
+    state = "running" if row["running"] else "not running" if row["running"] is False else "state unknown"
     words = [state]
     if row["rabbitmq_version"]:
         words.append(f"RabbitMQ {row['rabbitmq_version']}")
     if isinstance(row["uptime_seconds"], int | float):
-        words.append(f"up {wording.span(float(row['uptime_seconds']))}")
+        words.append(f"up {readable.duration(float(row['uptime_seconds']))}")
     if row["partitions"]:
-        words.append(f"PARTITIONED from {', '.join(map(str, _listed(row['partitions'])))}")
+        words.append(f"PARTITIONED from {', '.join(map(str, _as_list(row['partitions'])))}")
     st.markdown(f"**{literal(str(row['name']))}** {literal(', '.join(words))}")
     for column, (what, (used, total, effect)) in zip(st.columns(3, gap="medium"), _RESOURCES.items(), strict=True):
         with column:
@@ -76,17 +76,17 @@ def _node(row: Mapping[Hashable, Any]) -> None:
     queue, cores = row["run_queue"], row["processors"]
     if isinstance(queue, int) and isinstance(cores, int) and cores:
         st.caption(
-            f"Run queue: {queue} Erlang {'process waits' if queue == 1 else 'processes wait'} for one of {cores} cores"
+            f"Run queue: {queue} Erlang {'process is' if queue == 1 else 'processes are'} waiting for {cores} cores"
             + (": the node has more work than cores." if queue > 2 * cores else ".")
         )
 
 
-def _listed(value: object) -> list[object]:
+def _as_list(value: object) -> list[object]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _bar(what: str, used: object, total: object, effect: str) -> None:
     if not isinstance(used, int) or not isinstance(total, int) or total <= 0 or pd.isna(used):
-        st.caption(f"{what}: not told by this version.")
+        st.caption(f"{what}: not reported by this version.")
         return
-    st.progress(min(used / total, 1.0), text=f"{what}: {used:,} of {total:,}; at the limit {effect}")
+    st.progress(min(used / total, 1.0), text=f"{what}: {used:,} of {total:,}; at the limit, {effect}")

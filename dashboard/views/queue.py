@@ -1,52 +1,55 @@
-"""All of one queue: what is wrong with it, what it holds, who consumes from it."""
+"""Details of one queue: findings, metrics and consumers."""
 
 import pandas as pd
 import streamlit as st
 
 from ackscope.clock import SystemClock
 from ackscope.findings import Finding, flat
-from dashboard import cache, consumer_rows, queue_rows, wording
-from dashboard.escape import literal
-from dashboard.model import ClusterFindings
-from dashboard.shell import Place, link
-from dashboard.views import consumer_table, findings, parts
+from dashboard.data.model import ClusterFindings
+from dashboard.format import readable
+from dashboard.format.escape import literal
+from dashboard.frames import queue_rows
+from dashboard.ui import cache, consumer_table, elements, finding_cards
+from dashboard.ui.layout import PageContext, link
 
 
-def render(place: Place, vhost: str, name: str) -> None:
-    """The whole of it, with a way back to the list."""
+def render(context: PageContext, vhost: str, name: str) -> None:
+    """Show the queue, with a button back to the list."""
     if st.button("All queues", icon=":material/arrow_back:", type="tertiary"):
         for key in ("queue", "vhost"):
             if key in st.query_params:
                 del st.query_params[key]
         st.rerun()
     st.header(literal(name), anchor=False)
-    link("topology", "What is around it", queue=name, vhost=vhost)
-    parts.plain("queue-vhost", f"queue in virtual host {vhost}")
-    _now(place, vhost, name)
+    link("topology", "Topology", queue=name, vhost=vhost)
+    elements.plain("queue-vhost", f"queue in virtual host {vhost}")
+    _now(context, vhost, name)
 
 
 @st.fragment(run_every="10s")
-def _now(place: Place, vhost: str, name: str) -> None:
-    cluster, url = place.cluster or "", place.settings.exporter
-    live, now = cache.live(url), SystemClock().now()
-    known = live.findings.of(cluster)
+def _now(context: PageContext, vhost: str, name: str) -> None:
+    cluster, url = context.cluster or "", context.settings.exporter
+    state, now = cache.exporter_state(url), SystemClock().now()
+    known = state.findings.of(cluster)
     every = known.findings if known else ()
-    listed = cache.listed(url, cluster, "queues", queue_rows.COLUMNS)
+    listed = cache.object_list(url, cluster, "queues", queue_rows.COLUMNS)
     rows = queue_rows.queue_rows(listed.rows, every)
     mine = rows[(rows["vhost"] == vhost) & (rows["queue"] == name)]
     if mine.empty:
-        why = listed.problem or ("it is not there now" if listed.known else "queues were not read yet")
-        parts.plain("no-queue", f"Nothing is known of this queue: {why}.")
+        why = listed.problem or ("it does not exist now" if listed.known else "not polled yet")
+        elements.plain("no-queue", f"No data of this queue: {why}.")
     else:
-        _figures(mine.iloc[0])
+        _metrics(mine.iloc[0])
     about = tuple(finding for finding in every if _is_about(finding, vhost, name))
     if about:
-        load = live.signs.of(cluster)
-        subjects = load.subjects if load else ()
-        findings.render(ClusterFindings(cluster=cluster, findings=about), live.findings.present(now), subjects=subjects)
+        vitals = state.vitals.of(cluster)
+        subjects = vitals.subjects if vitals else ()
+        finding_cards.render(
+            ClusterFindings(cluster=cluster, findings=about), state.findings.exporter_time(now), subjects=subjects
+        )
     elif known is not None:
-        st.caption("No finding is about this queue.")
-    _consumers(place, vhost, name)
+        st.caption("No findings for this queue.")
+    _consumers(context, vhost, name)
 
 
 def _is_about(finding: Finding, vhost: str, name: str) -> bool:
@@ -54,8 +57,8 @@ def _is_about(finding: Finding, vhost: str, name: str) -> bool:
     return any((it.kind, it.vhost, it.name) == ("queue", vhost, name) for it in subjects)
 
 
-def _figures(row: pd.Series) -> None:
-    figures = {
+def _metrics(row: pd.Series) -> None:
+    metrics = {
         "Ready": row["ready"],
         "Unacked": row["unacked"],
         "Consumers": row["consumers"],
@@ -65,36 +68,24 @@ def _figures(row: pd.Series) -> None:
         "Redelivered /s": row["redelivered"],
     }
     with st.container(horizontal=True, gap="small"):
-        for what, value in figures.items():
+        for what, value in metrics.items():
             with st.container(width=128):
                 absent = pd.isna(value)
                 rate = what.endswith("/s")
-                st.metric(what, wording.ABSENT if absent else f"{value:,.1f}" if rate else wording.count(value))
-    seen = "not read yet" if pd.isna(row["seen"]) else f"{wording.span(row['seen'])} old"
+                st.metric(what, readable.ABSENT if absent else f"{value:,.1f}" if rate else readable.count(value))
+    statistics = "not polled yet" if pd.isna(row["seen"]) else f"{readable.duration(row['seen'])} old"
     words = [str(row[name]) for name in ("type", "state", "node") if row[name]]
-    parts.plain("queue-facts", ", ".join([*words, f"statistics {seen}"]))
+    elements.plain("queue-facts", ", ".join([*words, f"statistics {statistics}"]))
 
 
-def _consumers(place: Place, vhost: str, name: str) -> None:
-    rows = consumers_of(place)
+def _consumers(context: PageContext, vhost: str, name: str) -> None:
+    rows = consumer_table.load(context)
     if rows is None:
         return
     mine = rows[(rows["vhost"] == vhost) & (rows["queue"] == name)]
-    st.subheader(wording.plural(len(mine), "consumer").capitalize(), anchor=False)
+    st.subheader(readable.plural(len(mine), "consumer").capitalize(), anchor=False)
     if len(mine):
         consumer_table.show(mine, "queue-consumers", without=("queue",))
-        parts.save("consumers", lambda: mine)
+        elements.download("consumers", lambda: mine)
     else:
-        st.caption("Nobody consumes from this queue.")
-
-
-def consumers_of(place: Place) -> pd.DataFrame | None:
-    """The consumers of the cluster; None, and why is said, where they are not known."""
-    cluster, url = place.cluster or "", place.settings.exporter
-    consumers = cache.listed(url, cluster, "consumers", consumer_rows.CONSUMER_COLUMNS)
-    if not consumers.known:
-        parts.plain("no-consumers", f"Consumers are not known: {consumers.problem or 'not read yet'}.")
-        return None
-    channels = cache.listed(url, cluster, "channels", consumer_rows.CHANNEL_COLUMNS)
-    connections = cache.listed(url, cluster, "connections", consumer_rows.CONNECTION_COLUMNS)
-    return consumer_rows.consumer_rows(consumers.rows, channels.rows, connections.rows)
+        st.caption("This queue has no consumer.")

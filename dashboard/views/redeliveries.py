@@ -1,18 +1,18 @@
-"""The page "Redeliveries": what is delivered again and again, why, and where dead letters go."""
+"""The page "Redeliveries": redelivery rates, findings about loops, and dead-letter routes."""
 
 import pandas as pd
 import streamlit as st
 
 from ackscope.clock import SystemClock
 from ackscope.findings import Finding, flat
-from dashboard import cache, charts, dead_letters, drawing, frames, graphs, queue_rows, wording
-from dashboard.escape import visible
-from dashboard.frames import Axis
-from dashboard.model import ClusterFindings
-from dashboard.shell import Place, choose_range
-from dashboard.views import findings, parts
-from dashboard.views.history import chart, empty
-from dashboard.views.queues import findings_of
+from dashboard.charts import layered_graph, minute_charts, theme
+from dashboard.data.model import ClusterFindings
+from dashboard.format import readable
+from dashboard.format.escape import visible
+from dashboard.frames import dead_letters, minute_frames, queue_rows
+from dashboard.frames.minute_frames import Axis
+from dashboard.ui import cache, elements, finding_cards
+from dashboard.ui.layout import PageContext, range_heading
 
 _LOOPS = frozenset(
     {
@@ -26,16 +26,16 @@ _LOOPS = frozenset(
         "consumer-flapping",
     }
 )
+# Dead-letter routes drawn as a graph; further ones are only in the table.
 _DRAWN = 25
-"""Dead-letter steps that are drawn; more are told in the table only."""
 
 _FORMAT = {
     "queue": st.column_config.TextColumn("Queue", width="medium"),
     "vhost": st.column_config.TextColumn("Vhost", width="small"),
-    "redelivered": st.column_config.NumberColumn("Redelivered /s", help="over the last half minute", format="%.2f"),
+    "redelivered": st.column_config.NumberColumn("Redelivered /s", help="over the last 30 s", format="%.2f"),
     "ratio": st.column_config.ProgressColumn(
         "Of all deliveries",
-        help="how many of the deliveries were repeated ones",
+        help="redeliveries as a share of all deliveries",
         format="%.0f %%",
         min_value=0,
         max_value=100,
@@ -47,84 +47,84 @@ _FORMAT = {
 }
 
 
-def render(place: Place) -> None:
-    """Rates by queue, suspects, the dead-letter paths, and the past."""
-    if place.cluster is None:
-        st.caption("No cluster is known yet.")
+def render(context: PageContext) -> None:
+    """Rates by queue, findings about loops, dead-letter routes, and the history."""
+    if context.cluster is None:
+        st.caption("No cluster known yet.")
         return
-    _now(place)
-    _past(place, choose_range("Redeliveries over time"))
+    _now(context)
+    _recent(context, range_heading("Redeliveries over time"))
 
 
 @st.fragment(run_every="10s")
-def _now(place: Place) -> None:
-    listed = cache.listed(place.settings.exporter, place.cluster or "", "queues", queue_rows.COLUMNS)
-    found = findings_of(place)
-    st.subheader("Delivered again", anchor=False)
+def _now(context: PageContext) -> None:
+    listed = cache.object_list(context.settings.exporter, context.cluster or "", "queues", queue_rows.COLUMNS)
+    found = cache.current_findings(context.settings.exporter, context.cluster)
+    st.subheader("Current redeliveries", anchor=False)
     if not listed.known:
-        parts.plain("no-queues", f"Queues are not known: {listed.problem or 'not read yet'}.")
+        elements.plain("no-queues", f"No queue data: {listed.problem or 'not polled yet'}.")
         return
     rows = queue_rows.queue_rows(listed.rows, found)
     rows["ratio"] = 100 * rows["redelivered"] / rows["delivered"].where(rows["delivered"] > 0)
     rows = rows[~rows["own"]]
-    again = rows[rows["redelivered"] > 0].sort_values(["redelivered", "queue"], ascending=[False, True])
-    if again.empty:
-        told = int(rows["redelivered"].notna().sum())
-        st.caption(f"No queue redelivered anything in the last half minute ({wording.plural(told, 'queue')} told).")
+    redelivering = rows[rows["redelivered"] > 0].sort_values(["redelivered", "queue"], ascending=[False, True])
+    if redelivering.empty:
+        reporting = int(rows["redelivered"].notna().sum())
+        st.caption(f"No redeliveries in the last 30 s ({readable.plural(reporting, 'queue')} with data).")
     else:
-        shown = again.head(100)
+        shown = redelivering.head(100)
         shown = shown.assign(**{name: shown[name].map(visible) for name in ("queue", "vhost", "finding")})
         st.dataframe(
             shown,
             column_order=list(_FORMAT),
             column_config=_FORMAT,
             hide_index=True,
-            placeholder=wording.ABSENT,
+            placeholder=readable.ABSENT,
             key="redelivered-table",
         )
         st.caption(
-            "A redelivery is a message that a consumer had and gave back: it was rejected with requeue, its channel "
-            "closed, or its acknowledgement came too late. A dash: not known."
+            "A message is redelivered if a consumer rejected it with requeue, if its channel was closed, or if the "
+            "acknowledgement timed out. A dash means unknown."
         )
-        parts.save("queues", lambda: again.drop(columns=["urgency", "own"]))
-    _suspects(place, found)
-    _dead_letters(place)
+        elements.download("queues", lambda: redelivering.drop(columns=["urgency", "own"]))
+    _related_findings(context, found)
+    _dead_letters(context)
 
 
-def _suspects(place: Place, found: tuple[Finding, ...]) -> None:
-    suspects = tuple(it for it in found if any(each.rule in _LOOPS for each in flat((it,))))
-    if suspects:
-        st.subheader("Suspects", anchor=False)
-        feed = cache.live(place.settings.exporter).findings
-        findings.render(
-            ClusterFindings(cluster=place.cluster or "", findings=suspects),
-            feed.present(SystemClock().now()),
+def _related_findings(context: PageContext, found: tuple[Finding, ...]) -> None:
+    related = tuple(it for it in found if any(each.rule in _LOOPS for each in flat((it,))))
+    if related:
+        st.subheader("Related findings", anchor=False)
+        polled = cache.exporter_state(context.settings.exporter).findings
+        finding_cards.render(
+            ClusterFindings(cluster=context.cluster or "", findings=related),
+            polled.exporter_time(SystemClock().now()),
             open_cards=0,
         )
 
 
-def _dead_letters(place: Place) -> None:
-    st.subheader("Where dead letters go", anchor=False)
-    url, cluster = place.settings.exporter, place.cluster or ""
-    queues = cache.listed(url, cluster, "queues", dead_letters.COLUMNS)
-    bindings = cache.listed(url, cluster, "bindings", dead_letters.BINDING_COLUMNS)
-    steps = dead_letters.paths(queues.rows, bindings.rows if bindings.known else None)
-    if not steps:
-        st.caption("No queue has a dead-letter exchange: what is rejected, expires or overflows is gone.")
+def _dead_letters(context: PageContext) -> None:
+    st.subheader("Dead-letter routes", anchor=False)
+    url, cluster = context.settings.exporter, context.cluster or ""
+    queues = cache.object_list(url, cluster, "queues", dead_letters.COLUMNS)
+    bindings = cache.object_list(url, cluster, "bindings", dead_letters.BINDING_COLUMNS)
+    routes = dead_letters.routes(queues.rows, bindings.rows if bindings.known else None)
+    if not routes:
+        st.caption("No queue has a dead-letter exchange: messages that are rejected, expire or overflow are lost.")
         return
-    sources = list(dict.fromkeys(f"{it.queue} ({it.vhost})" for it in steps[:_DRAWN]))
-    exchanges = list(dict.fromkeys(_exchange(it) for it in steps[:_DRAWN]))
-    targets = list(dict.fromkeys(_target(it) for it in steps[:_DRAWN]))
-    edges = {(f"{it.queue} ({it.vhost})", _exchange(it), "") for it in steps[:_DRAWN]}
-    edges |= {(_exchange(it), _target(it), "") for it in steps[:_DRAWN]}
-    parts.chart(
-        graphs.layered(
+    sources = list(dict.fromkeys(f"{it.queue} ({it.vhost})" for it in routes[:_DRAWN]))
+    exchanges = list(dict.fromkeys(_exchange(it) for it in routes[:_DRAWN]))
+    targets = list(dict.fromkeys(_target(it) for it in routes[:_DRAWN]))
+    edges = {(f"{it.queue} ({it.vhost})", _exchange(it), "") for it in routes[:_DRAWN]}
+    edges |= {(_exchange(it), _target(it), "") for it in routes[:_DRAWN]}
+    elements.chart(
+        layered_graph.layered_graph(
             (sources, exchanges, targets),
             sorted(edges),
-            (charts.QUEUE_TYPES["classic"], drawing.OTHER, charts.UNACKED),
+            (minute_charts.QUEUE_TYPES["classic"], theme.OTHER, minute_charts.UNACKED),
         ),
         "dead-letters",
-        "Left queues, in the middle their dead-letter exchanges, right the queues that get the dead letters.",
+        "Left: queues. Middle: their dead-letter exchanges. Right: the queues that receive the dead letters.",
     )
     ready = dict(
         zip(zip(queues.rows["vhost"], queues.rows["name"], strict=True), queues.rows["messages_ready"], strict=True)
@@ -133,36 +133,36 @@ def _dead_letters(place: Place) -> None:
         {
             "Queue": f"{it.queue} ({it.vhost})",
             "Dead-letter exchange": it.exchange or "default exchange",
-            "Gets them": it.target or it.why,
-            "Ready there": wording.count(ready.get((it.vhost, it.target)) if it.target else None),
+            "Target": it.target or it.why,
+            "Ready in target": readable.count(ready.get((it.vhost, it.target)) if it.target else None),
         }
-        for it in steps
+        for it in routes
     ]
-    parts.table("dead-letters", rows[:100])
-    parts.save("dead-letters", lambda: pd.DataFrame(rows))
+    elements.table("dead-letters", rows[:100])
+    elements.download("dead-letters", lambda: pd.DataFrame(rows))
 
 
-def _exchange(step: dead_letters.Path) -> str:
-    return f"exchange {step.exchange or '(default)'} ({step.vhost})"
+def _exchange(route: dead_letters.DeadLetterRoute) -> str:
+    return f"exchange {route.exchange or '(default)'} ({route.vhost})"
 
 
-def _target(step: dead_letters.Path) -> str:
-    return f"gets them: {step.target}" if step.target else step.why
+def _target(route: dead_letters.DeadLetterRoute) -> str:
+    return f"target: {route.target}" if route.target else route.why
 
 
 @st.fragment(run_every="30s")
-def _past(place: Place, span: frames.Range) -> None:
-    axis = Axis.until(SystemClock().now().utc, span, place.zone)
-    history = cache.history(place.settings.rollups, place.cluster or "", *axis.utc)
+def _recent(context: PageContext, span: minute_frames.Range) -> None:
+    axis = Axis.until(SystemClock().now().utc, span, context.zone)
+    history = cache.minute_history(context.settings.rollups, context.cluster or "", *axis.utc)
     if history.redelivered.empty:
-        empty(place.settings, span, begun=history.begun)
+        elements.no_history(context.settings, span, has_history=history.exists)
         return
-    sums = frames.redelivered(history.redelivered, axis)
-    chart(
-        f"Redelivered messages {drawing.per(axis)}",
-        "All queues together.",
-        charts.redelivered(sums, axis),
+    sums = minute_frames.redelivered(history.redelivered, axis)
+    elements.titled_chart(
+        f"Redelivered messages {theme.per_step(axis)}",
+        "Over all queues.",
+        minute_charts.redelivered(sums, axis),
         "page-redelivered",
         axis.end,
     )
-    parts.save("over-time", lambda: sums.rename_axis("at").reset_index(), "Save these figures (CSV)")
+    elements.download("over-time", lambda: sums.rename_axis("at").reset_index(), "Save this data (CSV)")

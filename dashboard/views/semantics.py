@@ -1,82 +1,82 @@
-"""The page "Semantics": what acknowledgements and confirms mean on this broker, claim by claim."""
+"""The page "Semantics": documented guarantees of acks and confirms, verified against this broker."""
 
 from collections import Counter
 
 import streamlit as st
 
 from ackscope.findings import Severity
-from dashboard import wording
-from dashboard.data import verified
-from dashboard.data.verified import Claim
-from dashboard.escape import visible
-from dashboard.shell import Place, keep, wanted
-from dashboard.views import parts
+from dashboard.data import verify_report
+from dashboard.data.verify_report import VerifiedClaim
+from dashboard.format import readable
+from dashboard.format.escape import visible
+from dashboard.ui import elements
+from dashboard.ui.layout import PageContext, get_param, set_param
 
-_LOOKS = {
-    "holds": (parts.GOOD, "as documented"),
-    "differs": (parts.SEVERITIES[Severity.WARNING], "otherwise than documented"),
-    "not-applicable": (parts.UNKNOWN, "not in this version"),
-    "needs-lab": (parts.UNKNOWN, "only seen on a broker that may be disturbed: ackscope verify --lab"),
-    "could-not-tell": (parts.UNKNOWN, "could not be told"),
+_STYLES = {
+    "holds": (elements.GOOD, "as documented"),
+    "differs": (elements.SEVERITIES[Severity.WARNING], "differs from the documentation"),
+    "not-applicable": (elements.UNKNOWN, "does not apply to this version"),
+    "needs-lab": (elements.UNKNOWN, "needs a broker that may be disrupted: ackscope verify --lab"),
+    "could-not-tell": (elements.UNKNOWN, "inconclusive"),
 }
 _ALL = "all"
 
 
-def render(place: Place) -> None:
-    """The table of `ackscope verify`, or how to get one."""
-    path = place.settings.semantics
+def render(context: PageContext) -> None:
+    """The report of `ackscope verify`, or how to create one."""
+    path = context.settings.semantics
     if path is None:
         st.caption(
-            "Nobody has verified this broker yet. The command below checks every documented claim on acknowledgements, "
-            "prefetch, confirms and order against it, in queues of its own:"
+            "This broker has not been verified yet. The command below checks every documented claim about acks, "
+            "prefetch, confirms and ordering against it, in queues of its own:"
         )
         st.code("ackscope verify --amqp URL --json > verified.json", language=None)
-        st.caption("Then start the page with --semantics verified.json.")
+        st.caption("Then start the dashboard with --semantics verified.json.")
         return
-    found, problem = verified.read(path)
+    found, problem = verify_report.read(path)
     if found is None:
-        parts.plain("semantics-problem", f"{problem}")
+        elements.plain("semantics-problem", f"{problem}")
         return
-    made = path.stat().st_mtime
-    when = f"{place.zone.at(made):%Y-%m-%d %H:%M} {place.zone.short(made)}"
-    parts.plain(
+    verified_at = path.stat().st_mtime
+    when = f"{context.zone.local(verified_at):%Y-%m-%d %H:%M} {context.zone.abbreviation(verified_at)}"
+    elements.plain(
         "semantics-of",
-        f"{found.broker or 'a broker of unknown version'}, verified {when} ({path.name})",
+        f"{found.broker or 'broker of unknown version'}, verified {when} ({path.name})",
     )
     numbers = Counter(claim.verdict for claim in found.rows)
     with st.container(horizontal=True, gap="small"):
-        for verdict, (look, _) in _LOOKS.items():
+        for verdict, (style, _) in _STYLES.items():
             if numbers[verdict]:
-                parts.badge(look, f"{numbers[verdict]} {verdict}")
-    chosen = _choose(sorted(numbers))
-    rows = [claim for claim in found.rows if chosen in {_ALL, claim.verdict}]
+                elements.badge(style, f"{numbers[verdict]} {verdict}")
+    selected = _select_verdict(sorted(numbers))
+    rows = [claim for claim in found.rows if selected in {_ALL, claim.verdict}]
     for group in dict.fromkeys(claim.group for claim in rows):
         st.subheader(visible(group), anchor=False)
-        parts.table(f"claims-{group}", [_row(claim) for claim in rows if claim.group == group])
+        elements.table(f"claims-{group}", [_row(claim) for claim in rows if claim.group == group])
 
 
-def _choose(verdicts: list[str]) -> str:
-    asked = wanted("verdict")
+def _select_verdict(verdicts: list[str]) -> str:
+    current = get_param("verdict")
     names = [_ALL, *verdicts]
-    chosen: str = (
+    selected: str = (
         st.segmented_control(
             "Show",
             names,
-            default=asked if asked in names else _ALL,
+            default=current if current in names else _ALL,
             key="verdict-choice",
-            on_change=lambda: keep("verdict", st.session_state["verdict-choice"]),
+            on_change=lambda: set_param("verdict", st.session_state["verdict-choice"]),
             label_visibility="collapsed",
         )
         or _ALL
     )
-    return chosen
+    return selected
 
 
-def _row(claim: Claim) -> dict[str, str]:
-    _, words = _LOOKS.get(claim.verdict, (parts.UNKNOWN, ""))
+def _row(claim: VerifiedClaim) -> dict[str, str]:
+    _, words = _STYLES.get(claim.verdict, (elements.UNKNOWN, ""))
     return {
         "Claim": claim.name,
         "Documented": claim.documented,
         "Here": f"{claim.verdict}: {words}" if words else claim.verdict,
-        "Seen": "; because: ".join(text for text in (claim.observed, claim.because) if text) or wording.ABSENT,
+        "Observed": "; because: ".join(text for text in (claim.observed, claim.because) if text) or readable.ABSENT,
     }

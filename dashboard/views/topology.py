@@ -1,95 +1,93 @@
-"""The page "Topology": what is around one queue."""
+"""The page "Topology": exchanges, consumers and dead-letter routes of one queue."""
 
 import pandas as pd
 import streamlit as st
 
-from dashboard import cache, charts, consumer_rows, dead_letters, drawing, graphs, neighbours
-from dashboard.escape import visible
-from dashboard.queue_rows import is_own
-from dashboard.shell import Place
-from dashboard.views import parts
-from dashboard.views.queue import consumers_of
+from dashboard.charts import layered_graph, minute_charts, theme
+from dashboard.format.escape import visible
+from dashboard.frames import consumer_rows, dead_letters, queue_neighbours
+from dashboard.frames.queue_rows import is_own
+from dashboard.ui import cache, consumer_table, elements
+from dashboard.ui.layout import PageContext
 
-_COLOURS = (drawing.OTHER, drawing.OTHER, charts.QUEUE_TYPES["classic"], charts.READY)
-_OFFERED = 2000
-"""Queues in the box to choose from: it finds by typing, and more would be megabytes."""
+_COLOURS = (theme.OTHER, theme.OTHER, minute_charts.QUEUE_TYPES["classic"], minute_charts.READY)
+# Queues in the select box; more would be megabytes.
+_MAX_OPTIONS = 2000
 
 
-def render(place: Place) -> None:
-    """Choose a queue (`?queue=`, `&vhost=`), then see who feeds it and who empties it."""
-    if place.cluster is None:
-        st.caption("No cluster is known yet.")
+def render(context: PageContext) -> None:
+    """Select a queue (`?queue=`, `&vhost=`) and draw its neighbours."""
+    if context.cluster is None:
+        st.caption("No cluster known yet.")
         return
-    url = place.settings.exporter
-    queues = cache.listed(url, place.cluster, "queues", dead_letters.COLUMNS)
+    url = context.settings.exporter
+    queues = cache.object_list(url, context.cluster, "queues", dead_letters.COLUMNS)
     if not queues.known:
-        parts.plain("no-queues", f"Queues are not known: {queues.problem or 'not read yet'}.")
+        elements.plain("no-queues", f"No queue data: {queues.problem or 'not polled yet'}.")
         return
-    chosen = _choose(queues.rows)
-    if chosen is not None:
-        _around(place, *chosen, queues.rows)
+    selected = _select_queue(queues.rows)
+    if selected is not None:
+        _neighbours(context, *selected, queues.rows)
 
 
-def _choose(queues: pd.DataFrame) -> tuple[str, str] | None:
-    # The first one is shown where nobody chose: rather one of the users than of our own probes.
+def _select_queue(queues: pd.DataFrame) -> tuple[str, str] | None:
+    # The first queue is the default: queues of probes come last.
     names = sorted(zip(queues["vhost"], queues["name"], strict=True), key=lambda it: (is_own(it[1]), it))
     if not names:
-        st.caption("There is no queue.")
+        st.caption("The cluster has no queues.")
         return None
-    asked = (st.query_params.get("vhost", "/"), st.query_params.get("queue", ""))
-    offered = names[:_OFFERED]
-    if asked in names and asked not in offered:
-        offered = [asked, *offered]
-    if len(names) > len(offered):
+    requested = (st.query_params.get("vhost", "/"), st.query_params.get("queue", ""))
+    options = names[:_MAX_OPTIONS]
+    if requested in names and requested not in options:
+        options = [requested, *options]
+    if len(names) > len(options):
         st.caption(
-            f"The first {_OFFERED} of {len(names):,} queues can be chosen here; the page Queues finds the others."
+            f"This list has the first {_MAX_OPTIONS} of {len(names):,} queues. Search on the page Queues for others."
         )
 
-    def keep() -> None:
+    def store() -> None:
         st.query_params["vhost"], st.query_params["queue"] = st.session_state["topology-queue"]
 
-    chosen: tuple[str, str] = st.selectbox(
+    selected: tuple[str, str] = st.selectbox(
         "Queue",
-        offered,
-        index=offered.index(asked) if asked in offered else 0,
+        options,
+        index=options.index(requested) if requested in options else 0,
         format_func=lambda it: visible(f"{it[1]} (vhost {it[0]})"),
         key="topology-queue",
-        on_change=keep,
+        on_change=store,
     )
-    if asked[1] and asked not in names:
-        st.warning("The queue in this page's address is not there now; the first one is shown.")
-    return chosen
+    if requested[1] and requested not in names:
+        st.warning("The queue in the address does not exist now. Showing the first queue.")
+    return selected
 
 
 @st.fragment(run_every="15s")
-def _around(place: Place, vhost: str, name: str, queues: pd.DataFrame) -> None:
-    url, cluster = place.settings.exporter, place.cluster or ""
-    bindings = cache.listed(url, cluster, "bindings", dead_letters.BINDING_COLUMNS)
+def _neighbours(context: PageContext, vhost: str, name: str, queues: pd.DataFrame) -> None:
+    url, cluster = context.settings.exporter, context.cluster or ""
+    bindings = cache.object_list(url, cluster, "bindings", dead_letters.BINDING_COLUMNS)
     if not bindings.known:
-        parts.plain("no-bindings", "Bindings are not known: there are too many to hold, or they were not read yet.")
-    consumers = consumers_of(place)
+        elements.plain("no-bindings", "No binding data: too many bindings to store, or not polled yet.")
+    consumers = consumer_table.load(context)
     if consumers is None:
         consumers = consumer_rows.consumer_rows(*(pd.DataFrame(columns=list(it)) for it in _EMPTY))
     mine = queues[(queues["vhost"] == vhost) & (queues["name"] == name)]
     dead = tuple(
-        (step.exchange, step.target or step.why)
-        for step in dead_letters.paths(queues, bindings.rows if bindings.known else None)
-        if (step.vhost, step.queue) == (vhost, name)
+        (route.exchange, route.target or route.why)
+        for route in dead_letters.routes(queues, bindings.rows if bindings.known else None)
+        if (route.vhost, route.queue) == (vhost, name)
     )
-    around = neighbours.neighbourhood(vhost, name, bindings.rows, consumers, dead)
-    parts.chart(
-        graphs.layered(around.layers, around.edges, _COLOURS),
+    neighbours = queue_neighbours.neighbours(vhost, name, bindings.rows, consumers, dead)
+    elements.chart(
+        layered_graph.layered_graph(neighbours.layers, neighbours.edges, _COLOURS),
         "topology",
-        f"Left exchanges, in the middle the queue {visible(name)}, right consumers and dead letters.",
+        f"Left: exchanges. Middle: the queue {visible(name)}. Right: consumers and dead letters.",
     )
-    if around.left_out:
-        st.caption("Not drawn: " + ", ".join(around.left_out) + ".")
+    if neighbours.omitted:
+        st.caption("Not shown: " + ", ".join(neighbours.omitted) + ".")
     if mine.empty:
         return
-    st.caption(
-        "Words on a line are routing keys. An exchange that nobody publishes to looks the same as a busy one here."
-    )
-    parts.save("ways", lambda: pd.DataFrame(list(around.edges), columns=["from", "to", "routing_key"]))
+    st.caption("Labels on lines are routing keys. Idle and busy exchanges look the same.")
+    elements.download("edges", lambda: pd.DataFrame(list(neighbours.edges), columns=["from", "to", "routing_key"]))
 
 
 _EMPTY = (consumer_rows.CONSUMER_COLUMNS, consumer_rows.CHANNEL_COLUMNS, consumer_rows.CONNECTION_COLUMNS)

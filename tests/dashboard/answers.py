@@ -16,7 +16,7 @@ from ackscope.clock import SystemClock
 from ackscope.findings import Evidence, Finding, Inconclusive, Severity, Subject, as_dict, runbook
 from ackscope.records import ProbeOutcome, ProbeState, Quantiles, Step
 from ackscope.snapshot import FAMILIES, Alarm, HealthCheck, Node, Overview, Part, Queue, Snapshot
-from dashboard.model import ConfirmLayer, Line, Sign, SubjectLines, Usual
+from dashboard.data.model import ConfirmLayer, MetricSeries, SubjectSeries, UsualBand, VitalMetric
 from diagnosis.window import Window
 from exporter import api
 from exporter.columns import columns
@@ -39,7 +39,7 @@ class Cluster:
     broker: str | None = "3.10.8"
     age: float | None = 3.0
     findings: Sequence[Finding] = ()
-    cannot_tell: Sequence[Inconclusive] = ()
+    inconclusive: Sequence[Inconclusive] = ()
     checked: Sequence[str] = CHECKED
     probes: Sequence[ProbeOutcome] = ()
     layers: Sequence[ConfirmLayer] = ()
@@ -48,8 +48,8 @@ class Cluster:
     nodes: Sequence[Node] = ()
     alarms: Sequence[Alarm] = ()
     error: str | None = None
-    signs: Sequence[Sign] = ()
-    subjects: Sequence[SubjectLines] = ()
+    signs: Sequence[VitalMetric] = ()
+    subjects: Sequence[SubjectSeries] = ()
     overview: Overview = field(
         default_factory=lambda: Overview(
             rabbitmq_version="3.10.8",
@@ -62,22 +62,26 @@ class Cluster:
     )
 
 
-def line(name: str, unit: str, *values: float | None) -> Line:
+def line(name: str, unit: str, *values: float | None) -> MetricSeries:
     """A figure of every minute up to now."""
     points = tuple((60.0 * back, value) for back, value in zip(reversed(range(len(values))), values, strict=True))
-    return Line(name=name, unit=unit, value=values[-1], line=points)
+    return MetricSeries(name=name, unit=unit, value=values[-1], line=points)
 
 
-def sign(name: str, unit: str, *values: float | None, band: tuple[float, float] | None = None, **more: Any) -> Sign:
+def sign(
+    name: str, unit: str, *values: float | None, band: tuple[float, float] | None = None, **more: Any
+) -> VitalMetric:
     """A vital sign, within what is usual or not."""
     told = line(name, unit, *values)
     usual = None
     if band is not None and told.value is not None:
-        usual = Usual(value=told.value, low=band[0], middle=sum(band) / 2, high=band[1], scope=HOUR_OF_WEEK, values=6)
-    return Sign(name=name, unit=unit, value=told.value, line=told.line, **{"usual": usual, **more})
+        usual = UsualBand(
+            value=told.value, low=band[0], middle=sum(band) / 2, high=band[1], scope=HOUR_OF_WEEK, values=6
+        )
+    return VitalMetric(name=name, unit=unit, value=told.value, line=told.line, **{"usual": usual, **more})
 
 
-def signs() -> tuple[Sign, ...]:
+def signs() -> tuple[VitalMetric, ...]:
     """All seven: one above what is usual, one below, and confirms, of which nothing is kept."""
     return (
         sign("publish", "rate", 150, 158, 162, 161, band=(120, 180)),
@@ -266,7 +270,7 @@ def sick(name: str = "shop", **changes: Any) -> Cluster:
         nodes=NODES,
         signs=signs(),
         subjects=(
-            SubjectLines(
+            SubjectSeries(
                 kind="queue",
                 vhost="/",
                 name="orders.invoices",
@@ -296,7 +300,7 @@ def hostile(name: str = "shop") -> Cluster:
         probes=(probe(HOSTILE, node=HOSTILE, state=ProbeState.FAILED, reason=HOSTILE, doubtful=HOSTILE),),
         error=HOSTILE,
         signs=signs(),
-        subjects=(SubjectLines(kind="queue", vhost=HOSTILE, name=HOSTILE, lines=(line("ready", "messages", 1, 2),)),),
+        subjects=(SubjectSeries(kind="queue", vhost=HOSTILE, name=HOSTILE, lines=(line("ready", "messages", 1, 2),)),),
     )
 
 

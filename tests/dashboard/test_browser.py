@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from ackscope.tables import QUEUES_1M
-from dashboard.escape import visible
+from dashboard.format.escape import visible
 from tests.dashboard import answers, rollup_files
 from tests.dashboard.answers import HOSTILE, Exporter
 from tests.dashboard.browser import chromium, settle, still
@@ -101,7 +101,7 @@ def test_a_finding_leads_on_and_the_cluster_can_be_taken_along(watched: Watched,
     watched.exporter.raw = {"/api/v1/bundle": (200, b"packed")}
     try:
         page.goto(f"{watched.url}/?cluster=shop")
-        page.get_by_role("button", name="Make a bundle").click()
+        page.get_by_role("button", name="Create a diagnosis bundle").click()
         with page.expect_download() as taking:
             page.get_by_role("button", name="Save cluster.ackscope").click()
         saved = Path(taking.value.path()).read_bytes()
@@ -119,7 +119,7 @@ def test_a_finding_leads_on_and_the_cluster_can_be_taken_along(watched: Watched,
         "history": {"cluster": ["shop"], "around": ["1h"]},
     } == asked
     assert answers.ago(minutes=60) < f"{beginning}:00Z" < answers.ago(minutes=28)
-    assert "from 20 to 12,418" in card.locator("[class*=st-key-lately] img").first.get_attribute("alt")
+    assert "from 20 to 12,418" in card.locator("[class*=st-key-trends] img").first.get_attribute("alt")
 
 
 def test_the_page_calls_nobody_else(watched: Watched, page: Page, asked: list[str], complaints: list[str]) -> None:
@@ -177,10 +177,10 @@ def test_news_arrive_without_a_reload(watched: Watched, page: Page) -> None:
     try:
         page.get_by_role("heading", name="1 critical, 1 warning").wait_for()
         watched.exporter.raw = {"/api/v1/findings": (503, b"")}
-        page.get_by_text("The exporter is away").wait_for()
+        page.get_by_text("Exporter unreachable").wait_for()
     finally:
         watched.exporter.raw, watched.exporter.clusters = {}, before
     page.get_by_role("heading", name="Nothing wrong found").wait_for()
 
-    assert 0 == page.get_by_text("The exporter is away").count()
+    assert 0 == page.get_by_text("Exporter unreachable").count()
     assert page.evaluate("() => window.same === true")

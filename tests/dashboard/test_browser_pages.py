@@ -166,9 +166,9 @@ def test_the_way_from_the_first_screen_to_a_queue_and_back(served: str, opened: 
     """One click from the finding to all of its queue; its address shows the same again; Back leads back."""
     opened.goto(f"{served}/?cluster=shop")
     quiet(opened)
-    opened.get_by_text("All of this queue").first.click()
+    opened.get_by_text("Queue details").first.click()
     opened.wait_for_url("**/queues?**")
-    opened.get_by_text("Nobody consumes").or_(opened.get_by_text("invoice-worker")).first.wait_for()
+    opened.get_by_text("This queue has no consumer").or_(opened.get_by_text("invoice-worker")).first.wait_for()
     address = parse_qs(urlsplit(opened.url).query)
     opened.screenshot(path=str(tmp_path / "queue.png"))
 

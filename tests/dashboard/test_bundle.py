@@ -70,7 +70,7 @@ def test_why_there_is_none(exporter: Exporter, status: int) -> None:
 
 def test_what_has_no_end_is_not_read_to_it(exporter: Exporter, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page holds it in memory."""
-    monkeypatch.setattr(bundle, "MOST", 1000)
+    monkeypatch.setattr(bundle, "MAX_BYTES", 1000)
     exporter.raw = {"/api/v1/bundle": (200, b"x" * 2_000)}
     taken = bundle.read(exporter.url, "shop")
 

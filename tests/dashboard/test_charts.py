@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dashboard import charts, frames
-from dashboard.frames import RANGES, Axis
+from dashboard.charts import minute_charts
+from dashboard.frames import minute_frames
+from dashboard.frames.minute_frames import RANGES, Axis
 from tests.dashboard.rollup_files import burst_row, latency_row, outcome_row, queue_row
 
 NOW = datetime(2026, 3, 1, 8, 41, 37, tzinfo=UTC)
@@ -30,7 +31,7 @@ EXPECTED_SHADE = [(at(15), at(14)), (at(11), at(6))]
 def test_latency_is_in_milliseconds_on_an_axis_that_says_it_is_logarithmic() -> None:
     """Three lines of one colour, told apart by their dashes."""
     rows = pd.DataFrame([latency_row(at(back), [0.002, 0.2]) for back in PRESENT])
-    figure = charts.latency(frames.latency(rows, AXIS, "quorum"), AXIS, "quorum", (0.001, 0.3))
+    figure = minute_charts.latency(minute_frames.latency(rows, AXIS, "quorum"), AXIS, "quorum", (0.001, 0.3))
     by_name = {trace.name: trace for trace in figure.data}
 
     assert ("log", "log scale") == (figure.layout.yaxis.type, figure.layout.yaxis.title.text)
@@ -42,7 +43,7 @@ def test_latency_is_in_milliseconds_on_an_axis_that_says_it_is_logarithmic() -> 
 def test_latency_shows_the_exact_maximum_in_milliseconds() -> None:
     """Seconds in the files, milliseconds on the axis."""
     rows = pd.DataFrame([latency_row(at(3), [0.002, 0.2])])
-    figure = charts.latency(frames.latency(rows, AXIS, "classic"), AXIS, "classic", None)
+    figure = minute_charts.latency(minute_frames.latency(rows, AXIS, "classic"), AXIS, "classic", None)
     most = next(trace for trace in figure.data if trace.name == "max")
 
     assert pytest.approx(200.0) == np.nanmax(most.y)
@@ -51,7 +52,7 @@ def test_latency_shows_the_exact_maximum_in_milliseconds() -> None:
 def test_a_gap_breaks_the_line_and_is_shaded() -> None:
     """Nobody looked: that is neither zero nor a straight line."""
     rows = pd.DataFrame([latency_row(at(back), [0.002]) for back in PRESENT])
-    figure = charts.latency(frames.latency(rows, AXIS, "classic"), AXIS, "classic", None)
+    figure = minute_charts.latency(minute_frames.latency(rows, AXIS, "classic"), AXIS, "classic", None)
 
     assert all(trace.connectgaps is False for trace in figure.data)
     assert 15 - len(PRESENT) == int(np.isnan(figure.data[0].y).sum())
@@ -62,7 +63,7 @@ def test_a_gap_breaks_the_line_and_is_shaded() -> None:
 def test_outcomes_that_hurt_have_an_axis_of_their_own() -> None:
     """Three lost messages beside 1200 acked ones must be seen; bars start at zero."""
     rows = pd.DataFrame([outcome_row(at(back), acked=1197, lost=3) for back in PRESENT])
-    figure = charts.outcomes(frames.outcomes(rows, AXIS), AXIS)
+    figure = minute_charts.outcomes(minute_frames.outcomes(rows, AXIS), AXIS)
     axes = {trace.name: trace.yaxis for trace in figure.data}
 
     assert {"acked": "y", "nacked": "y2", "returned": "y2", "undecided": "y2", "lost": "y2"} == axes
@@ -73,17 +74,17 @@ def test_outcomes_that_hurt_have_an_axis_of_their_own() -> None:
 
 def test_outcomes_differ_by_pattern_too() -> None:
     """A colour alone says nothing to some eyes."""
-    assert len(charts.OUTCOMES) == len({pattern for _, pattern in charts.OUTCOMES.values()})
+    assert len(minute_charts.OUTCOMES) == len({pattern for _, pattern in minute_charts.OUTCOMES.values()})
 
 
 def test_one_colour_has_one_meaning() -> None:
     """No colour is used twice on the page, but for grey: what is acked and what is of no known type."""
     colours = [
-        *charts.QUEUE_TYPES.values(),
-        *(colour for colour, _ in charts.OUTCOMES.values()),
-        charts.READY,
-        charts.UNACKED,
-        charts.REDELIVERED,
+        *minute_charts.QUEUE_TYPES.values(),
+        *(colour for colour, _ in minute_charts.OUTCOMES.values()),
+        minute_charts.READY,
+        minute_charts.UNACKED,
+        minute_charts.REDELIVERED,
     ]
 
     assert len(colours) == len(set(colours))
@@ -92,16 +93,18 @@ def test_one_colour_has_one_meaning() -> None:
 def test_batches_have_a_mean_line_and_marks_for_the_largest() -> None:
     """For each queue type in the colour of its type."""
     rows = pd.DataFrame([burst_row(at(2), bursts=10, messages=40, messages_max=17)])
-    figure = charts.batches({"quorum": frames.batches(rows.assign(stream="quorum"), AXIS, "quorum")}, AXIS)
+    figure = minute_charts.batches(
+        {"quorum": minute_frames.batches(rows.assign(stream="quorum"), AXIS, "quorum")}, AXIS
+    )
 
     assert [4.0, 17.0] == [float(np.nanmax(trace.y)) for trace in figure.data]
-    assert {charts.QUEUE_TYPES["quorum"]} == {figure.data[0].line.color, figure.data[1].marker.line.color}
+    assert {minute_charts.QUEUE_TYPES["quorum"]} == {figure.data[0].line.color, figure.data[1].marker.line.color}
 
 
 def test_depth_has_a_row_a_queue_with_its_name_as_text() -> None:
     """A name with markup is a label, not markup."""
     rows = pd.DataFrame([queue_row(at(2), "<a href='x'>q</a>", 900), queue_row(at(2), "small", 1)])
-    figure = charts.depth(frames.depth(rows, AXIS), AXIS)
+    figure = minute_charts.depth(minute_frames.depth(rows, AXIS), AXIS)
 
     assert ["&lt;a href='x'&gt;q&lt;/a&gt;  (vhost /)", "small  (vhost /)"] == [
         note.text for note in figure.layout.annotations if note.text != "no data"
@@ -112,6 +115,6 @@ def test_depth_has_a_row_a_queue_with_its_name_as_text() -> None:
 def test_redeliveries_start_at_zero_and_say_what_a_bar_is() -> None:
     """Also when there were none."""
     rows = pd.DataFrame({"minute": [at(2)], "redelivered": [0.0]})
-    figure = charts.redelivered(frames.redelivered(rows, AXIS), AXIS)
+    figure = minute_charts.redelivered(minute_frames.redelivered(rows, AXIS), AXIS)
 
-    assert ("messages a minute", (0, 1)) == (figure.layout.yaxis.title.text, figure.layout.yaxis.range)
+    assert ("messages per minute", (0, 1)) == (figure.layout.yaxis.title.text, figure.layout.yaxis.range)

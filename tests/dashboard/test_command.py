@@ -20,23 +20,22 @@ URL = "http://127.0.0.1:9419"
     [
         pytest.param(
             ["--exporter", "127.0.0.1:9419"],
-            "--exporter: '127.0.0.1:9419' is not an address; expected http://127.0.0.1:9419",
+            "--exporter: '127.0.0.1:9419' is not a URL; expected http://127.0.0.1:9419",
             id="no scheme",
         ),
         pytest.param(
             ["--exporter", "http://127.0.0.1:port"],
-            "--exporter: not an address (Port could not be cast to integer value as 'port'); "
-            "expected http://127.0.0.1:9419",
+            "--exporter: not a URL (Port could not be cast to integer value as 'port'); expected http://127.0.0.1:9419",
             id="port is no number",
         ),
         pytest.param(
             ["--exporter", "http://me:hunter2@127.0.0.1:9419"],
-            "--exporter: the exporter asks for no password; leave user and password out",
+            "--exporter: the exporter has no password; remove user and password from the URL",
             id="password",
         ),
         pytest.param(
             ["--exporter", f"{URL}/?x=1"],
-            "--exporter: give the address only, without ? and #; expected http://127.0.0.1:9419",
+            "--exporter: remove ? and # from the URL; expected http://127.0.0.1:9419",
             id="query",
         ),
         pytest.param(
@@ -49,17 +48,18 @@ URL = "http://127.0.0.1:9419"
         ),
         pytest.param(
             ["--base-path", "/ops/a b?"],
-            "--base-path: '/ops/a b?' is no path of letters, digits and - . _ ~; expected /ops/ackscope",
+            "--base-path: '/ops/a b?' is not a path of letters, digits and - . _ ~; expected /ops/ackscope",
             id="no path",
         ),
         pytest.param(
             ["--semantics", "/nowhere/verified.json"],
-            "--semantics: /nowhere/verified.json is no file; make it with: ackscope verify --amqp URL --json > FILE",
+            "--semantics: /nowhere/verified.json does not exist; "
+            "create it with: ackscope verify --amqp URL --json > FILE",
             id="no file of verify",
         ),
         pytest.param(
             ["--notes", "/"],
-            "--notes: / cannot be written; give a file in a folder of this user",
+            "--notes: / cannot be written; choose a file that this user can write to",
             id="notes are a folder",
         ),
     ],
@@ -91,7 +91,7 @@ def test_a_port_in_use_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture
     assert 3 == code
     assert (
         f"ackscope dashboard: --listen: cannot listen on 127.0.0.1:{port} (address already in use); "
-        "give another, such as --listen 127.0.0.1:8502\n"
+        "choose another port, such as 127.0.0.1:8502\n"
     ) == capsys.readouterr().err
 
 
@@ -132,7 +132,7 @@ def test_it_ends_cleanly_on_a_signal(number: signal.Signals, exporter: Exporter,
         lines = served.log.read_text().splitlines()
 
     assert 0 == code
-    assert [True] == [f"serving {served.url} (exporter {exporter.url}, rollups" in line for line in lines]
+    assert [True] == [f"url={served.url} exporter={exporter.url} rollups=" in line for line in lines]
 
 
 @pytest.mark.slow

@@ -1,9 +1,9 @@
 from ackscope.baselines import HOUR_OF_WEEK, Band, Baselines, hour_of_week
 from ackscope.clock import SystemClock
-from ackscope.findings import DiagnosisResult
+from ackscope.findings import DiagnosisResult, Inconclusive, Suppressed
 from ackscope.records import Batching, BatchingKind, Quantiles
 from ackscope.snapshot import Overview, Part, Queue, Snapshot
-from dashboard.data.exporter import Exporter as Client
+from dashboard.data.exporter_client import ExporterClient as Client
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
 from exporter import api
@@ -30,7 +30,14 @@ def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
         nodes=Part(value=answers.NODES, at=now, gaps={"mem_used": 1}),
         queues=Part(value=(Queue(vhost="/", name="q", messages_ready=0, arguments={"x-max-length": 1}),), at=now),
     )
-    verdict = DiagnosisResult(cluster="shop", at=now.iso(), findings=(answers.stuck(),), checked=("stuck-consumer",))
+    verdict = DiagnosisResult(
+        cluster="shop",
+        at=now.iso(),
+        findings=(answers.stuck(),),
+        inconclusive=(Inconclusive(rule="memory-alarm", because="no nodes", needs="permission"),),
+        suppressed=(Suppressed(rule="no-consumer", subject=answers.stuck().subject, because="a probe"),),
+        checked=("stuck-consumer",),
+    )
     states = {
         "shop": ClusterState(
             window=Window.empty("shop").add(snapshot),
@@ -50,11 +57,12 @@ def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
     }
     exporter.raw = {f"/api/v1/{name}": (200, api.as_json(document)) for name, document in documents.items()}
     live = Client(exporter.url).read()
-    feeds = (live.findings, live.probes, live.vitals, live.signs)
-    found, probes, totals, load = (feed.answer.clusters[0] for feed in feeds)
+    feeds = (live.findings, live.probes, live.snapshot, live.vitals)
+    found, probes, totals, load = (feed.response.clusters[0] for feed in feeds)
 
     assert ("shop", "new") == live.clusters
     assert ("4.3.6", verdict.findings, verdict.checked) == (found.broker, found.findings, found.checked)
+    assert (verdict.inconclusive, verdict.suppressed) == (found.inconclusive, found.suppressed)
     assert (2, 0.5) == (probes.process.restarts, probes.process.age_seconds)
     assert {(it.probe, it.stream): it for it in outcomes} == {(it.probe, it.stream): it for it in probes.probes}
     assert ("network+channel", 0.00112, "") == (
@@ -64,9 +72,9 @@ def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
     )
     assert [] == [layer for layer in probes.layers if not layer.because]
     assert (snapshot.overview.value, answers.NODES) == (totals.overview.value, totals.nodes.value)
-    assert live.findings.answer.clusters[1].age_seconds is None
+    assert live.findings.response.clusters[1].age_seconds is None
     assert {"ready": (7.0, ((0.0, 7.0),))} == {
         it.name: (it.value, it.line) for it in load.signs if it.value is not None
     }
     assert (0.0, 9.0, 0.0) == next((it.usual.low, it.usual.high, it.usual.value) for it in load.signs if it.usual)
-    assert () == live.signs.answer.clusters[1].signs
+    assert () == live.vitals.response.clusters[1].signs

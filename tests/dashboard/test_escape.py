@@ -1,6 +1,6 @@
 import pytest
 
-from dashboard.escape import literal, plot_text, visible
+from dashboard.format.escape import literal, plot_text, visible
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from ackscope.findings import Severity
 from ackscope.records import ProbeState
 from ackscope.snapshot import Alarm
-from dashboard.data.exporter import Exporter as Client
+from dashboard.data.exporter_client import ExporterClient as Client
 from tests.dashboard import answers
 from tests.dashboard.answers import Exporter
 
@@ -23,10 +23,10 @@ def test_answers_become_the_kernels_own_words(exporter: Exporter) -> None:
     exporter.clusters = (answers.sick(),)
     live = Client(exporter.url).read()
 
-    assert live.findings.answer
-    assert live.probes.answer
-    assert live.vitals.answer
-    found, probes, vitals = (feed.answer.clusters[0] for feed in (live.findings, live.probes, live.vitals))
+    assert live.findings.response
+    assert live.probes.response
+    assert live.snapshot.response
+    found, probes, vitals = (feed.response.clusters[0] for feed in (live.findings, live.probes, live.snapshot))
     assert tuple(answers.sick().findings)[1].summary == found.findings[1].summary
     assert (1, 1, 0) == tuple(found.number(severity) for severity in Severity)
     assert ProbeState.FAILED in {outcome.state for outcome in probes.probes}
@@ -38,7 +38,7 @@ def test_alarms_of_nodes_and_health_checks_are_one_list(exporter: Exporter) -> N
     """The same alarm told twice is one alarm."""
     alarm = Alarm(node="rabbit@shop-1", resource="memory")
     exporter.clusters = (answers.healthy(alarms=(alarm, Alarm(node="rabbit@shop-2", resource="disk"))),)
-    vitals = Client(exporter.url).read().vitals.answer
+    vitals = Client(exporter.url).read().snapshot.response
 
     assert vitals
     assert (alarm, Alarm(node="rabbit@shop-2", resource="disk")) == vitals.clusters[0].alarms
@@ -50,17 +50,17 @@ def test_a_refused_connection_is_told_in_the_systems_words() -> None:
         port = listener.getsockname()[1]
     live = Client(f"http://127.0.0.1:{port}").read()
 
-    assert f"no answer from 127.0.0.1:{port} (connection refused)" == live.findings.away.reason
-    assert live.findings.away.reason == live.probes.away.reason == live.vitals.away.reason
-    assert live.findings.answer is None
+    assert f"no answer from 127.0.0.1:{port} (connection refused)" == live.findings.outage.reason
+    assert live.findings.outage.reason == live.probes.outage.reason == live.snapshot.outage.reason
+    assert live.findings.response is None
 
 
 def test_a_silent_server_is_given_up_once(silent: str) -> None:
     """One timeout, not three."""
     live = Client(silent, timeouts=(1.0, 0.05)).read()
 
-    assert "connected, and then silence" in live.findings.away.reason
-    assert live.findings.away.reason == live.vitals.away.reason
+    assert "connected, but no response in time" in live.findings.outage.reason
+    assert live.findings.outage.reason == live.snapshot.outage.reason
 
 
 def test_the_last_answer_stays_and_so_does_the_first_failure(exporter: Exporter) -> None:
@@ -72,11 +72,11 @@ def test_the_last_answer_stays_and_so_does_the_first_failure(exporter: Exporter)
     exporter.raw = {}
     back = client.read()
 
-    assert good.findings.answer == second.findings.answer
-    assert good.findings.at == second.findings.at
-    assert first.findings.away == second.findings.away
-    assert "HTTP status 503 at /api/v1/findings" == second.findings.away.reason
-    assert back.findings.away is None
+    assert good.findings.response == second.findings.response
+    assert good.findings.received == second.findings.received
+    assert first.findings.outage == second.findings.outage
+    assert "HTTP status 503 at /api/v1/findings" == second.findings.outage.reason
+    assert back.findings.outage is None
 
 
 def test_one_bad_document_does_not_take_the_others_away(exporter: Exporter) -> None:
@@ -84,16 +84,16 @@ def test_one_bad_document_does_not_take_the_others_away(exporter: Exporter) -> N
     exporter.raw = {"/api/v1/probes": (200, b'{"now": "x", "clusters": [{"cluster": 7}]}')}
     live = Client(exporter.url).read()
 
-    assert live.findings.away is None
-    assert live.vitals.away is None
-    assert live.probes.away.reason.startswith("what /api/v1/probes answers is not an exporter's answer")
+    assert live.findings.outage is None
+    assert live.snapshot.outage is None
+    assert live.probes.outage.reason.startswith("/api/v1/probes: not the response of an exporter")
 
 
 def test_another_web_page_is_not_taken_for_an_exporter(exporter: Exporter) -> None:
     """A wrong address is said to be one."""
     exporter.raw = {"/api/v1/findings": (200, b"<html>hello</html>")}
 
-    assert "is not an exporter's answer" in Client(exporter.url).read().findings.away.reason
+    assert "not the response of an exporter" in Client(exporter.url).read().findings.outage.reason
 
 
 def test_fields_of_a_newer_exporter_are_ignored(exporter: Exporter) -> None:
@@ -111,7 +111,7 @@ def test_a_proxy_of_the_environment_is_not_used(exporter: Exporter, monkeypatch:
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
 
-    assert Client(exporter.url).read().findings.away is None
+    assert Client(exporter.url).read().findings.outage is None
 
 
 def test_its_clock_may_differ_from_ours(exporter: Exporter) -> None:
@@ -119,5 +119,5 @@ def test_its_clock_may_differ_from_ours(exporter: Exporter) -> None:
     exporter.raw = {"/api/v1/findings": (200, b'{"now": "2001-09-09T01:46:40Z", "clusters": []}')}
     feed = Client(exporter.url).read().findings
 
-    assert feed.at
-    assert 1_000_000_000 == feed.present(feed.at)
+    assert feed.received
+    assert 1_000_000_000 == feed.exporter_time(feed.received)

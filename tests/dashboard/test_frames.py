@@ -5,9 +5,9 @@ import pytest
 
 from ackscope.latency import COLUMNS, bucket, quantile
 from ackscope.tables import LATENCY_1M
-from dashboard import frames
-from dashboard.data.rollups import History, schema
-from dashboard.frames import RANGES, Axis, Range
+from dashboard.data.rollups import MinuteHistory, schema
+from dashboard.frames import minute_frames
+from dashboard.frames.minute_frames import RANGES, Axis, Range
 from tests.dashboard.rollup_files import burst_row, latency_row, outcome_row, queue_row
 
 NOW = datetime(2026, 3, 1, 8, 41, 37, tzinfo=UTC)
@@ -42,7 +42,7 @@ def test_quantiles_come_from_merged_buckets() -> None:
     for value in fast + slow:
         counts[bucket(value)] += 1
 
-    point = frames.latency(rows, AXIS, "classic").loc[before(3)]
+    point = minute_frames.latency(rows, AXIS, "classic").loc[before(3)]
 
     assert [quantile(counts, 1.0, 0.5), quantile(counts, 1.0, 0.99), 1.0, 100] == list(point)
     assert point["p99"] < 0.002
@@ -60,37 +60,37 @@ def test_other_measures_probes_and_bucket_edges_are_left_out() -> None:
         ]
     )
 
-    assert (1, 0.001) == tuple(frames.latency(rows, AXIS, "classic").loc[before(3), ["count", "max"]])
+    assert (1, 0.001) == tuple(minute_frames.latency(rows, AXIS, "classic").loc[before(3), ["count", "max"]])
 
 
 def test_minutes_without_rows_are_gaps() -> None:
     """They are absent, not zero, and reported as spans."""
     rows = pd.DataFrame([outcome_row(before(back)) for back in (15, 14, 10, 9, 8, 7, 6, 5, 4, 3, 2)])
-    sums = frames.outcomes(rows, AXIS)
+    sums = minute_frames.outcomes(rows, AXIS)
 
     assert sums.loc[before(13) : before(11)].isna().all(axis=None)
-    assert [(before(13), before(10)), (before(1), END)] == frames.gaps([sums], AXIS)
+    assert [(before(13), before(10)), (before(1), END)] == minute_frames.gaps([sums], AXIS)
 
 
 def test_no_rows_at_all_are_one_gap() -> None:
     """An empty table gives empty charts, not an error."""
-    empty = History()
+    empty = MinuteHistory()
     shaped = [
-        frames.latency(empty.latency, AXIS, "classic"),
-        frames.outcomes(empty.outcomes, AXIS),
-        frames.batches(empty.bursts, AXIS, "classic"),
-        frames.redelivered(empty.redelivered, AXIS),
+        minute_frames.latency(empty.latency, AXIS, "classic"),
+        minute_frames.outcomes(empty.outcomes, AXIS),
+        minute_frames.batches(empty.bursts, AXIS, "classic"),
+        minute_frames.redelivered(empty.redelivered, AXIS),
     ]
 
-    assert [(before(15), END)] == frames.gaps(shaped, AXIS)
-    assert {} == frames.depth(empty.depth, AXIS)
+    assert [(before(15), END)] == minute_frames.gaps(shaped, AXIS)
+    assert {} == minute_frames.depth(empty.depth, AXIS)
 
 
 def test_steps_longer_than_a_minute_add_up() -> None:
     """Counts of the minutes of a step are summed, buckets too."""
     axis = Axis.until(NOW, Range("", 10, 5))
     rows = pd.DataFrame([outcome_row(before(back), acked=1200 - back, nacked=back) for back in (10, 7, 6, 2)])
-    sums = frames.outcomes(rows, axis)
+    sums = minute_frames.outcomes(rows, axis)
 
     assert [[3600, 23], [1200, 2]] == sums[["messages", "nacked"]].to_numpy().tolist()
 
@@ -98,7 +98,7 @@ def test_steps_longer_than_a_minute_add_up() -> None:
 def test_nacks_by_design_are_not_among_the_outcomes() -> None:
     """What a client would miss is what is left."""
     by_design = {**outcome_row(before(2), acked=0, nacked=30), "probe": "nack", "stream": "nack"}
-    sums = frames.outcomes(pd.DataFrame([outcome_row(before(2), acked=100, nacked=1), by_design]), AXIS)
+    sums = minute_frames.outcomes(pd.DataFrame([outcome_row(before(2), acked=100, nacked=1), by_design]), AXIS)
 
     assert (1200, 1) == tuple(sums.loc[before(2), ["messages", "nacked"]])
 
@@ -112,7 +112,7 @@ def test_mean_batch_is_messages_by_bursts() -> None:
             burst_row(before(1), bursts=0, messages=0, messages_max=0),
         ]
     )
-    shaped = frames.batches(rows, AXIS, "classic")
+    shaped = minute_frames.batches(rows, AXIS, "classic")
 
     assert [2.0, 30.0] == list(shaped.loc[before(2)])
     assert pd.isna(shaped.loc[before(1), "mean"])
@@ -123,7 +123,7 @@ def test_depth_ranks_the_deepest_first_and_keeps_absent_apart() -> None:
     rows = pd.DataFrame(
         [queue_row(before(2), "small", 3), queue_row(before(2), "big", 900), queue_row(before(1), "big", None)]
     )
-    shaped = frames.depth(rows, AXIS)
+    shaped = minute_frames.depth(rows, AXIS)
 
     assert [("/", "big"), ("/", "small")] == list(shaped)
     assert pd.isna(shaped["/", "big"].loc[before(1), "ready"])
@@ -138,7 +138,7 @@ def test_unknown_streams_come_last() -> None:
         }
     )
 
-    assert ["classic", "stream", "jms"] == frames.streams(rows)
+    assert ["classic", "stream", "jms"] == minute_frames.streams(rows)
 
 
 def test_the_generator_keeps_to_the_contract() -> None:

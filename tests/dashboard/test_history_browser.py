@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.escape import visible
+from dashboard.format.escape import visible
 from tests.dashboard import answers
 from tests.dashboard.answers import HOSTILE
 from tests.dashboard.browser import chromium, settle
@@ -33,7 +33,7 @@ def test_it_is_read_on_a_desk_and_on_a_phone(tmp_path: Path) -> None:
             page.goto(f"{served.url}/history?cluster=shop&around=1h")
             settle(page)
             page.screenshot(path=str(tmp_path / f"{name}.png"))
-            first = page.get_by_text("First to move").first.bounding_box()
+            first = page.get_by_text("First change").first.bounding_box()
             shown = page.inner_text("[data-testid=stMain]")
 
             assert first["y"] < height

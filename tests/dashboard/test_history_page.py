@@ -13,23 +13,24 @@ from streamlit.testing.v1 import AppTest
 from ackscope.baselines import hour_of_week
 from ackscope.measures import measure
 from ackscope.tables import BASELINES, CHANGES
-from dashboard import history_charts, history_frames
-from dashboard.data import answers as reader
-from dashboard.frames import RANGES, Axis
+from dashboard.charts import history_charts
+from dashboard.data import history_answers as reader
+from dashboard.frames import history_frames
+from dashboard.frames.minute_frames import RANGES, Axis
 from dashboard.settings import PageSettings
-from dashboard.views import history_parts
+from dashboard.views.history import section
 from tests.dashboard.answers import HOSTILE, Exporter
 from tests.dashboard.history_files import document, moved, not_yet, put, row, write_answers, write_story
-from tests.dashboard.reading import errors, words
+from tests.dashboard.page_text import errors, words
 from tests.dashboard.rollup_files import queue_row, this_minute
 
 Open = Callable[..., AppTest]
 
 SCRIPT = """
 from dataclasses import replace
-from dashboard import shell
+from dashboard.ui import layout
 from dashboard.pages import PAGES
-shell.run([replace(page, path="") for page in PAGES if page.path == "history"])
+layout.run([replace(page, path="") for page in PAGES if page.path == "history"])
 """
 
 
@@ -57,9 +58,9 @@ def test_without_a_history_it_says_how_to_get_one(visit: Open, tmp_path: Path) -
 
     assert [] == errors(page)
     for text in (
-        "Shifts were not looked for yet",
+        "The history has not been analysed yet",
         f"ackscope pipeline stream --landing DIR --rollups {tmp_path / 'none'}",
-        "No queue is known to the answers yet",
+        "The reports have no queues yet",
     ):
         assert text in said
 
@@ -73,10 +74,10 @@ def test_what_cannot_be_told_yet_says_why(visit: Open, tmp_path: Path) -> None:
     assert [] == errors(page)
     assert [] == list(page.metric)
     for text in (
-        "Cannot tell: there are no probe messages in this time.",
-        "Cannot tell: there is no data of the last two weeks.",
-        "No finding was told in the last 30 days.",
-        "Whether any is there now cannot be told",
+        "Unknown: there are no probe messages in this time.",
+        "Unknown: there is no data of the last two weeks.",
+        "No findings in the last 30 days.",
+        "Unknown whether any is active",
     ):
         assert text in said
 
@@ -89,17 +90,17 @@ def test_the_story_is_told_from_its_cause_on(visit: Open, tmp_path: Path) -> Non
 
     assert [] == errors(page)
     for text in (
-        "First to move: queue 'orders' in vhost '/'",
+        "First change: queue 'orders' in vhost '/'",
         "ack rate fell from 120/s to 0/s; messages ready rose from 3 to 9,000",
         "stuck-consumer (critical); its channel '10.0.0.7:4001': messages unacked rose from 3 to 50",
         "03:00 to 06:00 UTC (9 of 9)",
         "39 more;",
-        "How it is counted: 100 ms lies inside a bucket.",
+        "Calculation: 100 ms lies inside a bucket.",
         "In time: 99.75 % to 99.95 %",
-        "met or not: between two buckets",
+        "inconclusive: between two buckets",
         "free disk of node 'orders': reaches its limit",
         "not yet: 2 of 4 days",
-        "Data: 2026-03-02 00:00 to 2026-03-15 00:00 UTC, gaps of 5 h together.",
+        "Data: 2026-03-02 00:00 to 2026-03-15 00:00 UTC, gaps of 5 h in total.",
         "▲ 2 times",
     ):
         assert text in said
@@ -110,9 +111,9 @@ def test_a_moment_without_data_is_not_called_quiet(visit: Open, tmp_path: Path) 
     """And one with data in which nothing moved is."""
     write_story(tmp_path)
 
-    assert "Cannot tell: there is no data from 2026-01-01 09:00" in words(visit(tmp_path, at="2026-01-01T12:00"))
+    assert "Unknown: no data from 2026-01-01 09:00" in words(visit(tmp_path, at="2026-01-01T12:00"))
     quiet = f"{this_minute() - timedelta(hours=12):%Y-%m-%dT%H:%M}"
-    assert "Nothing moved from" in words(visit(tmp_path, at=quiet, around="1h"))
+    assert "No changes from" in words(visit(tmp_path, at=quiet, around="1h"))
 
 
 def test_the_address_keeps_moment_and_choices(visit: Open, tmp_path: Path) -> None:
@@ -127,7 +128,7 @@ def test_the_address_keeps_moment_and_choices(visit: Open, tmp_path: Path) -> No
     assert {"around": "12h", "by": "confirm", "measure": "acked"} == {
         name: page.query_params[name] for name in ("around", "by", "measure")
     }
-    assert "What is usual is not known yet: 2 of 3 days." in words(page)
+    assert "No baseline yet: 2 of 3 days." in words(page)
 
 
 def test_old_links_lead_somewhere(visit: Open, tmp_path: Path) -> None:
@@ -136,7 +137,7 @@ def test_old_links_lead_somewhere(visit: Open, tmp_path: Path) -> None:
     page = visit(tmp_path, at="2999-01-01T00:00", around="century", by="size", measure="mood", range="aeon")
 
     assert [] == errors(page)
-    assert "First to move" in words(page)
+    assert "First change" in words(page)
 
 
 def test_the_queue_of_the_address_is_shown_over_its_band(visit: Open, tmp_path: Path) -> None:
@@ -145,7 +146,7 @@ def test_the_queue_of_the_address_is_shown_over_its_band(visit: Open, tmp_path: 
     page = visit(tmp_path, queue="orders", vhost="/", range="1h")
 
     assert [] == errors(page)
-    assert "Outside of the band: 30 of" in words(page)
+    assert "Outside the band: 30 of" in words(page)
 
 
 def test_a_damaged_file_is_named_and_hides_nothing_else(visit: Open, tmp_path: Path) -> None:
@@ -156,13 +157,13 @@ def test_a_damaged_file_is_named_and_hides_nothing_else(visit: Open, tmp_path: P
     page = visit(tmp_path)
 
     assert [] == errors(page)
-    assert "The history cannot be read" in words(page)
+    assert "Cannot read the history" in words(page)
     assert "In time: 99.75 % to 99.95 %" in words(page)
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("{", "is no file of answers"), ("[]", "is no file of answers"), ('{"version": 9}', "is of version 9")],
+    [("{", "is not a report document"), ("[]", "is not a report document"), ('{"version": 9}', "has version 9")],
 )
 def test_answers_that_are_none_are_said(visit: Open, tmp_path: Path, text: str, said: str) -> None:
     """With the file's name; the page stands."""
@@ -181,7 +182,7 @@ def test_answers_of_a_younger_or_older_pipeline_do_no_harm(visit: Open, tmp_path
     page = visit(tmp_path)
 
     assert [] == errors(page)
-    assert "Not answered yet" in words(page)
+    assert "Not available" in words(page)
     assert "stale: is `ackscope pipeline stream` running?" in words(page)
 
 
@@ -198,7 +199,7 @@ def test_names_with_markup_run_through_the_whole_page(visit: Open, tmp_path: Pat
 
     assert [] == errors(page)
     assert [] == bare
-    assert "First to move: queue" in words(page)
+    assert "First change: queue" in words(page)
     assert words(page).count("<script>") > 8
 
 
@@ -207,10 +208,10 @@ def test_moves_are_read_by_the_catalog_alone(tmp_path: Path) -> None:
     put(tmp_path, CHANGES, [moved(30, "old", "ready", 1.0, 9.0)])
     put(tmp_path, CHANGES, [moved(30, "new", "ready", 1.0, 9.0)])
     end = this_minute()
-    found = reader.moves(tmp_path, "shop", end - timedelta(hours=1), end)
+    found = reader.changes(tmp_path, "shop", end - timedelta(hours=1), end)
 
     assert ["new"] == [it.name for it in found.shifts]
-    assert (True, 0, None) == (found.looked, found.watched, found.problem)
+    assert (True, 0, None) == (found.analysed, found.hours_with_data, found.problem)
 
 
 def test_a_band_has_the_hour_of_its_minute() -> None:
@@ -225,13 +226,13 @@ def test_a_band_has_the_hour_of_its_minute() -> None:
             for it in numbers
         ]
     )
-    lines = history_frames.banded(minutes, bands, axis, "published")
+    lines = history_frames.with_band(minutes, bands, axis, "published")
 
     assert [10.0, 10.0] == [lines["value"].iloc[0], lines["value"].iloc[2]]
     assert pd.isna(lines["value"].iloc[1])
     assert [1.0, 2.0, 3.0] == list(lines[["low", "middle", "high"]].iloc[0])
-    assert history_frames.not_yet(bands, "published") is None
-    assert "no history of it" == history_frames.not_yet(bands, "ready")
+    assert history_frames.missing_band_reason(bands, "published") is None
+    assert "no history of this queue" == history_frames.missing_band_reason(bands, "ready")
 
 
 def test_a_band_of_latency_is_drawn_in_milliseconds() -> None:
@@ -239,7 +240,7 @@ def test_a_band_of_latency_is_drawn_in_milliseconds() -> None:
     axis = Axis.until(this_minute(), RANGES["15m"])
     lines = pd.DataFrame({"value": 0.2, "low": 0.0, "middle": 0.05, "high": 0.1}, index=axis.points)
     figure = history_charts.band(lines, axis, measure("confirm_p99"))
-    seen, outside = (next(it for it in figure.data if it.name == name) for name in ("seen", "outside"))
+    seen, outside = (next(it for it in figure.data if it.name == name) for name in ("actual", "outside"))
 
     assert 200.0 == seen.y[0] == outside.y[0]
     assert ("tozero", "ms") == (figure.layout.yaxis.rangemode, figure.layout.yaxis.title.text)
@@ -251,7 +252,7 @@ def test_a_band_of_latency_is_drawn_in_milliseconds() -> None:
 )
 def test_a_share_is_never_rounded_up_to_all(value: float | None, text: str) -> None:
     """99.9996 % is not 100 %."""
-    assert text == history_parts.share(value)
+    assert text == section.share(value)
 
 
 def test_the_file_of_the_page_is_json() -> None:

@@ -203,7 +203,7 @@ def test_who_may_not_is_told_and_can_leave(house: House, page: Page, away: list[
     before = len(house.exporter.asked)
     house.provider.say("bob", email="bob@example.org", email_verified=True)
     knock(page, house, "bob")
-    page.get_by_text("bob@example.org may not see this page; ask whoever keeps it to let you in.").wait_for()
+    page.get_by_text("bob@example.org has no access to this dashboard. Ask the administrator for access.").wait_for()
     shut = requests.get(f"{house.url}/media/a.csv", headers=cookie_header(page.context), timeout=10).status_code
     [kept] = [cookie for cookie in page.context.cookies() if cookie["name"] == "_streamlit_user"]
     page.get_by_role("button", name="Sign out").click()
@@ -215,7 +215,11 @@ def test_who_may_not_is_told_and_can_leave(house: House, page: Page, away: list[
 
     assert before == len(house.exporter.asked)
     assert 401 == shut
-    assert "WARNING dashboard.login.gate: not let in: 'bob@example.org'" in house.log.read_text()
+    assert [True] == [
+        "access denied" in line and "user=bob@example.org" in line
+        for line in house.log.read_text().splitlines()
+        if "logger=dashboard.auth.sign_in_page" in line
+    ]
     assert [] == away
 
 
@@ -223,7 +227,7 @@ def test_who_did_not_succeed_is_told(house: House, page: Page) -> None:
     """The token of mallory was changed after it was signed: the door says so, and is where it was."""
     house.provider.say("mallory", **ANN)
     knock(page, house, "mallory")
-    page.get_by_text("That did not succeed; try again").wait_for()
+    page.get_by_text("Sign-in failed. Try again").wait_for()
 
     assert set() == names(page.context)
 

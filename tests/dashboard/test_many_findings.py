@@ -5,10 +5,10 @@ from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
 
-from dashboard.views.findings import CLOSED_CARDS, OPEN_CARDS
+from dashboard.ui.finding_cards import CLOSED_CARDS, OPEN_CARDS
 from tests.dashboard import answers
 from tests.dashboard.answers import Exporter
-from tests.dashboard.reading import errors, words
+from tests.dashboard.page_text import errors, words
 
 Open = Callable[..., AppTest]
 

@@ -5,11 +5,11 @@ from streamlit.testing.v1 import AppTest
 
 from ackscope.records import ProbeState
 from ackscope.snapshot import Alarm
-from dashboard import cache
-from dashboard.model import ConfirmLayer
+from dashboard.data.model import ConfirmLayer
+from dashboard.ui import cache
 from tests.dashboard import answers
 from tests.dashboard.answers import Exporter
-from tests.dashboard.reading import errors, words
+from tests.dashboard.page_text import errors, words
 
 Open = Callable[..., AppTest]
 
@@ -21,16 +21,16 @@ def test_a_healthy_cluster_says_what_was_checked(exporter: Exporter, rollups: Pa
     assert [] == errors(page)
     assert "Nothing wrong found" in page.header[0].value
     for text in (
-        "6 rules looked at data ",
+        "6 rules evaluated on data ",
         ": 6 found nothing wrong.",
         "RabbitMQ 3.10.8",
         "broker data ",
         "probe data ",
-        "history up to",
+        "history until",
         "Nodes running: 2 of 2",
         "confirm p99: 4.1 ms",
         "own error: send delay p99 0.31 ms",
-        "ack batches: median 3, at most 14 messages",
+        "ack batches: median 3, max 14 messages",
     ):
         assert text in words(page)
 
@@ -62,7 +62,7 @@ def test_what_could_not_be_told_is_told(exporter: Exporter, rollups: Path, open_
     exporter.clusters = (answers.sick(),)
     said = words(open_page(exporter.url, rollups))
 
-    for text in ("Could not be told: ` memory-alarm `", "node figures are 40 s old", "nothing can: this broker"):
+    for text in ("Inconclusive: ` memory-alarm `", "node figures are 40 s old", "not possible: this broker"):
         assert text in said
 
 
@@ -88,13 +88,13 @@ def test_every_probe_shows_what_it_measures(exporter: Exporter, rollups: Path, o
 
     assert [] == errors(page)
     for text in (
-        "Where the time of a confirm goes (median): network+channel 0.5 ms.",
+        "Confirm latency by layer (median): network+channel 0.5 ms.",
         "transient is not measured",
         "dead-letter p50: 0.3 ms",
-        "tcp at most 0.6 ms",
+        "tcp max 0.6 ms",
         "own error: loop lag p99 0.2 ms",
         "nack p50: 1.12 ms",
-        "nacked, as they must be: 500 of 500 settled",
+        "nacked as expected: 500 of 500 settled",
         "9 more probe streams",
     ):
         assert text in said
@@ -134,12 +134,12 @@ def test_old_data_is_not_called_good(exporter: Exporter, rollups: Path, open_pag
     page = open_page(exporter.url, rollups)
     said = words(page)
 
-    assert "1 min ago: nothing wrong found; now: cannot tell" in page.header[0].value
-    assert "The broker does not answer the exporter" in page.error[0].value
+    assert "1 min ago: nothing wrong found. Current state unknown" in page.header[0].value
+    assert "Broker unreachable from the exporter" in page.error[0].value
     for text in (
         "connection refused at 10.0.0.1:15672",
         "broker data 1 min old (stale)",
-        "6 rules looked at data 1 min old and nothing is known since",
+        "6 rules evaluated on data 1 min old, nothing newer is known",
     ):
         assert text in said
 
@@ -151,9 +151,9 @@ def test_a_broker_that_never_answered_has_no_numbers(exporter: Exporter, rollups
     said = words(page)
 
     assert [] == errors(page)
-    assert "Cannot tell: no data from the broker yet" in page.header[0].value
+    assert "Unknown: no data from the broker yet" in page.header[0].value
     assert "no broker data yet" in said
-    assert "No rule was checked: nothing is known of this cluster yet." in said
+    assert "No rule was evaluated: there is no data of this cluster yet." in said
     assert [] == list(page.metric)
 
 
@@ -173,10 +173,10 @@ def test_an_exporter_that_was_never_reached(tmp_path: Path, open_page: Open) -> 
     page = open_page(url, tmp_path / "none")
 
     assert [] == errors(page)
-    assert "The exporter is away" in page.error[0].value
+    assert "Exporter unreachable" in page.error[0].value
     assert url in page.error[0].value
     assert "connection refused" in page.error[0].value
-    assert "nothing is known" in page.error[0].value
+    assert "there is no data" in page.error[0].value
     assert "ackscope exporter --config FILE" == page.code[0].value
 
 
@@ -187,7 +187,7 @@ def test_history_is_shown_without_an_exporter(rollups: Path, open_page: Open) ->
     page = open_page(url, rollups)
 
     assert [] == errors(page)
-    assert "Cannot tell: no answer from the exporter" in page.header[0].value
+    assert "Unknown: the exporter does not respond" in page.header[0].value
     assert 7 == len(page.get("plotly_chart"))
 
 
@@ -196,11 +196,11 @@ def test_what_an_exporter_said_last_is_marked_as_old(exporter: Exporter, rollups
     exporter.clusters = (answers.sick(),)
     open_page(exporter.url, rollups)
     exporter.raw = {"/api/v1/findings": (503, b"")}
-    cache.live.clear()
+    cache.exporter_state.clear()
     page = open_page(exporter.url, rollups)
 
-    assert "and nothing is known since: 2 found something, 3 found nothing wrong, 1 could not tell" in words(page)
-    assert "What follows is what it said" in page.error[0].value
+    assert "nothing newer is known: 2 with findings, 3 found nothing wrong, 1 inconclusive" in words(page)
+    assert "Showing its last response" in page.error[0].value
     assert "ago: 1 critical, 1 warning" in page.header[0].value
 
 
@@ -210,7 +210,7 @@ def test_the_worst_cluster_comes_first(exporter: Exporter, rollups: Path, open_p
     page = open_page(exporter.url, rollups)
 
     assert "shop" == page.selectbox(key="cluster-choice").value
-    assert ": 2 found something, 3 found nothing wrong" in words(page)
+    assert ": 2 with findings, 3 found nothing wrong" in words(page)
     assert "` billing ` :green[:material/check_circle:] Nothing wrong found" in words(page)
 
 
@@ -265,7 +265,7 @@ def test_signs_that_cannot_be_read_take_nothing_away(exporter: Exporter, rollups
     said = words(page)
 
     assert [] == errors(page)
-    for text in ("What goes through cannot be read", "Ready: 12,845", "Nodes running: 2 of 3", "1 critical, 1 warning"):
+    for text in ("Vital metrics unavailable", "Ready: 12,845", "Nodes running: 2 of 3", "1 critical, 1 warning"):
         assert text in said
 
 
@@ -274,7 +274,7 @@ def test_an_unknown_cluster_or_range_is_no_error(exporter: Exporter, rollups: Pa
     page = open_page(exporter.url, rollups, cluster="gone", range="century")
 
     assert [] == errors(page)
-    assert "is not known" in page.warning[0].value
+    assert "Unknown cluster" in page.warning[0].value
     assert "1h" == page.selectbox(key="range-choice").value
 
 
@@ -320,8 +320,8 @@ def test_an_exporter_without_clusters(exporter: Exporter, tmp_path: Path, open_p
     page = open_page(exporter.url, tmp_path / "none")
 
     assert [] == errors(page)
-    assert "watches no cluster" in words(page)
-    assert "Cannot tell" in page.header[0].value
+    assert "No cluster is monitored" in words(page)
+    assert "Unknown" in page.header[0].value
 
 
 def test_a_bundle_is_made_when_it_is_asked_for(exporter: Exporter, rollups: Path, open_page: Open) -> None:
@@ -343,5 +343,5 @@ def test_a_bundle_that_cannot_be_made_says_why(exporter: Exporter, rollups: Path
     page.button(key="make-bundle").click().run()
 
     assert [] == errors(page)
-    assert "No bundle could be made" in words(page)
+    assert "Cannot create the bundle" in words(page)
     assert [] == [it for it in page.get("download_button") if "ackscope" in it.label]

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard import wording
-from dashboard.zones import Zone
+from dashboard.format import readable
+from dashboard.format.timezones import Zone
 from tests.dashboard import answers, history_files
 from tests.dashboard.answers import Exporter
 from tests.dashboard.broker_lists import shop
-from tests.dashboard.reading import errors, words
+from tests.dashboard.page_text import errors, words
 from tests.dashboard.rollup_files import this_minute
 
 Open = Callable[..., AppTest]
@@ -47,8 +47,8 @@ def test_a_moment_of_the_address_is_utc_in_every_zone(visit: Open, exporter: Exp
 
     assert [] == errors(page)
     assert "Around (Asia/Kathmandu)" == box.label
-    assert f"{FAR.at(at):%Y-%m-%d %H:%M}" == f"{box.value:%Y-%m-%d %H:%M}"
-    box.set_value((FAR.at(at) + timedelta(minutes=10)).replace(tzinfo=None)).run()
+    assert f"{FAR.local(at):%Y-%m-%d %H:%M}" == f"{box.value:%Y-%m-%d %H:%M}"
+    box.set_value((FAR.local(at) + timedelta(minutes=10)).replace(tzinfo=None)).run()
     assert f"{at + timedelta(minutes=10):%Y-%m-%dT%H:%M}" == "".join(page.query_params["at"])
 
 
@@ -59,17 +59,15 @@ def test_an_address_narrows_confirms_and_one_click_leads_back(visit: Open, expor
     page = visit("confirms", exporter.url, rollups, range="6h", tz=FAR.name, **told)
 
     assert [] == errors(page)
-    assert f"Only **{wording.between(start, end, FAR)}** (20 min)" in words(page)
-    page.button(key="leave-stretch").click().run()
+    assert f"Only **{readable.between(start, end, FAR)}** (20 min)" in words(page)
+    page.button(key="clear-range").click().run()
     assert [] == errors(page)
     assert "Only **" not in words(page)
     assert "6h" == page.selectbox(key="range-choice").value
     assert {"range", "tz"} == set(page.query_params) - {"cluster"}
 
 
-@pytest.mark.parametrize(
-    ("back", "said"), [((500, 400), "No history of"), ((240, 100), "History of this stretch begins with")]
-)
+@pytest.mark.parametrize(("back", "said"), [((500, 400), "No data for"), ((240, 100), "Data for this range starts at")])
 def test_what_history_does_not_hold_is_said(
     visit: Open, exporter: Exporter, rollups: Path, back: tuple[int, int], said: str
 ) -> None:

@@ -11,7 +11,7 @@ from dashboard.pages import PAGES
 from tests.dashboard import answers
 from tests.dashboard.answers import HOSTILE, Exporter
 from tests.dashboard.broker_lists import shop
-from tests.dashboard.reading import errors, words
+from tests.dashboard.page_text import errors, words
 
 Open = Callable[..., AppTest]
 LISTS = ("queues", "consumers", "redeliveries", "nodes", "topology")
@@ -33,7 +33,7 @@ def test_a_page_stands_before_the_first_reading(visit: Open, exporter: Exporter,
 
     assert [] == errors(page)
     if path in LISTS:
-        assert "not known: not read yet" in words(page)
+        assert "data: not polled yet" in words(page)
 
 
 @pytest.mark.parametrize("path", [page.path for page in PAGES if page.path])
@@ -114,7 +114,7 @@ def test_a_queue_that_is_gone_is_said_to_be(visit: Open, exporter: Exporter) -> 
     page = visit("queues", exporter.url, queue="was.here")
 
     assert [] == errors(page)
-    assert "it is not there now" in words(page)
+    assert "it does not exist now" in words(page)
 
 
 def test_consumers_stand_by_how_full_they_are(visit: Open, exporter: Exporter) -> None:
@@ -138,7 +138,7 @@ def test_redeliveries_name_queue_share_and_dead_letters(visit: Open, exporter: E
 
     assert [] == errors(page)
     assert (["retry.loop"], [100.0]) == (list(rows["queue"]), list(rows["ratio"]))
-    assert "nothing is bound to this exchange: they are lost" in words(page)
+    assert "no queue is bound to it: dead letters are lost" in words(page)
 
 
 def test_nodes_tell_how_near_their_limits_are(visit: Open, exporter: Exporter) -> None:
@@ -146,10 +146,10 @@ def test_nodes_tell_how_near_their_limits_are(visit: Open, exporter: Exporter) -
     exporter.lists = {"shop": shop()}
     said = words(visit("nodes", exporter.url))
 
-    for text in ("rabbit@shop-1", "up 25 h", "Run queue: 9 Erlang processes wait for one of 2 cores", "not running"):
+    for text in ("rabbit@shop-1", "up 25 h", "Run queue: 9 Erlang processes are waiting for 2 cores", "not running"):
         assert text in said
     assert "PARTITIONED from rabbit@shop-1" in said
-    assert "Sockets: not told by this version." in said
+    assert "Sockets: not reported by this version." in said
 
 
 def test_semantics_shows_what_was_kept(visit: Open, exporter: Exporter, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_semantics_shows_what_was_kept(visit: Open, exporter: Exporter, tmp_path
         assert text in said
     assert "ackscope verify --amqp URL --json" in words(visit("semantics", exporter.url))
     kept.write_text('{"rows": 5}')
-    assert "is not what `ackscope verify --json` prints" in words(visit("semantics", exporter.url, None, kept))
+    assert "not a report of `ackscope verify --json`" in words(visit("semantics", exporter.url, None, kept))
 
 
 def test_a_probe_is_run_when_it_is_asked_for(visit: Open, exporter: Exporter) -> None:
@@ -198,4 +198,4 @@ def test_a_note_is_kept_on_the_server(visit: Open, exporter: Exporter, tmp_path:
     assert [] == errors(page)
     for text in ("restarted the worker", "Kim", "stuck-consumer"):
         assert text in said
-    assert "without it nothing is written" in words(visit("timeline", exporter.url))
+    assert "Notes are disabled" in words(visit("timeline", exporter.url))

@@ -68,7 +68,7 @@ def test_what_fails_once_is_read_once_more(tmp_path: Path) -> None:
     """A file may be gone at the first attempt and be there again at the second."""
     file = tmp_path / "replaced.txt"
 
-    def attempt() -> str:
+    def attempt(_: object) -> str:
         if file.exists():
             return file.read_text()
         try:
@@ -76,7 +76,7 @@ def test_what_fails_once_is_read_once_more(tmp_path: Path) -> None:
         finally:
             file.write_text("there")
 
-    assert ("there", None) == reader._twice(attempt)
+    assert ("there", None) == reader.read_with_retry(tmp_path, "shop", attempt)
 
 
 def test_files_that_are_replaced_all_the_time_are_read(tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ import pytest
 
 from ackscope.findings import Finding, Severity, Subject
 from ackscope.ranking import Shift, Told
-from dashboard import timeline
 from dashboard.data import notes
 from dashboard.data.notes import Note
-from dashboard.zones import Zone
+from dashboard.format.timezones import Zone
+from dashboard.frames import timeline_entries
 from tests.dashboard.answers import HOSTILE
 
 NOON = 1_767_268_800.0
@@ -47,7 +47,7 @@ SHIFT = Shift(NOON + 60, "queue", "/", "orders", "acked", 120.0, 0.0, 50.0, 30)
 
 def test_everything_stands_in_its_order() -> None:
     """A shift, the finding that tells of it, a note, and its end."""
-    rows = timeline.entries([SHIFT], [told(3, 9, lasts=False)], [], [note()], NOON, NOON + 3600)
+    rows = timeline_entries.entries([SHIFT], [told(3, 9, lasts=False)], [], [note()], NOON, NOON + 3600)
 
     assert ["shift", "began", "note", "ended"] == [entry.kind for entry in rows]
     assert "ack rate fell from 120/s to 0/s" == rows[0].what
@@ -56,8 +56,8 @@ def test_everything_stands_in_its_order() -> None:
 
 def test_a_finding_that_history_knows_is_told_once() -> None:
     """By history, whose moment is exact; one that it does not know yet by the exporter."""
-    known = timeline.entries([], [told()], [finding()], [], NOON, NOON + 3600)
-    fresh = timeline.entries([], [], [finding()], [], NOON, NOON + 3600)
+    known = timeline_entries.entries([], [told()], [finding()], [], NOON, NOON + 3600)
+    fresh = timeline_entries.entries([], [], [finding()], [], NOON, NOON + 3600)
 
     assert (1, 1) == (len(known), len(fresh))
     assert ["stuck-consumer: it stands still"] * 2 == [known[0].what, fresh[0].what]
@@ -65,15 +65,15 @@ def test_a_finding_that_history_knows_is_told_once() -> None:
 
 def test_what_lies_outside_is_left_out() -> None:
     """Also the end of what began inside."""
-    rows = timeline.entries([], [told(3, 90, lasts=False)], [], [note(-1)], NOON, NOON + 3600)
+    rows = timeline_entries.entries([], [told(3, 90, lasts=False)], [], [note(-1)], NOON, NOON + 3600)
 
     assert ["began"] == [entry.kind for entry in rows]
 
 
 def test_markdown_is_a_table_whatever_the_words() -> None:
     """For a post-mortem: names and notes hold no markup that could act."""
-    rows = timeline.entries([], [], [], [note(text=f"{HOSTILE}\nsecond line")], NOON, NOON + 3600)
-    text = timeline.markdown(HOSTILE, rows, NOON, NOON + 3600)
+    rows = timeline_entries.entries([], [], [], [note(text=f"{HOSTILE}\nsecond line")], NOON, NOON + 3600)
+    text = timeline_entries.markdown(HOSTILE, rows, NOON, NOON + 3600)
     (row,) = [line for line in text.splitlines() if line.startswith("| 2026-01-01 12:05:00")]
 
     assert 4 == row.replace("\\|", "").count("|") - 1
@@ -85,8 +85,8 @@ def test_markdown_is_a_table_whatever_the_words() -> None:
 
 def test_markdown_has_the_reader_s_own_times_beside_utc() -> None:
     """For those who looked at a clock on the wall; a row has as many cells as the heading."""
-    rows = timeline.entries([SHIFT], [], [], [note()], NOON, NOON + 3600)
-    text = timeline.markdown("shop", rows, NOON, NOON + 3600, zone=Zone("Asia/Kolkata"))
+    rows = timeline_entries.entries([SHIFT], [], [], [note()], NOON, NOON + 3600)
+    text = timeline_entries.markdown("shop", rows, NOON, NOON + 3600, zone=Zone("Asia/Kolkata"))
     head, rule, *lines = [line for line in text.splitlines() if line.startswith("|")]
 
     assert "| UTC | Asia/Kolkata | What | Who | |" == head
@@ -97,11 +97,11 @@ def test_markdown_has_the_reader_s_own_times_beside_utc() -> None:
 
 def test_entries_are_saved_as_rows() -> None:
     """With their moments, whatever zone the page has; none are no rows."""
-    rows = timeline.table(timeline.entries([], [told()], [], [note()], NOON, NOON + 3600))
+    rows = timeline_entries.table(timeline_entries.entries([], [told()], [], [note()], NOON, NOON + 3600))
 
     assert ["began", "note"] == list(rows["kind"])
     assert "2026-01-01 12:03:00+00:00" == str(rows["at"].iloc[0])
-    assert 0 == len(timeline.table(()))
+    assert 0 == len(timeline_entries.table(()))
 
 
 def test_a_note_is_kept_and_read_again(tmp_path: Path) -> None:
@@ -124,10 +124,10 @@ def test_a_broken_line_costs_no_other(tmp_path: Path) -> None:
 
     assert ["restarted the worker", "after"] == [each.text for each in found]
     assert problem is not None
-    assert "1 lines are no notes" in problem
+    assert "1 invalid lines skipped" in problem
 
 
-@pytest.mark.parametrize(("text", "why"), [(" \n", "needs some words"), ("x" * 2001, "2,000 characters at most")])
+@pytest.mark.parametrize(("text", "why"), [(" \n", "note is empty"), ("x" * 2001, "may have 2,000 characters")])
 def test_what_is_no_note_is_not_kept(tmp_path: Path, text: str, why: str) -> None:
     """It is said, and nothing is written."""
     problem = notes.add(tmp_path / "notes.jsonl", note(text=text))

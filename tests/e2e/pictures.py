@@ -68,7 +68,7 @@ def take(browser: Browser, url: str, wanted: Picture, folder: Path) -> Path:
     quiet(page)
     if wanted.name == "probe":
         page.get_by_role("button", name="Run it now").click()
-        page.get_by_text("What rtt measured").wait_for()
+        page.get_by_text("Report of the rtt probe").wait_for()
     _drawn(page)
     path = folder / f"{wanted.name}.png"
     page.screenshot(path=str(path))

@@ -11,8 +11,8 @@ from typing import Any
 
 from playwright.sync_api import Error, Locator, Page
 
-from dashboard import steps
-from dashboard.escape import visible
+from dashboard.format import next_steps
+from dashboard.format.escape import visible
 from tests.e2e.trouble import Held
 
 PATIENCE = 90.0
@@ -125,7 +125,7 @@ def _read_on(card: Locator, reading: Reading, ask: Callable[[], Mapping[str, Any
 
 def _lacking(told: Mapping[str, Any], text: str, all_text: str, commands: Sequence[str]) -> list[str]:
     """What of a finding cannot be read."""
-    expected = [steps.split(step) for step in told["next_steps"]]
+    expected = [next_steps.split(step) for step in told["next_steps"]]
     lacking = [step.command for step in expected if step.command and visible(step.command) not in commands]
     lacking += [step.prose for step in expected if step.prose and visible(step.prose) not in text]
     lacking += [it for it in (told["cause"], told["runbook"]) if visible(it) not in text]

@@ -113,7 +113,7 @@ def _pick(label: str, option: str, address: str) -> Callable[[Page], None]:
 
 
 def _stream(page: Page) -> None:
-    page.get_by_text("What each probe stream lives through now").click()
+    page.get_by_text("Current results of each probe stream").click()
     page.get_by_role("radio", name="quorum").or_(page.get_by_role("button", name="quorum")).first.click()
     page.wait_for_url("**stream=quorum**")
 
@@ -126,7 +126,7 @@ def _verdict(page: Page) -> None:
 def _run_probe(page: Page) -> None:
     _pick("Probe", "rtt:", "probe=rtt")(page)
     page.get_by_role("button", name="Run it now").click()
-    page.get_by_text("What rtt measured").wait_for()
+    page.get_by_text("Report of the rtt probe").wait_for()
 
 
 VISITS = (
@@ -148,13 +148,11 @@ VISITS = (
     Visit("Nodes", _nothing, ("lab1@localhost", "running"), ("lab1@localhost",)),
     Visit(
         "History",
-        _pick("So far before and after", "1 hour", "around=1h"),
+        _pick("Before and after", "1 hour", "around=1h"),
         ("fault.stuck-consumer",),
         ("fault.stuck-consumer",),
     ),
-    Visit(
-        "Timeline", _pick("So far back", "1h", "hours=1h"), ("fault.stuck-consumer", "began"), ("fault.stuck-consumer",)
-    ),
+    Visit("Timeline", _pick("Length", "1h", "hours=1h"), ("fault.stuck-consumer", "began"), ("fault.stuck-consumer",)),
     Visit(
         "Topology",
         # Not the first one of the list, which is chosen already.
@@ -163,7 +161,7 @@ VISITS = (
         ("requeue-loop",),
     ),
     Visit("Semantics", _verdict, ("differs",), ("differs",)),
-    Visit("Probe", _run_probe, ("What rtt measured",), ()),
+    Visit("Probe", _run_probe, ("Report of the rtt probe",), ()),
 )
 """Every page, in the order of the way through them."""
 

@@ -11,7 +11,7 @@ from ackscope.tables import MINUTES
 from bench.dashboard import history, management, speed
 from bench.dashboard.__main__ import BENCHES
 from bench.tables import WIDTH
-from dashboard.data import answers, rollups
+from dashboard.data import history_answers, rollups
 
 NOW = datetime(2026, 3, 2, 10, 30, tzinfo=UTC)
 
@@ -37,21 +37,21 @@ def written(tmp_path_factory):
 def test_the_history_is_one_that_the_page_reads(written):
     """Every table of minutes that the page asks for has rows up to the end, and moves and answers are there."""
     told = rollups.read(written, "bench", NOW - timedelta(hours=1), NOW)
-    moved = answers.moves(written, "bench", NOW - timedelta(days=1), NOW)
+    moved = history_answers.changes(written, "bench", NOW - timedelta(days=1), NOW)
 
     assert NOW - timedelta(minutes=1) == rollups.last_minute(written, "bench")
     assert told.problem is None
     for frame in (told.latency, told.outcomes, told.bursts, told.depth, told.redelivered):
         assert len(frame)
     assert moved.problem is None
-    assert moved.looked
+    assert moved.analysed
     assert moved.shifts
-    assert answers.answers(written, "bench").document["slo"]["rows"]
+    assert history_answers.answers(written, "bench").document["slo"]["rows"]
 
 
 def test_a_queue_has_what_is_usual(written):
     """The queues carry the names of the replayed broker."""
-    banded = answers.banded(written, "bench", "/", "queue-000000", NOW - timedelta(hours=1), NOW)
+    banded = history_answers.queue_bands(written, "bench", "/", "queue-000000", NOW - timedelta(hours=1), NOW)
 
     assert banded.problem is None
     assert {"published", "ready"} <= set(banded.bands["measure"])
@@ -73,7 +73,7 @@ def test_what_misses_its_goal_says_so():
 
     assert any(line.startswith("NOT met: first useful paint") for line in text)
     assert any("NOT met" in line and "the page queues, one queue" in line for line in text)
-    assert any(line.startswith("met: processor seconds of a refresh") for line in text)
+    assert any(line.startswith("met: CPU seconds of a refresh") for line in text)
     assert all(len(line) <= WIDTH for line in text if "  " in line)
 
 

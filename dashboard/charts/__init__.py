@@ -1,0 +1,1 @@
+"""Plotly figures and SVG sparklines. Pure."""

@@ -1,0 +1,168 @@
+"""Results of the pipeline's analysis, read from its files: reports, changes, baselines.
+
+Failures are part of the result; files are read as in `dashboard.data.rollups`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from ackscope import catalog
+from ackscope.ranking import Shift, Told
+from ackscope.tables import BASELINES, CHANGES, EPISODES, HOURS, OUTCOMES_1M, POLLS_1M, QUEUES_1M, Table
+from dashboard.data.rollups import read_with_retry, schema
+
+FOLDER, VERSION = "_answers", 1
+_HOUR = 3600
+
+BAND_COLUMNS = (
+    "minute",
+    "messages_ready_last",
+    "messages_unacked_last",
+    "published",
+    "delivered",
+    "acked",
+    "redelivered",
+)
+"""Columns of `queues_1m` that have baseline bands; with 10,000 queues every further column takes noticeable time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryAnswers:
+    """The hourly reports of the pipeline.
+
+    Attributes:
+        document: as `ackscope pipeline` wrote it; empty if there is none yet.
+        problem: why it cannot be read; None if it was read or does not exist.
+    """
+
+    document: dict[str, Any] = field(default_factory=dict)
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangesInRange:
+    """Change points and finding episodes in a time range.
+
+    Attributes:
+        shifts: change points.
+        episodes: findings that were active.
+        analysed: the pipeline has analysed the history at least once.
+        hours_with_data: hours of the range that have data.
+        hours: hours of the range.
+        problem: why the history cannot be read; None if it was read.
+    """
+
+    shifts: tuple[Shift, ...] = ()
+    episodes: tuple[Told, ...] = ()
+    analysed: bool = False
+    hours_with_data: int = 0
+    hours: int = 0
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueBands:
+    """One queue's minutes, and its baseline bands.
+
+    Attributes:
+        minutes: rows of `queues_1m`, in order of time, with the columns `BAND_COLUMNS`.
+        bands: rows of `baselines`, one per metric and hour of the week.
+        problem: why the history cannot be read; None if it was read.
+    """
+
+    minutes: pd.DataFrame = field(default_factory=pd.DataFrame)
+    bands: pd.DataFrame = field(default_factory=pd.DataFrame)
+    problem: str | None = None
+
+
+def answers(root: Path, cluster: str) -> HistoryAnswers:
+    """Read the report document of a cluster."""
+    path = root / FOLDER / f"{quote(cluster, safe='')}.json"
+    try:
+        document: dict[str, Any] = orjson.loads(path.read_bytes())
+        if document["version"] != VERSION:
+            return HistoryAnswers(problem=f"{path} has version {document['version']}, expected {VERSION}")
+    except FileNotFoundError:
+        return HistoryAnswers()
+    except OSError as error:
+        return HistoryAnswers(problem=f"{path} cannot be read: {error.strerror}")
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return HistoryAnswers(problem=f"{path} is not a report document; recreate it with `ackscope pipeline analyse`")
+    return HistoryAnswers(document=document)
+
+
+def changes(root: Path, cluster: str, start: datetime, end: datetime) -> ChangesInRange:
+    """Change points and finding episodes from `start` to `end`, both in UTC."""
+
+    def read(known: catalog.Catalog) -> ChangesInRange:
+        shifts, episodes = (_table(root, known, table, start, end).to_pylist() for table in (CHANGES, EPISODES))
+        return ChangesInRange(
+            shifts=tuple(map(Shift.of, shifts)),
+            episodes=tuple(map(Told.of, episodes)),
+            analysed=bool(known.shelved(CHANGES.name) or known.shelved(BASELINES.name)),
+            hours_with_data=len(_hours_with_data(root, known, start, end)),
+            hours=max(1, round((end - start).total_seconds() / _HOUR)),
+        )
+
+    found, problem = read_with_retry(root, cluster, read)
+    return found if found is not None else ChangesInRange(problem=problem)
+
+
+def queue_bands(root: Path, cluster: str, vhost: str, queue: str, start: datetime, end: datetime) -> QueueBands:
+    """One queue from `start` to `end`, both in UTC, and its bands for the hours of the week in this range."""
+
+    def read(known: catalog.Catalog) -> QueueBands:
+        mine = (pc.field("vhost") == vhost) & (pc.field("queue") == queue)
+        minutes = _table(root, known, QUEUES_1M, start, end, mine, BAND_COLUMNS).sort_by("minute")
+        first = int(start.timestamp() // _HOUR)
+        hours = [(hour + 3 * 24) % 168 for hour in range(first, int(-(-end.timestamp() // _HOUR)))]
+        usual = (pc.field("kind") == "queue") & (pc.field("vhost") == vhost) & (pc.field("name") == queue)
+        paths = (path for hour in sorted(set(hours)) for path in known.files(root, BASELINES.name, hour, hour + 1))
+        bands = _read(tuple(dict.fromkeys(paths)), BASELINES, usual & pc.field("hour_of_week").isin(sorted(set(hours))))
+        return QueueBands(minutes=minutes.to_pandas(), bands=bands.to_pandas())
+
+    found, problem = read_with_retry(root, cluster, read)
+    return found if found is not None else QueueBands(problem=problem)
+
+
+def _hours_with_data(root: Path, known: catalog.Catalog, start: datetime, end: datetime) -> set[datetime]:
+    """The hours with data, from the smallest table that has files: polls, else probes, else queues."""
+    floor = datetime.fromtimestamp(start.timestamp() // _HOUR * _HOUR, UTC)
+    for table in (POLLS_1M, OUTCOMES_1M, QUEUES_1M):
+        hourly = HOURS[table.name]
+        if known.shelved(hourly.name):
+            return set(_table(root, known, hourly, floor, end, columns=("hour",))["hour"].to_pylist())
+    return set()
+
+
+def _table(
+    root: Path,
+    known: catalog.Catalog,
+    table: Table,
+    start: datetime,
+    end: datetime,
+    condition: Any = None,
+    columns: Sequence[str] | None = None,
+) -> pa.Table:
+    kind = pa.timestamp("us", tz="UTC")
+    inside = (pc.field(table.time) >= pa.scalar(start, kind)) & (pc.field(table.time) < pa.scalar(end, kind))
+    first, last = int(start.timestamp() // _HOUR), int(-(-end.timestamp() // _HOUR))
+    files = known.files(root, table.name, first, last)
+    return _read(files, table, inside if condition is None else inside & condition, columns)
+
+
+def _read(paths: Sequence[Path], table: Table, condition: Any, columns: Sequence[str] | None = None) -> pa.Table:
+    names = list(columns or table.names)
+    if not paths:
+        return schema(table).empty_table().select(names)
+    return ds.dataset([str(path) for path in paths], schema=schema(table)).to_table(columns=names, filter=condition)

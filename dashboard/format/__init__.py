@@ -1,0 +1,1 @@
+"""Text for people: numbers, times, labels, escaped foreign names. Pure."""

@@ -1,0 +1,1 @@
+"""Rows shaped for charts and tables. Pure."""

@@ -1,0 +1,88 @@
+"""Caches shared by all sessions of a server: ten viewers cost the exporter and the disk no more than one."""
+
+from datetime import datetime
+from pathlib import Path
+
+import streamlit as st
+
+from ackscope.findings import Finding
+from dashboard.charts import minute_charts
+from dashboard.charts.minute_charts import RecentCharts
+from dashboard.data import history_answers, object_lists, rollups
+from dashboard.data.exporter_client import ExporterClient
+from dashboard.data.history_answers import ChangesInRange, HistoryAnswers, QueueBands
+from dashboard.data.model import ExporterState
+from dashboard.data.object_lists import ObjectList
+from dashboard.data.rollups import MinuteHistory
+from dashboard.frames.minute_frames import Axis
+
+
+@st.cache_resource(show_spinner=False)
+def _client(url: str) -> ExporterClient:
+    return ExporterClient(url)
+
+
+@st.cache_resource(ttl=4, show_spinner=False)
+def exporter_state(url: str) -> ExporterState:
+    """State of the exporter, at most 4 s old; shared and immutable."""
+    return _client(url).read()
+
+
+def current_findings(url: str, cluster: str | None) -> tuple[Finding, ...]:
+    """Current findings of a cluster."""
+    known = exporter_state(url).findings.of(cluster)
+    return known.findings if known else ()
+
+
+@st.cache_resource(ttl=4, max_entries=32, show_spinner=False)
+def object_list(url: str, cluster: str, name: str, columns: tuple[str, ...]) -> ObjectList:
+    """One list of broker objects, at most 4 s old; shared, must not be changed."""
+    return object_lists.read(url, cluster, name, columns)
+
+
+@st.cache_data(ttl=10, show_spinner=False)
+def rollup_clusters(root: Path) -> tuple[str, ...]:
+    """Names of the clusters that have history."""
+    return rollups.clusters(root)
+
+
+@st.cache_data(ttl=5, show_spinner=False)
+def last_minute(root: Path, cluster: str) -> datetime | None:
+    """The newest minute of history."""
+    return rollups.last_minute(root, cluster, _last_of_file)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _last_of_file(path: Path) -> datetime | None:
+    # Without a TTL: files are immutable.
+    return rollups.last_of_file(path)
+
+
+@st.cache_data(ttl=20, max_entries=32, show_spinner=False)
+def minute_history(root: Path, cluster: str, start: datetime, end: datetime) -> MinuteHistory:
+    """Minute rollups of a time range in whole minutes, so that all viewers in one minute share an entry."""
+    return rollups.read(root, cluster, start, end)
+
+
+@st.cache_resource(ttl=20, max_entries=32, show_spinner=False)
+def recent_charts(root: Path, cluster: str, axis: Axis) -> RecentCharts:
+    """Charts of the recent history; shared, must not be changed."""
+    return minute_charts.recent_charts(minute_history(root, cluster, *axis.utc), axis)
+
+
+@st.cache_data(ttl=20, show_spinner=False)
+def answers(root: Path, cluster: str) -> HistoryAnswers:
+    """The latest hourly reports of the pipeline."""
+    return history_answers.answers(root, cluster)
+
+
+@st.cache_data(ttl=60, max_entries=64, show_spinner=False)
+def changes(root: Path, cluster: str, start: datetime, end: datetime) -> ChangesInRange:
+    """Change points and finding episodes of a time range in whole minutes."""
+    return history_answers.changes(root, cluster, start, end)
+
+
+@st.cache_data(ttl=60, max_entries=32, show_spinner=False)
+def queue_bands(root: Path, cluster: str, vhost: str, queue: str, start: datetime, end: datetime) -> QueueBands:
+    """One queue and its baseline bands in a time range in whole minutes."""
+    return history_answers.queue_bands(root, cluster, vhost, queue, start, end)

@@ -1,0 +1,65 @@
+"""Table of consumers, with the share of its prefetch that each has unacknowledged as a bar."""
+
+import pandas as pd
+import streamlit as st
+
+from dashboard.format import readable
+from dashboard.format.escape import visible
+from dashboard.frames import consumer_rows
+from dashboard.ui import cache, elements
+from dashboard.ui.layout import PageContext
+
+_COLUMNS = {
+    "queue": st.column_config.TextColumn("Queue", width="medium"),
+    "client": st.column_config.TextColumn("Client", help="connection name given by the client", width="medium"),
+    "host": st.column_config.TextColumn("Host", width="small"),
+    "held": st.column_config.ProgressColumn(
+        "Unacked of prefetch",
+        help="at 100 % the broker delivers nothing more until the consumer acknowledges",
+        format="%.0f %%",
+        min_value=0,
+        max_value=100,
+        width="medium",
+    ),
+    "unacked": st.column_config.NumberColumn(
+        "Unacked", help="unacknowledged messages of its channel", format="localized"
+    ),
+    "prefetch": st.column_config.NumberColumn("Prefetch", help="0: no limit", format="localized"),
+    "beside": st.column_config.NumberColumn("On channel", help="consumers on its channel, which share its unacked"),
+    "acks": st.column_config.TextColumn("Acks", width="small"),
+    "hazard": st.column_config.TextColumn("Risk", width="small"),
+    "active": st.column_config.TextColumn("Active", width="small"),
+    "user": st.column_config.TextColumn("User", width="small"),
+    "channel": st.column_config.TextColumn("Channel", width="large"),
+    "tag": st.column_config.TextColumn("Tag", width="medium"),
+}
+_FOREIGN_TEXT = ("vhost", "queue", "tag", "client", "host", "user", "node", "channel")
+
+
+def load(context: PageContext) -> pd.DataFrame | None:
+    """The consumers of the cluster as `consumer_rows`; None, and the reason on the page, if they are not known."""
+    cluster, url = context.cluster or "", context.settings.exporter
+    consumers = cache.object_list(url, cluster, "consumers", consumer_rows.CONSUMER_COLUMNS)
+    if not consumers.known:
+        elements.plain("no-consumers", f"No consumer data: {consumers.problem or 'not polled yet'}.")
+        return None
+    channels = cache.object_list(url, cluster, "channels", consumer_rows.CHANNEL_COLUMNS)
+    connections = cache.object_list(url, cluster, "connections", consumer_rows.CONNECTION_COLUMNS)
+    return consumer_rows.consumer_rows(consumers.rows, channels.rows, connections.rows)
+
+
+def show(rows: pd.DataFrame, key: str, *, shown: int = 200, without: tuple[str, ...] = ()) -> None:
+    """The first rows, with hidden characters made visible; `key` is unique on the page."""
+    first = rows.head(shown)
+    first = first.assign(**{name: first[name].map(visible) for name in _FOREIGN_TEXT})
+    st.dataframe(
+        first,
+        column_order=[name for name in _COLUMNS if name not in without],
+        column_config=_COLUMNS,
+        hide_index=True,
+        placeholder=readable.ABSENT,
+        height=min(36 * (len(first) + 1) + 2, 600),
+        key=key,
+    )
+    if len(rows) > len(first):
+        st.caption(f"Showing {len(first)} of {len(rows):,}, the highest share of prefetch first.")

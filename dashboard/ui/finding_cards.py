@@ -1,0 +1,170 @@
+"""Findings as cards, in the order of diagnosis: subject, start time, cause, next steps and evidence."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from ackscope.findings import Finding, Subject
+from dashboard.data import model
+from dashboard.data.model import ClusterFindings
+from dashboard.format import next_steps, readable, vital_metrics
+from dashboard.format.escape import literal, visible
+from dashboard.format.related_links import related_links
+from dashboard.ui import elements, layout, vital_tiles
+
+_MOST_CONSEQUENCES = 50
+
+OPEN_CARDS = 3
+"""Cards shown in full; the others open on a click, so that the page stays short."""
+
+CLOSED_CARDS = 22
+"""Cards shown as one line each; all further ones are behind a toggle."""
+
+
+@dataclass(frozen=True, slots=True)
+class _CardContext:
+    """What every card of a cluster needs; `now` is the exporter's clock, seconds since 1970."""
+
+    cluster: str
+    now: float
+    subjects: Sequence[model.SubjectSeries]
+
+
+def render(
+    found: ClusterFindings, now: float, open_cards: int = OPEN_CARDS, subjects: Sequence[model.SubjectSeries] = ()
+) -> None:
+    """Cards of all findings of one cluster.
+
+    Args:
+        found: the findings, ranked.
+        now: the exporter's clock, seconds since 1970.
+        open_cards: number of cards shown in full.
+        subjects: known series of the subjects.
+    """
+    context = _CardContext(found.cluster, now, subjects)
+    for index, finding in enumerate(found.findings[:open_cards]):
+        with st.container(border=True, key=f"card-{finding.severity.value}-{index}"):
+            _card(index, finding, context)
+    keys = _keys(found.findings)
+    closed = list(enumerate(found.findings))[open_cards:]
+    for index, finding in closed[:CLOSED_CARDS]:
+        _closed(index, finding, context, keys[index])
+    rest = closed[CLOSED_CARDS:]
+    if rest and st.toggle(f"Show {readable.plural(len(rest), 'more finding')}", key="all-findings"):
+        for index, finding in rest:
+            _closed(index, finding, context, keys[index])
+
+
+def _keys(findings: Sequence[Finding]) -> list[str]:
+    """Keys that do not depend on the rank: an open card stays open when others move above it."""
+    seen: Counter[str] = Counter()
+    keys = []
+    for finding in findings:
+        text = f"closed-{finding.rule}-{finding.subject}-{finding.subject.node}"
+        seen[text] += 1
+        keys.append(f"{text}-{seen[text]}")
+    return keys
+
+
+def _closed(index: int, finding: Finding, context: _CardContext, key: str) -> None:
+    """A card that is drawn only while it is open: drawing a hundred takes seconds at every refresh."""
+    style = elements.SEVERITIES[finding.severity]
+    label = f":{style.colour}[{style.icon} {style.word}] {literal(finding.rule)} {literal(str(finding.subject))}"
+    box = st.expander(label, key=key, on_change="rerun")
+    if box.open:
+        with box:
+            _card(index, finding, context)
+
+
+def _card(index: int, finding: Finding, context: _CardContext) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        elements.badge(elements.SEVERITIES[finding.severity])
+        st.markdown(literal(finding.rule), width="content")
+        st.text(_subject(finding.subject))
+        with st.container(key=f"plain-since-{index}", width="content"):
+            st.caption(readable.since(finding.since, context.now, layout.current_zone()), width="content")
+    with st.container(key=f"summary-{index}"):
+        st.text(visible(finding.summary))
+    st.text(visible(f"Cause: {finding.cause}"))
+    _consequences(index, finding)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _steps(index, finding)
+    with right:
+        if finding.evidence:
+            elements.table(
+                f"evidence-{index}",
+                [
+                    {
+                        "Evidence": item.what,
+                        "Seen": item.value,
+                        "Expected": item.expected or readable.ABSENT,
+                        "Source": item.source,
+                    }
+                    for item in finding.evidence
+                ],
+            )
+        _trends(index, finding, context)
+    _links(finding, context)
+
+
+def _trends(index: int, finding: Finding, context: _CardContext) -> None:
+    """Sparklines of the evidence that has a series."""
+    lines = vital_metrics.lines_of(finding, context.subjects)
+    if not lines:
+        return
+    with st.container(horizontal=True, gap="small", key=f"trends-{index}"):
+        for line in lines:
+            with st.container(width=vital_tiles.TILE_WIDTH, gap="xsmall"):
+                vital_tiles.metric_tile(line)
+                st.caption(f"last {readable.duration(line.line[0][0])}")
+
+
+def _links(finding: Finding, context: _CardContext) -> None:
+    """Links to pages with more about the finding."""
+    with st.container(horizontal=True, gap="small"):
+        for related in related_links(finding):
+            layout.link(related.page, related.label, **{"cluster": context.cluster, **related.query})
+
+
+def _consequences(index: int, finding: Finding) -> None:
+    """Consequences of the finding, which are not findings of their own."""
+    if not finding.consequences:
+        return
+    count = readable.plural(len(finding.consequences), "consequence")
+    with st.expander(f"{count}: expected to end with the cause"):
+        elements.table(
+            f"consequences-{index}",
+            [
+                {
+                    "What": other.rule,
+                    "Severity": other.severity.value,
+                    "About": _subject(other.subject),
+                    "Summary": other.summary,
+                }
+                for other in finding.consequences[:_MOST_CONSEQUENCES]
+            ],
+        )
+        if len(finding.consequences) > _MOST_CONSEQUENCES:
+            st.caption(f"{len(finding.consequences) - _MOST_CONSEQUENCES} more in /api/v1/findings.")
+
+
+def _steps(index: int, finding: Finding) -> None:
+    st.markdown("**Do next**")
+    with st.container(key=f"steps-{index}", gap="xsmall"):
+        for number, text in enumerate(finding.next_steps, start=1):
+            step = next_steps.split(text)
+            st.text(f"{number}. {visible(step.prose or 'run')}{':' if step.command else ''}")
+            if step.command:
+                shown = visible(step.command)
+                st.code(shown, language=None, wrap_lines=True)
+                if shown != step.command:
+                    st.caption("Contains invisible characters, shown as escapes: do not paste it.")
+    elements.plain(f"runbook-{index}", f"Runbook: {finding.runbook}")
+
+
+def _subject(subject: Subject) -> str:
+    node = f" on {subject.node}" if subject.node else ""
+    return visible(f"{subject}{node}")

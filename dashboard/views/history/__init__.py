@@ -1,0 +1,1 @@
+"""The page "History", one module per section."""

@@ -1,0 +1,89 @@
+from typing import Any
+
+import pytest
+
+from ackscope.records import Batching, BatchingKind, Quantiles, Step
+from dashboard.data.model import ConfirmLayer
+from dashboard.format import probe_labels
+from tests.dashboard import answers
+
+
+def test_a_nack_that_must_be_is_no_fault() -> None:
+    """And an ack there is one: it is told beside the nacks."""
+    well = probe_labels.detail(answers.nacked())
+    ill = probe_labels.detail(answers.nacked(outcomes={"acked": 3, "nacked": 497}))
+
+    assert well.startswith("nacked as expected: 500 of 500 settled · ack batches")
+    assert ill.startswith("nacked as expected: 497 of 500 settled · acked 3 · ")
+
+
+def test_a_nack_elsewhere_is_one() -> None:
+    """Beside what was acked."""
+    told = probe_labels.detail(answers.probe(outcomes={"acked": 70, "nacked": 12}))
+
+    assert told.startswith("acked 70 of 82 settled · nacked 12 · ")
+
+
+def test_a_probe_of_steps_tells_of_no_messages() -> None:
+    """It sent none that it counts; what failed of its steps is told, and why."""
+    failing = {"tcp": Step(attempts=9, failures=2, reason="connection refused"), "dns": Step(attempts=9)}
+    outcome = answers.timing("handshake", steps=failing)
+
+    assert "tcp max \N{EN DASH}, failed 2 of 9 · dns max \N{EN DASH} · own error: loop lag p99 0.2 ms" == (
+        probe_labels.detail(outcome)
+    )
+    assert ["tcp: connection refused"] == probe_labels.failures(outcome)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        (
+            {"prefetch": 5, "unacked": Quantiles(count=9, p50=4.0, max=5.0)},
+            "at most 5 unacked deliveries, prefetch 5",
+        ),
+        (
+            {"batching": Batching(kind=BatchingKind.SYNC, interval=0.2, confidence=0.9, fsync=True)},
+            "one fsync takes about 200 ms (confidence 90%)",
+        ),
+        (
+            {"batching": Batching(kind=BatchingKind.SYNC, interval=0.2, confidence=0.9, fsync=False)},
+            "one flush takes about 200 ms (confidence 90%)",
+        ),
+        ({"blocked_seconds": 240.0, "blocked_reason": "low on memory"}, "blocked for 4 min in total (low on memory)"),
+    ],
+)
+def test_what_else_a_stream_tells(changes: dict[str, Any], text: str) -> None:
+    """Only where there is something to tell."""
+    assert text in probe_labels.detail(answers.probe(**changes))
+    assert text not in probe_labels.detail(answers.probe())
+
+
+def test_groups_without_a_sync_name_no_time() -> None:
+    """A window that limits them says nothing of the disk."""
+    told = probe_labels.detail(answers.probe(batching=Batching(kind=BatchingKind.WINDOW_LIMITED)))
+
+    assert "flush" not in told
+    assert "fsync" not in told
+
+
+def test_layers_are_told_as_far_as_they_are_known() -> None:
+    """By node where there are several; what is withheld stands in the table with its reason."""
+    layers = (
+        ConfirmLayer(name="queue", seconds=0.001, node="rabbit@one", because="a - b"),
+        ConfirmLayer(name="queue", seconds=0.002, node="rabbit@two", because="a - b"),
+        ConfirmLayer(name="store", node="rabbit@two", because="classic is doubtful"),
+    )
+
+    assert "Confirm latency by layer (median): queue on rabbit@one 1 ms, queue on rabbit@two 2 ms." == (
+        probe_labels.layers(layers)
+    )
+    assert "classic is doubtful" == probe_labels.layer_rows(layers)[2]["From"]
+    assert probe_labels.layers(layers[2:]) is None
+
+
+def test_controls_are_streams_that_no_application_is_like() -> None:
+    """Whatever is named for its queue type, and every other probe, is none."""
+    controls = [it.stream for it in answers.all_probes() if probe_labels.is_control(it)]
+
+    assert ["unroutable", "transient", "classic-large"] == controls

@@ -1,0 +1,65 @@
+from dataclasses import replace
+
+import pytest
+
+from ackscope.findings import Evidence, Subject
+from dashboard.format.related_links import related_links
+from tests.dashboard.answers import HOSTILE, stuck
+
+SINCE = "2026-03-01T12:04:31Z"
+HISTORY = ("history", {"at": "2026-03-01T12:04", "around": "1h"})
+
+
+def found(subject, *evidence, since=SINCE):
+    """Pages and addresses, in their order."""
+    items = tuple(Evidence(what=what, value="x", source="/api/consumers") for what in evidence)
+    return [
+        (way.page, way.query) for way in related_links(replace(stuck(), subject=subject, evidence=items, since=since))
+    ]
+
+
+def test_a_queue_leads_to_itself_its_client_and_its_history():
+    """The client by the name that the page of consumers finds it by."""
+    queue = Subject(kind="queue", name="orders", vhost="shop")
+    told = "consumer 'ctag1.x' of 'invoice-worker' at 10.1.4.17:51244, channel '10.1.4.17:51244 -> x (1)'"
+
+    assert [
+        ("queues", {"queue": "orders", "vhost": "shop"}),
+        ("consumers", {"find": "invoice-worker"}),
+        HISTORY,
+    ] == found(queue, told, "waiting")
+
+
+def test_of_several_clients_none_is_picked():
+    """All consumers of the queue are shown instead."""
+    queue = Subject(kind="queue", name="orders", vhost="/")
+
+    assert ("consumers", {"find": "orders"}) in found(queue, "consumer 'a' of 'one'", "consumer 'b' of 'two'")
+
+
+@pytest.mark.parametrize(
+    ("subject", "expected"),
+    [
+        (Subject(kind="connection", name="10.1.4.17:51244 -> 10.1.0.1:5672"), [("consumers", {"find": "10.1.4.17"})]),
+        (Subject(kind="connection", name="user billing"), []),
+        (Subject(kind="node", name="rabbit@one"), [("nodes", {})]),
+        (Subject(kind="vhost", name="/"), []),
+    ],
+    ids=["connection", "limit", "node", "vhost"],
+)
+def test_other_subjects(subject, expected):
+    """Each leads to the page that tells more of it, if any; all lead to what changed."""
+    assert [*expected, HISTORY] == found(subject)
+
+
+def test_without_a_beginning_there_is_no_way_to_it():
+    """It cannot be told since when."""
+    assert [] == found(Subject(kind="cluster", name="shop"), since=None)
+
+
+def test_names_may_hold_anything():
+    """They are parts of an address, and no part of a pattern."""
+    queue = Subject(kind="queue", name=HOSTILE, vhost=HOSTILE)
+
+    assert ("consumers", {"find": HOSTILE}) in found(queue, f"consumer 'tag' of {HOSTILE!r} at x")
+    assert ("queues", {"queue": HOSTILE, "vhost": HOSTILE}) in found(queue, f"consumer {HOSTILE}")

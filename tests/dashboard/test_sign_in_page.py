@@ -1,0 +1,140 @@
+"""Every page, opened by those who may not see it: nothing is read for them, so that nothing can be shown."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from ackscope.clock import SystemClock
+from dashboard.auth.access_rules import AccessRules
+from dashboard.pages import PAGES
+from dashboard.settings import PageSettings
+from tests.dashboard.answers import Exporter
+from tests.dashboard.conftest import APP
+from tests.dashboard.page_text import errors, words
+
+Knock = Callable[..., AppTest]
+RULES = AccessRules(emails=("ann@example.org",), domains=(), claims={}, session=3600.0)
+UNVERIFIED = ": the provider does not confirm that this e-mail address is verified"
+AUTH = {"redirect_uri": "http://localhost/oauth2callback", "cookie_secret": "c" * 32}
+
+
+def person(email: str, ago: float = 60.0, **claims: object) -> dict[str, Any]:
+    """Somebody who signed in `ago` seconds before the page is opened, which may be long after the tests were listed."""
+    return {"is_logged_in": True, "ago": ago, "email": email, "email_verified": True, **claims}
+
+
+@pytest.fixture
+def knock(monkeypatch: pytest.MonkeyPatch, exporter: Exporter, rollups: Path) -> Knock:
+    """Run the page's own script once: `knock(claims, path)`; `path` is made the first page, which AppTest shows."""
+
+    def run(claims: dict[str, Any], path: str = "", rules: AccessRules | None = RULES, **query: str) -> AppTest:
+        for name, value in PageSettings(exporter.url, rollups, login=rules).to_environ().items():
+            monkeypatch.setenv(name, value)
+        st.cache_data.clear()
+        st.cache_resource.clear()
+        first = f"[replace(p, path='' if p.path == {path!r} else p.path or 'now') for p in PAGES]"
+        script = "from dataclasses import replace\n" + APP.read_text().replace("(PAGES)", f"({first})")
+        page = AppTest.from_string(script, default_timeout=60)
+        page.secrets = {"auth": AUTH}
+        told = dict(claims)
+        if "ago" in told:
+            told["iat"] = SystemClock().now().wall - told.pop("ago")
+        page.user = told
+        for name, value in query.items():
+            page.query_params[name] = value
+        return page.run()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("path", "claims"),
+    [
+        *(pytest.param(page.path, {}, id=f"{page.title}, nobody") for page in PAGES),
+        pytest.param("queues", person("bob@example.org"), id="Queues, not listed"),
+        pytest.param("queues", person("ann@example.org", ago=3601), id="Queues, session over"),
+    ],
+)
+def test_no_page_is_open(path: str, claims: dict[str, Any], knock: Knock, exporter: Exporter) -> None:
+    """The exporter is not even asked, and one button is all there is."""
+    page = knock(claims, path)
+
+    assert [] == errors(page)
+    assert [] == exporter.asked
+    assert 1 == len(page.button)
+    assert "shop" not in words(page)
+
+
+@pytest.mark.parametrize("path", ["", "queues"])
+def test_a_page_opens_to_who_may_see_it(path: str, knock: Knock, exporter: Exporter) -> None:
+    """As without a login, with a way out below it."""
+    page = knock(person("ann@example.org"), path)
+
+    assert [] == errors(page)
+    assert "/api/v1/snapshot" in exporter.asked
+    assert "Signed in as ` ann@example.org `" == page.caption[-1].value
+    assert "Sign out" == page.button[-1].label
+
+
+def test_without_a_login_nobody_is_asked(knock: Knock, exporter: Exporter) -> None:
+    """The page, and nothing about signing in or out."""
+    page = knock({}, rules=None)
+
+    assert [] == errors(page)
+    assert [] != exporter.asked
+    assert "Signed in" not in words(page)
+
+
+@pytest.mark.parametrize(
+    ("claims", "query", "said"),
+    [
+        ({}, {}, "Restricted to broker operators."),
+        (
+            {},
+            {"signin": "failed"},
+            "Sign-in failed. Try again, or ask the administrator: the log of the dashboard has the reason.",
+        ),
+        (person("ann@example.org", ago=3601), {}, "Your session has expired after 1 h. Sign in again."),
+        (
+            person("bob@example.org"),
+            {},
+            "bob@example.org has no access to this dashboard. Ask the administrator for access.",
+        ),
+        (
+            person("ann@example.org", email_verified=False),
+            {},
+            f"ann@example.org has no access to this dashboard{UNVERIFIED}. Ask the administrator for access.",
+        ),
+        (
+            person("*b*\u202e <b>"),
+            {},
+            "*b*\\u202e <b> has no access to this dashboard. Ask the administrator for access.",
+        ),
+    ],
+)
+def test_the_door_says_why_in_a_sentence(
+    claims: dict[str, Any], query: dict[str, str], said: str, knock: Knock
+) -> None:
+    """As plain text, whatever somebody is called."""
+    page = knock(claims, "queues", **query)
+
+    assert [said] == [text.value for text in page.text]
+
+
+def test_a_page_that_was_not_told_stays_shut(knock: Knock, monkeypatch: pytest.MonkeyPatch, exporter: Exporter) -> None:
+    """Started by something that knows of no login: an error, not a page."""
+    setting = monkeypatch.setenv
+
+    def all_but_one(name: str, value: str) -> None:
+        if not name.endswith("_LOGIN"):
+            setting(name, value)
+
+    monkeypatch.setattr(monkeypatch, "setenv", all_but_one)
+    page = knock({})
+
+    assert 1 == len(errors(page))
+    assert [] == exporter.asked
