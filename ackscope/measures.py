@@ -1,6 +1,9 @@
-"""The measures of `baselines` and `changes` in words: what each is of an object, and its values with their unit."""
+"""The measures of the tables `baselines` and `changes`: their names for people, and their values with the unit."""
 
 from dataclasses import dataclass
+
+from ackscope.baselines import HOUR_OF_WEEK
+from ackscope.format import ABSENT, between, duration, number, plural, share, size
 
 
 @dataclass(frozen=True, slots=True)
@@ -8,7 +11,7 @@ class Measure:
     """One measure.
 
     Attributes:
-        words: what it is, as it stands before a verb: "messages ready".
+        words: its name in a sentence: "messages ready".
         unit: messages, rate (messages a second), seconds, share (of 1), bytes, or "" for a plain number.
     """
 
@@ -42,11 +45,10 @@ _MEASURES = {
     "proc_used": Measure("Erlang processes", ""),
 }
 _QUANTILES = {"p50": "median", "p90": "p90", "p95": "p95", "p99": "p99", "max": "longest"}
-_SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def measure(name: str) -> Measure:
-    """What a measure is; one that is not known here is a plain number of its own name."""
+    """A measure by its name; an unknown one is a plain number."""
     known = _MEASURES.get(name)
     if known is not None:
         return known
@@ -59,30 +61,23 @@ def measure(name: str) -> Measure:
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """A value with its unit, in three digits; absent is a dash."""
-    if value is None:
-        return "\N{EN DASH}"
-    if unit == "bytes":
-        return _size(value)
-    if unit == "seconds":
-        return f"{_digits(value)} s" if abs(value) >= 1 else f"{_digits(value * 1000)} ms"
-    if unit == "share":
-        return f"{_digits(value * 100)} %"
+    """A value with its unit (`Measure.unit`), in three digits; absent is a dash."""
+    texts = {"bytes": size, "seconds": duration, "share": share, "messages": _messages}
     if unit == "rate":
-        return f"{_digits(value)}/s"
-    if unit == "messages":
-        return f"{value:,.0f} message{'' if round(value) == 1 else 's'}"
-    return _digits(value)
+        return ABSENT if value is None else f"{number(value)}/s"
+    return texts.get(unit, number)(value)
 
 
-def _digits(value: float) -> str:
-    """Three digits that mean something: 0.042, 1.5, 12,845."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+def band_range(low: float, high: float, unit: str) -> str:
+    """The edges of a band with their unit: `2 to 9 ms`, `0.5 ms to 1.5 s`."""
+    return between(low, high, lambda value: quantity(value, unit))
 
 
-def _size(value: float) -> str:
-    for unit in _SIZES[:-1]:
-        if abs(value) < 1000:
-            return f"{value:.3g} {unit}"
-        value /= 1024
-    return f"{_digits(value)} {_SIZES[-1]}"
+def band_basis(scope: str, values: int) -> str:
+    """What a band was computed from: `at this hour of the week, from 6 weeks`."""
+    span = "week" if scope == HOUR_OF_WEEK else "day"
+    return f"at this hour of the {span}, from {plural(values, span)}"
+
+
+def _messages(value: float | None) -> str:
+    return ABSENT if value is None else plural(round(value), "message")

@@ -144,7 +144,7 @@ class ProbeState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ProbeStep:
     """One timed step of a probe over its recent window (`seconds`) and since its start (the counts).
 
     Attributes:
@@ -262,7 +262,7 @@ class ProbeOutcome:
     blocked_seconds: float = 0.0
     blocked_reason: str | None = None
     connects: int = 0
-    steps: dict[str, Step] = field(default_factory=dict)
+    steps: dict[str, ProbeStep] = field(default_factory=dict)
     batching: Batching | None = None
     prefetch: int | None = None
     unacked: Quantiles = field(default_factory=Quantiles)

@@ -26,6 +26,7 @@ from ackscope.findings import (
     Suppressed,
     Unit,
 )
+from ackscope.measures import band_range
 from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, Step, SuppressedReport, runbook
 from diagnosis.pages import EvidenceTemplate, Page, StepTemplate, Variant, Variants, macros, pages, shared
 from diagnosis.usual import band_facts
@@ -248,9 +249,7 @@ def _environment() -> ImmutableSandboxedEnvironment:
 
 def _between(band: Mapping[str, Any]) -> str:
     """The edges of a band (`diagnosis.usual.band_facts`) with their unit."""
-    units = {"seconds": Unit.SECONDS, "bytes": Unit.BYTES, "messages": Unit.MESSAGES, "share": Unit.SHARE}
-    units["rate"] = Unit.PER_SECOND
-    return fmt.between(band["low"], band["high"], _UNITS[units.get(band["unit"], Unit.NONE)])
+    return band_range(band["low"], band["high"], band["unit"])
 
 
 def _regex(text: str) -> str:

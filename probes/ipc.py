@@ -21,8 +21,8 @@ from ackscope.records import (
     Outcome,
     ProbeOutcome,
     ProbeState,
+    ProbeStep,
     Quantiles,
-    Step,
     StepRecord,
 )
 from probes.settings import AmqpSettings, ProbesSettings, full_url
@@ -168,7 +168,7 @@ def _outcome(row: dict[str, Any]) -> ProbeOutcome:
     for name in _QUANTILES:
         row[name] = Quantiles(**row[name])
     row["steps"] = {
-        name: Step(**{**step, "seconds": Quantiles(**step["seconds"])}) for name, step in row["steps"].items()
+        name: ProbeStep(**{**step, "seconds": Quantiles(**step["seconds"])}) for name, step in row["steps"].items()
     }
     batching = row["batching"]
     if batching is not None:

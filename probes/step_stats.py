@@ -4,7 +4,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from ackscope.clock import Instant
-from ackscope.records import Step, StepRecord
+from ackscope.records import ProbeStep, StepRecord
 from probes.identity import Identity
 from probes.recent_values import RecentCounts, RecentValues
 
@@ -52,10 +52,10 @@ class Steps:
         counts = self._recent.total(now)
         return None if not counts else not counts[_FAILED]
 
-    def summary(self, now: float) -> dict[str, Step]:
+    def summary(self, now: float) -> dict[str, ProbeStep]:
         """Every step by its name, in the order of first use."""
         return {
-            step: Step(
+            step: ProbeStep(
                 attempts=attempts,
                 failures=self._failures[step],
                 seconds=self._durations[step].summary(now),

@@ -6,8 +6,9 @@ from typing import Annotated, Generic, Protocol, TypeVar
 from pydantic import Field
 
 from ackscope.clock import Instant
-from ackscope.findings import Finding, Inconclusive, Severity, Suppressed
+from ackscope.findings import Severity
 from ackscope.records import ProbeOutcome
+from ackscope.reports import FindingReport, InconclusiveReport, SuppressedReport
 from ackscope.snapshot import Alarm, HealthCheck, Node, Overview
 from dashboard.format.readable import parse_iso
 
@@ -39,9 +40,9 @@ class ClusterFindings:
     broker: str | None = None
     age_seconds: float | None = None
     overdue_seconds: float | None = None
-    findings: tuple[Finding, ...] = ()
-    inconclusive: Annotated[tuple[Inconclusive, ...], Field(alias="cannot_tell")] = ()
-    suppressed: Annotated[tuple[Suppressed, ...], Field(alias="set_aside")] = ()
+    findings: tuple[FindingReport, ...] = ()
+    inconclusive: Annotated[tuple[InconclusiveReport, ...], Field(alias="cannot_tell")] = ()
+    suppressed: Annotated[tuple[SuppressedReport, ...], Field(alias="set_aside")] = ()
     checked: tuple[str, ...] = ()
 
     def number(self, severity: Severity) -> int:

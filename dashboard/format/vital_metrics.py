@@ -1,14 +1,11 @@
 """Vital metrics as text: the value, its baseline band, and the recent trend. Pure."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from ackscope.baselines import Band
-from ackscope.findings import Finding
-from ackscope.measures import quantity
+from ackscope.measures import band_basis, band_range, measure, quantity
+from ackscope.reports import FindingReport
 from dashboard.data.model import MetricSeries, SubjectSeries, VitalMetric
 from dashboard.format import readable
-from diagnosis.usual import made_of, span_of
 
 LABELS = {
     "publish": "Published",
@@ -86,7 +83,7 @@ def band_text(metric: VitalMetric) -> str | None:
     """`usual 120 to 180/s`, with the compared value if it differs from the shown one; None without a band."""
     if metric.usual is None:
         return None
-    span = span_of(_band(metric), _MEASURES.get(metric.name, metric.name))
+    span = band_range(metric.usual.low, metric.usual.high, measure(_MEASURES.get(metric.name, metric.name)).unit)
     if band_fits(metric):
         return f"usual {span}"
     compared = value_text(MetricSeries(name=metric.name, unit=metric.unit, value=metric.usual.value))
@@ -96,7 +93,7 @@ def band_text(metric: VitalMetric) -> str | None:
 def footnotes(metrics: Iterable[VitalMetric]) -> list[str]:
     """Notes below the metrics: what the bands are computed from, and why some metrics have none."""
     shown = list(metrics)
-    bases = {made_of(_band(metric)): None for metric in shown if metric.usual}
+    bases = {band_basis(metric.usual.scope, metric.usual.values): None for metric in shown if metric.usual}
     notes = [f"Usual: {basis}, over the queues of applications, without the probes' own queues." for basis in bases]
     reasons: dict[str, list[str]] = {}
     for metric in shown:
@@ -124,24 +121,15 @@ def trend_text(line: MetricSeries) -> str:
     )
 
 
-def lines_of(finding: Finding, subjects: Sequence[SubjectSeries]) -> tuple[MetricSeries, ...]:
-    """The lines of what a finding's evidence tells of its subject; none where none of it is held."""
+def lines_of(finding: FindingReport, subjects: Sequence[SubjectSeries]) -> tuple[MetricSeries, ...]:
+    """Series of the fields that the evidence of a finding names, as far as they are known."""
     about = finding.subject
     mine = next((it for it in subjects if (it.kind, it.vhost, it.name) == (about.kind, about.vhost, about.name)), None)
     if mine is None:
         return ()
     wanted: dict[str, None] = {}
     for item in finding.evidence:
-        for part in item.source.split(";"):
-            path, *fields = re.findall(r"[\w/.]+", part) or [""]
-            if _KINDS.get(path) == about.kind:
-                names = (field.rpartition(".")[2] for field in fields)
-                wanted.update(dict.fromkeys(line for name in names for line in _SHOWS[path].get(name, ())))
+        for read in item.fields:
+            if _KINDS.get(read.path) == about.kind:
+                wanted.update(dict.fromkeys(_SHOWS[read.path].get(read.field.rpartition(".")[2], ())))
     return tuple(line for line in mine.lines if line.name in wanted and trend_text(line))
-
-
-def _band(metric: VitalMetric) -> Band:
-    usual = metric.usual
-    if usual is None:
-        raise ValueError("there is no band")
-    return Band(usual.low, usual.middle, usual.high, usual.scope, usual.values)

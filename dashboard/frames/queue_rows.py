@@ -6,7 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from ackscope.findings import Finding, Severity, flat
+from ackscope.findings import Severity
+from ackscope.reports import FindingReport, flat_reports
 from probes.settings import DEFAULT_PREFIX
 
 COLUMNS = (
@@ -61,7 +62,7 @@ def _number(listed: pd.DataFrame, column: str) -> "pd.Series[Any]":
     return pd.to_numeric(listed[column], errors="coerce")
 
 
-def queue_rows(listed: pd.DataFrame, findings: Iterable[Finding]) -> pd.DataFrame:
+def queue_rows(listed: pd.DataFrame, findings: Iterable[FindingReport]) -> pd.DataFrame:
     """One row per queue, from columns `COLUMNS`; unknown numbers are NaN.
 
     Columns: `finding` (rules, "" if none), `urgency` (0 critical, 3 none), `vhost`, `queue`, `type`, `state`, `node`,
@@ -91,10 +92,10 @@ def queue_rows(listed: pd.DataFrame, findings: Iterable[Finding]) -> pd.DataFram
     return rows
 
 
-def _marks(findings: Iterable[Finding]) -> Mapping[tuple[str | None, str], tuple[int, str]]:
+def _marks(findings: Iterable[FindingReport]) -> Mapping[tuple[str | None, str], tuple[int, str]]:
     """Queue -> (urgency, rules) of the findings about it, with consequences; the most urgent first."""
-    found: dict[tuple[str | None, str], list[Finding]] = {}
-    for finding in flat(tuple(findings)):
+    found: dict[tuple[str | None, str], list[FindingReport]] = {}
+    for finding in flat_reports(tuple(findings)):
         if finding.subject.kind == "queue":
             found.setdefault((finding.subject.vhost, finding.subject.name), []).append(finding)
     return {

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ackscope.findings import Finding
 from ackscope.ranking import Shift, Told, name_of, verb
+from ackscope.reports import FindingReport
 from dashboard.data.notes import Note
 from dashboard.format.escape import visible
 from dashboard.format.readable import parse_iso
@@ -37,7 +37,7 @@ class TimelineEntry:
 def entries(
     shifts: Iterable[Shift],
     episodes: Iterable[Told],
-    findings: Iterable[Finding],
+    findings: Iterable[FindingReport],
     notes: Iterable[Note],
     start: float,
     end: float,

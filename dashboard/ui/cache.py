@@ -5,7 +5,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from ackscope.findings import Finding
+from ackscope.reports import FindingReport
 from dashboard.charts import minute_charts
 from dashboard.charts.minute_charts import RecentCharts
 from dashboard.data import history_answers, object_lists, rollups
@@ -28,7 +28,7 @@ def exporter_state(url: str) -> ExporterState:
     return _client(url).read()
 
 
-def current_findings(url: str, cluster: str | None) -> tuple[Finding, ...]:
+def current_findings(url: str, cluster: str | None) -> tuple[FindingReport, ...]:
     """Current findings of a cluster."""
     known = exporter_state(url).findings.of(cluster)
     return known.findings if known else ()

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from ackscope.findings import Finding, Subject
+from ackscope.findings import Subject
+from ackscope.reports import FindingReport
 from dashboard.data import model
 from dashboard.data.model import ClusterFindings
-from dashboard.format import next_steps, readable, vital_metrics
+from dashboard.format import readable, vital_metrics
 from dashboard.format.escape import literal, visible
 from dashboard.format.related_links import related_links
 from dashboard.ui import elements, layout, vital_tiles
@@ -57,7 +58,7 @@ def render(
             _closed(index, finding, context, keys[index])
 
 
-def _keys(findings: Sequence[Finding]) -> list[str]:
+def _keys(findings: Sequence[FindingReport]) -> list[str]:
     """Keys that do not depend on the rank: an open card stays open when others move above it."""
     seen: Counter[str] = Counter()
     keys = []
@@ -68,7 +69,7 @@ def _keys(findings: Sequence[Finding]) -> list[str]:
     return keys
 
 
-def _closed(index: int, finding: Finding, context: _CardContext, key: str) -> None:
+def _closed(index: int, finding: FindingReport, context: _CardContext, key: str) -> None:
     """A card that is drawn only while it is open: drawing a hundred takes seconds at every refresh."""
     style = elements.SEVERITIES[finding.severity]
     label = f":{style.colour}[{style.icon} {style.word}] {literal(finding.rule)} {literal(str(finding.subject))}"
@@ -78,7 +79,7 @@ def _closed(index: int, finding: Finding, context: _CardContext, key: str) -> No
             _card(index, finding, context)
 
 
-def _card(index: int, finding: Finding, context: _CardContext) -> None:
+def _card(index: int, finding: FindingReport, context: _CardContext) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         elements.badge(elements.SEVERITIES[finding.severity])
         st.markdown(literal(finding.rule), width="content")
@@ -110,7 +111,7 @@ def _card(index: int, finding: Finding, context: _CardContext) -> None:
     _links(finding, context)
 
 
-def _trends(index: int, finding: Finding, context: _CardContext) -> None:
+def _trends(index: int, finding: FindingReport, context: _CardContext) -> None:
     """Sparklines of the evidence that has a series."""
     lines = vital_metrics.lines_of(finding, context.subjects)
     if not lines:
@@ -122,14 +123,14 @@ def _trends(index: int, finding: Finding, context: _CardContext) -> None:
                 st.caption(f"last {readable.duration(line.line[0][0])}")
 
 
-def _links(finding: Finding, context: _CardContext) -> None:
+def _links(finding: FindingReport, context: _CardContext) -> None:
     """Links to pages with more about the finding."""
     with st.container(horizontal=True, gap="small"):
         for related in related_links(finding):
             layout.link(related.page, related.label, **{"cluster": context.cluster, **related.query})
 
 
-def _consequences(index: int, finding: Finding) -> None:
+def _consequences(index: int, finding: FindingReport) -> None:
     """Consequences of the finding, which are not findings of their own."""
     if not finding.consequences:
         return
@@ -151,12 +152,11 @@ def _consequences(index: int, finding: Finding) -> None:
             st.caption(f"{len(finding.consequences) - _MOST_CONSEQUENCES} more in /api/v1/findings.")
 
 
-def _steps(index: int, finding: Finding) -> None:
+def _steps(index: int, finding: FindingReport) -> None:
     st.markdown("**Do next**")
     with st.container(key=f"steps-{index}", gap="xsmall"):
-        for number, text in enumerate(finding.next_steps, start=1):
-            step = next_steps.split(text)
-            st.text(f"{number}. {visible(step.prose or 'run')}{':' if step.command else ''}")
+        for number, step in enumerate(finding.steps, start=1):
+            st.text(f"{number}. {visible(step.lead)}")
             if step.command:
                 shown = visible(step.command)
                 st.code(shown, language=None, wrap_lines=True)

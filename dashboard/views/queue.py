@@ -4,7 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from ackscope.clock import SystemClock
-from ackscope.findings import Finding, flat
+from ackscope.reports import FindingReport, flat_reports
 from dashboard.data.model import ClusterFindings
 from dashboard.format import readable
 from dashboard.format.escape import literal
@@ -52,8 +52,8 @@ def _now(context: PageContext, vhost: str, name: str) -> None:
     _consumers(context, vhost, name)
 
 
-def _is_about(finding: Finding, vhost: str, name: str) -> bool:
-    subjects = (it.subject for it in flat((finding,)))
+def _is_about(finding: FindingReport, vhost: str, name: str) -> bool:
+    subjects = (it.subject for it in flat_reports((finding,)))
     return any((it.kind, it.vhost, it.name) == ("queue", vhost, name) for it in subjects)
 
 

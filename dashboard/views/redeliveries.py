@@ -4,7 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from ackscope.clock import SystemClock
-from ackscope.findings import Finding, flat
+from ackscope.reports import FindingReport, flat_reports
 from dashboard.charts import layered_graph, minute_charts, theme
 from dashboard.data.model import ClusterFindings
 from dashboard.format import readable
@@ -91,8 +91,8 @@ def _now(context: PageContext) -> None:
     _dead_letters(context)
 
 
-def _related_findings(context: PageContext, found: tuple[Finding, ...]) -> None:
-    related = tuple(it for it in found if any(each.rule in _LOOPS for each in flat((it,))))
+def _related_findings(context: PageContext, found: tuple[FindingReport, ...]) -> None:
+    related = tuple(it for it in found if any(each.rule in _LOOPS for each in flat_reports((it,))))
     if related:
         st.subheader("Related findings", anchor=False)
         polled = cache.exporter_state(context.settings.exporter).findings

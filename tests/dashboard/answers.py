@@ -13,8 +13,9 @@ import orjson
 
 from ackscope.baselines import HOUR_OF_WEEK
 from ackscope.clock import SystemClock
-from ackscope.findings import Evidence, Finding, Inconclusive, Severity, Subject, as_dict, runbook
-from ackscope.records import ProbeOutcome, ProbeState, Quantiles, Step
+from ackscope.findings import Involved, Severity, Subject, source
+from ackscope.records import ProbeOutcome, ProbeState, ProbeStep, Quantiles
+from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, Step, as_document, runbook
 from ackscope.snapshot import FAMILIES, Alarm, HealthCheck, Node, Overview, Part, Queue, Snapshot
 from dashboard.data.model import ConfirmLayer, MetricSeries, SubjectSeries, UsualBand, VitalMetric
 from diagnosis.window import Window
@@ -38,8 +39,8 @@ class Cluster:
     name: str = "shop"
     broker: str | None = "3.10.8"
     age: float | None = 3.0
-    findings: Sequence[Finding] = ()
-    inconclusive: Sequence[Inconclusive] = ()
+    findings: Sequence[FindingReport] = ()
+    inconclusive: Sequence[InconclusiveReport] = ()
     checked: Sequence[str] = CHECKED
     probes: Sequence[ProbeOutcome] = ()
     layers: Sequence[ConfirmLayer] = ()
@@ -126,7 +127,7 @@ def probe(queue_type: str = "classic", **changes: Any) -> ProbeOutcome:
 def timing(name: str, *steps: str, stream: str = "", **changes: Any) -> ProbeOutcome:
     """A probe that times steps and sends nothing that it counts."""
     timed = {
-        step: Step(attempts=40, seconds=Quantiles(count=2, p50=0.0003, p90=0.0004, p99=0.0005, max=0.0006))
+        step: ProbeStep(attempts=40, seconds=Quantiles(count=2, p50=0.0003, p90=0.0004, p99=0.0005, max=0.0006))
         for step in steps
     }
     silent = {"outcomes": {"acked": 0, "nacked": 0}, "send_delay": Quantiles(), "burst_messages": Quantiles()}
@@ -169,9 +170,14 @@ def all_probes() -> tuple[ProbeOutcome, ...]:
     )
 
 
-def stuck(queue: str = "orders.invoices", vhost: str = "/") -> Finding:
+def steps(*several: Step) -> dict[str, Any]:
+    """Steps of a finding, in both of their forms."""
+    return {"steps": several, "next_steps": tuple(map(str, several))}
+
+
+def stuck(queue: str = "orders.invoices", vhost: str = "/") -> FindingReport:
     """A stuck consumer, as diagnosis would tell it."""
-    return Finding(
+    return FindingReport(
         rule="stuck-consumer",
         severity=Severity.CRITICAL,
         subject=Subject(kind="queue", name=queue, vhost=vhost, node="rabbit@shop-2"),
@@ -181,40 +187,54 @@ def stuck(queue: str = "orders.invoices", vhost: str = "/") -> Finding:
         cause="The client is connected and holds all that its prefetch allows, but acknowledges nothing: its handler "
         "hangs, or never acknowledges.",
         evidence=(
-            Evidence(
+            EvidenceReport(
                 what="acknowledged",
                 value="0 in 29 min",
                 expected="more than 0",
                 source="/api/queues message_stats.ack",
+                fields=source("/api/queues", "message_stats.ack"),
             ),
-            Evidence(what="waiting", value="12418 messages", source="/api/queues messages_ready"),
-            Evidence(
+            EvidenceReport(
+                what="waiting",
+                value="12418 messages",
+                source="/api/queues messages_ready",
+                fields=source("/api/queues", "messages_ready"),
+            ),
+            EvidenceReport(
                 what="consumer 'invoice-worker' at 10.1.4.17:51244",
                 value="holds 50 with prefetch 50",
                 expected="acknowledges",
                 source="/api/consumers, /api/channels messages_unacknowledged",
             ),
         ),
-        next_steps=(
-            "see who holds what: rabbitmqctl list_consumers -p / | grep -F -- orders.invoices",
-            "take a thread dump of 'invoice-worker' on 10.1.4.17, then restart it",
-            f"to free the messages now, close its connection: {CLOSE}",
+        **steps(
+            Step(
+                text="List the consumers of the queue",
+                command="rabbitmqctl list_consumers -p / | grep -F -- orders.invoices",
+            ),
+            Step(text="Take a thread dump of 'invoice-worker' on 10.1.4.17, then restart it"),
+            Step(text="Close its connection to release the messages now", command=CLOSE),
         ),
         runbook=runbook("stuck-consumer"),
+        involved=Involved(clients=("invoice-worker",)),
     )
 
 
-def overflow() -> Finding:
+def overflow() -> FindingReport:
     """Rejected publishes, as diagnosis would tell them."""
-    return Finding(
+    return FindingReport(
         rule="pub-nacked-overflow",
         severity=Severity.WARNING,
         subject=Subject(kind="queue", name="emails.outbound", vhost="marketing"),
         since=ago(minutes=4),
         summary="Publishers to queue 'emails.outbound' ('marketing') are told no: it is full at 10000 messages",
         cause="max-length is reached and overflow is reject-publish.",
-        evidence=(Evidence(what="length", value="10000", expected="below max-length 10000", source="/api/queues"),),
-        next_steps=("rabbitmqctl list_queues -p marketing name messages policy",),
+        evidence=(
+            EvidenceReport(what="length", value="10000", expected="below max-length 10000", source="/api/queues"),
+        ),
+        **steps(
+            Step(text="List the queues", command="rabbitmqctl list_queues -p marketing name messages policy"),
+        ),
         runbook=runbook("pub-nacked-overflow"),
     )
 
@@ -257,10 +277,10 @@ def healthy(name: str = "shop", **changes: Any) -> Cluster:
 
 def sick(name: str = "shop", **changes: Any) -> Cluster:
     """A cluster with a stuck consumer, a full queue, a dead node, and a probe that cannot measure."""
-    gap = Inconclusive(
+    gap = InconclusiveReport(
         rule="consumer-ack-timeout", because="3.10 does not say how long a delivery may take", needs="", permanent=True
     )
-    blind = Inconclusive(
+    blind = InconclusiveReport(
         rule="memory-alarm", because="node figures are 40 s old", needs="look at the management plugin"
     )
     ill = Cluster(
@@ -288,13 +308,14 @@ def sick(name: str = "shop", **changes: Any) -> Cluster:
 
 def hostile(name: str = "shop") -> Cluster:
     """A cluster whose every name means something to a markup."""
-    item = Evidence(what=HOSTILE, value=HOSTILE, expected=HOSTILE, source=HOSTILE)
-    finding = replace(stuck(HOSTILE, HOSTILE), cause=HOSTILE, evidence=(item,), next_steps=(HOSTILE, f"curl {HOSTILE}"))
+    item = EvidenceReport(what=HOSTILE, value=HOSTILE, expected=HOSTILE, source=HOSTILE)
+    todo = steps(Step(text=HOSTILE), Step(text=HOSTILE, command=f"curl {HOSTILE}"))
+    finding = replace(stuck(HOSTILE, HOSTILE), cause=HOSTILE, evidence=(item,), **todo)
     return Cluster(
         name=name,
         broker=HOSTILE,
         findings=(finding, replace(finding, rule=HOSTILE), finding, finding),
-        inconclusive=(Inconclusive(rule=HOSTILE, because=HOSTILE, needs=HOSTILE),),
+        inconclusive=(InconclusiveReport(rule=HOSTILE, because=HOSTILE, needs=HOSTILE),),
         checked=(HOSTILE,),
         nodes=(replace(NODES[0], name=HOSTILE, mem_alarm=True), Node(name=HOSTILE, running=False)),
         probes=(probe(HOSTILE, node=HOSTILE, state=ProbeState.FAILED, reason=HOSTILE, doubtful=HOSTILE),),
@@ -313,7 +334,7 @@ def documents(*clusters: Cluster) -> dict[str, bytes]:
             "cluster": item.name,
             "broker": item.broker,
             "age_seconds": item.age,
-            "findings": [as_dict(finding) for finding in item.findings],
+            "findings": [as_document(finding) for finding in item.findings],
             "cannot_tell": [asdict(gap) for gap in item.inconclusive],
             "checked": list(item.checked),
         }

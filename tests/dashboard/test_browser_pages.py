@@ -14,6 +14,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
+from ackscope.reports import Step
 from dashboard.pages import PAGES
 from tests.dashboard import answers, rollup_files
 from tests.dashboard.answers import HOSTILE
@@ -208,7 +209,11 @@ def test_every_finding_is_two_clicks_from_its_next_step(browser: Browser, tmp_pa
     """Twelve at once: the first three lie open, each of the others opens with one click on its line."""
     rules = [f"rule-{number:02}" for number in range(12)]
     found = tuple(
-        replace(answers.stuck(f"orders.{rule}"), rule=rule, next_steps=(f"look: rabbitmqctl list_queues -p {rule}",))
+        replace(
+            answers.stuck(f"orders.{rule}"),
+            rule=rule,
+            **answers.steps(Step(text="List its queues", command=f"rabbitmqctl list_queues -p {rule}")),
+        )
         for rule in rules
     )
     with (

@@ -1,9 +1,10 @@
 from ackscope.baselines import HOUR_OF_WEEK, Band, Baselines, hour_of_week
 from ackscope.clock import SystemClock
-from ackscope.findings import DiagnosisResult, Inconclusive, Suppressed
+from ackscope.findings import DiagnosisResult, Evidence, Finding, Inconclusive, Severity, Subject, Suppressed, source
 from ackscope.records import Batching, BatchingKind, Quantiles
 from ackscope.snapshot import Overview, Part, Queue, Snapshot
 from dashboard.data.exporter_client import ExporterClient as Client
+from diagnosis.text import Cluster, render_result
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
 from exporter import api
@@ -12,6 +13,14 @@ from exporter.state import ClusterState, SeenOutcome
 from exporter.vitals import vitals
 from tests.dashboard import answers
 from tests.dashboard.answers import Exporter
+
+FOUND = Finding(
+    rule="probe-redelivered",
+    severity=Severity.INFO,
+    subject=Subject(kind="probe", name="delivery.classic", vhost="/"),
+    facts={"stream": "delivery.classic", "redeliveries": 4, "duplicates": 1, "connects": 3, "lost": 2},
+    evidence=(Evidence(key="redelivered", source=source("probe delivery.classic", "redeliveries")),),
+)
 
 
 def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
@@ -33,9 +42,9 @@ def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
     verdict = DiagnosisResult(
         cluster="shop",
         at=now.iso(),
-        findings=(answers.stuck(),),
-        inconclusive=(Inconclusive(rule="memory-alarm", because="no nodes", needs="permission"),),
-        suppressed=(Suppressed(rule="no-consumer", subject=answers.stuck().subject, because="a probe"),),
+        findings=(FOUND,),
+        inconclusive=(Inconclusive(rule="memory-alarm", reason="no_counters"),),
+        suppressed=(Suppressed(rule="probe-node-differs", subject=FOUND.subject, reason="just_started"),),
         checked=("stuck-consumer",),
     )
     states = {
@@ -61,8 +70,9 @@ def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
     found, probes, totals, load = (feed.response.clusters[0] for feed in feeds)
 
     assert ("shop", "new") == live.clusters
-    assert ("4.3.6", verdict.findings, verdict.checked) == (found.broker, found.findings, found.checked)
-    assert (verdict.inconclusive, verdict.suppressed) == (found.inconclusive, found.suppressed)
+    report = render_result(verdict, Cluster(version=(4, 3)))
+    assert ("4.3.6", report.findings, report.checked) == (found.broker, found.findings, found.checked)
+    assert (report.inconclusive, report.suppressed) == (found.inconclusive, found.suppressed)
     assert (2, 0.5) == (probes.process.restarts, probes.process.age_seconds)
     assert {(it.probe, it.stream): it for it in outcomes} == {(it.probe, it.stream): it for it in probes.probes}
     assert ("network+channel", 0.00112, "") == (

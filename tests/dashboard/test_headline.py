@@ -1,6 +1,7 @@
 import pytest
 
-from ackscope.findings import Inconclusive, Severity
+from ackscope.findings import Severity
+from ackscope.reports import InconclusiveReport
 from dashboard.data.model import ClusterFindings
 from dashboard.ui import elements
 from dashboard.views.now.headline import DataAge, checked, headline, rules_by_severity
@@ -44,7 +45,7 @@ def test_what_is_read_seldom_is_old_only_when_it_is_due(overdue: float, *, sure:
 
 def test_a_silent_rule_is_no_clean_bill_of_health() -> None:
     """When no rule at all could answer, nothing is called good."""
-    gap = Inconclusive(rule="no-consumer", because="no queues", needs="permission")
+    gap = InconclusiveReport(rule="no-consumer", because="no queues", needs="permission")
     blind = ClusterFindings(cluster="shop", checked=("no-consumer",), inconclusive=(gap,))
 
     assert "Unknown: all rules are inconclusive" == headline(blind, DataAge(1.0)).text
@@ -52,15 +53,15 @@ def test_a_silent_rule_is_no_clean_bill_of_health() -> None:
 
 def test_some_silent_rules_are_said_beside_the_good_news() -> None:
     """What was checked is good; what was not is counted."""
-    gap = Inconclusive(rule="memory-alarm", because="no nodes", needs="permission")
-    never = Inconclusive(rule="consumer-ack-timeout", because="3.10", needs="", permanent=True)
+    gap = InconclusiveReport(rule="memory-alarm", because="no nodes", needs="permission")
+    never = InconclusiveReport(rule="consumer-ack-timeout", because="3.10", needs="", permanent=True)
     half = ClusterFindings(cluster="shop", checked=("no-consumer", "memory-alarm"), inconclusive=(gap, never))
 
     assert "Nothing wrong found, 1 check inconclusive" == headline(half, DataAge(1.0)).text
 
 
-BLIND = Inconclusive(rule="memory-alarm", because="no nodes", needs="permission")
-NEVER = Inconclusive(rule="consumer-ack-timeout", because="3.10", needs="", permanent=True)
+BLIND = InconclusiveReport(rule="memory-alarm", because="no nodes", needs="permission")
+NEVER = InconclusiveReport(rule="consumer-ack-timeout", because="3.10", needs="", permanent=True)
 RULES = ("no-consumer", "stuck-consumer", "memory-alarm", "consumer-ack-timeout")
 
 

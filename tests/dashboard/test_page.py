@@ -49,7 +49,7 @@ def test_a_finding_answers_the_four_questions(exporter: Exporter, rollups: Path,
         "29 min ago",
         "its 4 consumers hold 200 messages",
         "Cause: The client is connected",
-        "docs/runbooks/stuck-consumer.md",
+        "diagnosis/catalogue/stuck-consumer.md",
         "more than 0",
     ):
         assert text in said

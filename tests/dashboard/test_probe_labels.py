@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from ackscope.records import Batching, BatchingKind, Quantiles, Step
+from ackscope.records import Batching, BatchingKind, ProbeStep, Quantiles
 from dashboard.data.model import ConfirmLayer
 from dashboard.format import probe_labels
 from tests.dashboard import answers
@@ -26,7 +26,7 @@ def test_a_nack_elsewhere_is_one() -> None:
 
 def test_a_probe_of_steps_tells_of_no_messages() -> None:
     """It sent none that it counts; what failed of its steps is told, and why."""
-    failing = {"tcp": Step(attempts=9, failures=2, reason="connection refused"), "dns": Step(attempts=9)}
+    failing = {"tcp": ProbeStep(attempts=9, failures=2, reason="connection refused"), "dns": ProbeStep(attempts=9)}
     outcome = answers.timing("handshake", steps=failing)
 
     assert "tcp max \N{EN DASH}, failed 2 of 9 · dns max \N{EN DASH} · own error: loop lag p99 0.2 ms" == (

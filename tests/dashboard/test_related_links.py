@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from ackscope.findings import Evidence, Subject
+from ackscope.findings import Involved, Subject
 from dashboard.format.related_links import related_links
 from tests.dashboard.answers import HOSTILE, stuck
 
@@ -10,31 +10,27 @@ SINCE = "2026-03-01T12:04:31Z"
 HISTORY = ("history", {"at": "2026-03-01T12:04", "around": "1h"})
 
 
-def found(subject, *evidence, since=SINCE):
-    """Pages and addresses, in their order."""
-    items = tuple(Evidence(what=what, value="x", source="/api/consumers") for what in evidence)
-    return [
-        (way.page, way.query) for way in related_links(replace(stuck(), subject=subject, evidence=items, since=since))
-    ]
+def found(subject, *clients, since=SINCE):
+    """Pages and addresses of a finding that involves these clients, in their order."""
+    finding = replace(stuck(), subject=subject, involved=Involved(clients=clients), since=since)
+    return [(link.page, link.query) for link in related_links(finding)]
 
 
 def test_a_queue_leads_to_itself_its_client_and_its_history():
     """The client by the name that the page of consumers finds it by."""
     queue = Subject(kind="queue", name="orders", vhost="shop")
-    told = "consumer 'ctag1.x' of 'invoice-worker' at 10.1.4.17:51244, channel '10.1.4.17:51244 -> x (1)'"
-
     assert [
         ("queues", {"queue": "orders", "vhost": "shop"}),
         ("consumers", {"find": "invoice-worker"}),
         HISTORY,
-    ] == found(queue, told, "waiting")
+    ] == found(queue, "invoice-worker")
 
 
 def test_of_several_clients_none_is_picked():
     """All consumers of the queue are shown instead."""
     queue = Subject(kind="queue", name="orders", vhost="/")
 
-    assert ("consumers", {"find": "orders"}) in found(queue, "consumer 'a' of 'one'", "consumer 'b' of 'two'")
+    assert ("consumers", {"find": "orders"}) in found(queue, "one", "two")
 
 
 @pytest.mark.parametrize(
@@ -61,5 +57,5 @@ def test_names_may_hold_anything():
     """They are parts of an address, and no part of a pattern."""
     queue = Subject(kind="queue", name=HOSTILE, vhost=HOSTILE)
 
-    assert ("consumers", {"find": HOSTILE}) in found(queue, f"consumer 'tag' of {HOSTILE!r} at x")
-    assert ("queues", {"queue": HOSTILE, "vhost": HOSTILE}) in found(queue, f"consumer {HOSTILE}")
+    assert ("consumers", {"find": HOSTILE}) in found(queue, HOSTILE)
+    assert ("queues", {"queue": HOSTILE, "vhost": HOSTILE}) in found(queue)

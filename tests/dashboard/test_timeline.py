@@ -2,8 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from ackscope.findings import Finding, Severity, Subject
+from ackscope.findings import Severity, Subject
 from ackscope.ranking import Shift, Told
+from ackscope.reports import FindingReport
 from dashboard.data import notes
 from dashboard.data.notes import Note
 from dashboard.format.timezones import Zone
@@ -19,9 +20,9 @@ def note(minutes: float = 5, text: str = "restarted the worker", cluster: str = 
     return Note(cluster=cluster, at=NOON + 60 * minutes, written=NOON + 60 * minutes, author="Kim", text=text)
 
 
-def finding(since: str = "2026-01-01T12:03:00Z") -> Finding:
+def finding(since: str = "2026-01-01T12:03:00Z") -> FindingReport:
     """A finding of the present."""
-    return Finding(
+    return FindingReport(
         rule="stuck-consumer",
         severity=Severity.CRITICAL,
         subject=Subject(kind="queue", name="orders", vhost="/"),

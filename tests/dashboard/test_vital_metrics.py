@@ -3,7 +3,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from ackscope.findings import Evidence
+from ackscope.findings import source
+from ackscope.reports import EvidenceReport
 from dashboard.charts import sparkline
 from dashboard.data.model import SubjectSeries
 from dashboard.format import vital_metrics
@@ -121,11 +122,11 @@ def test_evidence_has_the_lines_of_its_fields():
     lines = tuple(line(name, "rate", 1, 2) for name in ("ready", "unacked", "publish", "ack", "redeliver"))
     mine = SubjectSeries(kind="queue", vhost="/", name="orders.invoices", lines=lines)
     sources = (
-        "/api/queues message_stats.publish, ack; messages",
-        "/api/channels messages_unacknowledged",
-        "/api/queues messages_ready; /api/consumers prefetch_count",
+        source("/api/queues", "message_stats.publish", "message_stats.ack"),
+        source("/api/channels", "messages_unacknowledged"),
+        source("/api/queues", "messages_ready") + source("/api/consumers", "prefetch_count"),
     )
-    evidence = tuple(Evidence(what="x", value="y", source=source) for source in sources)
+    evidence = tuple(EvidenceReport(what="x", value="y", source="z", fields=fields) for fields in sources)
     finding = replace(stuck(), evidence=evidence)
 
     assert ["ready", "publish", "ack"] == [it.name for it in vital_metrics.lines_of(finding, [mine])]

@@ -11,7 +11,6 @@ from typing import Any
 
 from playwright.sync_api import Error, Locator, Page
 
-from dashboard.format import next_steps
 from dashboard.format.escape import visible
 from tests.e2e.trouble import Held
 
@@ -125,9 +124,9 @@ def _read_on(card: Locator, reading: Reading, ask: Callable[[], Mapping[str, Any
 
 def _lacking(told: Mapping[str, Any], text: str, all_text: str, commands: Sequence[str]) -> list[str]:
     """What of a finding cannot be read."""
-    expected = [next_steps.split(step) for step in told["next_steps"]]
-    lacking = [step.command for step in expected if step.command and visible(step.command) not in commands]
-    lacking += [step.prose for step in expected if step.prose and visible(step.prose) not in text]
+    steps = told["steps"]
+    lacking = [it["command"] for it in steps if it["command"] and visible(it["command"]) not in commands]
+    lacking += [it["text"] for it in steps if visible(it["text"]) not in text]
     lacking += [it for it in (told["cause"], told["runbook"]) if visible(it) not in text]
     lacking += [it["what"] for it in told["evidence"] if visible(it["what"]) not in all_text]
     return lacking

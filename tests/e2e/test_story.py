@@ -115,8 +115,8 @@ def test_three_faults_raise_three_findings(story: Story) -> None:
 def test_a_person_reads_the_finding_on_the_page(story: Story) -> None:
     """In a real browser: which rule, on which queue, why, and what to do."""
     finding = next(finding for finding in story.sick if finding["rule"] == FAULTS[0])
-    # The page shows the words of a step and its command apart.
-    words = finding["next_steps"][0].partition(":")[0]
+    # The page shows the text of a step and its command apart.
+    words = finding["steps"][0]["text"]
 
     assert [] == [
         text for text in (FAULTS[0], finding["subject"]["name"], finding["cause"], words) if text not in story.page

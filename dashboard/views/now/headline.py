@@ -8,7 +8,8 @@ from datetime import datetime
 import streamlit as st
 
 from ackscope.clock import Instant
-from ackscope.findings import Inconclusive, Severity, flat
+from ackscope.findings import Severity
+from ackscope.reports import InconclusiveReport, flat_reports
 from dashboard.data.model import ClusterFindings, ExporterState, Polled
 from dashboard.format import readable
 from dashboard.format.escape import literal
@@ -164,7 +165,7 @@ def checked(found: ClusterFindings, data: DataAge) -> str:
     rules = set(found.checked)
     never = {gap.rule for gap in found.inconclusive if gap.permanent} & rules
     inconclusive = {gap.rule for gap in found.inconclusive if not gap.permanent} & rules
-    with_findings = {finding.rule for finding in flat(found.findings)} & rules
+    with_findings = {finding.rule for finding in flat_reports(found.findings)} & rules
     clean = rules - never - inconclusive - with_findings
     basis = "no data" if age is None else f"data {readable.duration(age)} old"
     since = ", nothing newer is known" if data.stale else ""
@@ -243,7 +244,7 @@ def scope(found: ClusterFindings, data: DataAge) -> None:
         )
 
 
-def _by_reason(gaps: Sequence[Inconclusive]) -> dict[tuple[str, str, bool], list[str]]:
+def _by_reason(gaps: Sequence[InconclusiveReport]) -> dict[tuple[str, str, bool], list[str]]:
     """(reason, fix, permanent) -> rules: one endpoint that cannot be read makes many rules inconclusive."""
     found: dict[tuple[str, str, bool], list[str]] = {}
     for gap in gaps:

@@ -6,7 +6,7 @@ Connected clients notice nothing; whoever opens a new connection fails.
 from collections.abc import Iterator
 
 from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, source
-from ackscope.records import ProbeOutcome, Step
+from ackscope.records import ProbeOutcome, ProbeStep
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.probing._shared.outcomes import failing, probe_subject, recent
 
@@ -28,7 +28,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(outcome, connect, "tcp", reached)
 
 
-def _finding(outcome: ProbeOutcome, step: Step, which: str, reached: list[str]) -> Finding:
+def _finding(outcome: ProbeOutcome, step: ProbeStep, which: str, reached: list[str]) -> Finding:
     once = step.failures <= 1
     return Finding(
         rule=NAME,

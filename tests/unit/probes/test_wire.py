@@ -12,8 +12,8 @@ from ackscope.records import (
     Outcome,
     ProbeOutcome,
     ProbeState,
+    ProbeStep,
     Quantiles,
-    Step,
     StepRecord,
 )
 from probes.ipc import ProbeTarget, RecordBatch, decode, decode_targets, encode_batch, encode_targets
@@ -76,7 +76,7 @@ outcomes = st.builds(
     confirm=quantiles,
     burst_messages=quantiles,
     missing=st.none() | st.integers(0, 9),
-    steps=st.dictionaries(st.sampled_from(["tcp", "tls"]), st.builds(Step, seconds=quantiles)),
+    steps=st.dictionaries(st.sampled_from(["tcp", "tls"]), st.builds(ProbeStep, seconds=quantiles)),
     batching=st.none() | st.builds(Batching, kind=st.sampled_from(BatchingKind), interval=maybe),
 )
 

@@ -1,7 +1,7 @@
 """What rules about probes ask of their outcomes."""
 
 from ackscope.findings import Subject
-from ackscope.records import ProbeOutcome, Step
+from ackscope.records import ProbeOutcome, ProbeStep
 from diagnosis.contract import View
 
 
@@ -34,7 +34,7 @@ def exceeds_own_error(outcome: ProbeOutcome, seconds: float) -> bool:
     return seconds >= 2 * own_error(outcome)
 
 
-def failing(outcome: ProbeOutcome, step: str) -> Step | None:
+def failing(outcome: ProbeOutcome, step: str) -> ProbeStep | None:
     """A step whose latest attempt failed."""
     timed = outcome.steps.get(step)
     return timed if timed is not None and timed.reason is not None else None

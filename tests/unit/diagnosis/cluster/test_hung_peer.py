@@ -1,6 +1,6 @@
 import pytest
 
-from ackscope.records import ProbeOutcome, ProbeState, Step
+from ackscope.records import ProbeOutcome, ProbeState, ProbeStep
 from ackscope.snapshot import Overview, Part
 from tests.unit.diagnosis.cluster.scenes import ONE, THREE, finding_of, nodes, told_of
 from tests.unit.diagnosis.pictures import OK, WALL, film, look, moment, told
@@ -26,10 +26,10 @@ def frozen(t, *, families=("overview", "nodes", "queues"), error=LATE):
 
 def handshake(name, *, hangs):
     """What the handshake probe of one node lives through."""
-    opening = Step(attempts=5, failures=5 if hangs else 0, reason="no answer in time" if hangs else None)
+    opening = ProbeStep(attempts=5, failures=5 if hangs else 0, reason="no answer in time" if hangs else None)
     return ProbeOutcome(
         probe="handshake", stream="handshake", queue_type="none", vhost="/", queue="", node=name, at=WALL,
-        state=ProbeState.RUNNING, steps={"tcp": Step(attempts=5), "open": opening},
+        state=ProbeState.RUNNING, steps={"tcp": ProbeStep(attempts=5), "open": opening},
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from ackscope.records import ProbeOutcome, ProbeState, Step
+from ackscope.records import ProbeOutcome, ProbeState, ProbeStep
 from ackscope.topology import Feature
 from tests.unit.diagnosis.cluster.scenes import ONE, THREE, TWO, finding_of, nodes, told_of
 from tests.unit.diagnosis.pictures import WALL, film, look, told
@@ -49,7 +49,7 @@ def test_where_the_store_is_not_told_it_says_what_it_lacks():
 
 def test_a_probe_that_cannot_declare_is_evidence():
     """With the broker's own words."""
-    step = Step(attempts=3, failures=3, reason="the metadata store operation timed out")
+    step = ProbeStep(attempts=3, failures=3, reason="the metadata store operation timed out")
     outcome = ProbeOutcome(
         probe="rtt", stream="rtt", queue_type="none", vhost="/", queue="", node=ONE, at=WALL,
         state=ProbeState.RUNNING, steps={"declare": step},

@@ -1,6 +1,6 @@
 """Films of consumers at work, and of what goes wrong with them."""
 
-from ackscope.records import ProbeOutcome, ProbeState, Quantiles, Step
+from ackscope.records import ProbeOutcome, ProbeState, ProbeStep, Quantiles
 from tests.unit.diagnosis.pictures import NODE, WALL, channel, connection, consumer, queue, stats
 
 
@@ -50,7 +50,7 @@ def busy(
 
 def trip(seconds, *, node=NODE, state=ProbeState.RUNNING, doubtful=None):
     """What the rtt probe says."""
-    step = Step(attempts=50, seconds=Quantiles(count=50, p50=seconds, p90=seconds, p99=seconds, max=seconds))
+    step = ProbeStep(attempts=50, seconds=Quantiles(count=50, p50=seconds, p90=seconds, p99=seconds, max=seconds))
     return ProbeOutcome(
         probe="rtt",
         stream="rtt",

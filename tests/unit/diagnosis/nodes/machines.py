@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ackscope.records import ProbeOutcome, ProbeState, Quantiles, Step
+from ackscope.records import ProbeOutcome, ProbeState, ProbeStep, Quantiles
 from ackscope.snapshot import HealthCheck, Node, Overview, Part
 from tests.unit.diagnosis.pictures import NODE, OK, WALL, moment
 
@@ -67,16 +67,16 @@ def outcome(probe: str, stream: str | None = None, **fields: Any) -> ProbeOutcom
 
 def asked(p50: float = 0.001, reason: str | None = None) -> ProbeOutcome:
     """The rtt probe."""
-    step = Step(attempts=60, failures=1 if reason else 0, seconds=seconds(p50), reason=reason)
+    step = ProbeStep(attempts=60, failures=1 if reason else 0, seconds=seconds(p50), reason=reason)
     return outcome("rtt", steps={"declare": step}, success=reason is None)
 
 
 def shaken(tcp: str | None = None, opening: str | None = None, *, worked: bool = True) -> ProbeOutcome:
     """The handshake probe, with the reason why its last step failed."""
     before = 5 if worked else 0
-    steps = {"tcp": Step(attempts=before + 1, failures=1 if tcp else 0, reason=tcp)}
+    steps = {"tcp": ProbeStep(attempts=before + 1, failures=1 if tcp else 0, reason=tcp)}
     if tcp is None:
-        steps["open"] = Step(attempts=before + 1, failures=1 if opening else 0, reason=opening)
+        steps["open"] = ProbeStep(attempts=before + 1, failures=1 if opening else 0, reason=opening)
     connects = before if worked else 0
     return outcome("handshake", steps=steps, success=not (tcp or opening), connects=connects)
 

@@ -1,7 +1,7 @@
 """What probes tell of themselves."""
 
 from ackscope.findings import flat
-from ackscope.records import ProbeOutcome, ProbeState, Quantiles, Step
+from ackscope.records import ProbeOutcome, ProbeState, ProbeStep, Quantiles
 from tests.unit.diagnosis.pictures import WALL, film, look
 
 
@@ -14,7 +14,7 @@ def took(median, count=60, p99=None, p90=None):
 
 def step(median=0.001, *, failures=0, reason=None, count=60):
     """A step that went well ten times, and failed so often; so many of the last minute were timed."""
-    return Step(attempts=10 + failures, failures=failures, seconds=took(median, count), reason=reason)
+    return ProbeStep(attempts=10 + failures, failures=failures, seconds=took(median, count), reason=reason)
 
 
 def outcome(probe, stream="", **fields):
