@@ -296,7 +296,7 @@ def test_broken_history_does_not_hide_the_present(exporter: Exporter, rollups: P
 
     assert [] == errors(page)
     assert "1 critical" in page.header[0].value
-    assert "History cannot be read" in page.warning[-1].value
+    assert "Cannot read the history" in page.warning[-1].value
 
 
 def test_names_with_markup_run_through_the_whole_page(exporter: Exporter, rollups: Path, open_page: Open) -> None:
