@@ -7,7 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from ackscope.measures import Measure
-from ackscope.ranking import Moved, name_of, verb
+from ackscope.ranking import ChangedObject, describe_change, display_name
 from dashboard import charts, drawing
 from dashboard.escape import plot_text
 from dashboard.frames import Axis
@@ -18,20 +18,22 @@ _UNITS = {"rate": "a second", "seconds": "ms", "share": "%", "bytes": "MiB", "me
 _SCALE = {"seconds": 1000.0, "share": 100.0, "bytes": 1 / 1024**2}
 
 
-def moves(moved: Sequence[Moved], axis: Axis, moment: datetime) -> go.Figure:
+def moves(moved: Sequence[ChangedObject], axis: Axis, moment: datetime) -> go.Figure:
     """Who moved when, the likeliest cause on top: up and down as triangles, findings as stars.
 
     What moved of a queue's channels and consumers stands on the line of the queue.
     """
     zone = axis.start.tzinfo
     rows = list(moved[:_SHOWN])
-    labels = [f"{place}. {plot_text(name_of(it.kind, it.vhost, it.name), 40)}" for place, it in enumerate(rows, 1)]
+    labels = [f"{place}. {plot_text(display_name(it.kind, it.vhost, it.name), 40)}" for place, it in enumerate(rows, 1)]
     figure = go.Figure()
     for name, symbol, colour in (("rose", "triangle-up", ROSE), ("fell", "triangle-down", FELL)):
         found = [
             (
                 shift,
-                verb(shift) if shift in it.shifts else f"{name_of(shift.kind, '', shift.name)}: {verb(shift)}",
+                describe_change(shift)
+                if shift in it.shifts
+                else f"{display_name(shift.kind, '', shift.name)}: {describe_change(shift)}",
                 label,
             )
             for it, label in zip(rows, labels, strict=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ackscope.findings import Finding
-from ackscope.ranking import Shift, Told, name_of, verb
+from ackscope.ranking import ChangePoint, FindingEpisode, describe_change, display_name
 from dashboard.data.notes import Note
 from dashboard.escape import visible
 from dashboard.wording import parse_iso
@@ -35,8 +35,8 @@ class Entry:
 
 
 def entries(
-    shifts: Iterable[Shift],
-    told: Iterable[Told],
+    shifts: Iterable[ChangePoint],
+    told: Iterable[FindingEpisode],
     findings: Iterable[Finding],
     notes: Iterable[Note],
     start: float,
@@ -54,7 +54,7 @@ def entries(
     """
     found: dict[tuple[object, ...], Entry] = {}
     for it in told:
-        who = name_of(it.kind, it.vhost, it.name)
+        who = display_name(it.kind, it.vhost, it.name)
         began = f"{it.rule}: {it.summary}" if it.summary else it.rule
         note = " (it was there when the exporter began to look)" if it.found else ""
         found[BEGAN, it.rule, it.subject, round(it.began)] = Entry(it.began, BEGAN, who, began + note, it.severity)
@@ -66,10 +66,12 @@ def entries(
         since = parse_iso(finding.since)
         if since is not None and (finding.rule, subject) not in known:
             what = f"{finding.rule}: {finding.summary}"
-            found[BEGAN, finding.rule, subject] = Entry(since, BEGAN, name_of(*subject), what, finding.severity.value)
+            found[BEGAN, finding.rule, subject] = Entry(
+                since, BEGAN, display_name(*subject), what, finding.severity.value
+            )
     for shift in shifts:
         found[SHIFT, shift.subject, shift.measure, shift.at] = Entry(
-            shift.at, SHIFT, name_of(*shift.subject), verb(shift)
+            shift.at, SHIFT, display_name(*shift.subject), describe_change(shift)
         )
     for number, written in enumerate(notes):
         found[NOTE, number] = Entry(written.at, NOTE, written.author or "somebody", written.text)

@@ -118,6 +118,6 @@ def _partitions(landing: Landing, span: Span) -> Iterator[Partition]:
 
 
 def _rolled_up(rollups: Rollups, cluster: str, span: Span) -> set[int]:
-    catalog = rollups.catalog(cluster)
-    found = {int(start) for name in MINUTES for it in catalog.shelved(name) for start in it.parts}
+    manifest = rollups.manifest(cluster)
+    found = {int(start) for name in MINUTES for it in manifest.files_for(name) for start in it.parts}
     return {hour for hour in found if hour in span}

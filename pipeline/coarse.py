@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from ackscope.catalog import Catalog
 from ackscope.errors import DataError
+from ackscope.manifest import Manifest
 from ackscope.tables import DAYS, HOURS, MINUTES, Table
 from pipeline.frames import rolled_up
 from pipeline.schema import arrow_schema
@@ -61,9 +61,9 @@ class _Merged:
     rows: pa.Table
 
 
-def stale(catalog: Catalog, step: Step) -> Stale:
+def stale(manifest: Manifest, step: Step) -> Stale:
     """Compare what is there with what was merged; what was dropped because of its age is no difference."""
-    parts, made = _parts(catalog, step.source), _made(catalog, step.target)
+    parts, made = _parts(manifest, step.source), _made(manifest, step.target)
     make = {start: text for start, text in parts.items() if made.get(start) != text}
     return Stale(make, frozenset(made.keys() - parts.keys()))
 
@@ -97,12 +97,12 @@ def refresh(spark: SparkSession, rollups: Rollups, cluster: str, go_on: Callable
 
 
 def _merge(spark: SparkSession, rollups: Rollups, cluster: str, step: Step) -> Iterator[_Merged]:
-    catalog = rollups.catalog(cluster)
-    found = stale(catalog, step)
+    manifest = rollups.manifest(cluster)
+    found = stale(manifest, step)
     if found.lose:
         yield _Merged(step, Stale({}, found.lose), arrow_schema(step.target).empty_table())
-    for starts in _portions(catalog, step, found.make):
-        rows = rolled_up(spark, rollups.root, catalog, step.source, starts[0], starts[-1] + step.span)
+    for starts in _portions(manifest, step, found.make):
+        rows = rolled_up(spark, rollups.root, manifest, step.source, starts[0], starts[-1] + step.span)
         make = {start: found.make[start] for start in starts}
         yield _Merged(step, Stale(make, frozenset()), merged(rows, step.source, step.target).toArrow())
 
@@ -112,7 +112,7 @@ def _commit(rollups: Rollups, cluster: str, held: list[_Merged]) -> None:
     with rollups.only_writer():
         change = rollups.change(cluster)
         for it in held:
-            parts, made = _parts(change.catalog, it.step.source), _made(change.catalog, it.step.target)
+            parts, made = _parts(change.manifest, it.step.source), _made(change.manifest, it.step.target)
             make = {start: text for start, text in it.found.make.items() if parts.get(start) == text}
             lose = {start for start in it.found.lose if start in made and start not in parts}
             hours = [start + hour for start in sorted(lose | make.keys()) for hour in range(it.step.span)]
@@ -120,9 +120,9 @@ def _commit(rollups: Rollups, cluster: str, held: list[_Merged]) -> None:
         change.commit()
 
 
-def _portions(catalog: Catalog, step: Step, make: Mapping[int, str]) -> Iterator[list[int]]:
+def _portions(manifest: Manifest, step: Step, make: Mapping[int, str]) -> Iterator[list[int]]:
     """What is to be merged, in portions that lie together and are not too many rows."""
-    rows = {int(start): it.rows // len(it.parts) for it in catalog.shelved(step.source.name) for start in it.parts}
+    rows = {int(start): it.rows // len(it.parts) for it in manifest.files_for(step.source.name) for start in it.parts}
     portion: list[int] = []
     total = 0
     for start in sorted(make):
@@ -135,9 +135,9 @@ def _portions(catalog: Catalog, step: Step, make: Mapping[int, str]) -> Iterator
         yield portion
 
 
-def _parts(catalog: Catalog, table: Table) -> dict[int, str]:
-    return {int(start): text for it in catalog.shelved(table.name) for start, text in it.parts.items()}
+def _parts(manifest: Manifest, table: Table) -> dict[int, str]:
+    return {int(start): text for it in manifest.files_for(table.name) for start, text in it.parts.items()}
 
 
-def _made(catalog: Catalog, table: Table) -> dict[int, str]:
-    return {int(start): text for it in catalog.shelved(table.name) for start, text in it.made_of.items()}
+def _made(manifest: Manifest, table: Table) -> dict[int, str]:
+    return {int(start): text for it in manifest.files_for(table.name) for start, text in it.made_of.items()}

@@ -217,9 +217,9 @@ class Compactor:
 def _split(rollups: Rollups, cluster: str) -> dict[date, list[Table]]:
     """The dates of which tables of minutes have several files, with these tables."""
     found: dict[date, list[Table]] = defaultdict(list)
-    catalog = rollups.catalog(cluster)
+    manifest = rollups.manifest(cluster)
     for name, table in MINUTES.items():
-        days = Counter(date_of(it.start) for it in catalog.shelved(name))
+        days = Counter(date_of(it.start) for it in manifest.files_for(name))
         for day, files in days.items():
             if files > 1:
                 found[day].append(table)

@@ -7,9 +7,9 @@ from datetime import date
 from itertools import pairwise
 from pathlib import Path
 
-from ackscope.catalog import Catalog
 from ackscope.clock import Clock
 from ackscope.errors import UsageError
+from ackscope.manifest import Manifest
 from ackscope.tables import CHANGES, DAYS, EPISODES, FINDING_EVENTS, HOURS, MINUTES, Table
 from pipeline.coarse import Step, stale
 from pipeline.hours import HOUR, date_of, first_hour
@@ -161,7 +161,7 @@ def _not_rolled_up(landing: Landing, rollups: Rollups, mine: Sequence[Partition]
     waiting: set[int] = set()
     for partition in mine:
         if partition.day <= cut:
-            known = _dates(rollups.catalog(partition.cluster))
+            known = _dates(rollups.manifest(partition.cluster))
             for path, held in _there(landing, partition):
                 # An hour before the floor is rolled up as it is, for ever.
                 if not rolled_up(path, stamp_of(path), until) or (held.hours and partition.day not in known):
@@ -175,30 +175,33 @@ def _there(landing: Landing, partition: Partition) -> Iterator[tuple[Path, Conte
             yield path, held
 
 
-def _dates(catalog: Catalog) -> set[date]:
+def _dates(manifest: Manifest) -> set[date]:
     """Dates of which the rollups say something."""
     return {
-        date_of(int(start)) for name in (*MINUTES, *_names(HOURS)) for it in catalog.shelved(name) for start in it.parts
+        date_of(int(start))
+        for name in (*MINUTES, *_names(HOURS))
+        for it in manifest.files_for(name)
+        for start in it.parts
     }
 
 
 def _rollups(rollups: Rollups, cluster: str, keep: Keep, now: float, summary: Summary) -> None:
     with rollups.only_writer():
         change = rollups.change(cluster)
-        catalog = change.catalog
+        manifest = change.manifest
         for grain, tables in _grains().items():
             cut = keep.cut(grain, now)
             if cut is None:
                 continue
             dates: set[date] = set()
             for table in tables:
-                hours = _old(catalog, table, first_hour(cut))
-                kept = _unmade(catalog, table) & hours
+                hours = _old(manifest, table, first_hour(cut))
+                kept = _unmade(manifest, table) & hours
                 if kept:
                     summary.refused.append(_unmade_refusal(cluster, table, kept))
                 hours -= kept
                 dates |= {date_of(hour) for hour in hours}
-                _count(summary.gone[grain], rollups.root, catalog, table, hours)
+                _count(summary.gone[grain], rollups.root, manifest, table, hours)
                 if hours and not summary.dry_run:
                     change.drop(table, [hour + more for hour in sorted(hours) for more in range(unit(table))])
             summary.gone[grain].dates += len(dates)
@@ -214,22 +217,24 @@ def _grains() -> dict[str, tuple[Table, ...]]:
     }
 
 
-def _old(catalog: Catalog, table: Table, end: int) -> set[int]:
-    return {int(start) for it in catalog.shelved(table.name) for start in it.parts if int(start) + unit(table) <= end}
+def _old(manifest: Manifest, table: Table, end: int) -> set[int]:
+    return {
+        int(start) for it in manifest.files_for(table.name) for start in it.parts if int(start) + unit(table) <= end
+    }
 
 
-def _unmade(catalog: Catalog, table: Table) -> set[int]:
+def _unmade(manifest: Manifest, table: Table) -> set[int]:
     """Hours of a table of which the coarser one does not tell yet."""
     for name, minutes in MINUTES.items():
         if table.name == name:
-            return set(stale(catalog, Step(minutes, HOURS[name], 1)).make)
+            return set(stale(manifest, Step(minutes, HOURS[name], 1)).make)
         if table.name == HOURS[name].name:
-            return set(stale(catalog, Step(HOURS[name], DAYS[name], 24)).make)
+            return set(stale(manifest, Step(HOURS[name], DAYS[name], 24)).make)
     return set()
 
 
-def _count(gone: Gone, root: Path, catalog: Catalog, table: Table, hours: set[int]) -> None:
-    for it in catalog.shelved(table.name):
+def _count(gone: Gone, root: Path, manifest: Manifest, table: Table, hours: set[int]) -> None:
+    for it in manifest.files_for(table.name):
         share = sum(int(start) in hours for start in it.parts) / max(1, len(it.parts))
         if share:
             gone.files += 1

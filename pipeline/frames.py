@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
-from ackscope.catalog import Catalog
+from ackscope.manifest import Manifest
 from ackscope.tables import Table
 from pipeline.hours import HOUR
 from pipeline.schema import spark_schema
@@ -24,10 +24,10 @@ def frame(spark: SparkSession, table: Table, paths: Sequence[Path]) -> DataFrame
 
 
 def rolled_up(
-    spark: SparkSession, root: Path, catalog: Catalog, table: Table, start: int | None = None, end: int | None = None
+    spark: SparkSession, root: Path, manifest: Manifest, table: Table, start: int | None = None, end: int | None = None
 ) -> DataFrame:
     """The rows of a rollup table from hour `start` to before hour `end`, hours since 1970; all where these are None."""
-    rows = frame(spark, table, catalog.files(root, table.name, start, end))
+    rows = frame(spark, table, manifest.paths(root, table.name, start, end))
     if start is not None:
         rows = rows.where(F.col(table.time) >= F.timestamp_seconds(F.lit(start * HOUR)))
     if end is not None:

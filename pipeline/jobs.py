@@ -12,9 +12,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from ackscope import latency
-from ackscope.catalog import VERSION
 from ackscope.clock import Clock, iso
 from ackscope.errors import DataError
+from ackscope.manifest import VERSION
 from ackscope.tables import LANDING, MINUTES, ROLLUPS
 from pipeline import coarse
 from pipeline.analysis.refresh import refresh

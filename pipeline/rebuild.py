@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from ackscope.catalog import Catalog
 from ackscope.errors import DataError
+from ackscope.manifest import Manifest
 from ackscope.tables import Table
 from pipeline.arrivals import Arrivals
 from pipeline.frames import bounds, frame, within
@@ -166,7 +166,7 @@ class _Rebuild:
         while left or given:
             with self.rollups.only_writer():
                 plan, change = self._staged(left, given)
-                written += _new(change.catalog, change.commit())
+                written += _new(change.manifest, change.commit())
             self._note(plan)
             before, after = hours_of(left), hours_of(plan.left)
             self.progress.expect(len(after - before))
@@ -190,7 +190,7 @@ class _Rebuild:
             try:
                 for portion in plan.portions:
                     for transform, wanted in plan.work.items():
-                        windows = _whole_where_new(change.catalog, transform.rollup, wanted)
+                        windows = _whole_where_new(change.manifest, transform.rollup, wanted)
                         # What expired since it was touched would be replaced by nothing.
                         for run in runs(hour for hour in portion if hour in windows and hour >= floor):
                             self._amend(change, look, plan.listing, transform, {hour: windows[hour] for hour in run})
@@ -310,13 +310,13 @@ def _hours(touched: Mapping[Table, set[int]], transform: Transform) -> set[int]:
     return set[int]().union(*(touched.get(table, set()) for table in transform.sources))
 
 
-def _whole_where_new(catalog: Catalog, table: Table, windows: Mapping[int, Window]) -> Mapping[int, Window]:
+def _whole_where_new(manifest: Manifest, table: Table, windows: Mapping[int, Window]) -> Mapping[int, Window]:
     """An hour of which nothing is there has no other minutes that could stay."""
-    known = {start for it in catalog.shelved(table.name) for start in it.parts}
+    known = {start for it in manifest.files_for(table.name) for start in it.parts}
     return {hour: window if str(hour) in known else whole(hour) for hour, window in windows.items()}
 
 
-def _new(before: Catalog, after: Catalog) -> int:
+def _new(before: Manifest, after: Manifest) -> int:
     """Files that count now and did not."""
     known = {it.path for files in before.tables.values() for it in files}
     return sum(it.path not in known for files in after.tables.values() for it in files)

@@ -3,7 +3,7 @@
 Layout of both roots: `<root>/<table>/cluster=<name>/date=<YYYY-MM-DD>/<file>.parquet`; the two partition
 columns are in the path only. `date` is the UTC date of the row's time column. A file is written under a
 name that starts with "." or "_" (which Spark and Arrow skip), fsynced, and renamed: readers never see half a file.
-Which files of the rollups count, is told by `ackscope.catalog`: a folder also holds those that were replaced just now.
+Which files of the rollups count, is told by `ackscope.manifest`: a folder also holds those that were replaced just now.
 """
 
 from ackscope.tables.analysis import ANALYSES, BASELINES, CHANGES, EPISODES

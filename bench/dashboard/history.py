@@ -16,10 +16,10 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ackscope import catalog
+from ackscope import manifest
 from ackscope.baselines import HOUR_OF_WEEK
-from ackscope.catalog import Catalog, Shelved
 from ackscope.clock import iso
+from ackscope.manifest import DataFile, Manifest
 from ackscope.tables import BASELINES, BURSTS_1M, CHANGES, DAYS, EPISODES, HOURS, MINUTES, POLLS_1M, Table
 from bench.pipeline import minutes, probing
 from bench.pipeline.cluster import shape
@@ -50,7 +50,7 @@ def write(root: Path, cluster: str, queues: int, now: float, days: int = 30) -> 
         now: seconds since 1970, at which the last minute ends.
         days: how many.
     """
-    shelves: dict[str, list[Shelved]] = {}
+    shelves: dict[str, list[DataFile]] = {}
     for table, rows, first, last in _pieces(queues, int(now), days):
         path = Path(table.name) / f"cluster={quote(cluster, safe='')}" / f"{first}-{last}.parquet"
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -60,9 +60,9 @@ def write(root: Path, cluster: str, queues: int, now: float, days: int = 30) -> 
         if table.name not in shelves:
             firsts = range(int(now) // _HOUR - 24 * days, int(now) // _HOUR, 24)
             shelves[table.name] = [_shelved(f"{table.name}/{first}", first, first + 24, 24) for first in firsts]
-    told = Catalog(cluster, 1, iso(now), {name: tuple(files) for name, files in shelves.items()})
+    told = Manifest(cluster, 1, iso(now), {name: tuple(files) for name, files in shelves.items()})
     for path, body in (
-        (catalog.place(root, cluster), catalog.encode(told)),
+        (manifest.manifest_path(root, cluster), manifest.encode(told)),
         (root / "_answers" / f"{quote(cluster, safe='')}.json", orjson.dumps(_answers(cluster, now))),
     ):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,8 +70,8 @@ def write(root: Path, cluster: str, queues: int, now: float, days: int = 30) -> 
     return sum(path.stat().st_size for path in root.rglob("*.parquet"))
 
 
-def _shelved(path: str, first: int, last: int, rows: int) -> Shelved:
-    return Shelved(path, first, last, rows, {str(hour): f"{hour:016x}" for hour in range(first, last)})
+def _shelved(path: str, first: int, last: int, rows: int) -> DataFile:
+    return DataFile(path, first, last, rows, {str(hour): f"{hour:016x}" for hour in range(first, last)})
 
 
 def _pieces(queues: int, now: int, days: int) -> Iterator[tuple[Table, pa.Table, int, int]]:

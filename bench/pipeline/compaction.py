@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from ackscope.catalog import read
 from ackscope.clock import SystemClock
+from ackscope.manifest import read
 from ackscope.tables import PROBE_MESSAGES, QUEUES_1M
 from bench.bench import Bench, Document, tell
 from bench.exporter.goals import Goal, ratio
@@ -135,7 +135,7 @@ def _slowest(root: Path) -> pa.Table:
 
 
 def _queue(root: Path) -> pa.Table:
-    paths = [str(path) for path in read(root / "rollups", CLUSTER).files(root / "rollups", QUEUES_1M.name)]
+    paths = [str(path) for path in read(root / "rollups", CLUSTER).paths(root / "rollups", QUEUES_1M.name)]
     return ds.dataset(paths, format="parquet").to_table(
         columns=["minute", "published"], filter=ds.field("queue") == "queue-0007"
     )

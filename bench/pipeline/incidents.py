@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from ackscope.ranking import Shift, Subject, ranked
+from ackscope.ranking import ChangePoint, ObjectKey, rank_changes
 from ackscope.tables import MINUTES
 from bench.bench import Bench, Document, tell
 from bench.exporter.goals import Goal
@@ -148,14 +148,14 @@ def _run(spark: SparkSession, folder: Path, fleet: Fleet) -> dict[str, Any]:
     }
 
 
-def told_of(candidates: pa.Table, known: float = float("inf")) -> list[Shift]:
+def told_of(candidates: pa.Table, known: float = float("inf")) -> list[ChangePoint]:
     """What is told of these shifts; where `known` is given, with what was seen of them at that moment."""
     seen = np.where(candidates["soon"].to_numpy(zero_copy_only=False), QUICK.seen, PATIENT.seen)
     until = candidates["at"].cast(pa.int64()).to_numpy() / 1e6 + 60.0 * seen
-    return [Shift.of(row) for row in told(candidates.filter(pa.array(until <= known))).to_pylist()]
+    return [ChangePoint.of(row) for row in told(candidates.filter(pa.array(until <= known))).to_pylist()]
 
 
-def _judged(seed: int, incident: Incident, shifts: Sequence[Shift], candidates: pa.Table) -> Judged:
+def _judged(seed: int, incident: Incident, shifts: Sequence[ChangePoint], candidates: pa.Table) -> Judged:
     began = _seconds(incident.began)
     causes = {(it.kind, it.vhost, it.name) for it in incident.causes}
     offs = [it.at - began for it in shifts if it.subject in causes and abs(it.at - began) <= _SEARCHED]
@@ -164,9 +164,9 @@ def _judged(seed: int, incident: Incident, shifts: Sequence[Shift], candidates: 
     return Judged(seed, incident.kind, incident.began, off, place, asked, incident.slope)
 
 
-def _place(causes: Collection[Subject], shifts: Sequence[Shift], moment: float) -> int | None:
+def _place(causes: Collection[ObjectKey], shifts: Sequence[ChangePoint], moment: float) -> int | None:
     """Of the first of the causes among what moved around a moment."""
-    moved = enumerate(ranked(shifts, (), moment, AROUND), start=1)
+    moved = enumerate(rank_changes(shifts, (), moment, AROUND), start=1)
     return next((number for number, it in moved if (it.kind, it.vhost, it.name) in causes), None)
 
 
@@ -179,7 +179,7 @@ def hosts_of(shape: Shape) -> dict[str, str]:
     }
 
 
-def explains(incident: Incident, shift: Shift, hosts: Mapping[str, str]) -> bool:
+def explains(incident: Incident, shift: ChangePoint, hosts: Mapping[str, str]) -> bool:
     """Whether a shift is of what an incident moved: from its beginning until what it left behind is worked off."""
     end = _seconds(incident.settled) if incident.settled else float("inf")
     if not _seconds(incident.began) - _NEAR <= shift.at <= end + _SETTLING:
@@ -192,14 +192,14 @@ def explains(incident: Incident, shift: Shift, hosts: Mapping[str, str]) -> bool
     return shift.subject in touched or (shift.kind in {"channel", "consumer"} and of_queue in queues)
 
 
-def objects(shifts: Sequence[Shift]) -> list[Shift]:
+def objects(shifts: Sequence[ChangePoint]) -> list[ChangePoint]:
     """The first of each object's shifts that lie together; a queue with its channels and consumers is one object."""
-    last: dict[Subject, float] = {}
+    last: dict[ObjectKey, float] = {}
     first = []
     for it in sorted(shifts, key=lambda it: it.at):
-        if it.at - last.get(it.whole, -_ONE * 2) > _ONE:
+        if it.at - last.get(it.parent, -_ONE * 2) > _ONE:
             first.append(it)
-        last[it.whole] = it.at
+        last[it.parent] = it.at
     return first
 
 

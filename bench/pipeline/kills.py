@@ -16,8 +16,8 @@ from typing import Any, Self
 
 import psutil
 
-from ackscope.catalog import Catalog, read
 from ackscope.errors import DataError
+from ackscope.manifest import Manifest, read
 from ackscope.tables import DAYS, HOURS, MINUTES
 from bench.bench import Bench, Document, tell
 from bench.exporter.goals import Goal
@@ -60,7 +60,7 @@ def measure(args: argparse.Namespace) -> Document:
         _run(root, "rollups")
         coarse = [it.name for it in (*HOURS.values(), *DAYS.values())]
         differing += _differing(_parts(root / "rollups", coarse), _parts(root / "batch", coarse))
-        rows = sum(it.rows for files in _catalog(root / "batch").tables.values() for it in files)
+        rows = sum(it.rows for files in _manifest(root / "batch").tables.values() for it in files)
         files = sum(1 for _ in (root / "landing").rglob("*.parquet"))
     goals = [
         Goal("hours and days of a table that differ from those of one run", float(len(differing)), 0.0),
@@ -182,20 +182,23 @@ def _command(root: Path, verb: str, rollups: str) -> list[str]:
 
 def _number(root: Path) -> int:
     try:
-        return _catalog(root / "rollups").number
+        return _manifest(root / "rollups").number
     except DataError:
         return -1
 
 
-def _catalog(root: Path) -> Catalog:
+def _manifest(root: Path) -> Manifest:
     return read(root, CLUSTER)
 
 
 def _parts(root: Path, tables: Iterable[str]) -> dict[str, str]:
     """The digest of the rows of every hour, or day."""
-    catalog = _catalog(root)
+    manifest = _manifest(root)
     return {
-        f"{name}/{start}": text for name in tables for it in catalog.shelved(name) for start, text in it.parts.items()
+        f"{name}/{start}": text
+        for name in tables
+        for it in manifest.files_for(name)
+        for start, text in it.parts.items()
     }
 
 

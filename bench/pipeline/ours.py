@@ -65,7 +65,7 @@ def _sum(rollups: Rollups, table: Table, column: str, times: float = 1) -> int:
 
 def _files(rollups: Rollups, table: Table) -> Iterator[Path]:
     for cluster in rollups.clusters():
-        yield from rollups.catalog(cluster).files(rollups.root, table.name)
+        yield from rollups.manifest(cluster).paths(rollups.root, table.name)
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from ackscope import catalog
+from ackscope import manifest
 from ackscope.tables import DAYS, HOURS, LANDING, MINUTES, POLL_SAMPLES
 from bench.bench import Bench, Document, tell
 from bench.pipeline.fleet import Fleet
@@ -72,7 +72,7 @@ class Plan:
     kept_files: float
     log: float
     listing: float
-    catalog: float
+    manifest: float
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -90,7 +90,7 @@ def measure(args: argparse.Namespace) -> Document:
         landed = write_fleet(folder / "landing", fleet, args.hours, STEP, times=1)
         tell("rolling up, twice: Java's start is in the first")
         (cold, run), sizes = roll_up(folder / "landing", folder / "rollups", times=2)
-        told = catalog.read(folder / "rollups" / "0", fleet.cluster)
+        told = manifest.read(folder / "rollups" / "0", fleet.cluster)
         entries = sum(len(files) for files in told.tables.values())
         seen: dict[str, Any] = {
             "queues": args.queues,
@@ -101,7 +101,7 @@ def measure(args: argparse.Namespace) -> Document:
             "cold_cpu": cold.cpu,
             "cpu": run.cpu,
             "peak": run.peak,
-            "catalog_entry": len(catalog.encode(told)) / max(entries, 1),
+            "catalog_entry": len(manifest.encode(told)) / max(entries, 1),
             "looks": _looks(folder / "small", args.queues),
         }
     return seen | {"plans": [asdict(plan(seen, clusters)) for clusters in CLUSTERS]}
@@ -157,7 +157,7 @@ def plan(seen: dict[str, Any], clusters: int) -> Plan:
         log=files * 30 * _LOG_LINE,
         listing=files * seen["looks"]["again"],
         # A day's file of minutes names 24 hours, one of hours the 24 that it was made of.
-        catalog=(len(MINUTES) * MINUTE_DAYS + len(HOURS) * HOUR_DAYS) * (seen["catalog_entry"] + 24 * _PART),
+        manifest=(len(MINUTES) * MINUTE_DAYS + len(HOURS) * HOUR_DAYS) * (seen["catalog_entry"] + 24 * _PART),
     )
 
 
@@ -182,7 +182,7 @@ def lines(document: Document) -> list[str]:
         ("cores, at half their time", *(f"{it.cores:,.2f}" for it in plans)),
         ("shuffle, GB a day", *(f"{it.shuffle / 1e9:,.2f}" for it in plans)),
         ("state: Spark's list of files, GB", *(f"{it.log / 1e9:,.1f}" for it in plans)),
-        ("catalog of each cluster, MB", *(f"{it.catalog / 1e6:,.1f}" for it in plans)),
+        ("catalog of each cluster, MB", *(f"{it.manifest / 1e6:,.1f}" for it in plans)),
         ("a look at a day's files, s", *(f"{it.listing:,.1f}" for it in plans)),
     ]
     head = (

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ackscope.catalog import Catalog, Shelved, read
 from ackscope.errors import DataError
+from ackscope.manifest import DataFile, Manifest, read
 from ackscope.tables import BURSTS_1M, HOURS, LATENCY_1M, OUTCOMES_1M, POLLS_1M, ROLLUPS, STEPS_1M
 from bench.pipeline.feeding import BURSTS, MESSAGES, POLLS, STEPS
 from pipeline.schema import arrow_schema
@@ -53,10 +53,10 @@ class Watch:
         self.looks += 1
         for _ in range(_TRIES):
             try:
-                catalog = read(self._root, self._cluster)
-                if catalog.number == self._number:
+                manifest = read(self._root, self._cluster)
+                if manifest.number == self._number:
                     return
-                self._judge(catalog)
+                self._judge(manifest)
             except FileNotFoundError:
                 # Allowed to a reader that slept for long: the catalog is newer by now.
                 self.again += 1
@@ -67,11 +67,11 @@ class Watch:
                 return
         self.problems["a file that the catalog names is not there"] += 1
 
-    def _judge(self, catalog: Catalog) -> None:
-        tables = {name: self._rows(catalog, name) for name in (LATENCY_1M.name, *COUNTED)}
-        if catalog.number < self._number:
+    def _judge(self, manifest: Manifest) -> None:
+        tables = {name: self._rows(manifest, name) for name in (LATENCY_1M.name, *COUNTED)}
+        if manifest.number < self._number:
             self.problems["the catalog went back"] += 1
-        self._number = catalog.number
+        self._number = manifest.number
         self.states += 1
         for name, (column, rows) in COUNTED.items():
             total = pc.sum(tables[name][column]).as_py() or 0
@@ -83,23 +83,23 @@ class Watch:
         sent = tables[LATENCY_1M.name].filter(pc.field("measure") == "send_delay")
         if _by_minute(sent, "count") != _by_minute(tables[OUTCOMES_1M.name], "messages"):
             self.problems["latency_1m and outcomes_1m tell of different messages"] += 1
-        self._judge_hours(catalog, tables[OUTCOMES_1M.name])
+        self._judge_hours(manifest, tables[OUTCOMES_1M.name])
 
-    def _judge_hours(self, catalog: Catalog, minutes: pa.Table) -> None:
+    def _judge_hours(self, manifest: Manifest, minutes: pa.Table) -> None:
         """Where an hour says that it was made of the minutes that are there, it adds up to them."""
         hours = HOURS[OUTCOMES_1M.name]
-        parts = {hour: text for it in catalog.shelved(OUTCOMES_1M.name) for hour, text in it.parts.items()}
-        made = {hour: text for it in catalog.shelved(hours.name) for hour, text in it.made_of.items()}
+        parts = {hour: text for it in manifest.files_for(OUTCOMES_1M.name) for hour, text in it.parts.items()}
+        made = {hour: text for it in manifest.files_for(hours.name) for hour, text in it.made_of.items()}
         sums = _by_hour(minutes, "minute")
-        for hour, found in _by_hour(self._rows(catalog, hours.name), "hour").items():
+        for hour, found in _by_hour(self._rows(manifest, hours.name), "hour").items():
             if made.get(str(hour)) == parts.get(str(hour)) and sums.get(hour) != found:
                 self.problems[f"hour {hour} has {found} messages, its minutes {sums.get(hour)}"] += 1
 
-    def _rows(self, catalog: Catalog, name: str) -> pa.Table:
-        found = [self._read(it) for it in catalog.shelved(name)]
+    def _rows(self, manifest: Manifest, name: str) -> pa.Table:
+        found = [self._read(it) for it in manifest.files_for(name)]
         return pa.concat_tables(found) if found else arrow_schema(ROLLUPS[name]).empty_table()
 
-    def _read(self, it: Shelved) -> pa.Table:
+    def _read(self, it: DataFile) -> pa.Table:
         rows = pq.ParquetFile(self._root / it.path).read()
         if rows.num_rows != it.rows:
             raise DataError(f"{it.path} has {rows.num_rows} rows, the catalog says {it.rows}")

@@ -1,6 +1,6 @@
 """What the pipeline found in the history, read from its files: answers, moves, bands. A failure is an answer too.
 
-As for `dashboard.data.rollups`: files are immutable and named by the catalog; where one is gone, it is asked again.
+As for `dashboard.data.rollups`: files are immutable and named by the manifest; where one is gone, it is asked again.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from ackscope import catalog
+from ackscope import manifest
 from ackscope.errors import DataError
-from ackscope.ranking import Shift, Told
+from ackscope.ranking import ChangePoint, FindingEpisode
 from ackscope.tables import BASELINES, CHANGES, EPISODES, HOURS, OUTCOMES_1M, POLLS_1M, QUEUES_1M, Table
-from dashboard.data.rollups import CATALOGS, schema
+from dashboard.data.rollups import MANIFESTS, schema
 
 T = TypeVar("T")
 
@@ -61,8 +61,8 @@ class Moves:
         watched: hours of the span that have data, and `hours` that there are.
     """
 
-    shifts: tuple[Shift, ...] = ()
-    told: tuple[Told, ...] = ()
+    shifts: tuple[ChangePoint, ...] = ()
+    told: tuple[FindingEpisode, ...] = ()
     looked: bool = False
     watched: int = 0
     hours: int = 0
@@ -102,13 +102,13 @@ def answers(root: Path, cluster: str) -> Answers:
 def moves(root: Path, cluster: str, start: datetime, end: datetime) -> Moves:
     """Shifts and findings from `start` to `end`, both in UTC."""
 
-    def read(known: catalog.Catalog) -> Moves:
+    def read(known: manifest.Manifest) -> Moves:
         shifts, told = (_rows(root, known, table, start, end) for table in (CHANGES, EPISODES))
         hours = _watched(root, known, start, end)
         return Moves(
-            shifts=tuple(map(Shift.of, shifts)),
-            told=tuple(map(Told.of, told)),
-            looked=bool(known.shelved(CHANGES.name) or known.shelved(BASELINES.name)),
+            shifts=tuple(map(ChangePoint.of, shifts)),
+            told=tuple(map(FindingEpisode.of, told)),
+            looked=bool(known.files_for(CHANGES.name) or known.files_for(BASELINES.name)),
             watched=len(hours),
             hours=max(1, round((end - start).total_seconds() / _HOUR)),
         )
@@ -120,13 +120,13 @@ def moves(root: Path, cluster: str, start: datetime, end: datetime) -> Moves:
 def banded(root: Path, cluster: str, vhost: str, queue: str, start: datetime, end: datetime) -> Banded:
     """One queue from `start` to `end`, both in UTC, and the bands of the hours of the week between."""
 
-    def read(known: catalog.Catalog) -> Banded:
+    def read(known: manifest.Manifest) -> Banded:
         mine = (pc.field("vhost") == vhost) & (pc.field("queue") == queue)
         minutes = _table(root, known, QUEUES_1M, start, end, mine, BANDED).sort_by("minute")
         first = int(start.timestamp() // _HOUR)
         hours = [(hour + 3 * 24) % 168 for hour in range(first, int(-(-end.timestamp() // _HOUR)))]
         usual = (pc.field("kind") == "queue") & (pc.field("vhost") == vhost) & (pc.field("name") == queue)
-        paths = (path for hour in sorted(set(hours)) for path in known.files(root, BASELINES.name, hour, hour + 1))
+        paths = (path for hour in sorted(set(hours)) for path in known.paths(root, BASELINES.name, hour, hour + 1))
         bands = _read(tuple(dict.fromkeys(paths)), BASELINES, usual & pc.field("hour_of_week").isin(sorted(set(hours))))
         return Banded(minutes=minutes.to_pandas(), bands=bands.to_pandas())
 
@@ -134,24 +134,24 @@ def banded(root: Path, cluster: str, vhost: str, queue: str, start: datetime, en
     return found if found is not None else Banded(problem=problem)
 
 
-def _watched(root: Path, known: catalog.Catalog, start: datetime, end: datetime) -> set[datetime]:
+def _watched(root: Path, known: manifest.Manifest, start: datetime, end: datetime) -> set[datetime]:
     """The hours with data, by the smallest table that tells them: readings, else probes, else queues."""
     floor = datetime.fromtimestamp(start.timestamp() // _HOUR * _HOUR, UTC)
     for table in (POLLS_1M, OUTCOMES_1M, QUEUES_1M):
         hourly = HOURS[table.name]
-        if known.shelved(hourly.name):
+        if known.files_for(hourly.name):
             return set(_table(root, known, hourly, floor, end, columns=("hour",))["hour"].to_pylist())
     return set()
 
 
-def _rows(root: Path, known: catalog.Catalog, table: Table, start: datetime, end: datetime) -> list[dict[str, Any]]:
+def _rows(root: Path, known: manifest.Manifest, table: Table, start: datetime, end: datetime) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = _table(root, known, table, start, end).to_pylist()
     return rows
 
 
 def _table(
     root: Path,
-    known: catalog.Catalog,
+    known: manifest.Manifest,
     table: Table,
     start: datetime,
     end: datetime,
@@ -161,7 +161,7 @@ def _table(
     kind = pa.timestamp("us", tz="UTC")
     inside = (pc.field(table.time) >= pa.scalar(start, kind)) & (pc.field(table.time) < pa.scalar(end, kind))
     first, last = int(start.timestamp() // _HOUR), int(-(-end.timestamp() // _HOUR))
-    files = known.files(root, table.name, first, last)
+    files = known.paths(root, table.name, first, last)
     return _read(files, table, inside if chosen is None else inside & chosen, columns)
 
 
@@ -172,12 +172,12 @@ def _read(paths: Sequence[Path], table: Table, chosen: Any, columns: Sequence[st
     return ds.dataset([str(path) for path in paths], schema=schema(table)).to_table(columns=wanted, filter=chosen)
 
 
-def _twice(root: Path, cluster: str, read: Callable[[catalog.Catalog], T]) -> tuple[T | None, str | None]:
-    """The result and no problem, or no result and the problem of the second attempt, by a new catalog."""
+def _twice(root: Path, cluster: str, read: Callable[[manifest.Manifest], T]) -> tuple[T | None, str | None]:
+    """The result and no problem, or no result and the problem of the second attempt, by a new manifest."""
     problem = None
     for _ in range(2):
         try:
-            return read(CATALOGS.read(root, cluster)), None
+            return read(MANIFESTS.read(root, cluster)), None
         except (OSError, pa.ArrowException, DataError) as error:
             problem = str(error).splitlines()[0]
     return None, problem

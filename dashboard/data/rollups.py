@@ -1,7 +1,7 @@
 """The rollups of the pipeline, read from files. A failure is an answer too: nothing here raises for a bad file.
 
-The catalog of a cluster names its files, which never change; a file that was replaced long enough ago is gone: then the
-catalog is read once more.
+The manifest of a cluster names its files, which never change; a file that was replaced long enough ago is gone: then the
+manifest is read once more.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from ackscope import catalog
+from ackscope import manifest
 from ackscope.errors import DataError
 from ackscope.tables import BURSTS_1M, LATENCY_1M, MINUTES, OUTCOMES_1M, QUEUES_1M, Kind, Table
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 WORST_QUEUES = 4
 
-CATALOGS = catalog.Kept()
+MANIFESTS = manifest.ManifestCache()
 """Shared by all viewers."""
 
 _TOLD = pc.ScalarAggregateOptions(min_count=1)
@@ -75,7 +75,7 @@ class History:
 
 def clusters(root: Path) -> tuple[str, ...]:
     """Names of all clusters that have rollups."""
-    return catalog.clusters(root)
+    return manifest.clusters(root)
 
 
 def last_of_file(path: Path) -> datetime | None:
@@ -111,11 +111,11 @@ def _newest(root: Path, cluster: str, of_file: Callable[[Path], datetime | None]
     newest: list[datetime] = []
     whole = True
     try:
-        known = CATALOGS.read(root, cluster)
+        known = MANIFESTS.read(root, cluster)
     except DataError:
         return None, False
     for name in MINUTES:
-        files = known.files(root, name)
+        files = known.paths(root, name)
         try:
             newest += [minute for file in files[-1:] if (minute := of_file(file)) is not None]
         except (OSError, pa.ArrowException):
@@ -139,24 +139,24 @@ def _read(root: Path, cluster: str, start: datetime, end: datetime) -> History:
         pc.field("minute") < pa.scalar(end, _ARROW[Kind.TIME])
     )
 
-    known = CATALOGS.read(root, cluster)
+    known = MANIFESTS.read(root, cluster)
     first, last = int(start.timestamp() // 3600), -int(-end.timestamp() // 3600)
 
     def frame(table: Table) -> pd.DataFrame:
-        files = [str(file) for file in known.files(root, table.name, first, last)]
+        files = [str(file) for file in known.paths(root, table.name, first, last)]
         if not files:
             return _empty(table)
         rows: pd.DataFrame = ds.dataset(files, schema=schema(table)).to_table(filter=when).to_pandas()
         return rows
 
-    depth, redelivered = _queues(known.files(root, QUEUES_1M.name, first, last), when)
+    depth, redelivered = _queues(known.paths(root, QUEUES_1M.name, first, last), when)
     return History(
         latency=frame(LATENCY_1M),
         outcomes=frame(OUTCOMES_1M),
         bursts=frame(BURSTS_1M),
         depth=depth,
         redelivered=redelivered,
-        missing=tuple(name for name in MINUTES if not known.shelved(name)),
+        missing=tuple(name for name in MINUTES if not known.files_for(name)),
     )
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from ackscope.clock import SystemClock
-from ackscope.ranking import Moved, name_of, often, parts_told, ranked, verb
+from ackscope.ranking import ChangedObject, describe_change, describe_parts, display_name, rank_changes, repeat_suffix
 from dashboard import history_cache, history_charts, wording
 from dashboard.data.answers import Moves
 from dashboard.escape import visible
@@ -32,7 +32,7 @@ def render(place: Place, cluster: str) -> None:
     start, end = middle - timedelta(seconds=around), min(middle + timedelta(seconds=around), now)
     found = history_cache.moves(place.settings.rollups, cluster, start, end)
     if _told(found, start, end, place.zone):
-        moved = ranked(found.shifts, found.told, middle.timestamp(), around)
+        moved = rank_changes(found.shifts, found.told, middle.timestamp(), around)
         _show(moved, Axis.between(start, end, 1, place.zone), middle, place.zone)
 
 
@@ -66,7 +66,7 @@ def _told(found: Moves, start: datetime, end: datetime, zone: Zone) -> bool:
     return True
 
 
-def _show(moved: tuple[Moved, ...], axis: Axis, middle: datetime, zone: Zone) -> None:
+def _show(moved: tuple[ChangedObject, ...], axis: Axis, middle: datetime, zone: Zone) -> None:
     if not moved:
         st.markdown(f"Nothing moved from {wording.between(axis.start, axis.end, zone)}, and no finding began.")
         return
@@ -89,11 +89,11 @@ def _show(moved: tuple[Moved, ...], axis: Axis, middle: datetime, zone: Zone) ->
         st.caption(f"{len(moved) - _SHOWN} more moved; the CSV has them, and `ackscope pipeline ask changed --json`.")
 
 
-def _who(it: Moved) -> str:
-    return name_of(it.kind, it.vhost, it.name)
+def _who(it: ChangedObject) -> str:
+    return display_name(it.kind, it.vhost, it.name)
 
 
-def _what(it: Moved) -> str:
+def _what(it: ChangedObject) -> str:
     """Every shift, and what diagnosis said of it: on a phone there is no room for a column more."""
-    told = [f"diagnosis told {one.rule} ({one.severity}){often(times)}" for one, times in it.told()]
-    return "; ".join([*(verb(one) for one in it.shifts), *told, *(what for _, what in parts_told(it))])
+    told = [f"diagnosis told {one.rule} ({one.severity}){repeat_suffix(times)}" for one, times in it.first_findings()]
+    return "; ".join([*(describe_change(one) for one in it.shifts), *told, *(what for _, what in describe_parts(it))])

@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from ackscope.findings import Severity
-from ackscope.ranking import name_of
+from ackscope.ranking import display_name
 from dashboard import shell, wording
 from dashboard.views import history_parts, parts
 
@@ -45,7 +45,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, str]:
     severity = row["severity"].upper() if row["severity"] in known else row["severity"]
     return {
         "Finding": f"{row['rule']} ({severity})",
-        "About": name_of(row["kind"], row["vhost"], row["name"]),
+        "About": display_name(row["kind"], row["vhost"], row["name"]),
         "There now": there,
         "Times": f"{row['times']:,}",
         f"Last began, {shell.zone().name}": before + history_parts.minute(row["began"]),

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
 from ackscope.baselines import hour_of_week
-from ackscope.catalog import Catalog
+from ackscope.manifest import Manifest
 from ackscope.tables import BASELINES, HOURS
 from pipeline.analysis.bands import DAYS, SCOPES, Bands, bands
 from pipeline.analysis.cluster import CLUSTER
@@ -39,22 +39,22 @@ _ROWS_AT_ONCE = 4_000_000
 _LOW, _HIGH = "_low", "_high"
 
 
-def portions(catalog: Catalog, wanted: Sequence[int]) -> Iterator[list[int]]:
+def portions(manifest: Manifest, wanted: Sequence[int]) -> Iterator[list[int]]:
     """Hours of the day that are worked off at once."""
     sources = {family.source.name for family in BANDED}
-    rows = sum(it.rows for name in sources for it in catalog.shelved(HOURS[name].name))
+    rows = sum(it.rows for name in sources for it in manifest.files_for(HOURS[name].name))
     step = max(1, _ROWS_AT_ONCE * 24 // max(rows, 1))
     for start in range(0, len(wanted), step):
         yield list(wanted[start : start + step])
 
 
-def build(spark: SparkSession, root: Path, catalog: Catalog, wanted: Sequence[int], newest: int) -> pa.Table:
+def build(spark: SparkSession, root: Path, manifest: Manifest, wanted: Sequence[int], newest: int) -> pa.Table:
     """The bands of the hours of the week that these hours of the day are part of: rows of `BASELINES`.
 
     Args:
         spark: the session.
         root: the rollup folder.
-        catalog: what counts in it.
+        manifest: what counts in it.
         wanted: hours of the day.
         newest: the newest hour that has rows, since 1970.
     """
@@ -63,8 +63,8 @@ def build(spark: SparkSession, root: Path, catalog: Catalog, wanted: Sequence[in
     found = [arrow_schema(BASELINES).empty_table()]
     for family in BANDED:
         table = HOURS[family.source.name]
-        if catalog.shelved(table.name, first * 24, newest + 1):
-            rows = rolled_up(spark, root, catalog, table, first * 24, newest + 1)
+        if manifest.files_for(table.name, first * 24, newest + 1):
+            rows = rolled_up(spark, root, manifest, table, first * 24, newest + 1)
             frame = family.of_hours(rows.where(F.hour(table.time).isin(list(wanted))))
             hour = F.floor(F.unix_seconds("at") / HOUR) - first * 24
             judge = partial(rows_of, family=family, first=first, wanted=tuple(wanted), newest=newest)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
-from ackscope.catalog import Catalog
+from ackscope.manifest import Manifest
 from ackscope.tables import CONSUMERS_1M
 from pipeline.analysis.memory import CANDIDATES
 from pipeline.analysis.noise import noise
@@ -48,11 +48,11 @@ def blocks(hours: set[int], known: set[int]) -> list[int]:
     return sorted({hour - hour % BLOCK for hour in near} & {hour - hour % BLOCK for hour in known})
 
 
-def portions(catalog: Catalog, wanted: Sequence[int]) -> Iterator[list[int]]:
+def portions(manifest: Manifest, wanted: Sequence[int]) -> Iterator[list[int]]:
     """Blocks that are looked through at once."""
     rows: dict[int, int] = {}
     for family in FAMILIES:
-        for it in catalog.shelved(family.source.name):
+        for it in manifest.files_for(family.source.name):
             for hour in it.parts:
                 block = int(hour) - int(hour) % BLOCK
                 rows[block] = rows.get(block, 0) + it.rows // len(it.parts)
@@ -67,20 +67,20 @@ def portions(catalog: Catalog, wanted: Sequence[int]) -> Iterator[list[int]]:
         yield portion
 
 
-def search(spark: SparkSession, root: Path, catalog: Catalog, wanted: Sequence[int]) -> pa.Table:
+def search(spark: SparkSession, root: Path, manifest: Manifest, wanted: Sequence[int]) -> pa.Table:
     """All shifts that begin in these blocks: rows of `CANDIDATES`."""
     start, end = wanted[0] - _BEFORE, wanted[-1] + BLOCK + _AFTER
     found = [arrow_schema(CANDIDATES).empty_table()]
     for family in FAMILIES:
-        if catalog.shelved(family.source.name, start, end):
-            frame = family.of_minutes(rolled_up(spark, root, catalog, family.source, start, end))
+        if manifest.files_for(family.source.name, start, end):
+            frame = family.of_minutes(rolled_up(spark, root, manifest, family.source, start, end))
             place = (F.unix_seconds("at") - start * HOUR) / 60
             judge = partial(candidates, family=family, start=start, wanted=tuple(wanted))
             found.append(judged(frame, place, (end - start) * 60, CANDIDATES, judge))
     rows = pa.concat_tables(found)
-    if not catalog.shelved(CONSUMERS_1M.name, start, end):
+    if not manifest.files_for(CONSUMERS_1M.name, start, end):
         return rows
-    return taking(rows, rolled_up(spark, root, catalog, CONSUMERS_1M, start, end), BLOCK * HOUR)
+    return taking(rows, rolled_up(spark, root, manifest, CONSUMERS_1M, start, end), BLOCK * HOUR)
 
 
 def replaced(known: pa.Table, wanted: Sequence[int], found: pa.Table) -> pa.Table:

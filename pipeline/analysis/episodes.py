@@ -22,7 +22,7 @@ def episodes_of(spark: SparkSession, landing: Landing, rollups: Rollups, cluster
     Raises:
         DataError: Spark failed for a reason that lies in no landing file.
     """
-    catalog = rollups.catalog(cluster)
+    manifest = rollups.manifest(cluster)
     while True:
         paths = [
             path
@@ -32,8 +32,8 @@ def episodes_of(spark: SparkSession, landing: Landing, rollups: Rollups, cluster
         ]
         try:
             events = frame(spark, FINDING_EVENTS, paths)
-            polls = rolled_up(spark, rollups.root, catalog, POLLS_1M)
-            known = rolled_up(spark, rollups.root, catalog, EPISODES)
+            polls = rolled_up(spark, rollups.root, manifest, POLLS_1M)
+            known = rolled_up(spark, rollups.root, manifest, EPISODES)
             return episodes(_dated(events, now) if paths else events, polls, known).toArrow()
         except SPARK_ERRORS as error:
             if not landing.doubt(FINDING_EVENTS, paths):

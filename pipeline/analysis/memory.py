@@ -16,7 +16,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ackscope.catalog import Catalog
+from ackscope.manifest import Manifest
 from ackscope.tables import CHANGES, HOURS, Table
 from ackscope.tables.contract import flag
 from pipeline.analysis.series import FAMILIES
@@ -96,11 +96,11 @@ def write(root: Path, cluster: str, memory: Memory) -> None:
     put(place(root, cluster), partial(_write, rows))
 
 
-def hours_now(catalog: Catalog) -> dict[int, str]:
+def hours_now(manifest: Manifest) -> dict[int, str]:
     """The hours that have minutes of any measure, each with a digest of them."""
     texts: dict[int, list[str]] = {}
     for name in _TABLES:
-        for it in catalog.shelved(name):
+        for it in manifest.files_for(name):
             for hour, digest in it.parts.items():
                 texts.setdefault(int(hour), []).append(f"{name}:{digest}")
     return {
@@ -108,12 +108,12 @@ def hours_now(catalog: Catalog) -> dict[int, str]:
     }
 
 
-def hours_kept(catalog: Catalog) -> set[int]:
+def hours_kept(manifest: Manifest) -> set[int]:
     """The hours of which at least rows of hours are there, as far as whole days tell."""
     return {
         int(day) + hour
         for name in _TABLES
-        for it in catalog.shelved(HOURS[name].name)
+        for it in manifest.files_for(HOURS[name].name)
         for day in it.parts
         for hour in range(24)
     }

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from ackscope.catalog import Catalog
 from ackscope.errors import DataError
+from ackscope.manifest import Manifest
 from ackscope.tables import BASELINES, CHANGES, EPISODES, Table
 from pipeline.analysis import baselines, changes, memory
 from pipeline.analysis.episodes import episodes_of
@@ -50,8 +50,8 @@ def due(rollups: Rollups, cluster: str, now: float) -> Due:
     Raises:
         DataError: the catalog cannot be read.
     """
-    catalog = rollups.catalog(cluster)
-    return _Refresh(catalog, _memory(rollups, catalog), now).due()
+    manifest = rollups.manifest(cluster)
+    return _Refresh(manifest, _memory(rollups, manifest), now).due()
 
 
 def refresh(
@@ -93,7 +93,7 @@ def refresh(
 class _Refresh:
     """One catalog held against what is remembered of it."""
 
-    catalog: Catalog
+    manifest: Manifest
     memory: Memory
     now: float
 
@@ -101,14 +101,14 @@ class _Refresh:
     def minutes(self) -> dict[int, str]:
         """Hours that have minutes, each with a digest; none of a clock that is far ahead."""
         latest = int(self.now // HOUR) + _AHEAD
-        return {hour: it for hour, it in memory.hours_now(self.catalog).items() if hour <= latest}
+        return {hour: it for hour, it in memory.hours_now(self.manifest).items() if hour <= latest}
 
     @property
     def hours(self) -> dict[int, str]:
         """All hours that bands can be made of; those of days without minutes stay as they are."""
         minutes = self.minutes
         days = {hour // 24 for hour in minutes}
-        old = (hour for hour in memory.hours_kept(self.catalog) if hour // 24 not in days and hour <= self.now // HOUR)
+        old = (hour for hour in memory.hours_kept(self.manifest) if hour // 24 not in days and hour <= self.now // HOUR)
         return dict.fromkeys(old, "kept") | minutes
 
     def due(self) -> Due:
@@ -121,23 +121,23 @@ class _Refresh:
         return Due(blocks, sorted(new))
 
 
-def _memory(rollups: Rollups, catalog: Catalog) -> Memory:
+def _memory(rollups: Rollups, manifest: Manifest) -> Memory:
     """What is remembered; bands are all to be made where the catalog has none."""
-    known = memory.read(rollups.root, catalog.cluster)
-    return known if catalog.shelved(BASELINES.name) else replace(known, banded={})
+    known = memory.read(rollups.root, manifest.cluster)
+    return known if manifest.files_for(BASELINES.name) else replace(known, banded={})
 
 
 def bands(
     spark: SparkSession, rollups: Rollups, cluster: str, now: float, go_on: Callable[[], bool] = lambda: True
 ) -> None:
     """Make the bands that are due, of hours."""
-    catalog = rollups.catalog(cluster)
-    work = _Refresh(catalog, _memory(rollups, catalog), now)
+    manifest = rollups.manifest(cluster)
+    work = _Refresh(manifest, _memory(rollups, manifest), now)
     hours = work.hours
-    for wanted in baselines.portions(catalog, work.due().hours):
+    for wanted in baselines.portions(manifest, work.due().hours):
         if not go_on():
             return
-        rows = baselines.build(spark, rollups.root, catalog, wanted, max(hours))
+        rows = baselines.build(spark, rollups.root, manifest, wanted, max(hours))
         _replace(rollups, cluster, BASELINES, rows, [24 * day + hour for hour in wanted for day in range(7)])
         seen = {hour: digest for hour, digest in hours.items() if hour % 24 in wanted}
         _remember(rollups, cluster, banded=seen)
@@ -147,14 +147,14 @@ def shifts(
     spark: SparkSession, rollups: Rollups, cluster: str, now: float, go_on: Callable[[], bool] = lambda: True
 ) -> None:
     """Look for shifts in the blocks that are due, of minutes, and tell those that are news."""
-    catalog = rollups.catalog(cluster)
-    work = _Refresh(catalog, _memory(rollups, catalog), now)
+    manifest = rollups.manifest(cluster)
+    work = _Refresh(manifest, _memory(rollups, manifest), now)
     minutes, blocks = work.minutes, work.due().blocks
     candidates = work.memory.candidates
-    for wanted in changes.portions(catalog, blocks):
+    for wanted in changes.portions(manifest, blocks):
         if not go_on():
             return
-        candidates = changes.replaced(candidates, wanted, changes.search(spark, rollups.root, catalog, wanted))
+        candidates = changes.replaced(candidates, wanted, changes.search(spark, rollups.root, manifest, wanted))
         # An hour counts as seen once all blocks that depend on it were looked through: the latest may not be there yet.
         seen = {hour: it for hour, it in minutes.items() if changes.blocks({hour}, set(minutes))[-1] <= wanted[-1]}
         _remember(rollups, cluster, candidates=candidates, shifted=seen)

@@ -5,7 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from ackscope.clock import iso
-from ackscope.ranking import Moved, Shift, Told, name_of, often, parts_told, ranked, verb
+from ackscope.ranking import (
+    ChangedObject,
+    ChangePoint,
+    FindingEpisode,
+    describe_change,
+    describe_parts,
+    display_name,
+    rank_changes,
+    repeat_suffix,
+)
 from ackscope.tables import BASELINES, CHANGES, EPISODES, HOURS, OUTCOMES_1M, POLLS_1M, QUEUES_1M
 from pipeline.answers.answer import MOST, Answer, Span, span
 from pipeline.answers.moments import long, when
@@ -25,9 +34,9 @@ def changed(root: Path, cluster: str, moment: float, around: float, now: float) 
         return Answer("changed", asked, data, because=_NO_CHANGES)
     if data.first is None:
         return Answer("changed", asked, data, because="there is no data of this time: nobody looked, or it expired")
-    moved = ranked(
-        map(Shift.of, shelf.rows(CHANGES, start, end)),
-        map(Told.of, shelf.rows(EPISODES, start, end)),
+    moved = rank_changes(
+        map(ChangePoint.of, shelf.rows(CHANGES, start, end)),
+        map(FindingEpisode.of, shelf.rows(EPISODES, start, end)),
         moment,
         around,
     )
@@ -56,7 +65,7 @@ def watched(shelf: Shelf, start: float, end: float) -> Span:
 _NO_CHANGES = "no shifts were looked for yet: `ackscope pipeline analyse` does, and `stream` does every hour"
 
 
-def _row(place: int, it: Moved) -> dict[str, Any]:
+def _row(place: int, it: ChangedObject) -> dict[str, Any]:
     return {
         "place": place,
         "wave": it.wave,
@@ -71,7 +80,7 @@ def _row(place: int, it: Moved) -> dict[str, Any]:
     }
 
 
-def _shift(one: Shift) -> dict[str, Any]:
+def _shift(one: ChangePoint) -> dict[str, Any]:
     return {
         "at": iso(one.at),
         "measure": one.measure,
@@ -82,17 +91,17 @@ def _shift(one: Shift) -> dict[str, Any]:
     }
 
 
-def _sentence(it: Moved, moved: Iterable[Moved]) -> str:
+def _sentence(it: ChangedObject, moved: Iterable[ChangedObject]) -> str:
     """`12:04 queue 'orders' in vhost '/': publish rate fell from 120/s to 0/s`."""
     first = min(other.at for other in moved if other.wave == it.wave)
     later = f", {long(it.at - first)} after the first" if it.at - first >= 60 else ""
-    parts = [f"{verb(one)}{_minute(one.at, it.at)}" for one in it.shifts]
+    parts = [f"{describe_change(one)}{_minute(one.at, it.at)}" for one in it.shifts]
     parts += [
-        f"diagnosis told {one.rule} ({one.severity}){_minute(one.began, it.at)}{often(times)}"
-        for one, times in it.told()
+        f"diagnosis told {one.rule} ({one.severity}){_minute(one.began, it.at)}{repeat_suffix(times)}"
+        for one, times in it.first_findings()
     ]
-    parts += [f"{what}{_minute(at, it.at)}" for at, what in parts_told(it)]
-    return f"{when(it.at)} UTC{later}: {name_of(it.kind, it.vhost, it.name)}: {'; '.join(parts)}"
+    parts += [f"{what}{_minute(at, it.at)}" for at, what in describe_parts(it)]
+    return f"{when(it.at)} UTC{later}: {display_name(it.kind, it.vhost, it.name)}: {'; '.join(parts)}"
 
 
 def _minute(at: float, first: float) -> str:

@@ -8,7 +8,7 @@ import orjson
 from pyspark.sql import SparkSession
 
 from ackscope.clock import iso
-from ackscope.ranking import Told
+from ackscope.ranking import FindingEpisode
 from ackscope.tables import EPISODES
 from pipeline.answers.answer import MOST
 from pipeline.answers.capacity import capacity
@@ -62,7 +62,7 @@ def answers(spark: SparkSession, shelf: Shelf, now: float) -> dict[str, Any]:
 
 def _recurrences(shelf: Shelf, now: float) -> dict[str, Any]:
     """Every finding of the last 30 days."""
-    episodes = [Told.of(row) for row in shelf.rows(EPISODES, now - _MONTH, now)]
+    episodes = [FindingEpisode.of(row) for row in shelf.rows(EPISODES, now - _MONTH, now)]
     fresh = newest(shelf, now)
     rows = recurrences(episodes, now, fresh)
     return {

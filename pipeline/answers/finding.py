@@ -9,7 +9,7 @@ from typing import Any
 
 from ackscope.cli import nearest
 from ackscope.clock import iso
-from ackscope.ranking import Told, name_of
+from ackscope.ranking import FindingEpisode, display_name
 from ackscope.tables import EPISODES
 from pipeline.answers.answer import MOST, Answer
 from pipeline.answers.changed import watched
@@ -32,7 +32,7 @@ def finding(root: Path, cluster: str, rule: str, name: str | None, now: float) -
     """All episodes of one rule, of one object where its name is given, told by the object."""
     shelf = Shelf.of(root, cluster)
     asked = {"rule": rule, "name": name}
-    episodes = [Told.of(row) for row in shelf.rows(EPISODES, 0, _NEVER)]
+    episodes = [FindingEpisode.of(row) for row in shelf.rows(EPISODES, 0, _NEVER)]
     mine = [it for it in episodes if it.rule == rule and (name is None or it.name == name)]
     data = watched(shelf, min((it.began for it in mine), default=now), now)
     if not episodes:
@@ -55,7 +55,7 @@ def newest(shelf: Shelf, now: float) -> float | None:
     return None if last is None else datetime.fromisoformat(last).timestamp()
 
 
-def recurrences(episodes: Iterable[Told], now: float, fresh: float | None) -> list[dict[str, Any]]:
+def recurrences(episodes: Iterable[FindingEpisode], now: float, fresh: float | None) -> list[dict[str, Any]]:
     """A row for each rule and object, those that are there now first, then those that come most often.
 
     Args:
@@ -63,14 +63,14 @@ def recurrences(episodes: Iterable[Told], now: float, fresh: float | None) -> li
         now: seconds since 1970.
         fresh: until when there is data; None: there is none.
     """
-    by_subject: dict[tuple[str, str, str, str], list[Told]] = {}
+    by_subject: dict[tuple[str, str, str, str], list[FindingEpisode]] = {}
     for it in sorted(episodes, key=lambda it: it.began):
         by_subject.setdefault((it.rule, *it.subject), []).append(it)
     rows = [_row(mine, now, fresh) for mine in by_subject.values()]
     return sorted(rows, key=lambda row: (row["there"] != "yes", -row["times"], row["rule"], row["name"]))
 
 
-def _row(mine: Sequence[Told], now: float, fresh: float | None) -> dict[str, Any]:
+def _row(mine: Sequence[FindingEpisode], now: float, fresh: float | None) -> dict[str, Any]:
     last = mine[-1]
     lengths = [it.ended - it.began for it in mine if it.ended is not None]
     there = _there(last, now, fresh)
@@ -93,7 +93,7 @@ def _row(mine: Sequence[Told], now: float, fresh: float | None) -> dict[str, Any
     return {**row, "told": _sentence(row, last, now)}
 
 
-def _there(last: Told, now: float, fresh: float | None) -> str:
+def _there(last: FindingEpisode, now: float, fresh: float | None) -> str:
     """yes, no, or cannot tell."""
     if last.ended is not None or not last.lasts:
         return "no"
@@ -117,9 +117,9 @@ def typical(began: Sequence[float]) -> str | None:
     return ", ".join(words) or None
 
 
-def _sentence(row: Mapping[str, Any], last: Told, now: float) -> str:
+def _sentence(row: Mapping[str, Any], last: FindingEpisode, now: float) -> str:
     """Who, since when or until when, how often, how long, and when it usually comes."""
-    who = f"{row['rule']} of {name_of(row['kind'], row['vhost'], row['name'])}"
+    who = f"{row['rule']} of {display_name(row['kind'], row['vhost'], row['name'])}"
     since = f"{when(last.began)} UTC{' or before' if last.found else ''}"
     if row["there"] == "yes":
         state = f"there now, since {since} ({long(now - last.began)})"
@@ -129,8 +129,8 @@ def _sentence(row: Mapping[str, Any], last: Told, now: float) -> str:
         state = f"began {since}; whether it is there now cannot be told: no newer data, or nothing was told after it"
     else:
         state = f"not there now; last from {since} to {when(last.ended, last.began)} ({long(last.ended - last.began)})"
-    often = "the only time" if row["times"] == 1 else f"{row['times']} times since {row['first'][:10]}"
+    repeat_suffix = "the only time" if row["times"] == 1 else f"{row['times']} times since {row['first'][:10]}"
     length = row["median_seconds"]
     half = f", half of them longer than {long(length)}" if length is not None and row["times"] > 1 else ""
     usual = f"; mostly {row['typical']}" if row["typical"] else ""
-    return f"{who}: {state}; {often}{half}{usual}"
+    return f"{who}: {state}; {repeat_suffix}{half}{usual}"

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, SparkSession
 
-from ackscope import catalog
+from ackscope import manifest
 from ackscope.cli import nearest
 from ackscope.errors import DataError, UsageError
 from ackscope.tables import Table
@@ -29,7 +29,7 @@ class Shelf:
 
     root: Path
     cluster: str
-    files: catalog.Catalog
+    files: manifest.Manifest
 
     @classmethod
     def of(cls, root: Path, cluster: str) -> "Shelf":
@@ -38,7 +38,7 @@ class Shelf:
         Raises:
             DataError: its catalog cannot be read.
         """
-        return cls(root, cluster, catalog.read(root, cluster))
+        return cls(root, cluster, manifest.read(root, cluster))
 
     def frame(self, spark: SparkSession, table: Table, start: float, end: float) -> DataFrame:
         """The rows of a table of the hours that lie from `start` to `end`, both seconds since 1970.
@@ -67,8 +67,8 @@ class Shelf:
         ]
         inside = (pc.field(table.time) >= bounds[0]) & (pc.field(table.time) <= bounds[1])
 
-        def read(files: catalog.Catalog) -> pa.Table:
-            paths = files.files(self.root, table.name, int(start // HOUR), int(end // HOUR) + 1)
+        def read(manifest: manifest.Manifest) -> pa.Table:
+            paths = manifest.paths(self.root, table.name, int(start // HOUR), int(end // HOUR) + 1)
             if not paths:
                 return schema.empty_table()
             # A column that an older file does not have is null.
@@ -79,7 +79,7 @@ class Shelf:
 
     def has(self, table: Table) -> bool:
         """Whether there is any file of a table."""
-        return bool(self.files.shelved(table.name))
+        return bool(self.files.files_for(table.name))
 
 
 def require_cluster(root: Path, cluster: str | None) -> str:
@@ -89,7 +89,7 @@ def require_cluster(root: Path, cluster: str | None) -> str:
         DataError: there are no rollups here.
         UsageError: it is not known, or there are several to choose from.
     """
-    known = list(catalog.clusters(root))
+    known = list(manifest.clusters(root))
     if not known:
         raise DataError(
             f"--rollups {root}: no rollups here; `ackscope pipeline run --landing DIR --rollups {root}` makes them"
@@ -104,13 +104,13 @@ def require_cluster(root: Path, cluster: str | None) -> str:
     return cluster
 
 
-def _twice(read: Callable[[catalog.Catalog], pa.Table], shelf: Shelf) -> pa.Table:
+def _twice(read: Callable[[manifest.Manifest], pa.Table], shelf: Shelf) -> pa.Table:
     """Read; where a file is gone, by a new catalog once more."""
     try:
         return read(shelf.files)
     except FileNotFoundError:
         try:
-            return read(catalog.read(shelf.root, shelf.cluster))
+            return read(manifest.read(shelf.root, shelf.cluster))
         except (OSError, pa.ArrowException) as error:
             raise DataError(f"a rollup file cannot be read: {str(error).splitlines()[0]}") from None
     except (OSError, pa.ArrowException) as error:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from ackscope import latency
 from ackscope.clock import stamp
 from ackscope.measures import measure, quantity
-from ackscope.ranking import name_of
+from ackscope.ranking import display_name
 from ackscope.tables import HOURS, LATENCY_1M, NODES_1M, OUTCOMES_1M, QUEUES_1M
 from pipeline.answers.answer import Answer, Span, collected, hours_known, span
 from pipeline.answers.moments import long
@@ -213,4 +213,4 @@ def _change(change: float | None) -> str:
 
 def _mover(row: Mapping[str, Any]) -> str:
     this, before = (quantity(row[name], "messages") for name in ("published", "published_before"))
-    return f"{name_of('queue', row['vhost'], row['queue'])} took in {this}, before {before}"
+    return f"{display_name('queue', row['vhost'], row['queue'])} took in {this}, before {before}"

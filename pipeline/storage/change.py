@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ackscope.catalog import Catalog, Shelved, encode, place
 from ackscope.clock import Clock
+from ackscope.manifest import DataFile, Manifest, encode, manifest_path
 from ackscope.tables import BASELINES, MINUTES, Table
 from pipeline.hours import HOUR, date_of
 from pipeline.schema import arrow_schema
@@ -44,16 +44,16 @@ class Change:
         catalog: what it started from; after a commit, what was committed.
     """
 
-    def __init__(self, root: Path, catalog: Catalog, clock: Clock) -> None:
-        self.catalog = catalog
+    def __init__(self, root: Path, manifest: Manifest, clock: Clock) -> None:
+        self.manifest = manifest
         self._root, self._clock = root, clock
-        self._tables = {name: list(files) for name, files in catalog.tables.items()}
+        self._tables = {name: list(files) for name, files in manifest.tables.items()}
         self._folders: set[Path] = set()
 
     @property
-    def staged(self) -> Catalog:
+    def staged(self) -> Manifest:
         """What a commit would make of it now."""
-        return replace(self.catalog, tables={name: tuple(files) for name, files in self._tables.items()})
+        return replace(self.manifest, tables={name: tuple(files) for name, files in self._tables.items()})
 
     def rows(self, table: Table, start: int, end: int) -> pa.Table:
         """The rows of the hours from `start` to before `end` as they are staged now, in the order of the key.
@@ -63,7 +63,7 @@ class Change:
         """
         found = [
             self._read(table, it, max(start, it.start), min(end, it.end))
-            for it in self.staged.shelved(table.name, start, end)
+            for it in self.staged.files_for(table.name, start, end)
         ]
         return pa.concat_tables([arrow_schema(table).empty_table(), *found])
 
@@ -155,36 +155,36 @@ class Change:
             DataError: a file cannot be read or written.
         """
         shelf = whole_day(day)
-        files = self.staged.shelved(table.name, shelf.start, shelf.end)
+        files = self.staged.files_for(table.name, shelf.start, shelf.end)
         if not files or [(it.start, it.end) for it in files] == [(shelf.start, shelf.end)]:
             return False
         pieces = {start: piece for it in files for start, piece in self._pieces(table, it)}
         self._put_on(table, shelf, pieces, {})
         return True
 
-    def commit(self) -> Catalog:
+    def commit(self) -> Manifest:
         """Make it all count at once, durably; does nothing where nothing changed.
 
         Raises:
             DataError: the disk does not take it; then nothing has changed.
         """
         staged = self.staged
-        if _plain(staged) == _plain(self.catalog):
-            return self.catalog
-        committed = replace(staged, number=self.catalog.number + 1, made_at=self._clock.now().iso())
+        if _plain(staged) == _plain(self.manifest):
+            return self.manifest
+        committed = replace(staged, number=self.manifest.number + 1, made_at=self._clock.now().iso())
         for folder in self._folders:
             sync(folder)
         named = {it.path for files in staged.tables.values() for it in files}
-        for files in self.catalog.tables.values():
+        for files in self.manifest.tables.values():
             for it in files:
                 if it.path not in named:
                     # From now on, and not since it was written, it stays for its readers.
                     with suppress(OSError):
                         os.utime(self._root / it.path)
-        path = place(self._root, committed.cluster)
+        path = manifest_path(self._root, committed.cluster)
         put(path, partial(_write_bytes, encode(committed)))
         sync(path.parent)
-        self.catalog = committed
+        self.manifest = committed
         self._folders.clear()
         return committed
 
@@ -196,7 +196,7 @@ class Change:
         for start, piece in pieces.items():
             shelves[self._shelf(table, start, day)][start] = piece
         for shelf, mine in shelves.items():
-            files = self.staged.shelved(table.name, shelf.start, shelf.end)
+            files = self.staged.files_for(table.name, shelf.start, shelf.end)
             before = {start: piece for it in files for start, piece in self._pieces(table, it)}
             after = {start: piece for start, piece in (before | mine).items() if piece is not None}
             bound = {int(hour): text for it in files for hour, text in it.made_of.items()}
@@ -205,17 +205,17 @@ class Change:
 
     def _shelf(self, table: Table, hour: int, day: date | None) -> Shelf:
         shelf = shelf_of(table, hour, day)
-        for it in self.staged.shelved(table.name, hour, hour + 1):
+        for it in self.staged.files_for(table.name, hour, hour + 1):
             if it.end - it.start > shelf.end - shelf.start:
                 return whole_day(date_of(hour))
         return shelf
 
-    def _pieces(self, table: Table, it: Shelved) -> Iterator[tuple[int, _Piece]]:
+    def _pieces(self, table: Table, it: DataFile) -> Iterator[tuple[int, _Piece]]:
         for start, text in it.parts.items():
             hour = int(start)
             yield hour, _Piece(text, partial(self._read, table, it, hour, hour + unit(table)))
 
-    def _read(self, table: Table, it: Shelved, start: int, end: int) -> pa.Table:
+    def _read(self, table: Table, it: DataFile, start: int, end: int) -> pa.Table:
         """Some hours of a file, in the order of the key."""
         return read(self._root / it.path, table, start, end, several=_several(table, it))
 
@@ -229,10 +229,10 @@ class Change:
             named = next(
                 (it for it in files if it.parts == parts and (it.start, it.end) == (shelf.start, shelf.end)), None
             )
-            path = named.path if named else shelf.path(table, self.catalog.cluster, _name(parts))
+            path = named.path if named else shelf.path(table, self.manifest.cluster, _name(parts))
             self._folders.add((self._root / path).parent)
             rows = self._stage(table, path, pieces, several=_several(table, shelf))
-            others.append(Shelved(path, shelf.start, shelf.end, rows, parts, of))
+            others.append(DataFile(path, shelf.start, shelf.end, rows, parts, of))
         self._tables[table.name] = sorted(others, key=lambda it: it.start)
 
     def _stage(self, table: Table, path: str, pieces: Mapping[int, _Piece], *, several: bool) -> int:
@@ -256,7 +256,7 @@ class Change:
         return sum(written)
 
 
-def _several(table: Table, it: Shelf | Shelved) -> bool:
+def _several(table: Table, it: Shelf | DataFile) -> bool:
     """Whether a file holds minutes of several hours: a month of days is written again and again, day by day."""
     return table.name in MINUTES and it.end - it.start > unit(table)
 
@@ -265,8 +265,8 @@ def _name(parts: Mapping[str, str]) -> str:
     return digest_of(text for item in parts.items() for text in item)
 
 
-def _plain(catalog: Catalog) -> dict[str, tuple[Shelved, ...]]:
-    return {name: tuple(files) for name, files in catalog.tables.items() if files}
+def _plain(manifest: Manifest) -> dict[str, tuple[DataFile, ...]]:
+    return {name: tuple(files) for name, files in manifest.tables.items() if files}
 
 
 def _day(table: Table, rows: pa.Table) -> date | None:

@@ -13,9 +13,9 @@ from typing import IO, Any
 
 import orjson
 
-from ackscope.catalog import FOLDER, GRACE, Catalog, Kept, clusters
 from ackscope.clock import Clock, SystemClock
 from ackscope.errors import DataError
+from ackscope.manifest import FOLDER, GRACE_SECONDS, Manifest, ManifestCache, clusters
 from ackscope.tables import ROLLUPS
 from pipeline.stop import StoppedError
 from pipeline.storage.change import Change
@@ -48,7 +48,7 @@ class Rollups:
     def __init__(self, root: Path, clock: Clock | None = None, go_on: Callable[[], bool] = lambda: True) -> None:
         self.root = root
         self._clock, self._go_on = clock or SystemClock(), go_on
-        self._kept = Kept()
+        self._manifests = ManifestCache()
         try:
             root.mkdir(parents=True, exist_ok=True)
             (root / _LOCK).touch()
@@ -81,15 +81,15 @@ class Rollups:
         Raises:
             DataError: the catalog cannot be read.
         """
-        return Change(self.root, self.catalog(cluster), self._clock)
+        return Change(self.root, self.manifest(cluster), self._clock)
 
-    def catalog(self, cluster: str) -> Catalog:
+    def manifest(self, cluster: str) -> Manifest:
         """What counts now; read again only where it was replaced.
 
         Raises:
             DataError: it cannot be read.
         """
-        return self._kept.read(self.root, cluster)
+        return self._manifests.read(self.root, cluster)
 
     def clusters(self) -> tuple[str, ...]:
         """Those that have a catalog, in order."""
@@ -103,7 +103,7 @@ class Rollups:
         """
         counts = Counter(dict.fromkeys(ROLLUPS, 0))
         for cluster in self.clusters():
-            for name, files in self.catalog(cluster).tables.items():
+            for name, files in self.manifest(cluster).tables.items():
                 counts[name] += sum(it.rows for it in files)
         return {name: counts[name] for name in ROLLUPS}
 
@@ -113,9 +113,9 @@ class Rollups:
         Raises:
             DataError: a catalog cannot be read; then nothing is removed.
         """
-        known = {cluster: self.catalog(cluster) for cluster in self.clusters()}
+        known = {cluster: self.manifest(cluster) for cluster in self.clusters()}
         named = {str(self.root / it.path) for it in _files(known)}
-        oldest = self._clock.now().wall - GRACE
+        oldest = self._clock.now().wall - GRACE_SECONDS
         for table in ROLLUPS:
             for folder in self.root.glob(f"{table}/cluster=*/date=*"):
                 if _sweep(folder, named, oldest):
@@ -140,9 +140,9 @@ def _locked(lock: IO[bytes]) -> bool:
     return True
 
 
-def _files(known: dict[str, Catalog]) -> Iterator[Any]:
-    for catalog in known.values():
-        for files in catalog.tables.values():
+def _files(known: dict[str, Manifest]) -> Iterator[Any]:
+    for manifest in known.values():
+        for files in manifest.tables.values():
             yield from files
 
 

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
             cluster,
             len(it.blocks) * BLOCK,
             len(it.hours) * 7,
-            {name: sum(file.rows for file in rollups.catalog(cluster).shelved(name)) for name in ANALYSES},
+            {name: sum(file.rows for file in rollups.manifest(cluster).files_for(name)) for name in ANALYSES},
         )
         for cluster, it in wanted.items()
     ]

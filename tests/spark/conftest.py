@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ackscope import catalog
+from ackscope import manifest
 from ackscope.tables import MINUTES, POLL_SAMPLES, Table
 from pipeline.schema import arrow_schema
 from tests.spark.moments import at
@@ -36,8 +36,8 @@ def rolled() -> Callable[[Path, Table], list[dict]]:
     def read(rollups: Path, table: Table) -> list[dict]:
         return [
             row
-            for cluster in catalog.clusters(rollups)
-            for path in catalog.read(rollups, cluster).files(rollups, table.name)
+            for cluster in manifest.clusters(rollups)
+            for path in manifest.read(rollups, cluster).paths(rollups, table.name)
             for row in pq.ParquetFile(path).read().to_pylist()
         ]
 
@@ -51,9 +51,9 @@ def fingerprint() -> Callable[..., dict[str, str]]:
     def digests(rollups: Path, tables: Iterable[str] = MINUTES) -> dict[str, str]:
         return {
             f"{cluster}/{table}/{start}": text
-            for cluster in catalog.clusters(rollups)
+            for cluster in manifest.clusters(rollups)
             for table in tables
-            for it in catalog.read(rollups, cluster).shelved(table)
+            for it in manifest.read(rollups, cluster).files_for(table)
             for start, text in it.parts.items()
         }
 

@@ -40,13 +40,13 @@ def test_backfill_gives_what_run_gave(session, again, fingerprint, tmp_path):
     jobs.run(tmp_path / "landing", tmp_path / "rollups", session, SystemClock(), minutes_only=True)
     again(FIRST, SECOND)
     before = fingerprint(tmp_path / "rollups")
-    number = Rollups(tmp_path / "rollups").catalog("shop").number
+    number = Rollups(tmp_path / "rollups").manifest("shop").number
     planned = again(SECOND, SECOND, dry_run=True)
     summary = again(SECOND, SECOND)
 
     assert (1, 0, 0) == (summary.hours, summary.kept, summary.rollup_files)
     assert (planned.hours, planned.landing_rows) == (summary.hours, summary.landing_rows)
-    assert number == Rollups(tmp_path / "rollups").catalog("shop").number
+    assert number == Rollups(tmp_path / "rollups").manifest("shop").number
 
     for path in (tmp_path / "landing").rglob("*/date=2026-03-02/*.parquet"):
         path.unlink()

@@ -9,9 +9,9 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
-from ackscope.catalog import VERSION, place, read
 from ackscope.clock import SystemClock
 from ackscope.errors import DataError
+from ackscope.manifest import VERSION, manifest_path, read
 from ackscope.tables import OUTCOMES_1M, PROBE_MESSAGES, QUEUE_SAMPLES
 from pipeline import jobs
 from pipeline.hours import first_hour
@@ -76,7 +76,7 @@ def test_all_that_may_lie_in_a_landing_folder(session, rolled, caplog, tmp_path)
         ((row["minute"] - at(0)).total_seconds() // 60, row["messages"])
         for row in rolled(tmp_path / "rollups", OUTCOMES_1M)
     ]
-    assert [noon, noon + 2] == [it.start for it in read(tmp_path / "rollups", "shop").shelved(OUTCOMES_1M.name)]
+    assert [noon, noon + 2] == [it.start for it in read(tmp_path / "rollups", "shop").files_for(OUTCOMES_1M.name)]
     assert (1, 3, 4) == (summary.quarantined, summary.misdated_rows, summary.landing_rows)
     assert [4, 5] == sorted(pq.read_table(apart / "a.rows.parquet")["seq"].to_pylist())
     assert first.exists()
@@ -90,7 +90,7 @@ def test_all_that_may_lie_in_a_landing_folder(session, rolled, caplog, tmp_path)
 def test_a_damaged_catalog_and_one_of_another_version(session, rolled, tmp_path):
     """Told in one line, and left alone: with it goes the history; without it landing is rolled up again."""
     write(tmp_path / "landing", PROBE_MESSAGES, [message(1, 0)], "a")
-    path = place(tmp_path / "rollups", "shop")
+    path = manifest_path(tmp_path / "rollups", "shop")
     path.parent.mkdir(parents=True)
     path.write_bytes(orjson.dumps({"version": VERSION + 1}))
 
@@ -102,8 +102,8 @@ def test_a_damaged_catalog_and_one_of_another_version(session, rolled, tmp_path)
         run(tmp_path, session)
 
     assert (
-        f"{path}: is of version {VERSION + 1}, this ackscope knows {VERSION}; use the newer one",
-        f"{path}: is no catalog of rollups; `ackscope pipeline run` writes a new one if it is removed",
+        f"{path}: manifest has version {VERSION + 1}, this ackscope reads {VERSION}; use the newer one",
+        f"{path}: not a valid manifest; remove it and `ackscope pipeline run` writes a new one",
     ) == (str(newer.value), str(damaged.value))
     assert b"{" == path.read_bytes()
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ackscope import catalog
+from ackscope import manifest
 from ackscope.tables import BASELINES, HOURS, QUEUES_1M
 from pipeline import coarse
 from pipeline.analysis.bands import SCOPES, bands
@@ -114,9 +114,9 @@ def test_hours_to_baselines(spark, tmp_path) -> None:
         change.commit()
     now = (FIRST + 23 * 24) * 3600.0
     make_bands(spark, rollups, CLUSTER, now)
-    number = rollups.catalog(CLUSTER).number
+    number = rollups.manifest(CLUSTER).number
     make_bands(spark, rollups, CLUSTER, now)
-    files = catalog.read(rollups.root, CLUSTER).shelved(BASELINES.name)
+    files = manifest.read(rollups.root, CLUSTER).files_for(BASELINES.name)
     monday = pq.ParquetFile(rollups.root / files[10].path).read().to_pylist()
     told = {(row["name"], row["measure"]): row for row in monday}
     published, short = told["orders", "published"], told["young", "published"]
@@ -129,7 +129,7 @@ def test_hours_to_baselines(spark, tmp_path) -> None:
     assert ("not-yet", "2 of 3 days", None) == (short["scope"], short["reason"], short["low"])
     assert datetime.fromtimestamp((FIRST + 22 * 24 + 11) * 3600, UTC) == published["made_at"]
     assert [] == due(rollups, CLUSTER, now).hours
-    assert number == rollups.catalog(CLUSTER).number
+    assert number == rollups.manifest(CLUSTER).number
 
 
 def test_only_hours_of_the_day_that_changed(spark, tmp_path) -> None:

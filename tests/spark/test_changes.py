@@ -258,7 +258,7 @@ def test_minutes_to_changes(spark, tmp_path, rolled, stopped) -> None:
     put(rollups, stopped)
     now = (FIRST + 9) * 3600.0
     shifts(spark, rollups, CLUSTER, now)
-    number = rollups.catalog(CLUSTER).number
+    number = rollups.manifest(CLUSTER).number
     shifts(spark, rollups, CLUSTER, now)
     rows = rolled(tmp_path, CHANGES)
 
@@ -267,7 +267,7 @@ def test_minutes_to_changes(spark, tmp_path, rolled, stopped) -> None:
     assert {"ready", "acked", "published"} == {row["measure"] for row in rows}
     assert {("queue", "/", "orders")} == {(row["kind"], row["vhost"], row["name"]) for row in rows}
     assert all(abs((row["at"] - moment).total_seconds()) <= 120 for row in rows)
-    assert number == rollups.catalog(CLUSTER).number
+    assert number == rollups.manifest(CLUSTER).number
     assert [] == due(rollups, CLUSTER, now).blocks
 
 

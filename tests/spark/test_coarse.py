@@ -31,10 +31,10 @@ def test_all_tables_are_made_and_made_once(spark, session, tmp_path):
     write_random(tmp_path / "landing", seed=4)
     rollups = minutes(tmp_path, session)
     coarse.refresh(spark, rollups, "shop")
-    first = rollups.catalog("shop")
+    first = rollups.manifest("shop")
     coarse.refresh(spark, rollups, "shop")
 
-    assert first == rollups.catalog("shop")
+    assert first == rollups.manifest("shop")
     for name in MINUTES.keys() & first.tables.keys():
         assert {HOURS[name].name, DAYS[name].name} <= first.tables.keys()
 
@@ -48,7 +48,7 @@ def test_only_what_changed_is_made_again(spark, session, rolled, tmp_path):
     minutes(tmp_path, session)
     (step,) = (it for it in coarse.STEPS if it.target == OUTCOMES_1H)
 
-    assert {HOUR} == set(coarse.stale(rollups.catalog("shop"), step).make)
+    assert {HOUR} == set(coarse.stale(rollups.manifest("shop"), step).make)
 
     coarse.refresh(spark, rollups, "shop")
 

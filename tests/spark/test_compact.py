@@ -132,10 +132,10 @@ def test_days_of_rollups_become_one_file(session, fingerprint, tmp_path):
     before, noon = fingerprint(tmp_path / "rollups"), first_hour(at(0).date()) + 12
     taken_in(tmp_path)
     summary = compact(tmp_path, session)
-    catalog = Rollups(tmp_path / "rollups").catalog("shop")
+    manifest = Rollups(tmp_path / "rollups").manifest("shop")
 
     assert before == fingerprint(tmp_path / "rollups")
-    assert [(noon - 12, noon + 12)] == [(it.start, it.end) for it in catalog.shelved("queues_1m")]
+    assert [(noon - 12, noon + 12)] == [(it.start, it.end) for it in manifest.files_for("queues_1m")]
     assert 0 < summary.rollup_days
     assert 0 < summary.folders
 

@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from ackscope import catalog
+from ackscope import manifest
 from ackscope.clock import SystemClock
 from ackscope.tables import OUTCOMES_1M, POLL_SAMPLES, POLLS_1M, PROBE_MESSAGES, PROBE_STEPS, STEPS_1M
 from pipeline import jobs
@@ -32,10 +32,10 @@ def land(root, number):
 
 def sums(rollups):
     """Landing rows that the tables of minutes tell of, by table."""
-    known = catalog.read(rollups, "shop")
+    known = manifest.read(rollups, "shop")
     return {
         table.name: sum(
-            pc.sum(pq.ParquetFile(path).read()[column]).as_py() for path in known.files(rollups, table.name)
+            pc.sum(pq.ParquetFile(path).read()[column]).as_py() for path in known.paths(rollups, table.name)
         )
         for table, column in COUNTED.items()
     }

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from ackscope.ranking import Shift
+from ackscope.ranking import ChangePoint
 from bench.pipeline.fleet import Fleet
 from bench.pipeline.incident_plan import Incident, Subject
 from bench.pipeline.incidents import explains, hosts_of, objects, told_of
@@ -40,7 +40,7 @@ def test_an_incident_explains_what_moved_of_its_queue(shape, kind, other):
     incident = Incident(
         "x", "c", BEGAN.isoformat(), BEGAN.isoformat(), "", slope=False, everywhere=False, causes=[cause]
     )
-    moved = Shift(
+    moved = ChangePoint(
         BEGAN.timestamp(), kind, "shop", name.get(kind, f"{shape.names[other]}/ctag"), "acked", 9.0, 0.0, 9.0, 60
     )
 
@@ -51,7 +51,7 @@ def test_a_queue_and_its_channels_are_one_false_change():
     """Within a quarter of an hour; what comes later is another one."""
 
     def moved(minute, kind, name, queue=None):
-        return Shift(BEGAN.timestamp() + 60 * minute, kind, "/", name, "unacked", 0.0, 9.0, 9.0, 60, queue)
+        return ChangePoint(BEGAN.timestamp() + 60 * minute, kind, "/", name, "unacked", 0.0, 9.0, 9.0, 60, queue)
 
     together = [moved(0, "queue", "orders"), moved(3, "channel", "a", "orders"), moved(9, "channel", "b", "orders")]
 

@@ -45,7 +45,7 @@ def test_many_clusters_are_one_times_their_number(seen):
     assert 4_480_000 * 12 == one.landing
     for name in ("landing", "small", "minutes", "files", "cpu", "kept", "kept_files", "log", "listing"):
         assert getattr(one, name) * 10_000 == pytest.approx(getattr(many, name))
-    assert one.catalog == many.catalog
+    assert one.manifest == many.manifest
 
 
 def test_the_tables_fit(seen):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ackscope.catalog import read
+from ackscope.manifest import read
 from ackscope.tables import QUEUES_1M
 from pipeline.hours import first_hour
 from pipeline.schema import arrow_schema
@@ -47,8 +47,8 @@ def put(root, hour, rows):
 def compacted(tmp_path):
     """The rollups of three hours in one file, and the digests of these hours before."""
     for hour in range(3):
-        catalog = put(tmp_path, hour, minutes(hour))
-    parts = {start: text for it in catalog.shelved("queues_1m") for start, text in it.parts.items()}
+        manifest = put(tmp_path, hour, minutes(hour))
+    parts = {start: text for it in manifest.files_for("queues_1m") for start, text in it.parts.items()}
     change = Rollups(tmp_path).change("shop")
     assert change.compact(QUEUES_1M, DAY)
     change.commit()
@@ -57,7 +57,7 @@ def compacted(tmp_path):
 
 def the_file(root):
     """The only file of minutes of queues."""
-    (path,) = read(root, "shop").files(root, "queues_1m")
+    (path,) = read(root, "shop").paths(root, "queues_1m")
     return pq.ParquetFile(path)
 
 
@@ -109,7 +109,7 @@ def test_hours_of_a_day_are_read_by_time(compacted):
     root, parts = compacted
     change = Rollups(root).change("shop")
 
-    (it,) = change.catalog.shelved("queues_1m")
+    (it,) = change.manifest.files_for("queues_1m")
     assert parts == it.parts
     assert parts == {start: digest(change.rows(QUEUES_1M, int(start), int(start) + 1)) for start in parts}
 
@@ -127,10 +127,10 @@ def test_some_minutes_of_a_day_are_replaced(compacted, tmp_path_factory):
         change = Rollups(folder).change("shop")
         change.amend(QUEUES_1M, *window, late)
         change.commit()
-        found.append({start: text for it in change.catalog.shelved("queues_1m") for start, text in it.parts.items()})
+        found.append({start: text for it in change.manifest.files_for("queues_1m") for start, text in it.parts.items()})
 
     assert found[0] == found[1]
-    assert [1] == [len(read(root, "shop").shelved("queues_1m"))]
+    assert [1] == [len(read(root, "shop").files_for("queues_1m"))]
 
 
 def test_a_queue_is_in_few_row_groups(compacted, monkeypatch):

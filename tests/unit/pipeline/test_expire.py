@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from ackscope.__main__ import main
-from ackscope.catalog import read
 from ackscope.clock import Instant
 from ackscope.errors import UsageError
+from ackscope.manifest import read
 from ackscope.tables import ACK_BURSTS, BURSTS_1M, DAYS, FINDING_EVENTS, HOURS
 from pipeline.expire import Keep, expire
 from pipeline.hours import first_hour
@@ -58,10 +58,10 @@ def rolled(root, *days, coarse=True, hour=9):
 
         change.replace(BURSTS_1M, [number], table(BURSTS_1M, moment))
         if coarse:
-            parts = {int(h): part for it in change.staged.shelved(BURSTS_1M.name) for h, part in it.parts.items()}
+            parts = {int(h): part for it in change.staged.files_for(BURSTS_1M.name) for h, part in it.parts.items()}
             change.replace(BURSTS_1H, [number], table(BURSTS_1H, moment), {number: parts[number]})
             start = first_hour(date(2026, 3, day))
-            days_of = {int(h): part for it in change.staged.shelved(BURSTS_1H.name) for h, part in it.parts.items()}
+            days_of = {int(h): part for it in change.staged.files_for(BURSTS_1H.name) for h, part in it.parts.items()}
             midnight = moment.replace(hour=0)
             change.replace(BURSTS_1D, range(start, start + 24), table(BURSTS_1D, midnight), {start: days_of[start]})
     change.commit()
@@ -83,7 +83,7 @@ def dates(root, table):
     first = first_hour(date(2026, 3, 1))
     return [
         (int(start) - first) // 24 + 1
-        for it in read(root / "rollups", "shop").shelved(table.name)
+        for it in read(root / "rollups", "shop").files_for(table.name)
         for start in it.parts
     ]
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ackscope.catalog import GRACE, place, read
 from ackscope.errors import DataError
+from ackscope.manifest import GRACE_SECONDS, manifest_path, read
 from ackscope.tables import BURSTS_1M, DAYS, HOURS, ROLLUPS
 from pipeline.hours import first_hour
 from pipeline.schema import arrow_schema
@@ -60,14 +60,14 @@ def put(root, hours, table, of=BURSTS_1M):
 
 def stands(root, table=BURSTS_1M):
     """The rows that count, in order."""
-    files = read(root, "shop").files(root, table.name)
+    files = read(root, "shop").paths(root, table.name)
     return pa.concat_tables([arrow_schema(table).empty_table(), *(pq.ParquetFile(path).read() for path in files)])
 
 
 def test_writes_a_file_an_hour(tmp_path):
     """Rows go to the file of their hour, in the order of the key, with the schema of the contract."""
-    catalog = put(tmp_path, [NINE, NINE + 1], rows(61, 5, 60, 0))
-    first, second = catalog.shelved("bursts_1m")
+    manifest = put(tmp_path, [NINE, NINE + 1], rows(61, 5, 60, 0))
+    first, second = manifest.files_for("bursts_1m")
 
     assert first.path.startswith("bursts_1m/cluster=shop/date=2026-03-01/hour=09.")
     assert [(NINE, NINE + 1, 2), (NINE + 1, NINE + 2, 2)] == [(it.start, it.end, it.rows) for it in (first, second)]
@@ -109,17 +109,17 @@ def test_all_tables_change_at_once(tmp_path):
     change = Rollups(tmp_path).change("shop")
     change.replace(BURSTS_1M, [NINE], rows(0))
     change.replace(BURSTS_1H, [NINE], coarse(BURSTS_1H, 0))
-    catalog = change.commit()
+    manifest = change.commit()
 
-    assert (1, {"bursts_1m", "bursts_1h"}) == (catalog.number, set(catalog.tables))
+    assert (1, {"bursts_1m", "bursts_1h"}) == (manifest.number, set(manifest.tables))
 
 
 def test_an_hour_without_rows_has_no_file(tmp_path):
     """Where nothing is left of an hour, its file counts no more; other hours stay."""
     put(tmp_path, [NINE, NINE + 1], rows(0, 60))
-    catalog = put(tmp_path, [NINE], rows())
+    manifest = put(tmp_path, [NINE], rows())
 
-    assert [NINE + 1] == [it.start for it in catalog.shelved("bursts_1m")]
+    assert [NINE + 1] == [it.start for it in manifest.files_for("bursts_1m")]
 
 
 def test_an_hour_of_a_wider_file_is_replaced_alone(tmp_path):
@@ -127,8 +127,8 @@ def test_an_hour_of_a_wider_file_is_replaced_alone(tmp_path):
     put(tmp_path, [NINE, NINE + 1], coarse(BURSTS_1H, 0, 1), BURSTS_1H)
     put(tmp_path, [NINE + 1, NINE + 2], coarse(BURSTS_1H, 2), BURSTS_1H)
     put(tmp_path, range(NINE - 9, NINE + 15), coarse(BURSTS_1D, 0), BURSTS_1D)
-    catalog = put(tmp_path, range(NINE + 15, NINE + 39), coarse(BURSTS_1D, 24), BURSTS_1D)
-    (day,), (month,) = catalog.shelved("bursts_1h"), catalog.shelved("bursts_1d")
+    manifest = put(tmp_path, range(NINE + 15, NINE + 39), coarse(BURSTS_1D, 24), BURSTS_1D)
+    (day,), (month,) = manifest.files_for("bursts_1h"), manifest.files_for("bursts_1d")
 
     assert [9, 11] == [moment.hour for moment in stands(tmp_path, BURSTS_1H)["hour"].to_pylist()]
     assert "/date=2026-03-01/day." in day.path
@@ -142,7 +142,7 @@ def test_compacted_hours_are_one_file(tmp_path):
     change = Rollups(tmp_path).change("shop")
 
     assert change.compact(BURSTS_1M, DAY)
-    (it,) = change.commit().shelved("bursts_1m")
+    (it,) = change.commit().files_for("bursts_1m")
     assert (NINE - 9, NINE + 15, 2, 2) == (it.start, it.end, it.rows, len(it.parts))
     assert rows(0, 60).equals(stands(tmp_path))
     assert not Rollups(tmp_path).change("shop").compact(BURSTS_1M, DAY)
@@ -151,7 +151,7 @@ def test_compacted_hours_are_one_file(tmp_path):
     put(tmp_path, [NINE + 2], rows(120))
 
     assert rows(0, 61, 62, 120).equals(stands(tmp_path))
-    assert 1 == len(read(tmp_path, "shop").shelved("bursts_1m"))
+    assert 1 == len(read(tmp_path, "shop").files_for("bursts_1m"))
 
 
 def test_some_minutes_are_replaced(tmp_path):
@@ -179,23 +179,23 @@ def test_a_whole_table_is_replaced(tmp_path):
 def test_dropped_hours_keep_what_was_made_of_them(tmp_path):
     """The hour of minutes that are dropped stays, bound to nothing; of those replaced by nothing it is still bound."""
     minutes = put(tmp_path, [NINE, NINE + 1], rows(0, 60))
-    made_of = {int(start): part for it in minutes.shelved("bursts_1m") for start, part in it.parts.items()}
+    made_of = {int(start): part for it in minutes.files_for("bursts_1m") for start, part in it.parts.items()}
     change = Rollups(tmp_path).change("shop")
     for hour in made_of:
         change.replace(BURSTS_1H, [hour], coarse(BURSTS_1H, 0, 1), made_of)
     change.drop(BURSTS_1M, [NINE])
     change.replace(BURSTS_1M, [NINE + 1], rows())
-    catalog = change.commit()
+    manifest = change.commit()
 
-    assert () == catalog.shelved("bursts_1m")
-    assert [{str(NINE + 1)}] == [set(it.made_of) for it in catalog.shelved("bursts_1h")]
+    assert () == manifest.files_for("bursts_1m")
+    assert [{str(NINE + 1)}] == [set(it.made_of) for it in manifest.files_for("bursts_1h")]
     assert 2 == stands(tmp_path, BURSTS_1H).num_rows
 
 
 def test_a_file_that_is_gone_is_written_again(tmp_path):
     """The same rows once more mend what somebody removed."""
-    catalog = put(tmp_path, [NINE], rows(0))
-    (tmp_path / catalog.shelved("bursts_1m")[0].path).unlink()
+    manifest = put(tmp_path, [NINE], rows(0))
+    (tmp_path / manifest.files_for("bursts_1m")[0].path).unlink()
     put(tmp_path, [NINE], rows(0))
 
     assert rows(0).equals(stands(tmp_path))
@@ -214,14 +214,14 @@ def test_counts_what_stands(tmp_path):
 
 def test_sweeps_what_nobody_needs(tmp_path):
     """Half-written files go, replaced ones when their time is over; what counts and what is not ours stays."""
-    old = tmp_path / put(tmp_path, [NINE], rows(0)).shelved("bursts_1m")[0].path
-    fresh = tmp_path / put(tmp_path, [NINE], rows(1)).shelved("bursts_1m")[0].path
-    now = tmp_path / put(tmp_path, [NINE], rows(2)).shelved("bursts_1m")[0].path
+    old = tmp_path / put(tmp_path, [NINE], rows(0)).files_for("bursts_1m")[0].path
+    fresh = tmp_path / put(tmp_path, [NINE], rows(1)).files_for("bursts_1m")[0].path
+    now = tmp_path / put(tmp_path, [NINE], rows(2)).files_for("bursts_1m")[0].path
     half, strange = now.with_name(f".{now.name}.tmp"), now.with_name("hour=09.parquet")
     half.write_bytes(b"half")
     strange.write_bytes(b"not ours")
     for path in (old, now, strange):
-        before = path.stat().st_mtime - GRACE - 60
+        before = path.stat().st_mtime - GRACE_SECONDS - 60
         os.utime(path, (before, before))
 
     Rollups(tmp_path).sweep()
@@ -231,7 +231,7 @@ def test_sweeps_what_nobody_needs(tmp_path):
 
 def test_time_to_go_counts_from_the_replacement(tmp_path):
     """A file that stood for days is kept for those who read the catalog just before it was replaced."""
-    path = tmp_path / put(tmp_path, [NINE], rows(0)).shelved("bursts_1m")[0].path
+    path = tmp_path / put(tmp_path, [NINE], rows(0)).files_for("bursts_1m")[0].path
     os.utime(path, (1, 1))
     put(tmp_path, [NINE], rows(1))
 
@@ -242,11 +242,11 @@ def test_time_to_go_counts_from_the_replacement(tmp_path):
 
 def test_removes_nothing_without_a_catalog_that_can_be_read(tmp_path):
     """A damaged catalog is told of, and costs no file."""
-    path = tmp_path / put(tmp_path, [NINE], rows(0)).shelved("bursts_1m")[0].path
+    path = tmp_path / put(tmp_path, [NINE], rows(0)).files_for("bursts_1m")[0].path
     os.utime(path, (1, 1))
-    place(tmp_path, "shop").write_bytes(b"{")
+    manifest_path(tmp_path, "shop").write_bytes(b"{")
 
-    with pytest.raises(DataError, match="is no catalog of rollups"):
+    with pytest.raises(DataError, match="not a valid manifest"):
         Rollups(tmp_path).sweep()
 
     assert path.exists()

@@ -6,9 +6,9 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ackscope import catalog
+from ackscope import manifest
 from ackscope.baselines import HOUR_OF_WEEK, hour_of_week
-from ackscope.catalog import Catalog, Shelved
+from ackscope.manifest import DataFile, Manifest
 from ackscope.tables import BASELINES
 from tests.unit.exporter.made import WALL
 
@@ -56,10 +56,10 @@ def shelve(root, *rows, cluster="shop", hour=HOUR, hours=1, digest="one", number
     file = root / path
     file.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist(list(rows), schema=schema()), file)
-    shelves = {BASELINES.name: (Shelved(path, hour, hour + hours, len(rows)),)}
-    place = catalog.place(root, cluster)
+    files = {BASELINES.name: (DataFile(path, hour, hour + hours, len(rows)),)}
+    place = manifest.manifest_path(root, cluster)
     place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_bytes(catalog.encode(Catalog(cluster, number, "2023-11-14T22:13:20Z", shelves)))
+    place.write_bytes(manifest.encode(Manifest(cluster, number, "2023-11-14T22:13:20Z", files)))
     return file
 
 
