@@ -15,7 +15,7 @@ from pipeline.schema import spark_schema
 _GLOB = str.maketrans({character: f"\\{character}" for character in "\\*?[]{}"})
 
 
-def frame(spark: SparkSession, table: Table, paths: Sequence[Path]) -> DataFrame:
+def read_files(spark: SparkSession, table: Table, paths: Sequence[Path]) -> DataFrame:
     """The rows of these files; an empty frame of the table where there are none."""
     schema = spark_schema(table)
     if not paths:
@@ -23,11 +23,11 @@ def frame(spark: SparkSession, table: Table, paths: Sequence[Path]) -> DataFrame
     return spark.read.schema(schema).parquet(*(spark_path(path) for path in paths))
 
 
-def rolled_up(
+def read_rollups(
     spark: SparkSession, root: Path, manifest: Manifest, table: Table, start: int | None = None, end: int | None = None
 ) -> DataFrame:
     """The rows of a rollup table from hour `start` to before hour `end`, hours since 1970; all where these are None."""
-    rows = frame(spark, table, manifest.paths(root, table.name, start, end))
+    rows = read_files(spark, table, manifest.paths(root, table.name, start, end))
     if start is not None:
         rows = rows.where(F.col(table.time) >= F.timestamp_seconds(F.lit(start * HOUR)))
     if end is not None:

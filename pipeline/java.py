@@ -28,8 +28,8 @@ def require_java(environ: Mapping[str, str] = os.environ) -> Path:
         raise MissingPart(f"Java does not run: `{program} -version` fails; {_ADVICE}") from None
     version = major(answer.stderr + answer.stdout)
     if version is None or version < OLDEST:
-        told = "of unknown version" if version is None else f"version {version}"
-        raise MissingPart(f"Java is too old: {program} is {told}, Spark needs {OLDEST} or newer; {_ADVICE}")
+        found_version = "of unknown version" if version is None else f"version {version}"
+        raise MissingPart(f"Java is too old: {program} is {found_version}, Spark needs {OLDEST} or newer; {_ADVICE}")
     return program
 
 

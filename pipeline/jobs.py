@@ -16,17 +16,17 @@ from ackscope.clock import Clock, iso
 from ackscope.errors import DataError
 from ackscope.manifest import VERSION
 from ackscope.tables import LANDING, MINUTES, ROLLUPS
-from pipeline import coarse
+from pipeline import downsample
 from pipeline.analysis.refresh import refresh
-from pipeline.arrivals import Arrivals
-from pipeline.follow import Follower, Status
+from pipeline.ingest_log import IngestLog
 from pipeline.lag import MARGIN
 from pipeline.progress import Progress
 from pipeline.rebuild import rebuild
 from pipeline.stop import Stop
-from pipeline.storage.landing import Landing, Touched, require_folder
+from pipeline.storage.landing import Landing, TouchedHours, require_folder
 from pipeline.storage.rollups import Rollups
-from pipeline.storage.taken import forget, note
+from pipeline.storage.watermark import advance_watermark, reset_watermark
+from pipeline.streaming import Follower, StreamStatus
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ _LOCK = "_lock"
 
 
 @dataclass(slots=True)
-class Summary:
+class RunSummary:
     """What one `run` did.
 
     Attributes:
@@ -58,20 +58,20 @@ class Summary:
     seconds: float = 0.0
 
 
-Session = Callable[[], AbstractContextManager[SparkSession]]
+SessionFactory = Callable[[], AbstractContextManager[SparkSession]]
 """Starts Spark for the length of a `with`; asked for only when there is work."""
 
 
 def run(
     landing_root: Path,
     rollups_root: Path,
-    session: Session,
+    session: SessionFactory,
     clock: Clock,
     progress: Progress | None = None,
     *,
     stop: Stop | None = None,
     minutes_only: bool = False,
-) -> Summary:
+) -> RunSummary:
     """Rebuild every hour that landing has; then hours, days and analyses, unless `minutes_only` are wanted.
 
     Without landing rows, Spark is not even started.
@@ -82,41 +82,41 @@ def run(
     """
     start, stop = clock.now(), stop or Stop()
     require_folder(landing_root)
-    landing, rollups, summary = Landing(landing_root), Rollups(rollups_root, go_on=stop.go_on), Summary()
-    touched: Touched = defaultdict(set)
-    arrivals, newest = Arrivals(start.wall - MARGIN), 0.0
+    landing, rollups, summary = Landing(landing_root), Rollups(rollups_root, go_on=stop.go_on), RunSummary()
+    touched: TouchedHours = defaultdict(set)
+    ingest_log, newest = IngestLog(start.wall - MARGIN), 0.0
     for partition in landing.partitions():
         stop.check()
         files = landing.files(partition)
-        arrivals.take(files)
-        for held in files.values():
-            touched[partition.table, partition.cluster] |= held.hours
+        ingest_log.record(files)
+        for stats in files.values():
+            touched[partition.table, partition.cluster] |= stats.hours
             summary.landing_files += 1
-            summary.landing_rows += held.rows
-            summary.misdated_rows += held.misdated
-            newest = max(newest, held.last / 1e6 if held.rows else 0.0)
+            summary.landing_rows += stats.rows
+            summary.misdated_rows += stats.misdated
+            newest = max(newest, stats.last / 1e6 if stats.rows else 0.0)
     if any(touched.values()):
         with session() as spark:
-            summary.rollup_files = rebuild(spark, landing, rollups, touched, arrivals, stop.go_on, progress)
+            summary.rollup_files = rebuild(spark, landing, rollups, touched, ingest_log, stop.go_on, progress)
             for cluster in () if minutes_only else rollups.clusters():
-                coarse.refresh(spark, rollups, cluster, stop.go_on)
+                downsample.refresh(spark, rollups, cluster, stop.go_on)
                 refresh(spark, landing, rollups, cluster, clock.now().wall, stop.go_on)
                 stop.check()
-    with rollups.only_writer():
-        rollups.sweep()
-    note(rollups_root, generation(), start.wall - MARGIN)
+    with rollups.writer_lock():
+        rollups.vacuum()
+    advance_watermark(rollups_root, generation(), start.wall - MARGIN)
     summary.hours = sum(len(hours) for hours in touched.values())
-    summary.rollup_rows = rollups.counts()
+    summary.rollup_rows = rollups.row_counts()
     summary.quarantined = landing.quarantined
     summary.seconds = round(clock.now().since(start), 3)
-    rollups.say(asdict(_status(summary, newest, clock)))
+    rollups.write_status(asdict(_status(summary, newest, clock)))
     return summary
 
 
-def _status(summary: Summary, newest: float, clock: Clock) -> Status:
+def _status(summary: RunSummary, newest: float, clock: Clock) -> StreamStatus:
     """What a `run` leaves for the page and for the exporter: all that was there is rolled up."""
     reached = iso(newest) if newest else None
-    return Status(
+    return StreamStatus(
         updated_at=clock.now().iso(),
         landing_rows=summary.landing_rows,
         rollup_rows=sum(summary.rollup_rows.values()),
@@ -132,10 +132,10 @@ def stream(
     rollups_root: Path,
     checkpoint: Path,
     trigger: float,
-    session: Session,
+    session: SessionFactory,
     stop: Stop,
     clock: Clock,
-) -> Status:
+) -> StreamStatus:
     """Follow the landing folder, made if it is not there, until `stop` is wanted.
 
     `checkpoint` is the folder for Spark's list of the files that are done, `trigger` the seconds between two
@@ -154,10 +154,10 @@ def stream(
         progress.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"{error.filename}: cannot be made ({error.strerror}); give a folder of this user") from None
-    with _only_stream(progress), session() as spark:
+    with _checkpoint_lock(progress), session() as spark:
         if not rollups.clusters():
-            _begin_anew(progress)
-            forget(rollups_root)
+            _reset_checkpoint(progress)
+            reset_watermark(rollups_root)
         log.info("following %s, rollups in %s", landing_root, rollups_root)
         follower = Follower(spark, landing, rollups, stop, clock)
         follower.follow(progress, trigger)
@@ -170,7 +170,7 @@ def generation() -> str:
     return f"landing-{landing}_rollups-{rollups}_{latency.BOUNDS_VERSION}_catalog-{VERSION}"
 
 
-def _begin_anew(progress: Path) -> None:
+def _reset_checkpoint(progress: Path) -> None:
     """Where no rollups count, no file is done, whatever the checkpoint says."""
     for path in progress.iterdir():
         if path.is_dir():
@@ -180,7 +180,7 @@ def _begin_anew(progress: Path) -> None:
 
 
 @contextmanager
-def _only_stream(progress: Path) -> Iterator[None]:
+def _checkpoint_lock(progress: Path) -> Iterator[None]:
     """Refuse to share a checkpoint: two streams would each take half of the files."""
     with (progress / _LOCK).open("wb") as lock:
         try:

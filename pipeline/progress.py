@@ -18,7 +18,7 @@ class Progress(Protocol):
         """So many more are done."""
 
 
-class Silent:
+class NoProgress:
     """Nobody looks."""
 
     def expect(self, units: int) -> None:
@@ -28,7 +28,7 @@ class Silent:
         """Not shown."""
 
 
-class _Bar:
+class _TqdmBar:
     def __init__(self, bar: "tqdm[Any]") -> None:
         self._bar = bar
 
@@ -41,12 +41,12 @@ class _Bar:
 
 
 @contextmanager
-def shown(what: str, unit: str) -> Iterator[Progress]:
+def progress_bar(what: str, unit: str) -> Iterator[Progress]:
     """A bar on stderr while the job goes on, such as `compact: 12/56 folders`; it goes when the job is over."""
     if not sys.stderr.isatty():
-        yield Silent()
+        yield NoProgress()
         return
     with tqdm(
         total=0, desc=what, unit=f" {unit}", file=sys.stderr, leave=False, dynamic_ncols=True, mininterval=0
     ) as bar:
-        yield _Bar(bar)
+        yield _TqdmBar(bar)

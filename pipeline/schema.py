@@ -1,7 +1,5 @@
 """A table contract as Spark and as Arrow know it, and whether a file keeps it."""
 
-from typing import Any
-
 import pyarrow as pa
 from pyspark.sql.types import (
     BooleanType,
@@ -15,6 +13,7 @@ from pyspark.sql.types import (
 )
 
 from ackscope.tables import Kind, Table
+from ackscope.tables.arrow import ARROW_TYPES
 
 _SPARK: dict[Kind, DataType] = {
     Kind.STRING: StringType(),
@@ -23,23 +22,11 @@ _SPARK: dict[Kind, DataType] = {
     Kind.BOOL: BooleanType(),
     Kind.TIME: TimestampType(),
 }
-_ARROW: dict[Kind, Any] = {
-    Kind.STRING: pa.string(),
-    Kind.INT: pa.int64(),
-    Kind.FLOAT: pa.float64(),
-    Kind.BOOL: pa.bool_(),
-    Kind.TIME: pa.timestamp("us", tz="UTC"),
-}
 
 
 def spark_schema(table: Table) -> StructType:
     """The table's columns for `DataFrameReader.schema`; the partition columns are not among them."""
     return StructType([StructField(column.name, _SPARK[column.kind]) for column in table.columns])
-
-
-def arrow_schema(table: Table) -> pa.Schema:
-    """The table's columns as they stand in its files."""
-    return pa.schema([pa.field(column.name, _ARROW[column.kind], nullable=column.nullable) for column in table.columns])
 
 
 def mismatch(table: Table, found: pa.Schema) -> str | None:
@@ -55,8 +42,8 @@ def mismatch(table: Table, found: pa.Schema) -> str | None:
         if index < 0:
             return f"has no column {column.name!r}"
         kind = _plain(found.field(index).type)
-        if kind != _ARROW[column.kind]:
-            return f"column {column.name!r} is {kind}, not {_ARROW[column.kind]}"
+        if kind != ARROW_TYPES[column.kind]:
+            return f"column {column.name!r} is {kind}, not {ARROW_TYPES[column.kind]}"
     return None
 
 

@@ -30,12 +30,12 @@ SPARK_ERRORS = (Py4JError, PySparkException, ConnectionError)
 
 _LOOPBACK = re.compile(r"localhost|127(\.\d+){3}|::1")
 _MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|(spark|k8s)://\S+|yarn")
-_NEWS = ("WARN ", "ERROR ", "FATAL ", "Exception in ", "Terminating due to ")
+_WARNING_PREFIXES = ("WARN ", "ERROR ", "FATAL ", "Exception in ", "Terminating due to ")
 """How lines begin that somebody should read."""
 
 _COMPILE_ALL = "-XX:-DontCompileHugeMethods"
 
-_GOODBYE = 10.0
+_EXIT_SECONDS = 10.0
 """Seconds that Java gets to end by itself."""
 
 
@@ -74,17 +74,17 @@ def spark_session(master: str = "local[2]", *, long_lived: bool = False) -> Iter
     logging.getLogger().addFilter(_not_py4j)
     # The very same Python where Spark needs one: a bare `python3` may lack Arrow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if _near(master):
+    if _is_local(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    with as_file(files("pipeline") / "log4j2.properties") as quiet:
-        conf = SparkConf().setAll(list(_settings(master, quiet, long_lived=long_lived).items()))
-        gateway, voice = _launch(conf)
+    with as_file(files("pipeline") / "log4j2.properties") as log4j:
+        conf = SparkConf().setAll(list(_settings(master, log4j, long_lived=long_lived).items()))
+        gateway, java_log = _launch(conf)
         try:
             yield _session(conf, gateway)
         finally:
-            voice.hush()
+            java_log.mute()
             _stop(gateway)
-            voice.join()
+            java_log.join()
 
 
 def cause(error: BaseException) -> str:
@@ -102,7 +102,7 @@ def _not_py4j(record: logging.LogRecord) -> bool:
     return "py4j" not in Path(record.pathname).parts
 
 
-class _Voice(threading.Thread):
+class _JavaLog(threading.Thread):
     """Reads what Java prints and passes warnings on, one log line each.
 
     Attributes:
@@ -112,22 +112,22 @@ class _Voice(threading.Thread):
     def __init__(self, stream: IO[bytes]) -> None:
         super().__init__(name="java-stderr", daemon=True)
         self._stream = stream
-        self._hushed = False
+        self._muted = False
         self.last = ""
 
-    def hush(self) -> None:
+    def mute(self) -> None:
         """From here on Java is being stopped: what it says of that is no news."""
-        self._hushed = True
+        self._muted = True
 
     def run(self) -> None:
         with self._stream:
             for raw in self._stream:
-                self._pass_on(raw.decode(errors="replace").rstrip())
+                self._forward(raw.decode(errors="replace").rstrip())
 
-    def _pass_on(self, line: str) -> None:
+    def _forward(self, line: str) -> None:
         self.last = line or self.last
-        news = not self._hushed and line.startswith(_NEWS)
-        log.log(logging.WARNING if news else logging.DEBUG, "spark: %s", line)
+        is_warning = not self._muted and line.startswith(_WARNING_PREFIXES)
+        log.log(logging.WARNING if is_warning else logging.DEBUG, "spark: %s", line)
 
 
 def _settings(master: str, log4j: Path, *, long_lived: bool) -> dict[str, str]:
@@ -184,7 +184,7 @@ def _settings(master: str, log4j: Path, *, long_lived: bool) -> dict[str, str]:
         "spark.executor.memory": "1g",
         "spark.executor.defaultJavaOptions": f"-Duser.timezone=UTC {_COMPILE_ALL}",
     }
-    if _near(master):
+    if _is_local(master):
         # Both, or results over a megabyte are fetched from the outward address, where nobody listens.
         settings |= {
             "spark.driver.host": "127.0.0.1",
@@ -193,27 +193,27 @@ def _settings(master: str, log4j: Path, *, long_lived: bool) -> dict[str, str]:
     return settings
 
 
-def _near(master: str) -> bool:
+def _is_local(master: str) -> bool:
     """Whether everything runs on this machine, so that nobody else need reach it."""
     if master.startswith("local"):
         return True
     return master.startswith("spark://") and _LOOPBACK.fullmatch(urlsplit(master).hostname or "") is not None
 
 
-def _launch(conf: SparkConf) -> tuple[Any, _Voice]:
+def _launch(conf: SparkConf) -> tuple[Any, _JavaLog]:
     reading, writing = os.pipe()
-    voice = _Voice(os.fdopen(reading, "rb"))
-    voice.start()
+    java_log = _JavaLog(os.fdopen(reading, "rb"))
+    java_log.start()
     try:
         gateway: Any = launch_gateway(  # type: ignore[no-untyped-call]  # ships no types
             conf, {"stderr": writing, "stdout": subprocess.DEVNULL, "start_new_session": True}
         )
     except SPARK_ERRORS:
         os.close(writing)
-        voice.join()
-        raise MissingPart(f"Spark did not start, Java said: {voice.last or 'nothing'}") from None
+        java_log.join()
+        raise MissingPart(f"Spark did not start, Java said: {java_log.last or 'nothing'}") from None
     os.close(writing)
-    return gateway, voice
+    return gateway, java_log
 
 
 def _session(conf: SparkConf, gateway: Any) -> SparkSession:
@@ -241,7 +241,7 @@ def _stop(gateway: Any) -> None:
     # Java waits for this end of file and exits; see PythonGatewayServer in Spark's sources.
     gateway.proc.stdin.close()
     try:
-        gateway.proc.wait(_GOODBYE)
+        gateway.proc.wait(_EXIT_SECONDS)
     except subprocess.TimeoutExpired:
         gateway.proc.kill()
         gateway.proc.wait()

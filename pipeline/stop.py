@@ -12,7 +12,7 @@ class Stop:
     """Set by SIGTERM and SIGINT once `listen` was called."""
 
     def __init__(self) -> None:
-        self.wanted = False
+        self.requested = False
 
     def listen(self) -> None:
         """Take both signals of this process."""
@@ -21,7 +21,7 @@ class Stop:
 
     def go_on(self) -> bool:
         """Whether nobody asked to stop."""
-        return not self.wanted
+        return not self.requested
 
     def check(self) -> None:
         """Go no further once a stop is wanted.
@@ -29,8 +29,8 @@ class Stop:
         Raises:
             StoppedError: it is.
         """
-        if self.wanted:
+        if self.requested:
             raise StoppedError
 
     def _handle(self, _number: int, _frame: FrameType | None) -> None:
-        self.wanted = True
+        self.requested = True

@@ -24,7 +24,7 @@ from ackscope.tables import BASELINES, BURSTS_1M, CHANGES, DAYS, EPISODES, HOURS
 from bench.pipeline import minutes, probing
 from bench.pipeline.cluster import shape
 from bench.pipeline.columns import at, named, ordered
-from bench.pipeline.simulation import Simulation, Stretch
+from bench.pipeline.simulation import SimulatedSteps, Simulation
 
 _HOUR = 3600
 _OLDER_QUEUES = 50
@@ -99,13 +99,13 @@ def _pieces(queues: int, now: int, days: int) -> Iterator[tuple[Table, pa.Table,
         yield BASELINES, _bands(dice, names, hour, now), hour, hour + 1
 
 
-def _stretches(queues: int, start: int, steps: int, each: int) -> Iterator[Stretch]:
+def _stretches(queues: int, start: int, steps: int, each: int) -> Iterator[SimulatedSteps]:
     dice = np.random.default_rng(5)
     made = replace(shape(dice, queues, _NODES, steps), names=queue_names(queues), vhosts=["/"] * queues)
     yield from Simulation(made, (), dice, start, steps).stretches(each)
 
 
-def _of_minutes(stretch: Stretch, queues: int) -> Iterator[tuple[Table, pa.Table, int, int]]:
+def _of_minutes(stretch: SimulatedSteps, queues: int) -> Iterator[tuple[Table, pa.Table, int, int]]:
     dice = np.random.default_rng(stretch.first)
     made = replace(shape(dice, queues, _NODES, len(stretch)), names=queue_names(queues), vhosts=["/"] * queues)
     tables = minutes.rolled_up(dice, stretch, made) | probing.minutes(dice, stretch, made.node_names)
@@ -115,7 +115,7 @@ def _of_minutes(stretch: Stretch, queues: int) -> Iterator[tuple[Table, pa.Table
         yield MINUTES[name], rows, first, last
 
 
-def _bursts(dice: np.random.Generator, stretch: Stretch, nodes: list[str]) -> pa.Table:
+def _bursts(dice: np.random.Generator, stretch: SimulatedSteps, nodes: list[str]) -> pa.Table:
     streams = [(stream, node) for stream in _STREAMS for node in nodes]
     step = np.repeat(np.arange(len(stretch)), len(streams))
     which = np.tile(np.arange(len(streams)), len(stretch))

@@ -10,7 +10,7 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 VHOSTS = ("/", "shop", "analytics")
-LONGEST_WAY = 5
+MAX_DELAY = 5
 """Minutes that a message may take from one queue to the next."""
 
 _TEAMS = ("orders", "billing", "stock", "mail", "search", "audit", "fraud", "export")
@@ -18,7 +18,7 @@ _THINGS = ("created", "changed", "paid", "shipped", "index", "retry", "notify", 
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ClusterShape:
     """The queues of one cluster, an array an attribute, all in the same order; rates are messages a second.
 
     Attributes:
@@ -58,10 +58,10 @@ class Shape:
     workers: Ints
     prefetch: Ints
     feeds: Ints
-    way: Ints
+    delay: Ints
     dead: Ints
     born: Ints
-    gone: Ints
+    removed: Ints
 
     def __len__(self) -> int:
         return len(self.names)
@@ -79,7 +79,7 @@ class Shape:
         return found
 
 
-def shape(dice: np.random.Generator, queues: int, nodes: int, minutes: int) -> Shape:
+def shape(dice: np.random.Generator, queues: int, nodes: int, minutes: int) -> ClusterShape:
     """A cluster with a few busy queues and many small ones.
 
     A tenth of the queues hold dead letters, a seventh are idle, a quarter stand in chains of two or three, one in
@@ -88,7 +88,7 @@ def shape(dice: np.random.Generator, queues: int, nodes: int, minutes: int) -> S
     role = dice.random(queues)
     dead_letters, idle = role < 0.1, (role >= 0.1) & (role < 0.24)
     rate = np.exp(dice.normal(-0.5, 1.8, queues)).clip(0.005, 300)
-    feeds, way = np.full(queues, -1), dice.integers(1, LONGEST_WAY, queues)
+    feeds, delay = np.full(queues, -1), dice.integers(1, MAX_DELAY, queues)
     rate[dead_letters | idle] = 0.0
     working = np.flatnonzero(~dead_letters & ~idle)
     _chain(dice, working, rate, feeds)
@@ -101,17 +101,17 @@ def shape(dice: np.random.Generator, queues: int, nodes: int, minutes: int) -> S
     workers = dice.choice([1, 4, 10, 20], queues)
     work = np.exp(dice.normal(-4.0, 1.0, queues)).clip(0.001, 0.5)
     # Between 30 and 75 per cent busy at the peak of the day.
-    wanted = np.maximum(through, 0.05) * 1.9 / dice.uniform(0.3, 0.75, queues)
-    consumers = np.ceil(wanted * work / workers).astype(np.int64).clip(1, 40)
+    capacity = np.maximum(through, 0.05) * 1.9 / dice.uniform(0.3, 0.75, queues)
+    consumers = np.ceil(capacity * work / workers).astype(np.int64).clip(1, 40)
     consumers[dead_letters] = 0
-    work = np.where(dead_letters, work, workers * consumers / wanted)
-    born, gone = np.full(queues, -1), np.full(queues, minutes + 1)
+    work = np.where(dead_letters, work, workers * consumers / capacity)
+    born, removed = np.full(queues, -1), np.full(queues, minutes + 1)
     loose = (feeds < 0) & ~np.isin(np.arange(queues), feeds) & ~dead_letters & (dead < 0)
     churn = np.flatnonzero(loose & (dice.random(queues) < 0.3))
     late = dice.random(len(churn)) < 0.5
     born[churn[late]] = dice.integers(1, minutes + 1, late.sum())
-    gone[churn[~late]] = dice.integers(1, minutes + 1, (~late).sum())
-    return Shape(
+    removed[churn[~late]] = dice.integers(1, minutes + 1, (~late).sum())
+    return ClusterShape(
         names=_names(dice, queues, letters),
         vhosts=[VHOSTS[it] for it in dice.choice(len(VHOSTS), queues, p=[0.2, 0.6, 0.2])],
         quorum=dice.random(queues) < 0.45,
@@ -129,10 +129,10 @@ def shape(dice: np.random.Generator, queues: int, nodes: int, minutes: int) -> S
         workers=workers,
         prefetch=np.maximum(workers * 2, dice.choice([10, 50, 100], queues)),
         feeds=feeds,
-        way=way,
+        delay=delay,
         dead=dead,
         born=born,
-        gone=gone,
+        removed=removed,
     )
 
 

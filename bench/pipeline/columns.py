@@ -3,12 +3,12 @@
 import pyarrow as pa
 
 from ackscope.tables import Table
+from ackscope.tables.arrow import arrow_schema
 from bench.pipeline.cluster import Ints
-from bench.pipeline.simulation import Stretch
-from pipeline.schema import arrow_schema
+from bench.pipeline.simulation import SimulatedSteps
 
 
-def at(stretch: Stretch, step: Ints) -> pa.Array:
+def at(stretch: SimulatedSteps, step: Ints) -> pa.Array:
     """When these steps begin."""
     return pa.array((stretch.first + step * stretch.step) * 1_000_000, pa.timestamp("us", tz="UTC"))
 

@@ -27,7 +27,7 @@ from pipeline.compact import Compactor
 from pipeline.jobs import generation
 from pipeline.session import spark_session
 from pipeline.storage.landing import Landing, Partition
-from pipeline.storage.taken import note
+from pipeline.storage.watermark import advance_watermark
 
 _TIMES = 3
 _PAUSE = 0.1
@@ -50,7 +50,7 @@ def _measure(root: Path, args: argparse.Namespace) -> Document:
     for partition in week.partitions():
         week.write(partition)
     roll_up(root / "rollups", week.days, args.queues)
-    note(root / "rollups", generation(), 1e11)
+    advance_watermark(root / "rollups", generation(), 1e11)
     tell(f"written in {time.monotonic() - began:.0f} s; asking")
     before = _ask(root)
     tell("putting together, while a reader polls")

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ackscope.tables import ACK_BURSTS, POLL_SAMPLES, PROBE_MESSAGES, PROBE_STEPS, QUEUE_SAMPLES, Table
-from pipeline.schema import arrow_schema
+from ackscope.tables.arrow import arrow_schema
 
 Row = dict[str, Any]
 START = datetime(2026, 3, 1, 22, tzinfo=UTC)

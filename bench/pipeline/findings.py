@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ackscope.tables import FINDING_EVENTS
 from bench.pipeline import incident_plan as kinds
-from bench.pipeline.cluster import Shape
+from bench.pipeline.cluster import ClusterShape
 from bench.pipeline.incident_plan import Planned
 
 FOUND = 0.7
@@ -37,7 +37,7 @@ _OTHERS = ("connection-churn", "publisher-silent", "stale-head", "consumer-flapp
 
 def events(
     dice: np.random.Generator,
-    shape: Shape,
+    shape: ClusterShape,
     plan: Sequence[Planned],
     settled: Mapping[Planned, int],
     start: int,
@@ -64,7 +64,7 @@ def events(
 
 
 def _pair(
-    shape: Shape, planned: Planned, rule: str, severity: str, start: int, began: int, ended: int
+    shape: ClusterShape, planned: Planned, rule: str, severity: str, start: int, began: int, ended: int
 ) -> list[dict[str, Any]]:
     queue, node = planned.queue, planned.node
     if planned.kind == kinds.DEAD_LETTERS and shape.dead[queue] >= 0:

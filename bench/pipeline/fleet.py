@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from ackscope.cli import Parser
 from bench.bench import tell
 from bench.pipeline import findings, incident_plan, minutes, probing
-from bench.pipeline.cluster import Shape, shape
+from bench.pipeline.cluster import ClusterShape, shape
 from bench.pipeline.incident_plan import Incident, Planned
 from bench.pipeline.simulation import Simulation
 
@@ -54,7 +54,7 @@ class Fleet:
         return self.days * 1440
 
     @cached_property
-    def shape(self) -> Shape:
+    def shape(self) -> ClusterShape:
         """Its queues."""
         return shape(self._dice("shape"), self.queues, _NODES, self.total)
 
@@ -86,9 +86,9 @@ class Fleet:
             hours: how many at once.
             times: how many probe messages, in times of the usual rates; 0 for none.
         """
-        from bench.pipeline.landed import Landed  # noqa: PLC0415  only who lands needs it
+        from bench.pipeline.landed import LandingRows  # noqa: PLC0415  only who lands needs it
 
-        dice, landed = self._dice("landing"), Landed(self.shape)
+        dice, landed = self._dice("landing"), LandingRows(self.shape)
         motion = Simulation(self.shape, self.plan, self._dice("motion"), self.start, self.total, step)
         for stretch in motion.stretches(hours * 60):
             rows = landed.rows(dice, stretch)
@@ -100,13 +100,13 @@ class Fleet:
 
     def truth(self) -> list[Incident]:
         """The incidents; known once `minutes` was walked through to its end."""
-        return [self._told(it) for it in self.plan]
+        return [self._truth_of(it) for it in self.plan]
 
     def finding_events(self) -> pa.Table:
         """Rows of `finding_events` of the whole history, after `minutes`: of incidents, mostly, and of other things."""
         return findings.events(self._dice("findings"), self.shape, self.plan, self._settled, self.start, self.total)
 
-    def _told(self, planned: Planned) -> Incident:
+    def _truth_of(self, planned: Planned) -> Incident:
         synced = True if planned.kind == incident_plan.DISK_SLOWS else None
         node = planned.node if planned.kind == incident_plan.NODE_DIES else -1
         streams = probing.subjects(self.shape.node_names, synced=synced, node=node)

@@ -13,15 +13,15 @@ from pathlib import Path
 
 from bench.bench import Bench, Document, tell
 from bench.exporter.goals import Goal
-from bench.pipeline.live import DEEP, Landed, Load, Writer
+from bench.pipeline.live import DEEP, LandedSet, LandingLoad, LandingWriter
 from bench.tables import median, quantile, table
 from bench.usage import MB, cpu_seconds, usage
 from dashboard.data import rollups
 
 CLUSTER = "shop"
 MEDIAN, TAIL = 15.0, 30.0
-_LOOK = 0.5
-_SETTLED = 300.0
+_POLL_SECONDS = 0.5
+_CATCH_UP_SECONDS = 300.0
 """Seconds that the stream gets to take in what was there before."""
 
 
@@ -36,17 +36,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def measure(args: argparse.Namespace) -> Document:
     """A past that is landed at once, a stream over it, and then the present."""
-    load = Load(args.messages, args.queues, args.changing)
+    load = LandingLoad(args.messages, args.queues, args.changing)
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
-        writer = Writer(root / "landing", load, CLUSTER)
+        writer = LandingWriter(root / "landing", load, CLUSTER)
         now = time.time()
         tell(f"landing the last {args.before:g} minutes")
         writer.past(now - args.before * 60, now)
         with writer, _streaming(root) as stream:
-            seen = _Seen(root / "rollups", writer)
+            seen = _VisibilityWatch(root / "rollups", writer)
             tell("the stream takes in what was there before")
-            seen.wait(_SETTLED)
+            seen.wait(_CATCH_UP_SECONDS)
             tell(f"measuring for {args.minutes:g} minutes")
             cpu, began = cpu_seconds(stream.pid), time.monotonic()
             loads = seen.watch(args.minutes * 60)
@@ -70,10 +70,10 @@ def measure(args: argparse.Namespace) -> Document:
     }
 
 
-class _Seen:
+class _VisibilityWatch:
     """Looks at the rollups as the page does, and notes when each set of files was all there."""
 
-    def __init__(self, root: Path, writer: Writer) -> None:
+    def __init__(self, root: Path, writer: LandingWriter) -> None:
         self._root, self._writer = root, writer
         self._at: dict[int, float] = {}
         self._first = self._last = 0
@@ -83,7 +83,7 @@ class _Seen:
         self._first = len(self._writer.landed) + 1
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and not self._visible(self._writer.landed[self._first - 2]):
-            time.sleep(_LOOK)
+            time.sleep(_POLL_SECONDS)
         self._first = len(self._writer.landed) + 1
 
     def watch(self, seconds: float) -> list[float]:
@@ -99,25 +99,25 @@ class _Seen:
                 return loads
             self._note(waiting)
             loads.append(os.getloadavg()[0])
-            time.sleep(_LOOK)
+            time.sleep(_POLL_SECONDS)
 
     def delays(self) -> list[float]:
         """Seconds from each set of files to its rows; of one that never came, until now."""
         sets = self._writer.landed[self._first - 1 : self._last]
         return [self._at.get(it.number, time.time()) - it.renamed for it in sets]
 
-    def _note(self, waiting: list[Landed]) -> None:
+    def _note(self, waiting: list[LandedSet]) -> None:
         if waiting:
             messages, marker = self._look()
             for it in waiting:
                 if self._there(it, messages, marker):
                     self._at[it.number] = time.time()
 
-    def _visible(self, it: Landed) -> bool:
+    def _visible(self, it: LandedSet) -> bool:
         return self._there(it, *self._look())
 
     @staticmethod
-    def _there(it: Landed, messages: dict[int, int], marker: int) -> bool:
+    def _there(it: LandedSet, messages: dict[int, int], marker: int) -> bool:
         newest = max(it.minutes)
         return marker >= it.number and messages.get(newest, 0) >= it.minutes[newest]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.pipeline.cluster import Ints, Shape
+from bench.pipeline.cluster import ClusterShape, Ints
 
 CONSUMER_STOPS, CONSUMER_SLOWS, PUBLISHER_BURST = "consumer-stops", "consumer-slows", "publisher-burst"
 REQUEUE_LOOP, DISK_SLOWS, NETWORK_SLOWS = "requeue-loop", "disk-slows", "network-slows"
@@ -71,7 +71,7 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class AffectedObject:
     """An object, and what of it moved."""
 
     kind: str
@@ -100,15 +100,15 @@ class Incident:
     settled: str
     slope: bool
     everywhere: bool
-    causes: list[Subject] = field(default_factory=list)
-    consequences: list[Subject] = field(default_factory=list)
+    causes: list[AffectedObject] = field(default_factory=list)
+    consequences: list[AffectedObject] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """For the JSON document beside the history."""
         return asdict(self)
 
 
-def plan(dice: np.random.Generator, shape: Shape, minutes: int, incidents: int) -> tuple[Planned, ...]:
+def plan(dice: np.random.Generator, shape: ClusterShape, minutes: int, incidents: int) -> tuple[Planned, ...]:
     """Incidents one after the other, in a random order, each on an object that it can be seen on.
 
     Each has a stretch of the history of its own, and is over before two thirds of that; kinds come again once all
@@ -118,7 +118,7 @@ def plan(dice: np.random.Generator, shape: Shape, minutes: int, incidents: int) 
         ValueError: the history is too short for so many.
     """
     kinds = [kind for _ in range(-(-incidents // len(LENGTHS))) for kind in dice.permutation(list(LENGTHS))]
-    start, taken = round(minutes * LEAD), set[int]()
+    start, used = round(minutes * LEAD), set[int]()
     stretch = (minutes - start) // max(incidents, 1)
     if incidents and stretch < 4 * 60:
         raise ValueError(f"{minutes} minutes are too few for {incidents} incidents; they need {incidents * 6} hours")
@@ -128,25 +128,25 @@ def plan(dice: np.random.Generator, shape: Shape, minutes: int, incidents: int) 
         length = min(int(dice.integers(low, high + 1)), stretch // 2)
         began = start + number * stretch + int(dice.integers(0, max(1, stretch * 2 // 3 - length)))
         # Not on one that goes before its backlog may be worked off.
-        queue = -1 if kind in OF_ALL else _queue(dice, shape, kind, taken, began + 2 * length)
-        taken.add(queue)
+        queue = -1 if kind in OF_ALL else _queue(dice, shape, kind, used, began + 2 * length)
+        used.add(queue)
         node = int(dice.integers(0, len(shape.node_names))) if kind in {MEMORY_ALARM, NODE_DIES} else -1
         found.append(Planned(kind, began, began + length, queue, node, float(dice.random())))
     return tuple(found)
 
 
-def _queue(dice: np.random.Generator, shape: Shape, kind: str, taken: set[int], until: int) -> int:
+def _queue(dice: np.random.Generator, shape: ClusterShape, kind: str, used: set[int], until: int) -> int:
     """A queue of some traffic that stays `until` then, and has what the kind needs where there is any such queue."""
-    steady = (shape.born < 0) & (shape.gone > until) & (shape.consumers > 0) & (shape.nightly < 0)
+    steady = (shape.born < 0) & (shape.removed > until) & (shape.consumers > 0) & (shape.nightly < 0)
     fed = np.isin(np.arange(len(shape)), shape.feeds[shape.feeds >= 0])
     own = steady & (shape.rate >= 0.5) & (shape.rate <= 100)
-    wanted = own & ~fed
+    candidates = own & ~fed
     if kind in CHAINED:
-        wanted = own & (shape.feeds >= 0)
+        candidates = own & (shape.feeds >= 0)
     elif kind in LETTERED:
-        wanted = own & (shape.dead >= 0)
-    free = np.array(sorted(taken), dtype=np.int64)
-    for mask in (wanted, own, steady):
+        candidates = own & (shape.dead >= 0)
+    free = np.array(sorted(used), dtype=np.int64)
+    for mask in (candidates, own, steady):
         choice: Ints = np.setdiff1d(np.flatnonzero(mask), free)
         if len(choice):
             return int(dice.choice(choice))
@@ -154,7 +154,7 @@ def _queue(dice: np.random.Generator, shape: Shape, kind: str, taken: set[int], 
 
 
 def incident(
-    planned: Planned, shape: Shape, cluster: str, times: tuple[str, str, str], streams: Sequence[Subject]
+    planned: Planned, shape: ClusterShape, cluster: str, times: tuple[str, str, str], streams: Sequence[AffectedObject]
 ) -> Incident:
     """The truth about a planned one.
 
@@ -167,20 +167,20 @@ def incident(
     """
     began, ended, settled = times
     slope, everywhere = planned.kind == BACKLOG_LEAK, planned.kind in OF_ALL
-    told = Incident(planned.kind, cluster, began, ended, settled, slope=slope, everywhere=everywhere)
+    truth = Incident(planned.kind, cluster, began, ended, settled, slope=slope, everywhere=everywhere)
     queue, measure = planned.queue, FIRST_MEASURE[planned.kind]
     if planned.kind in {DISK_SLOWS, NETWORK_SLOWS}:
-        told.causes = list(streams)
+        truth.causes = list(streams)
     elif planned.node >= 0:
-        told.causes = [Subject("node", "", shape.node_names[planned.node], measure)]
-        told.consequences = list(streams)
+        truth.causes = [AffectedObject("node", "", shape.node_names[planned.node], measure)]
+        truth.consequences = list(streams)
     if queue >= 0:
-        told.causes = [_queue_subject(shape, queue, measure)]
-        told.consequences = [_queue_subject(shape, other, "published") for other in shape.chain(queue)]
+        truth.causes = [_queue_subject(shape, queue, measure)]
+        truth.consequences = [_queue_subject(shape, other, "published") for other in shape.chain(queue)]
         if planned.kind == DEAD_LETTERS and shape.dead[queue] >= 0:
-            told.consequences.append(_queue_subject(shape, int(shape.dead[queue]), "ready"))
-    return told
+            truth.consequences.append(_queue_subject(shape, int(shape.dead[queue]), "ready"))
+    return truth
 
 
-def _queue_subject(shape: Shape, queue: int, measure: str) -> Subject:
-    return Subject("queue", shape.vhosts[queue], shape.names[queue], measure)
+def _queue_subject(shape: ClusterShape, queue: int, measure: str) -> AffectedObject:
+    return AffectedObject("queue", shape.vhosts[queue], shape.names[queue], measure)

@@ -27,15 +27,15 @@ from ackscope.ranking import ChangePoint, ObjectKey, rank_changes
 from ackscope.tables import MINUTES
 from bench.bench import Bench, Document, tell
 from bench.exporter.goals import Goal
-from bench.pipeline.cluster import Shape
+from bench.pipeline.cluster import ClusterShape
 from bench.pipeline.fleet import Fleet
 from bench.pipeline.incident_plan import Incident
 from bench.pipeline.minutes import channel_names
 from bench.tables import quantile, table
-from pipeline.analysis import memory
+from pipeline.analysis import analysis_state
 from pipeline.analysis.refresh import shifts as shifts_of
-from pipeline.analysis.shifts import PATIENT, QUICK
-from pipeline.analysis.telling import told
+from pipeline.analysis.report_filter import select_reportable
+from pipeline.analysis.shifts import FAST, SLOW
 from pipeline.session import spark_session
 from pipeline.storage.rollups import Rollups
 
@@ -66,13 +66,13 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedIncident:
     """One incident.
 
     Attributes:
         off: seconds from its beginning to the nearest change of its cause; None without one near it.
         place: of its cause among those that moved, from 1; None where it is not among them.
-        asked: the same where the question was asked so many minutes after it began as `ASKED` says.
+        asked_places: the same where the question was asked so many minutes after it began as `ASKED` says.
         slope: it grows bit by bit.
     """
 
@@ -81,7 +81,7 @@ class Judged:
     began: str
     off: float | None
     place: int | None
-    asked: tuple[int | None, ...]
+    asked_places: tuple[int | None, ...]
     slope: bool
 
 
@@ -123,17 +123,17 @@ def _run(spark: SparkSession, folder: Path, fleet: Fleet) -> dict[str, Any]:
     rollups = Rollups(folder)
     minutes = 0
     for first_hour, tables in fleet.minutes():
-        with rollups.only_writer():
-            change = rollups.change(fleet.cluster)
+        with rollups.writer_lock():
+            transaction = rollups.transaction(fleet.cluster)
             for name, rows in tables.items():
-                change.replace(MINUTES[name], range(first_hour, first_hour + 24), rows)
+                transaction.replace_hours(MINUTES[name], range(first_hour, first_hour + 24), rows)
                 minutes += rows.num_rows
-            change.commit()
+            transaction.commit()
     start = time.monotonic()
     shifts_of(spark, rollups, fleet.cluster, float(fleet.start + fleet.total * 60))
     ended = time.monotonic()
-    candidates = memory.read(folder, fleet.cluster).candidates
-    shifts, truth, hosts = told_of(candidates), fleet.truth(), hosts_of(fleet.shape)
+    candidates = analysis_state.read(folder, fleet.cluster).candidates
+    shifts, truth, hosts = reported(candidates), fleet.truth(), hosts_of(fleet.shape)
     wrong = [it for it in shifts if not any(explains(incident, it, hosts) for incident in truth)]
     return {
         "seed": fleet.seed,
@@ -148,20 +148,20 @@ def _run(spark: SparkSession, folder: Path, fleet: Fleet) -> dict[str, Any]:
     }
 
 
-def told_of(candidates: pa.Table, known: float = float("inf")) -> list[ChangePoint]:
+def reported(candidates: pa.Table, known: float = float("inf")) -> list[ChangePoint]:
     """What is told of these shifts; where `known` is given, with what was seen of them at that moment."""
-    seen = np.where(candidates["soon"].to_numpy(zero_copy_only=False), QUICK.seen, PATIENT.seen)
+    seen = np.where(candidates["soon"].to_numpy(zero_copy_only=False), FAST.minutes_until_sure, SLOW.minutes_until_sure)
     until = candidates["at"].cast(pa.int64()).to_numpy() / 1e6 + 60.0 * seen
-    return [ChangePoint.of(row) for row in told(candidates.filter(pa.array(until <= known))).to_pylist()]
+    return [ChangePoint.of(row) for row in select_reportable(candidates.filter(pa.array(until <= known))).to_pylist()]
 
 
-def _judged(seed: int, incident: Incident, shifts: Sequence[ChangePoint], candidates: pa.Table) -> Judged:
+def _judged(seed: int, incident: Incident, shifts: Sequence[ChangePoint], candidates: pa.Table) -> JudgedIncident:
     began = _seconds(incident.began)
     causes = {(it.kind, it.vhost, it.name) for it in incident.causes}
     offs = [it.at - began for it in shifts if it.subject in causes and abs(it.at - began) <= _SEARCHED]
-    asked = tuple(_place(causes, told_of(candidates, began + 60.0 * it), began + 60.0 * it) for it in ASKED)
+    asked_places = tuple(_place(causes, reported(candidates, began + 60.0 * it), began + 60.0 * it) for it in ASKED)
     place, off = _place(causes, shifts, began + NOTICED), min(offs, key=abs, default=None)
-    return Judged(seed, incident.kind, incident.began, off, place, asked, incident.slope)
+    return JudgedIncident(seed, incident.kind, incident.began, off, place, asked_places, incident.slope)
 
 
 def _place(causes: Collection[ObjectKey], shifts: Sequence[ChangePoint], moment: float) -> int | None:
@@ -170,7 +170,7 @@ def _place(causes: Collection[ObjectKey], shifts: Sequence[ChangePoint], moment:
     return next((number for number, it in moved if (it.kind, it.vhost, it.name) in causes), None)
 
 
-def hosts_of(shape: Shape) -> dict[str, str]:
+def hosts_of(shape: ClusterShape) -> dict[str, str]:
     """The queue of each client, by the beginning of the names of its channels."""
     every = np.arange(len(shape))
     return {
@@ -209,8 +209,15 @@ def _seconds(moment: str) -> float:
 
 def lines(document: Document) -> list[str]:
     """In 80 columns."""
-    asked = f"first {FIRST}: its cause is among them once all is known; N min: when asked so soon after it began"
-    return [*_incidents(document), asked, "", *_runs(document), "", *(Goal(**it).line() for it in document["goals"])]
+    legend = f"first {FIRST}: its cause is among them once all is known; N min: when asked so soon after it began"
+    return [
+        *_incidents(document),
+        legend,
+        "",
+        *_runs(document),
+        "",
+        *(Goal(**it).line() for it in document["goals"]),
+    ]
 
 
 def _incidents(document: Document) -> list[str]:
@@ -228,7 +235,7 @@ def _kind(kind: str, found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     offs = [abs(it["off"]) for it in found if it["off"] is not None]
     yield from (kind, str(len(found)), str(len(offs)))
     yield f"{quantile(offs, 0.5):.0f}, {max(offs):.0f}" if offs else "-"
-    for places in ([it["place"] for it in found], *zip(*(it["asked"] for it in found), strict=True)):
+    for places in ([it["place"] for it in found], *zip(*(it["asked_places"] for it in found), strict=True)):
         yield str(sum(it is not None and it <= FIRST for it in places))
 
 

@@ -124,8 +124,8 @@ def _last_life(root: Path) -> None:
 
     def done() -> bool:
         nonlocal settled
-        said = json.loads(status.read_bytes()) if status.exists() else {}
-        settled = settled + 1 if said.get("lag_seconds") == 0 else 0
+        status_document = json.loads(status.read_bytes()) if status.exists() else {}
+        settled = settled + 1 if status_document.get("lag_seconds") == 0 else 0
         return settled > 200
 
     try:
@@ -158,8 +158,8 @@ class _Reader:
 
     def __exit__(self, *_: object) -> None:
         self._process.send_signal(signal.SIGTERM)
-        told, _error = self._process.communicate(timeout=120)
-        self.seen = json.loads(told)
+        output, _error = self._process.communicate(timeout=120)
+        self.seen = json.loads(output)
 
 
 def _start(root: Path) -> subprocess.Popen[bytes]:

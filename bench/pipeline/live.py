@@ -25,7 +25,7 @@ _HEARTBEAT = 480.0
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class LandingLoad:
     """What lands.
 
     Attributes:
@@ -42,7 +42,7 @@ class Load:
 
 
 @dataclass(slots=True)
-class Landed:
+class LandedSet:
     """One set of files.
 
     Attributes:
@@ -56,17 +56,17 @@ class Landed:
     minutes: dict[int, int] = field(default_factory=dict)
 
 
-class Writer:
+class LandingWriter:
     """Lands what would have come between two moments; then, in a thread, what comes from now on."""
 
-    def __init__(self, root: Path, load: Load, cluster: str = "shop", seed: int = 1) -> None:
-        self.landed: list[Landed] = []
+    def __init__(self, root: Path, load: LandingLoad, cluster: str = "shop", seed: int = 1) -> None:
+        self.landed: list[LandedSet] = []
         self._root, self._load, self._cluster = root, load, cluster
         self._dice = np.random.default_rng(seed)
         self._number = self._seq = 0
         self._totals: dict[int, int] = {}
         self._published = self._dice.integers(0, 10**6, load.queues)
-        self._told = np.full(load.queues, -1e18)
+        self._reported_at = np.full(load.queues, -1e18)
         self._names = pa.array([MARKER, *(f"queue-{number:05d}" for number in range(1, load.queues))])
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="landing", daemon=True)
@@ -98,7 +98,7 @@ class Writer:
         self._number += 1
         for table, rows in self._tables(start, end):
             self._write(table, rows, end)
-        self.landed.append(Landed(self._number, time.time(), dict(self._totals)))
+        self.landed.append(LandedSet(self._number, time.time(), dict(self._totals)))
 
     def _tables(self, start: float, end: float) -> Iterator[tuple[Table, pa.Table]]:
         yield POLL_SAMPLES, self._polls(end)
@@ -163,10 +163,12 @@ class Writer:
 
     def _queues(self, end: float) -> pa.Table:
         load = self._load
-        due = (self._dice.random(load.queues) < load.changing) | (end - self._told > _HEARTBEAT * self._dice.random())
+        due = (self._dice.random(load.queues) < load.changing) | (
+            end - self._reported_at > _HEARTBEAT * self._dice.random()
+        )
         due[0] = True
         index = np.flatnonzero(due)
-        self._told[index] = end
+        self._reported_at[index] = end
         self._published[index] += self._dice.integers(1, 500, len(index))
         ready = self._dice.integers(0, 100, len(index))
         ready[0] = self._number * DEEP

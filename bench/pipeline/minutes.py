@@ -5,9 +5,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ackscope.tables import CHANNELS_1M, CONSUMERS_1M, NODES_1M, POLLS_1M, QUEUES_1M
-from bench.pipeline.cluster import Ints, Shape
+from bench.pipeline.cluster import ClusterShape, Ints
 from bench.pipeline.columns import at, named, ordered
-from bench.pipeline.simulation import LIMIT, Stretch
+from bench.pipeline.simulation import LIMIT, SimulatedSteps
 
 POLLS = 2
 """Good polls a minute."""
@@ -18,7 +18,7 @@ FOLLOWED = 300
 USER = "app"
 
 
-def rolled_up(dice: np.random.Generator, stretch: Stretch, shape: Shape) -> dict[str, pa.Table]:
+def rolled_up(dice: np.random.Generator, stretch: SimulatedSteps, shape: ClusterShape) -> dict[str, pa.Table]:
     """Rows of queues, channels, consumers, nodes and polls by the name of their table; its steps are minutes."""
     return {
         QUEUES_1M.name: _queues(stretch, shape),
@@ -29,7 +29,7 @@ def rolled_up(dice: np.random.Generator, stretch: Stretch, shape: Shape) -> dict
     }
 
 
-def _queues(stretch: Stretch, shape: Shape) -> pa.Table:
+def _queues(stretch: SimulatedSteps, shape: ClusterShape) -> pa.Table:
     step, queue = np.nonzero(stretch.there & ~stretch.away[:, None])
     before = np.concatenate([stretch.ready[:1], stretch.ready[:-1]])
     columns = {
@@ -53,7 +53,7 @@ def _queues(stretch: Stretch, shape: Shape) -> pa.Table:
     return ordered(QUEUES_1M, columns)
 
 
-def followed(shape: Shape) -> Ints:
+def followed(shape: ClusterShape) -> Ints:
     """Queues whose consumers are followed."""
     busy = np.argsort(-np.maximum(shape.rate, 0), kind="stable")
     return busy[shape.consumers[busy] > 0][:FOLLOWED]
@@ -67,7 +67,7 @@ def channel_names(queue: Ints, generation: Ints) -> list[str]:
     ]
 
 
-def _consumed(stretch: Stretch, shape: Shape) -> tuple[Ints, Ints]:
+def _consumed(stretch: SimulatedSteps, shape: ClusterShape) -> tuple[Ints, Ints]:
     """Steps and queues at which a consumer was followed."""
     which = followed(shape)
     there = (stretch.there & ~stretch.away[:, None] & (stretch.consumers > 0))[:, which]
@@ -75,7 +75,7 @@ def _consumed(stretch: Stretch, shape: Shape) -> tuple[Ints, Ints]:
     return step, which[place]
 
 
-def _channels(stretch: Stretch, shape: Shape) -> pa.Table:
+def _channels(stretch: SimulatedSteps, shape: ClusterShape) -> pa.Table:
     step, queue = _consumed(stretch, shape)
     consumers, prefetch = stretch.consumers[step, queue], stretch.prefetch[step, queue]
     unacked = -(-stretch.unacked[step, queue] // consumers)
@@ -105,7 +105,7 @@ def _channels(stretch: Stretch, shape: Shape) -> pa.Table:
     return ordered(CHANNELS_1M, columns)
 
 
-def _consumers(stretch: Stretch, shape: Shape) -> pa.Table:
+def _consumers(stretch: SimulatedSteps, shape: ClusterShape) -> pa.Table:
     step, queue = _consumed(stretch, shape)
     name = _channel(stretch, step, queue)
     zero = pa.repeat(pa.scalar(0, pa.int64()), len(step))
@@ -126,7 +126,7 @@ def _consumers(stretch: Stretch, shape: Shape) -> pa.Table:
     return ordered(CONSUMERS_1M, columns)
 
 
-def _channel(stretch: Stretch, step: Ints, queue: Ints) -> pa.Array:
+def _channel(stretch: SimulatedSteps, step: Ints, queue: Ints) -> pa.Array:
     """The name of the channel at each of these steps."""
     codes, places = np.unique(queue * 1_000_000 + stretch.generation[step, queue], return_inverse=True)
     return named(channel_names(codes // 1_000_000, codes % 1_000_000), places)
@@ -136,7 +136,7 @@ def _connection(channels: pa.Array) -> pa.Array:
     return pc.replace_substring(channels, " (1)", "")
 
 
-def _nodes(dice: np.random.Generator, stretch: Stretch, shape: Shape) -> pa.Table:
+def _nodes(dice: np.random.Generator, stretch: SimulatedSteps, shape: ClusterShape) -> pa.Table:
     step, node = np.nonzero(np.repeat(~stretch.away[:, None], len(shape.node_names), axis=1))
     figures = node_figures(dice, stretch, step, node)
     down = ~stretch.up[step, node]
@@ -173,7 +173,7 @@ def _nodes(dice: np.random.Generator, stretch: Stretch, shape: Shape) -> pa.Tabl
     return ordered(NODES_1M, columns)
 
 
-def node_figures(dice: np.random.Generator, stretch: Stretch, step: Ints, node: Ints) -> dict[str, np.ndarray]:
+def node_figures(dice: np.random.Generator, stretch: SimulatedSteps, step: Ints, node: Ints) -> dict[str, np.ndarray]:
     """What nodes tell of themselves at these steps."""
     count = len(step)
     seconds = stretch.first + step * stretch.step
@@ -198,7 +198,7 @@ def node_figures(dice: np.random.Generator, stretch: Stretch, step: Ints, node: 
     }
 
 
-def _polls(dice: np.random.Generator, stretch: Stretch, shape: Shape) -> pa.Table:
+def _polls(dice: np.random.Generator, stretch: SimulatedSteps, shape: ClusterShape) -> pa.Table:
     families = {
         "overview": (0.01, 1),
         "nodes": (0.02, len(shape.node_names)),

@@ -44,5 +44,5 @@ def _make(root: Path) -> None:
 def _run(words: list[str]) -> None:
     done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        raise MissingPart(f"the peers could not be installed from PyPI: {(said or ['pip said nothing'])[-1][:200]}")
+        output = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        raise MissingPart(f"the peers could not be installed from PyPI: {(output or ['pip said nothing'])[-1][:200]}")

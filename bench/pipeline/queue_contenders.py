@@ -21,9 +21,9 @@ def main() -> None:
     """Answer until stdin ends."""
     rollup = ENGINES[sys.argv[1]]()
 
-    def answer(asked: dict[str, Any], to: Path) -> dict[str, Any]:
-        files = {window["start"]: to / f"{QUEUES_1M.name}.{window['start']}.parquet" for window in asked["windows"]}
-        for window in asked["windows"]:
+    def answer(request: dict[str, Any], to: Path) -> dict[str, Any]:
+        files = {window["start"]: to / f"{QUEUES_1M.name}.{window['start']}.parquet" for window in request["windows"]}
+        for window in request["windows"]:
             rollup(window, files[window["start"]])
         return {"files": {QUEUES_1M.name: [str(path) for path in files.values()]}}
 

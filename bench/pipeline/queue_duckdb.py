@@ -4,14 +4,14 @@ from pathlib import Path
 
 from ackscope.tables import POLL_SAMPLES, QUEUE_SAMPLES, QUEUES_1M
 from bench.pipeline.contenders import connected
-from bench.pipeline.queue_terms import COUNTERS, FAMILY, HOLDS, KEY, LEVELS, MINUTE, NEAR, Rollup, Window, bounds
+from bench.pipeline.queue_terms import COUNTERS, FAMILY, HOLDS, KEY, LEVELS, MINUTE, NEAR, Rollup, RollupWindow, bounds
 
 
 def duckdb() -> Rollup:
     """In one statement."""
     base = connected()
 
-    def rollup(window: Window, to: Path) -> None:
+    def rollup(window: RollupWindow, to: Path) -> None:
         parts = {**_polls(window), **_known(window), **_spread(window)}
         steps = ", ".join(f"{name} AS ({query})" for name, query in parts.items())
         made = f"WITH {steps} {_minutes()}"
@@ -20,7 +20,7 @@ def duckdb() -> Rollup:
     return rollup
 
 
-def _read(window: Window, table: str) -> str:
+def _read(window: RollupWindow, table: str) -> str:
     start, end = bounds(window)
     return (
         f'(SELECT * RENAME ("at" AS moment) FROM read_parquet({window[table]!r})) '  # noqa: S608  our own words, here and below
@@ -28,7 +28,7 @@ def _read(window: Window, table: str) -> str:
     )
 
 
-def _polls(window: Window) -> dict[str, str]:
+def _polls(window: RollupWindow) -> dict[str, str]:
     """How many polls there are up to the times of samples, and up to the minutes."""
     start, end = bounds(window)
     return {
@@ -56,7 +56,7 @@ def _polls(window: Window) -> dict[str, str]:
     }
 
 
-def _known(window: Window) -> dict[str, str]:
+def _known(window: RollupWindow) -> dict[str, str]:
     """Samples once each, of queues by number, with what was known before them, and since when."""
     samples = _read(window, QUEUE_SAMPLES.name)
     rest = ", ".join(f"any_value({name}) AS {name}" for name in QUEUE_SAMPLES.names if name not in KEY)
@@ -90,7 +90,7 @@ def _earlier(where: str, value: str, name: str) -> str:
     return f"lag(CASE WHEN {where} THEN {value} END IGNORE NULLS) OVER own AS {name}_then"
 
 
-def _spread(window: Window) -> dict[str, str]:
+def _spread(window: RollupWindow) -> dict[str, str]:
     """Samples by the minutes that they say something of."""
     start, end = bounds(window)
     since = ", ".join(

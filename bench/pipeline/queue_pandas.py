@@ -5,7 +5,19 @@ from pathlib import Path
 from typing import Any
 
 from ackscope.tables import POLL_SAMPLES, QUEUE_SAMPLES, QUEUES_1M, Kind
-from bench.pipeline.queue_terms import COUNTERS, FAMILY, HOLDS, KEY, LEVELS, MINUTE, NEAR, OWN, Rollup, Window, bounds
+from bench.pipeline.queue_terms import (
+    COUNTERS,
+    FAMILY,
+    HOLDS,
+    KEY,
+    LEVELS,
+    MINUTE,
+    NEAR,
+    OWN,
+    Rollup,
+    RollupWindow,
+    bounds,
+)
 
 
 def pandas() -> Rollup:
@@ -13,7 +25,7 @@ def pandas() -> Rollup:
     pd, np = importlib.import_module("pandas"), importlib.import_module("numpy")
     parquet, arrow = importlib.import_module("pyarrow.parquet"), importlib.import_module("pyarrow")
 
-    def read(window: Window, table: str, columns: list[str], text: list[str]) -> Any:
+    def read(window: RollupWindow, table: str, columns: list[str], text: list[str]) -> Any:
         """Times as numbers."""
         parts = [parquet.read_table(path, columns=columns, read_dictionary=text) for path in window[table]]
         rows = arrow.concat_tables(parts).unify_dictionaries()
@@ -23,7 +35,7 @@ def pandas() -> Rollup:
         frame = rows.to_pandas()
         return frame[(frame["at"] >= start - NEAR) & (frame["at"] < end + NEAR)]
 
-    def known(window: Window) -> Any:
+    def known(window: RollupWindow) -> Any:
         """Samples once each and in order, with what was known before them, and since when."""
         rows = read(window, QUEUE_SAMPLES.name, list(QUEUE_SAMPLES.names), [*OWN, "queue_type"]).drop_duplicates(KEY)
         rows["number"] = rows.groupby(OWN, observed=True, sort=False).ngroup()
@@ -44,13 +56,13 @@ def pandas() -> Rollup:
 
         for name in COUNTERS:
             own = fresh(f"{name}_told")
-            told = before[f"{name}_told"].where(own, before["some_told"].where(fresh("some_told")))
-            rows[f"{name}_told"] = told.where(there[name] & ~rows["gone"])
+            known_at = before[f"{name}_told"].where(own, before["some_told"].where(fresh("some_told")))
+            rows[f"{name}_told"] = known_at.where(there[name] & ~rows["gone"])
             value = before[f"{name}_then"].where(own, 0)
             rows[f"{name}_grown"] = (rows[name] - value).where(rows[name] >= value, rows[name])
         return rows
 
-    def spread(rows: Any, window: Window, times: Any, wholes: Any) -> Any:
+    def spread(rows: Any, window: RollupWindow, times: Any, wholes: Any) -> Any:
         """Samples by the minutes that they say something of, and at how many polls of each."""
         start, end = bounds(window)
         at = rows["at"].to_numpy()
@@ -69,17 +81,17 @@ def pandas() -> Rollup:
         return rows.take(place).assign(minute=minute, polls=polls + itself)
 
     def share(rows: Any, name: str) -> Any:
-        told, since, minute = rows["told"], rows[f"{name}_told"], rows["minute"]
+        known_at, since, minute = rows["told"], rows[f"{name}_told"], rows["minute"]
 
         def upto(moment: Any) -> Any:
-            return np.floor(rows[f"{name}_grown"] * ((moment - since) / (told - since)))
+            return np.floor(rows[f"{name}_grown"] * ((moment - since) / (known_at - since)))
 
-        inside = (minute <= told) & (minute + MINUTE > since)
-        still = (rows["polls"] > 0) & (rows["at"] < minute) & ~rows["older"] & rows[name].notna()
-        part = upto(np.minimum(told, minute + MINUTE)) - upto(np.maximum(since, minute))
-        return part.where(inside, still.astype("float64").where(still) * 0)
+        inside = (minute <= known_at) & (minute + MINUTE > since)
+        unchanged = (rows["polls"] > 0) & (rows["at"] < minute) & ~rows["older"] & rows[name].notna()
+        part = upto(np.minimum(known_at, minute + MINUTE)) - upto(np.maximum(since, minute))
+        return part.where(inside, unchanged.astype("float64").where(unchanged) * 0)
 
-    def rollup(window: Window, to: Path) -> None:
+    def rollup(window: RollupWindow, to: Path) -> None:
         polls = read(window, POLL_SAMPLES.name, ["at", "family", "success", "whole"], ["family"])
         good = polls[(polls["family"] == FAMILY) & polls["success"].fillna(value=False).astype(bool)]
         whole = good["whole"].fillna(value=False).astype(bool)

@@ -23,13 +23,13 @@ COUNTERS = {"publish": "published", "deliver": "delivered", "ack": "acked", "red
 
 MINUTE, HOLDS, NEAR = 60_000_000, round(HEARTBEAT * 1_000_000), REACH * 1_000_000
 
-Window = dict[str, Any]
+RollupWindow = dict[str, Any]
 """{"start", "end"} in seconds, and the files with rows that it depends on, by table."""
 
-Rollup = Callable[[Window, Path], None]
+Rollup = Callable[[RollupWindow, Path], None]
 """Makes one Parquet file of a window."""
 
 
-def bounds(window: Window) -> tuple[int, int]:
+def bounds(window: RollupWindow) -> tuple[int, int]:
     """From when to when."""
     return window["start"] * 1_000_000, window["end"] * 1_000_000

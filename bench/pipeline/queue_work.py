@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from ackscope.tables import POLL_SAMPLES, QUEUE_SAMPLES, QUEUES_1M, Kind, Table
 from pipeline.hours import HOUR, REACH
-from pipeline.storage.footer import Contents
+from pipeline.storage.file_stats import FileStats
 from pipeline.storage.landing import Landing
 
 _SUMMED = [column.name for column in QUEUES_1M.columns if column.kind == Kind.INT]
@@ -17,21 +17,21 @@ _SUMMED = [column.name for column in QUEUES_1M.columns if column.kind == Kind.IN
 
 def windows(landing: Path) -> list[dict[str, Any]]:
     """Every hour that has samples: from when to when, and by table the files with rows that it depends on."""
-    held = {table: _held(landing, table) for table in (QUEUE_SAMPLES, POLL_SAMPLES)}
-    hours = set[int]().union(*(it.hours for it in held[QUEUE_SAMPLES].values()))
-    return [_window(hour * HOUR, held) for hour in sorted(hours)]
+    stats = {table: _stats(landing, table) for table in (QUEUE_SAMPLES, POLL_SAMPLES)}
+    hours = set[int]().union(*(it.hours for it in stats[QUEUE_SAMPLES].values()))
+    return [_window(hour * HOUR, stats) for hour in sorted(hours)]
 
 
-def _window(start: int, held: dict[Table, dict[Path, Contents]]) -> dict[str, Any]:
+def _window(start: int, stats: dict[Table, dict[Path, FileStats]]) -> dict[str, Any]:
     first, last = (start - REACH) * 1_000_000, (start + HOUR + REACH) * 1_000_000
     files = {
         table.name: [str(path) for path, it in mine.items() if it.first < last and first <= it.last]
-        for table, mine in held.items()
+        for table, mine in stats.items()
     }
     return {"start": start, "end": start + HOUR, **files}
 
 
-def _held(root: Path, table: Table) -> dict[Path, Contents]:
+def _stats(root: Path, table: Table) -> dict[Path, FileStats]:
     landing = Landing(root)
     folders = [partition for partition in landing.partitions() if partition.table == table]
     return {path: it for folder in folders for path, it in landing.files(folder).items()}

@@ -43,7 +43,7 @@ _BUSY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ScalePlan:
     """What so many clusters need; bytes and files a day, unless it says otherwise.
 
     Attributes:
@@ -68,8 +68,8 @@ class Plan:
     cpu: float
     cores: float
     shuffle: float
-    kept: float
-    kept_files: float
+    stored: float
+    stored_files: float
     log: float
     listing: float
     manifest: float
@@ -90,8 +90,8 @@ def measure(args: argparse.Namespace) -> Document:
         landed = write_fleet(folder / "landing", fleet, args.hours, STEP, times=1)
         tell("rolling up, twice: Java's start is in the first")
         (cold, run), sizes = roll_up(folder / "landing", folder / "rollups", times=2)
-        told = manifest.read(folder / "rollups" / "0", fleet.cluster)
-        entries = sum(len(files) for files in told.tables.values())
+        found = manifest.read(folder / "rollups" / "0", fleet.cluster)
+        entries = sum(len(files) for files in found.tables.values())
         seen: dict[str, Any] = {
             "queues": args.queues,
             "hours": args.hours,
@@ -101,7 +101,7 @@ def measure(args: argparse.Namespace) -> Document:
             "cold_cpu": cold.cpu,
             "cpu": run.cpu,
             "peak": run.peak,
-            "catalog_entry": len(manifest.encode(told)) / max(entries, 1),
+            "catalog_entry": len(manifest.encode(found)) / max(entries, 1),
             "looks": _looks(folder / "small", args.queues),
         }
     return seen | {"plans": [asdict(plan(seen, clusters)) for clusters in CLUSTERS]}
@@ -130,17 +130,17 @@ def _looks(root: Path, queues: int, files: int = 2000) -> dict[str, float]:
     return {"first": took[0], "again": took[1], "bytes_a_day": sum(sizes) * 86400 / ROTATE}
 
 
-def plan(seen: dict[str, Any], clusters: int) -> Plan:
+def plan(seen: dict[str, Any], clusters: int) -> ScalePlan:
     """Multiply what was measured of one."""
     days = 24 / seen["hours"] * clusters
-    landing = sum(told[1] for told in seen["landed"].values()) * days
+    landing = sum(found[1] for found in seen["landed"].values()) * days
     files = _WRITTEN_ALWAYS * 86400 / ROTATE * clusters
     minutes = sum(seen["bytes"].values()) * days
     # A column of an hour is as wide as one of a minute; there are sixty times fewer.
     hours = minutes / 60
     cpu = seen["cpu"] * days
     small = seen["looks"]["bytes_a_day"] * clusters
-    return Plan(
+    return ScalePlan(
         clusters=clusters,
         small=small,
         landing=landing,
@@ -150,8 +150,8 @@ def plan(seen: dict[str, Any], clusters: int) -> Plan:
         cores=cpu / 86400 / _BUSY,
         shuffle=seen["landed"]["queue_samples"][0] * days * _SHUFFLED,
         # The last day of landing is small files yet.
-        kept=landing * (RAW_DAYS - 1) + small + minutes * MINUTE_DAYS + hours * HOUR_DAYS,
-        kept_files=clusters
+        stored=landing * (RAW_DAYS - 1) + small + minutes * MINUTE_DAYS + hours * HOUR_DAYS,
+        stored_files=clusters
         * (len(LANDING) * (RAW_DAYS - 1) + len(MINUTES) * (MINUTE_DAYS + 24) + len(HOURS) * HOUR_DAYS + len(DAYS) * 24)
         + files,
         log=files * 30 * _LOG_LINE,
@@ -164,21 +164,21 @@ def plan(seen: dict[str, Any], clusters: int) -> Plan:
 def lines(document: Document) -> list[str]:
     """What was measured, then what was multiplied."""
     measured = [
-        (name, f"{told[0] * 24 // document['hours']:,}", f"{told[1] / max(told[0], 1):.1f}", _mb(told[1], document))
-        for name, told in document["landed"].items()
+        (name, f"{found[0] * 24 // document['hours']:,}", f"{found[1] / max(found[0], 1):.1f}", _mb(found[1], document))
+        for name, found in document["landed"].items()
     ] + [
         (name, f"{rows * 24 // document['hours']:,}", f"{document['bytes'][name] / rows:.1f}", _mb(size, document))
         for (name, rows), size in zip(document["rows"].items(), document["bytes"].values(), strict=True)
     ]
     looks = document["looks"]
-    plans = [Plan(**it) for it in document["plans"]]
+    plans = [ScalePlan(**it) for it in document["plans"]]
     rows = [
         ("landing as written, GB a day", *(f"{it.small / 1e9:,.2f}" for it in plans)),
         ("landing compacted, GB a day", *(f"{it.landing / 1e9:,.2f}" for it in plans)),
         ("landing files a day, 10 s each", *(f"{it.files:,.0f}" for it in plans)),
         ("minutes, GB a day", *(f"{it.minutes / 1e9:,.3f}" for it in plans)),
-        ("kept in the end, GB", *(f"{it.kept / 1e9:,.1f}" for it in plans)),
-        ("files kept in the end", *(f"{it.kept_files:,.0f}" for it in plans)),
+        ("kept in the end, GB", *(f"{it.stored / 1e9:,.1f}" for it in plans)),
+        ("files kept in the end", *(f"{it.stored_files:,.0f}" for it in plans)),
         ("cores, at half their time", *(f"{it.cores:,.2f}" for it in plans)),
         ("shuffle, GB a day", *(f"{it.shuffle / 1e9:,.2f}" for it in plans)),
         ("state: Spark's list of files, GB", *(f"{it.log / 1e9:,.1f}" for it in plans)),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.pipeline import incident_plan as kinds
-from bench.pipeline.cluster import LONGEST_WAY, Bools, Floats, Ints, Shape
+from bench.pipeline.cluster import MAX_DELAY, Bools, ClusterShape, Floats, Ints
 from bench.pipeline.incident_plan import Planned
 
 DAY = 86400
@@ -36,7 +36,7 @@ _USUAL, _A_MESSAGE = 0.35, 2500
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class SimulatedSteps:
     """Some steps of a history, arrays of (steps, queues) or (steps, nodes) or (steps,).
 
     Attributes:
@@ -89,7 +89,13 @@ class Simulation:
     """
 
     def __init__(
-        self, shape: Shape, plan: Sequence[Planned], dice: np.random.Generator, start: int, minutes: int, step: int = 60
+        self,
+        shape: ClusterShape,
+        plan: Sequence[Planned],
+        dice: np.random.Generator,
+        start: int,
+        minutes: int,
+        step: int = 60,
     ) -> None:
         self.settled: dict[Planned, int] = {}
         self._shape, self._plan, self._dice = shape, tuple(plan), dice
@@ -98,7 +104,7 @@ class Simulation:
         self._slow = dice.normal(0.0, 1.0, queues)
         self._waiting: Floats = np.zeros(queues)
         self._in_flight: Ints = np.zeros(queues, dtype=np.int64)
-        self._on_the_way: Floats = np.zeros((LONGEST_WAY * 60 // step + 1, queues))
+        self._in_transit: Floats = np.zeros((MAX_DELAY * 60 // step + 1, queues))
         self._burst_left: Ints = np.zeros(queues, dtype=np.int64)
         self._burst_times: Floats = np.ones(queues)
         self._generation: Ints = np.zeros(queues, dtype=np.int64)
@@ -108,24 +114,24 @@ class Simulation:
         gaps = dice.poisson(minutes / _GAP_EVERY)
         self._gaps = [(at, at + int(dice.integers(5, 41))) for at in dice.integers(0, minutes, gaps).tolist()]
 
-    def stretches(self, minutes: int) -> Iterator[Stretch]:
+    def stretches(self, minutes: int) -> Iterator[SimulatedSteps]:
         """The whole history in stretches of so many minutes, to be had once."""
         for first in range(0, self._minutes, minutes):
             yield self._stretch(first, min(minutes, self._minutes - first))
 
-    def _stretch(self, minute: int, minutes: int) -> Stretch:
+    def _stretch(self, minute: int, minutes: int) -> SimulatedSteps:
         steps = minutes * 60 // self._step
         rates = self._rates(minute * 60, steps)
-        told: dict[str, list[Floats]] = {}
+        recorded: dict[str, list[Floats]] = {}
         for number in range(steps):
             at = minute * 60 + number * self._step
             for name, values in self._advance(at, rates[number]).items():
-                told.setdefault(name, []).append(values)
-        stacked = {name: np.stack(values) for name, values in told.items()}
+                recorded.setdefault(name, []).append(values)
+        stacked = {name: np.stack(values) for name, values in recorded.items()}
         whole = {name: stacked.pop(name).astype(np.bool_) for name in ("there", "up", "blocked", "away")}
         slow = {name: stacked.pop(name).astype(np.float64) for name in ("disk", "network")}
         rest = {name: values.astype(np.int64) for name, values in stacked.items()}
-        return Stretch(self._start + minute * 60, self._step, **whole, **slow, **rest)  # type: ignore[arg-type]
+        return SimulatedSteps(self._start + minute * 60, self._step, **whole, **slow, **rest)  # type: ignore[arg-type]
 
     # -------------------------------------------------------- what publishers do by themselves
 
@@ -176,12 +182,12 @@ class Simulation:
                     self._usual[planned] = float(rate[planned.queue])
                     self._before[planned] = float(self._waiting[planned.queue]) if planned.queue >= 0 else 0.0
                 scene.happen(planned, minute - planned.began, rate, self._usual[planned])
-        alive = (minute > shape.born) & (minute <= shape.gone)
+        alive = (minute > shape.born) & (minute <= shape.removed)
         there = alive & (scene.up[shape.node] | shape.quorum)
         deployed = self._deploys(minute, scene.deployed)
         consumers = np.where(deployed, 0, scene.consumers)
         factor = 0.0 if scene.blocked else self._bursts() * scene.publishing
-        ring, slot = self._on_the_way, at // self._step % len(self._on_the_way)
+        ring, slot = self._in_transit, at // self._step % len(self._in_transit)
         come = np.where(there, dice.poisson(rate * factor * self._step), 0) + np.where(there, ring[slot], 0)
         # What cannot be delivered on is tried again by who wanted to.
         ring[(slot + 1) % len(ring)] += np.where(there, 0, ring[slot])
@@ -189,24 +195,26 @@ class Simulation:
         trip = _ROUND_TRIP + scene.network
         ability = consumers * np.minimum(shape.workers / shape.work, scene.prefetch / (shape.work + trip)) * scene.speed
         room = np.where(there, ability * self._step, 0)
-        taken = np.minimum(dice.poisson(np.minimum(room, 1e9)), self._waiting + come)
-        self._waiting = self._waiting + come - taken
+        delivered_now = np.minimum(dice.poisson(np.minimum(room, 1e9)), self._waiting + come)
+        self._waiting = self._waiting + come - delivered_now
         # Consumers that go leave what they had: it is delivered again to those that come.
         again = np.where(deployed & there, self._in_flight, 0) + np.where(
             there, dice.poisson(scene.loop * self._step), 0
         )
-        rejected = dice.binomial(taken.astype(np.int64), scene.rejecting)
-        acked = np.minimum(taken - rejected, taken)
+        rejected = dice.binomial(delivered_now.astype(np.int64), scene.rejecting)
+        acked = np.minimum(delivered_now - rejected, delivered_now)
         self._pass_on(slot, acked, rejected)
         window = consumers * scene.prefetch
-        flight = dice.poisson(np.minimum(taken / self._step * (shape.work + trip), 1e6)) + np.minimum(scene.loop, 50)
+        flight = dice.poisson(np.minimum(delivered_now / self._step * (shape.work + trip), 1e6)) + np.minimum(
+            scene.loop, 50
+        )
         self._in_flight = np.minimum(np.where(self._waiting >= 1, window, flight), window).astype(np.int64)
         self._settle(minute)
         return {
             "away": np.array(any(low <= minute < high for low, high in self._gaps)),
             "there": there,
             "published": come,
-            "delivered": taken + again,
+            "delivered": delivered_now + again,
             "acked": acked,
             "redelivered": again,
             "ready": self._waiting + np.where(there, dice.poisson(np.minimum(rate * 0.01, 3)), 0) * (come > 0),
@@ -232,10 +240,10 @@ class Simulation:
 
     def _pass_on(self, slot: int, acked: Floats, rejected: Ints) -> None:
         """What was worked off goes to the next queue, what was rejected to the dead letters, minutes later."""
-        shape, ring = self._shape, self._on_the_way
+        shape, ring = self._shape, self._in_transit
         steps = 60 // self._step
         feeding = np.flatnonzero(shape.feeds >= 0)
-        places = (slot + shape.way[feeding] * steps) % len(ring)
+        places = (slot + shape.delay[feeding] * steps) % len(ring)
         np.add.at(ring, (places, shape.feeds[feeding]), acked[feeding])
         losing = np.flatnonzero((shape.dead >= 0) & (rejected > 0))
         if len(losing):
@@ -261,7 +269,7 @@ class Simulation:
 class _Scene:
     """What incidents make of one step; without any, all is as it always is."""
 
-    def __init__(self, shape: Shape, dice: np.random.Generator) -> None:
+    def __init__(self, shape: ClusterShape, dice: np.random.Generator) -> None:
         queues, nodes = len(shape), len(shape.node_names)
         self._shape, self._dice = shape, dice
         self.consumers, self.prefetch = shape.consumers, shape.prefetch

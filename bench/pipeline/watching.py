@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 from ackscope.errors import DataError
 from ackscope.manifest import DataFile, Manifest, read
 from ackscope.tables import BURSTS_1M, HOURS, LATENCY_1M, OUTCOMES_1M, POLLS_1M, ROLLUPS, STEPS_1M
+from ackscope.tables.arrow import arrow_schema
 from bench.pipeline.feeding import BURSTS, MESSAGES, POLLS, STEPS
-from pipeline.schema import arrow_schema
 
 COUNTED = {
     OUTCOMES_1M.name: ("messages", MESSAGES),
@@ -36,7 +36,7 @@ _EVERY = 0.05
 _TRIES = 20
 
 
-class Watch:
+class RollupWatcher:
     """What was seen; `look` takes one more state in."""
 
     def __init__(self, root: Path, cluster: str) -> None:
@@ -122,17 +122,17 @@ def _by_hour(rows: pa.Table, time_column: str) -> dict[int, int]:
 
 def main(words: Sequence[str]) -> int:
     """Look until SIGTERM."""
-    watch, wanted = Watch(Path(words[0]), words[1]), []
-    signal.signal(signal.SIGTERM, lambda *_: wanted.append(True))
-    while not wanted:
-        watch.look()
+    watcher, stop_requested = RollupWatcher(Path(words[0]), words[1]), []
+    signal.signal(signal.SIGTERM, lambda *_: stop_requested.append(True))
+    while not stop_requested:
+        watcher.look()
         time.sleep(_EVERY)
-    watch.look()
+    watcher.look()
     document = {
-        "looks": watch.looks,
-        "states": watch.states,
-        "again": watch.again,
-        "problems": dict(watch.problems.most_common(20)),
+        "looks": watcher.looks,
+        "states": watcher.states,
+        "again": watcher.again,
+        "problems": dict(watcher.problems.most_common(20)),
     }
     sys.stdout.buffer.write(orjson.dumps(document))
     return 0

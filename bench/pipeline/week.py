@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ackscope.tables import PROBE_MESSAGES, QUEUE_SAMPLES, QUEUES_1M, Table
+from ackscope.tables.arrow import arrow_schema
 from pipeline.hours import first_hour
-from pipeline.schema import arrow_schema
 from pipeline.storage.landing import Partition
 from pipeline.storage.rollups import Rollups
 
@@ -91,10 +91,10 @@ def roll_up(root: Path, days: int, queues: int) -> None:
         columns["minute"] = pa.array(minutes, pa.timestamp("us", tz="UTC"))
         columns["queue"] = pa.chunked_array([names] * 60).combine_chunks()
         columns |= {name: pa.array(["x"] * count) for name in QUEUES_1M.names if name not in columns}
-        with rollups.only_writer():
-            change = rollups.change(CLUSTER)
-            change.replace(QUEUES_1M, [hour], pa.table(columns).select(QUEUES_1M.names))
-            change.commit()
+        with rollups.writer_lock():
+            transaction = rollups.transaction(CLUSTER)
+            transaction.replace_hours(QUEUES_1M, [hour], pa.table(columns).select(QUEUES_1M.names))
+            transaction.commit()
 
 
 def _rows(table: Table, size: int) -> pa.Table:

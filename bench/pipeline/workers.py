@@ -50,7 +50,7 @@ class Worker:
     def __init__(self, name: str, process: subprocess.Popen[str]) -> None:
         self._name, self._process = name, process
 
-    def ask(self, asked: dict[str, Any]) -> Run:
+    def ask(self, request: dict[str, Any]) -> Run:
         """Ask for one rollup, and wait for it.
 
         Raises:
@@ -60,7 +60,7 @@ class Worker:
         with _Peak(self._process.pid) as peak:
             if self._process.stdin is None or self._process.stdout is None:
                 raise AssertionError("both are pipes")
-            self._process.stdin.write(json.dumps(asked) + "\n")
+            self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
             line = self._process.stdout.readline()
         if not line:
@@ -106,7 +106,7 @@ class Engines:
     def compare(
         self,
         what: str,
-        asked: Callable[[str], dict[str, Any]],
+        request: Callable[[str], dict[str, Any]],
         sums: Callable[[Run], tuple[int, ...]],
         warm: int,
         kinds: Sequence[str] = ("warm",),
@@ -117,7 +117,7 @@ class Engines:
         def ask(name: str, kind: str, number: int) -> Run:
             tell(f"{name}: {what}, {kind}, {number + 1}")
             to = self.folder / name / f"{kind}-{number}"
-            run = self._workers[name].ask(asked(kind) | {"to": str(to)})
+            run = self._workers[name].ask(request(kind) | {"to": str(to)})
             run.sums = sums(run)
             tell(f"{name}: {run.wall:.1f} s, {run.cpu:.1f} s of processor, {run.peak / MB:.0f} MB, sums {run.sums}")
             shutil.rmtree(to)

@@ -51,8 +51,8 @@ def write_fleet(root: Path, fleet: Fleet, hours: int, step: int, times: float = 
         for name, rows in tables.items():
             day = datetime.fromtimestamp(hour * 3600, UTC).date().isoformat()
             size = _write(rows, root / name / f"cluster={fleet.cluster}" / f"date={day}", hour)
-            told = found.setdefault(name, [0, 0])
-            told[0], told[1] = told[0] + rows.num_rows, told[1] + size
+            totals = found.setdefault(name, [0, 0])
+            totals[0], totals[1] = totals[0] + rows.num_rows, totals[1] + size
     return found
 
 

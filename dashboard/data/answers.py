@@ -20,7 +20,8 @@ from ackscope import manifest
 from ackscope.errors import DataError
 from ackscope.ranking import ChangePoint, FindingEpisode
 from ackscope.tables import BASELINES, CHANGES, EPISODES, HOURS, OUTCOMES_1M, POLLS_1M, QUEUES_1M, Table
-from dashboard.data.rollups import MANIFESTS, schema
+from ackscope.tables.arrow import arrow_schema
+from dashboard.data.rollups import MANIFESTS
 
 T = TypeVar("T")
 
@@ -168,8 +169,8 @@ def _table(
 def _read(paths: Sequence[Path], table: Table, chosen: Any, columns: Sequence[str] | None = None) -> pa.Table:
     wanted = list(columns or table.names)
     if not paths:
-        return schema(table).empty_table().select(wanted)
-    return ds.dataset([str(path) for path in paths], schema=schema(table)).to_table(columns=wanted, filter=chosen)
+        return arrow_schema(table).empty_table().select(wanted)
+    return ds.dataset([str(path) for path in paths], schema=arrow_schema(table)).to_table(columns=wanted, filter=chosen)
 
 
 def _twice(root: Path, cluster: str, read: Callable[[manifest.Manifest], T]) -> tuple[T | None, str | None]:

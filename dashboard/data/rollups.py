@@ -1,7 +1,7 @@
 """The rollups of the pipeline, read from files. A failure is an answer too: nothing here raises for a bad file.
 
-The manifest of a cluster names its files, which never change; a file that was replaced long enough ago is gone: then the
-manifest is read once more.
+The manifest of a cluster names its files, which never change; a file that was replaced long enough ago is gone: then
+the manifest is read once more.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +18,7 @@ import pyarrow.dataset as ds
 from ackscope import manifest
 from ackscope.errors import DataError
 from ackscope.tables import BURSTS_1M, LATENCY_1M, MINUTES, OUTCOMES_1M, QUEUES_1M, Kind, Table
+from ackscope.tables.arrow import ARROW_TYPES, arrow_schema
 
 T = TypeVar("T")
 
@@ -29,22 +30,9 @@ MANIFESTS = manifest.ManifestCache()
 _TOLD = pc.ScalarAggregateOptions(min_count=1)
 """A sum of nothing that is known is not zero."""
 
-_ARROW = {
-    Kind.STRING: pa.string(),
-    Kind.INT: pa.int64(),
-    Kind.FLOAT: pa.float64(),
-    Kind.BOOL: pa.bool_(),
-    Kind.TIME: pa.timestamp("us", tz="UTC"),
-}
-
-
-def schema(table: Table) -> Any:
-    """The Arrow schema of a table's files; the partition columns are in the path only."""
-    return pa.schema([pa.field(column.name, _ARROW[column.kind], column.nullable) for column in table.columns])
-
 
 def _empty(table: Table) -> pd.DataFrame:
-    frame: pd.DataFrame = schema(table).empty_table().to_pandas()
+    frame: pd.DataFrame = arrow_schema(table).empty_table().to_pandas()
     return frame
 
 
@@ -135,8 +123,8 @@ def _twice(attempt: Callable[[], T]) -> tuple[T | None, str | None]:
 
 
 def _read(root: Path, cluster: str, start: datetime, end: datetime) -> History:
-    when = (pc.field("minute") >= pa.scalar(start, _ARROW[Kind.TIME])) & (
-        pc.field("minute") < pa.scalar(end, _ARROW[Kind.TIME])
+    when = (pc.field("minute") >= pa.scalar(start, ARROW_TYPES[Kind.TIME])) & (
+        pc.field("minute") < pa.scalar(end, ARROW_TYPES[Kind.TIME])
     )
 
     known = MANIFESTS.read(root, cluster)
@@ -146,7 +134,7 @@ def _read(root: Path, cluster: str, start: datetime, end: datetime) -> History:
         files = [str(file) for file in known.paths(root, table.name, first, last)]
         if not files:
             return _empty(table)
-        rows: pd.DataFrame = ds.dataset(files, schema=schema(table)).to_table(filter=when).to_pandas()
+        rows: pd.DataFrame = ds.dataset(files, schema=arrow_schema(table)).to_table(filter=when).to_pandas()
         return rows
 
     depth, redelivered = _queues(known.paths(root, QUEUES_1M.name, first, last), when)
@@ -186,7 +174,7 @@ def _queues(files: Sequence[Path], when: Any) -> tuple[pd.DataFrame, pd.DataFram
     chosen = pc.scalar(False)
     for row in worst.slice(0, WORST_QUEUES).to_pylist():
         chosen |= (pc.field("vhost") == row["vhost"]) & (pc.field("queue") == row["queue"])
-    depth = ds.dataset([str(file) for file in files], schema=schema(QUEUES_1M)).to_table(filter=when & chosen)
+    depth = ds.dataset([str(file) for file in files], schema=arrow_schema(QUEUES_1M)).to_table(filter=when & chosen)
     added = pa.concat_tables(sums).group_by("minute").aggregate([("redelivered_sum", "sum", _TOLD)])
     redelivered = added.rename_columns({"redelivered_sum_sum": "redelivered"})
     return depth.to_pandas(), redelivered.to_pandas()
@@ -194,5 +182,5 @@ def _queues(files: Sequence[Path], when: Any) -> tuple[pd.DataFrame, pd.DataFram
 
 def _batches(files: Sequence[Path], columns: list[str], when: Any) -> Iterator[Any]:
     for file in files:
-        pieces = ds.dataset(str(file), schema=schema(QUEUES_1M)).to_batches(columns=columns, filter=when)
+        pieces = ds.dataset(str(file), schema=arrow_schema(QUEUES_1M)).to_batches(columns=columns, filter=when)
         yield from (piece for piece in pieces if piece.num_rows)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ackscope.baselines import HOUR_OF_DAY, HOUR_OF_WEEK, NOT_YET
-from pipeline.analysis.noise import Noise, Values
+from pipeline.analysis.noise import NoiseModel, Values
 
 WEEKS, DAYS = 3, 3
 """Values that a band of the hour of the week, or else of the hour of the day, needs at least."""
@@ -21,7 +21,7 @@ WIDTH = 4.0
 _NORMAL = 1.4826
 """A normal distribution's standard deviation, in median distances from its median."""
 
-_OF_DAYS, _OF_WEEKS = 1, 2
+_BY_DAY, _BY_WEEK = 1, 2
 
 SCOPES = (NOT_YET, HOUR_OF_DAY, HOUR_OF_WEEK)
 
@@ -43,7 +43,9 @@ class Bands:
     high: Values
 
 
-def bands(days: Values, own: npt.NDArray[np.bool_], noise: Noise, low: Values | None, high: Values | None) -> Bands:
+def bands(
+    days: Values, own: npt.NDArray[np.bool_], noise: NoiseModel, low: Values | None, high: Values | None
+) -> Bands:
     """The bands of series for one hour of one day of the week.
 
     Args:
@@ -54,32 +56,34 @@ def bands(days: Values, own: npt.NDArray[np.bool_], noise: Noise, low: Values | 
         high: where given, the same of the highest.
     """
     weeks, all_days = _known(days[:, own]), _known(days)
-    scope = np.where(weeks >= WEEKS, _OF_WEEKS, np.where(all_days >= DAYS, _OF_DAYS, 0))
+    scope = np.where(weeks >= WEEKS, _BY_WEEK, np.where(all_days >= DAYS, _BY_DAY, 0))
     middle, under, over = _band(days, own, scope, noise)
     if low is not None:
         under = np.fmin(under, _band(low, own, scope, noise)[1])
     if high is not None:
         over = np.fmax(over, _band(high, own, scope, noise)[2])
-    return Bands(scope, np.where(scope == _OF_WEEKS, weeks, all_days), under, middle, over)
+    return Bands(scope, np.where(scope == _BY_WEEK, weeks, all_days), under, middle, over)
 
 
 def _band(
-    days: Values, own: npt.NDArray[np.bool_], scope: npt.NDArray[np.int64], noise: Noise
+    days: Values, own: npt.NDArray[np.bool_], scope: npt.NDArray[np.int64], noise: NoiseModel
 ) -> tuple[Values, Values, Values]:
-    flat = noise.flat(days)
-    wide = _of(flat, noise)
-    narrow = _of(flat[:, own], noise)
-    middle, spread = (np.where(scope == _OF_WEEKS, mine, others) for mine, others in zip(narrow, wide, strict=True))
+    scaled = noise.to_scale(days)
+    all_days_stats = _median_and_spread(scaled, noise)
+    own_days_stats = _median_and_spread(scaled[:, own], noise)
+    middle, spread = (
+        np.where(scope == _BY_WEEK, mine, others) for mine, others in zip(own_days_stats, all_days_stats, strict=True)
+    )
     known = scope > 0
-    under, over = (noise.back(middle + way * WIDTH * spread) for way in (-1.0, 1.0))
-    return tuple(np.where(known, it, np.nan) for it in (noise.back(middle), under, over))  # type: ignore[return-value]
+    under, over = (noise.from_scale(middle + sign * WIDTH * spread) for sign in (-1.0, 1.0))
+    return tuple(np.where(known, it, np.nan) for it in (noise.from_scale(middle), under, over))  # type: ignore[return-value]
 
 
-def _of(flat: Values, noise: Noise) -> tuple[Values, Values]:
+def _median_and_spread(scaled: Values, noise: NoiseModel) -> tuple[Values, Values]:
     """Middle and spread of each row."""
-    middle = median(flat)
-    spread = _NORMAL * median(np.abs(flat - middle[:, None]))
-    return middle, np.fmax(spread, noise.least(noise.back(middle)))
+    middle = median(scaled)
+    spread = _NORMAL * median(np.abs(scaled - middle[:, None]))
+    return middle, np.fmax(spread, noise.min_scatter(noise.from_scale(middle)))
 
 
 def median(rows: Values) -> Values:

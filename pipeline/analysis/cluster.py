@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
 from ackscope.tables import QUEUES_1M
-from pipeline.analysis.series import Family
+from pipeline.analysis.series import MeasureFamily
 
 _LEVELS = {"ready": "messages_ready", "unacked": "messages_unacked"}
 _COUNTS = ("published", "delivered", "acked", "redelivered")
@@ -45,12 +45,12 @@ def _count(name: str) -> Column:
     Consumers are read with the statistics: where they are not known of a queue, its counters are not either. Where no
     queue tells any counter the broker keeps none.
     """
-    whole = F.max(F.col("consumers_last").isNull().cast("int")) == 0
+    complete = F.max(F.col("consumers_last").isNull().cast("int")) == 0
     counting = F.max(F.coalesce(*_COUNTS)).isNotNull()
-    return F.when(whole & counting, F.coalesce(F.sum(name), F.lit(0))).alias(name)
+    return F.when(complete & counting, F.coalesce(F.sum(name), F.lit(0))).alias(name)
 
 
-CLUSTER = Family(
+CLUSTER = MeasureFamily(
     "cluster",
     QUEUES_1M,
     {"ready": "ready", "unacked": "unacked", **{name: f"{name} / (60.0 * minutes)" for name in _COUNTS}},

@@ -15,11 +15,11 @@ from pyspark.sql import SparkSession
 from ackscope.errors import DataError
 from ackscope.manifest import Manifest
 from ackscope.tables import BASELINES, CHANGES, EPISODES, Table
-from pipeline.analysis import baselines, changes, memory
+from pipeline.analysis import analysis_state, baselines, changes
+from pipeline.analysis.analysis_state import AnalysisState
 from pipeline.analysis.episodes import episodes_of
-from pipeline.analysis.memory import Memory
-from pipeline.analysis.telling import told
-from pipeline.answers import file
+from pipeline.analysis.report_filter import select_reportable
+from pipeline.answers import answers_file
 from pipeline.hours import HOUR
 from pipeline.session import SPARK_ERRORS, cause
 from pipeline.storage.landing import Landing
@@ -27,12 +27,12 @@ from pipeline.storage.rollups import Rollups
 
 log = logging.getLogger(__name__)
 
-_AHEAD = 24
+_MAX_AHEAD_HOURS = 24
 """Hours that rows may be ahead of the clock without being mistaken."""
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueWork:
     """What there is to do.
 
     Attributes:
@@ -44,14 +44,14 @@ class Due:
     hours: list[int]
 
 
-def due(rollups: Rollups, cluster: str, now: float) -> Due:
+def due(rollups: Rollups, cluster: str, now: float) -> DueWork:
     """What `refresh` would do.
 
     Raises:
         DataError: the catalog cannot be read.
     """
     manifest = rollups.manifest(cluster)
-    return _Refresh(manifest, _memory(rollups, manifest), now).due()
+    return _Pending(manifest, _load_state(rollups, manifest), now).due()
 
 
 def refresh(
@@ -78,52 +78,56 @@ def refresh(
         DataError: Spark failed, or a file cannot be read or written.
     """
     try:
-        _replace(rollups, cluster, EPISODES, episodes_of(spark, landing, rollups, cluster, now))
+        _commit(rollups, cluster, EPISODES, episodes_of(spark, landing, rollups, cluster, now))
         for step in (bands, shifts):
             if go_on():
                 step(spark, rollups, cluster, now, go_on)
         if go_on():
-            file.write(spark, rollups.root, cluster, now)
+            answers_file.write(spark, rollups.root, cluster, now)
     except SPARK_ERRORS as error:
         if go_on():
             raise DataError(f"the analyses of cluster {cluster} could not be made: {cause(error)}") from None
 
 
 @dataclass(frozen=True, slots=True)
-class _Refresh:
+class _Pending:
     """One catalog held against what is remembered of it."""
 
     manifest: Manifest
-    memory: Memory
+    state: AnalysisState
     now: float
 
     @property
     def minutes(self) -> dict[int, str]:
         """Hours that have minutes, each with a digest; none of a clock that is far ahead."""
-        latest = int(self.now // HOUR) + _AHEAD
-        return {hour: it for hour, it in memory.hours_now(self.manifest).items() if hour <= latest}
+        latest = int(self.now // HOUR) + _MAX_AHEAD_HOURS
+        return {hour: it for hour, it in analysis_state.hours_now(self.manifest).items() if hour <= latest}
 
     @property
     def hours(self) -> dict[int, str]:
         """All hours that bands can be made of; those of days without minutes stay as they are."""
         minutes = self.minutes
         days = {hour // 24 for hour in minutes}
-        old = (hour for hour in memory.hours_kept(self.manifest) if hour // 24 not in days and hour <= self.now // HOUR)
+        old = (
+            hour
+            for hour in analysis_state.hours_with_rollups(self.manifest)
+            if hour // 24 not in days and hour <= self.now // HOUR
+        )
         return dict.fromkeys(old, "kept") | minutes
 
-    def due(self) -> Due:
+    def due(self) -> DueWork:
         minutes = self.minutes
-        blocks = changes.blocks(memory.changed(self.memory.shifted, minutes), set(minutes))
+        blocks = changes.blocks_for(analysis_state.changed(self.state.shifted, minutes), set(minutes))
         hours = self.hours
         oldest = max(hours, default=0) - baselines.WEEKS * 7 * 24
-        fresh = {hour for hour in memory.changed(self.memory.banded, hours) if hour > oldest}
-        new = {hour % 24 for hour in fresh if hours[hour] != "kept" or hour not in self.memory.banded}
-        return Due(blocks, sorted(new))
+        fresh = {hour for hour in analysis_state.changed(self.state.banded, hours) if hour > oldest}
+        new = {hour % 24 for hour in fresh if hours[hour] != "kept" or hour not in self.state.banded}
+        return DueWork(blocks, sorted(new))
 
 
-def _memory(rollups: Rollups, manifest: Manifest) -> Memory:
+def _load_state(rollups: Rollups, manifest: Manifest) -> AnalysisState:
     """What is remembered; bands are all to be made where the catalog has none."""
-    known = memory.read(rollups.root, manifest.cluster)
+    known = analysis_state.read(rollups.root, manifest.cluster)
     return known if manifest.files_for(BASELINES.name) else replace(known, banded={})
 
 
@@ -132,15 +136,15 @@ def bands(
 ) -> None:
     """Make the bands that are due, of hours."""
     manifest = rollups.manifest(cluster)
-    work = _Refresh(manifest, _memory(rollups, manifest), now)
+    work = _Pending(manifest, _load_state(rollups, manifest), now)
     hours = work.hours
-    for wanted in baselines.portions(manifest, work.due().hours):
+    for portion in baselines.portions(manifest, work.due().hours):
         if not go_on():
             return
-        rows = baselines.build(spark, rollups.root, manifest, wanted, max(hours))
-        _replace(rollups, cluster, BASELINES, rows, [24 * day + hour for hour in wanted for day in range(7)])
-        seen = {hour: digest for hour, digest in hours.items() if hour % 24 in wanted}
-        _remember(rollups, cluster, banded=seen)
+        rows = baselines.build(spark, rollups.root, manifest, portion, max(hours))
+        _commit(rollups, cluster, BASELINES, rows, [24 * day + hour for hour in portion for day in range(7)])
+        seen = {hour: digest for hour, digest in hours.items() if hour % 24 in portion}
+        _save_state(rollups, cluster, banded=seen)
 
 
 def shifts(
@@ -148,37 +152,37 @@ def shifts(
 ) -> None:
     """Look for shifts in the blocks that are due, of minutes, and tell those that are news."""
     manifest = rollups.manifest(cluster)
-    work = _Refresh(manifest, _memory(rollups, manifest), now)
+    work = _Pending(manifest, _load_state(rollups, manifest), now)
     minutes, blocks = work.minutes, work.due().blocks
-    candidates = work.memory.candidates
-    for wanted in changes.portions(manifest, blocks):
+    candidates = work.state.candidates
+    for portion in changes.portions(manifest, blocks):
         if not go_on():
             return
-        candidates = changes.replaced(candidates, wanted, changes.search(spark, rollups.root, manifest, wanted))
+        candidates = changes.replace_blocks(candidates, portion, changes.search(spark, rollups.root, manifest, portion))
         # An hour counts as seen once all blocks that depend on it were looked through: the latest may not be there yet.
-        seen = {hour: it for hour, it in minutes.items() if changes.blocks({hour}, set(minutes))[-1] <= wanted[-1]}
-        _remember(rollups, cluster, candidates=candidates, shifted=seen)
-    _replace(rollups, cluster, CHANGES, told(candidates))
+        seen = {hour: it for hour, it in minutes.items() if changes.blocks_for({hour}, set(minutes))[-1] <= portion[-1]}
+        _save_state(rollups, cluster, candidates=candidates, shifted=seen)
+    _commit(rollups, cluster, CHANGES, select_reportable(candidates))
 
 
-def _remember(
+def _save_state(
     rollups: Rollups,
     cluster: str,
     candidates: pa.Table | None = None,
     shifted: Mapping[int, str] | None = None,
     banded: Mapping[int, str] | None = None,
 ) -> None:
-    known = memory.seen(memory.read(rollups.root, cluster), shifted=shifted, banded=banded)
-    memory.write(rollups.root, cluster, known if candidates is None else replace(known, candidates=candidates))
+    known = analysis_state.with_hours(analysis_state.read(rollups.root, cluster), shifted=shifted, banded=banded)
+    analysis_state.write(rollups.root, cluster, known if candidates is None else replace(known, candidates=candidates))
 
 
-def _replace(rollups: Rollups, cluster: str, table: Table, rows: pa.Table, hours: list[int] | None = None) -> None:
+def _commit(rollups: Rollups, cluster: str, table: Table, rows: pa.Table, hours: list[int] | None = None) -> None:
     """Commit the rows of some hours of an analysis, or of all of it."""
-    with rollups.only_writer():
-        change = rollups.change(cluster)
+    with rollups.writer_lock():
+        transaction = rollups.transaction(cluster)
         if hours is None:
-            change.replace_all(table, rows)
+            transaction.replace_table(table, rows)
         else:
             for hour in hours:
-                change.replace(table, [hour], rows.filter(pc.equal(rows["hour_of_week"], hour)))
-        change.commit()
+                transaction.replace_hours(table, [hour], rows.filter(pc.equal(rows["hour_of_week"], hour)))
+        transaction.commit()

@@ -4,22 +4,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
 from ackscope.clock import iso, stamp
+from ackscope.records import NOT_ACKED_BY_DESIGN
 
-MOST = 50
+MAX_ROWS = 50
 """So many rows of one kind are told; the rest is counted."""
 
-_SEAM = 120.0
+_MAX_STEP_SECONDS = 120.0
 """Seconds: a minute may lie so far from the next and there is no gap between them; the present minute is not whole."""
 
-_MOST_GAPS = 20
+_MAX_GAPS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class DataCoverage:
     """From when to when there was data.
 
     Attributes:
@@ -30,8 +31,8 @@ class Span:
         gap_minutes: of all gaps together.
     """
 
-    asked_from: str
-    asked_to: str
+    requested_from: str
+    requested_to: str
     first: str | None = None
     last: str | None = None
     minutes: int = 0
@@ -40,7 +41,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HistoryAnswer:
     """One answer.
 
     Attributes:
@@ -52,16 +53,31 @@ class Answer:
     """
 
     question: str
-    asked: Mapping[str, Any]
-    data: Span
-    told: tuple[str, ...] = ()
+    options: Mapping[str, Any]
+    data: DataCoverage
+    sentences: tuple[str, ...] = ()
     rows: tuple[Mapping[str, Any], ...] = ()
     because: str | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
+        """The JSON document."""
+        data = asdict(self.data)
+        asked = {"asked_from": data.pop("requested_from"), "asked_to": data.pop("requested_to")}
+        return {
+            "question": self.question,
+            "asked": dict(self.options),
+            "data": {**asked, **data},
+            "told": list(self.sentences),
+            "rows": list(self.rows),
+            "because": self.because,
+            "more": dict(self.more),
+        }
+
+
+def expects_acks() -> Column:
+    """Rows of the probes whose messages are acked when all is well; others would spoil every share of acked ones."""
+    return ~F.col("probe").isin(*NOT_ACKED_BY_DESIGN)
 
 
 def hours_known(rows: DataFrame, time: str = "hour") -> DataFrame:
@@ -73,26 +89,26 @@ def hours_known(rows: DataFrame, time: str = "hour") -> DataFrame:
     )
 
 
-def span(start: float, end: float, hours: Iterable[Mapping[str, Any]]) -> Span:
+def coverage(start: float, end: float, hours: Iterable[Mapping[str, Any]]) -> DataCoverage:
     """What the rows of `hours_known` tell of the time from `start` to `end`, seconds since 1970."""
     known = sorted((stamp(it["first_minute"]), stamp(it["last_minute"]) + 60, int(it["minutes"])) for it in hours)
     if not known:
-        return Span(iso(start), iso(end))
+        return DataCoverage(iso(start), iso(end))
     gaps: list[tuple[float, float]] = []
-    lacking, reach = 0.0, known[0][0]
+    missing, reach = 0.0, known[0][0]
     for first, last, minutes in known:
-        if first - reach > _SEAM:
+        if first - reach > _MAX_STEP_SECONDS:
             gaps.append((reach, first))
-        lacking += max(0.0, first - reach) + max(0.0, last - first - minutes * 60)
+        missing += max(0.0, first - reach) + max(0.0, last - first - minutes * 60)
         reach = max(reach, last)
-    return Span(
+    return DataCoverage(
         iso(start),
         iso(end),
         iso(known[0][0]),
         iso(reach),
         sum(minutes for _, _, minutes in known),
-        tuple((iso(a), iso(b)) for a, b in gaps[-_MOST_GAPS:]),
-        round(lacking / 60),
+        tuple((iso(a), iso(b)) for a, b in gaps[-_MAX_GAPS:]),
+        round(missing / 60),
     )
 
 

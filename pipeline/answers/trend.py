@@ -17,14 +17,14 @@ DAYS_NEEDED = 4
 HORIZON = 5.0
 """A limit farther away than so many times the history is too far to tell."""
 
-_SURE = 1.645
+_Z_90 = 1.645
 """Standard deviations: nine times in ten the slope lies in its range."""
 
 _DAY = 86400.0
-_MOST_A_SEASON = 60
+_MAX_DAYS_A_SEASON = 60
 
 
-class Verdict(StrEnum):
+class Forecast(StrEnum):
     """What can be said."""
 
     NOT_YET = "not yet"
@@ -48,13 +48,13 @@ class Trend:
         at, earliest, latest: when the limit is reached, seconds since 1970; `latest` is None where it may be never.
     """
 
-    verdict: Verdict
+    forecast: Forecast
     days: int
     slope: float | None = None
     low: float | None = None
     high: float | None = None
     level: float | None = None
-    edge: float | None = None
+    recent_extreme: float | None = None
     at: float | None = None
     earliest: float | None = None
     latest: float | None = None
@@ -70,37 +70,39 @@ def trend(values: Mapping[float, float], limit: float | None, *, rising: bool = 
     """
     days = len({hour // _DAY for hour in values})
     if days < DAYS_NEEDED:
-        return Trend(Verdict.NOT_YET, days)
+        return Trend(Forecast.NOT_YET, days)
     slopes, spread = _slopes(values)
     if not slopes:
-        return Trend(Verdict.NOT_YET, days)
+        return Trend(Forecast.NOT_YET, days)
     slope, low, high = _sen(slopes, spread)
     now = max(values) + 3600
     latest = [value - slope * (at - now) / _DAY for at, value in values.items() if at >= now - _DAY]
-    level, edge = median(latest), _quantile(latest, 0.9 if rising else 0.1)
+    level, recent_extreme = median(latest), _quantile(latest, 0.9 if rising else 0.1)
     if limit is None:
-        return Trend(Verdict.NO_LIMIT if low * high > 0 else Verdict.NO_TREND, days, slope, low, high, level, edge)
-    way = 1.0 if rising else -1.0
-    room = (limit - edge) * way
-    towards = sorted((low * way, high * way))
-    verdict, at, earliest, last = _reach(room, slope * way, towards, now, (now - min(values)) * HORIZON)
-    return Trend(verdict, days, slope, low, high, level, edge, at, earliest, last)
+        return Trend(
+            Forecast.NO_LIMIT if low * high > 0 else Forecast.NO_TREND, days, slope, low, high, level, recent_extreme
+        )
+    sign = 1.0 if rising else -1.0
+    distance = (limit - recent_extreme) * sign
+    towards = sorted((low * sign, high * sign))
+    forecast, at, earliest, last = _forecast(distance, slope * sign, towards, now, (now - min(values)) * HORIZON)
+    return Trend(forecast, days, slope, low, high, level, recent_extreme, at, earliest, last)
 
 
-def _reach(
-    room: float, slope: float, towards: Sequence[float], now: float, horizon: float
-) -> tuple[Verdict, float | None, float | None, float | None]:
+def _forecast(
+    distance: float, slope: float, towards: Sequence[float], now: float, horizon: float
+) -> tuple[Forecast, float | None, float | None, float | None]:
     """The verdict, and when: most likely, at the earliest, at the latest; slopes are those towards the limit."""
-    if room <= 0:
-        return Verdict.OVER, None, None, None
+    if distance <= 0:
+        return Forecast.OVER, None, None, None
     if towards[0] <= 0 <= towards[1]:
-        return Verdict.NO_TREND, None, None, None
+        return Forecast.NO_TREND, None, None, None
     if slope <= 0:
-        return Verdict.AWAY, None, None, None
-    need, first, last = (room / it * _DAY for it in (slope, towards[1], towards[0]))
+        return Forecast.AWAY, None, None, None
+    need, first, last = (distance / it * _DAY for it in (slope, towards[1], towards[0]))
     if need > horizon:
-        return Verdict.FAR, None, None, None
-    return Verdict.REACHES, now + need, now + first, now + last if last <= 2 * horizon else None
+        return Forecast.FAR, None, None, None
+    return Forecast.REACHES, now + need, now + first, now + last if last <= 2 * horizon else None
 
 
 def _slopes(values: Mapping[float, float]) -> tuple[list[float], float]:
@@ -110,7 +112,7 @@ def _slopes(values: Mapping[float, float]) -> tuple[list[float], float]:
         seasons.setdefault(at % _DAY, []).append((at / _DAY, values[at]))
     slopes, spread = [], 0.0
     for season in seasons.values():
-        points = season[-_MOST_A_SEASON:]
+        points = season[-_MAX_DAYS_A_SEASON:]
         n = len(points)
         slopes += [(y - v) / (x - u) for i, (u, v) in enumerate(points) for x, y in points[i + 1 :]]
         spread += math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
@@ -119,7 +121,7 @@ def _slopes(values: Mapping[float, float]) -> tuple[list[float], float]:
 
 def _sen(slopes: Sequence[float], spread: float) -> tuple[float, float, float]:
     """The median slope and the range around it."""
-    count, reach = len(slopes), _SURE * spread
+    count, reach = len(slopes), _Z_90 * spread
     low = max(0, math.floor((count - reach) / 2))
     high = min(count - 1, math.ceil((count + reach) / 2))
     return median(slopes), slopes[low], slopes[high]

@@ -11,17 +11,16 @@ from ackscope.clock import stamp
 from ackscope.measures import measure, quantity
 from ackscope.ranking import display_name
 from ackscope.tables import HOURS, LATENCY_1M, NODES_1M, OUTCOMES_1M, QUEUES_1M
-from pipeline.answers.answer import Answer, Span, collected, hours_known, span
-from pipeline.answers.moments import long
-from pipeline.answers.shelf import Shelf
+from pipeline.answers.answer import DataCoverage, HistoryAnswer, collected, coverage, expects_acks, hours_known
+from pipeline.answers.moments import format_duration
+from pipeline.answers.rollup_reader import RollupReader
 
 WEEK = 7 * 86400.0
 
-MOVERS = 20
+MAX_MOVERS = 20
 """So many queues are told: those whose share of the cluster's traffic moved by most."""
 
 _COUNTERS = ("published", "delivered", "acked", "redelivered")
-_LEFT_OUT = ("nack",)
 _QUANTILES = {"confirm_p50": 0.5, "confirm_p99": 0.99}
 
 
@@ -36,7 +35,7 @@ def confirms(rows: DataFrame) -> DataFrame:
     """latency_1h -> a row an hour: the histogram of the confirms of all probe streams."""
     mine = (F.col("measure") == "confirm") & (F.col("bounds") == latency.BOUNDS_VERSION)
     return (
-        rows.where(mine & ~F.col("probe").isin(*_LEFT_OUT))
+        rows.where(mine & expects_acks())
         .groupBy("hour")
         .agg(F.max("max").alias("max"), *(F.sum(name).alias(name) for name in latency.COLUMNS))
     )
@@ -44,7 +43,7 @@ def confirms(rows: DataFrame) -> DataFrame:
 
 def outcomes(rows: DataFrame) -> DataFrame:
     """outcomes_1h -> a row an hour: `messages` of the probes and those that were not `acked`."""
-    mine = rows.where(~F.col("probe").isin(*_LEFT_OUT))
+    mine = rows.where(expects_acks())
     return mine.groupBy("hour").agg(
         F.sum("messages").alias("messages"), F.sum(F.col("messages") - F.col("acked")).alias("failed")
     )
@@ -55,7 +54,7 @@ def nodes(rows: DataFrame) -> DataFrame:
     return rows.groupBy("hour").agg(F.sum("mem_used_max").alias("mem_used"), F.sum("disk_free_min").alias("disk_free"))
 
 
-def movers(rows: DataFrame, hours: Sequence[float], end: float) -> DataFrame:
+def top_movers(rows: DataFrame, hours: Sequence[float], end: float) -> DataFrame:
     """queues_1h -> `vhost`, `queue`, `published` and `published_before`, messages, in the hours that both weeks have.
 
     `hours` are those of the later week, seconds since 1970; `end` is where that week ends.
@@ -71,33 +70,37 @@ def movers(rows: DataFrame, hours: Sequence[float], end: float) -> DataFrame:
         )
         .where(F.col("published").isNotNull() & F.col("published_before").isNotNull())
         .orderBy(F.desc(F.abs(F.col("published") - F.col("published_before"))), "vhost", "queue")
-        .limit(MOVERS)
+        .limit(MAX_MOVERS)
     )
 
 
-def weeks(spark: SparkSession, shelf: Shelf, end: float) -> Answer:
+def weeks(spark: SparkSession, reader: RollupReader, end: float) -> HistoryAnswer:
     """Each measure in the week up to `end`, seconds since 1970, and in the week before."""
     end = end // 3600 * 3600
     frames = {
-        name: shelf.frame(spark, HOURS[name], end - 2 * WEEK, end)
+        name: reader.frame(spark, HOURS[name], end - 2 * WEEK, end)
         for name in (QUEUES_1M.name, LATENCY_1M.name, OUTCOMES_1M.name, NODES_1M.name)
     }
     known = {name: collected(hours_known(frame)) for name, frame in frames.items()}
     data = _span(end, known)
-    both = {name: common(((stamp(it["hour"]) for it in hours)), end) for name, hours in known.items()}
-    if not any(both.values()):
-        return Answer("weeks", {}, data, because=_because(data))
+    common_hours = {name: common(((stamp(it["hour"]) for it in hours)), end) for name, hours in known.items()}
+    if not any(common_hours.values()):
+        return HistoryAnswer("weeks", {}, data, because=_because(data))
     of_queues = collected(queues(frames[QUEUES_1M.name]))
     rows = [
-        *_rates(of_queues, known[QUEUES_1M.name], both[QUEUES_1M.name]),
-        *_means(of_queues, ("ready",), both[QUEUES_1M.name]),
-        *_latency(collected(confirms(frames[LATENCY_1M.name])), both[LATENCY_1M.name]),
-        *_failed(collected(outcomes(frames[OUTCOMES_1M.name])), both[OUTCOMES_1M.name]),
-        *_means(collected(nodes(frames[NODES_1M.name])), ("mem_used", "disk_free"), both[NODES_1M.name]),
+        *_rates(of_queues, known[QUEUES_1M.name], common_hours[QUEUES_1M.name]),
+        *_means(of_queues, ("ready",), common_hours[QUEUES_1M.name]),
+        *_latency(collected(confirms(frames[LATENCY_1M.name])), common_hours[LATENCY_1M.name]),
+        *_failed(collected(outcomes(frames[OUTCOMES_1M.name])), common_hours[OUTCOMES_1M.name]),
+        *_means(collected(nodes(frames[NODES_1M.name])), ("mem_used", "disk_free"), common_hours[NODES_1M.name]),
     ]
-    found = _movers(collected(movers(frames[QUEUES_1M.name], both[QUEUES_1M.name], end))) if both["queues_1m"] else []
-    told = (_compared(rows), *(_sentence(row) for row in rows), *(_mover(row) for row in found[:5]))
-    return Answer("weeks", {}, data, told, tuple(rows), more={"queues": found})
+    found = (
+        _changed_movers(collected(top_movers(frames[QUEUES_1M.name], common_hours[QUEUES_1M.name], end)))
+        if common_hours["queues_1m"]
+        else []
+    )
+    sentences = (_describe_comparison(rows), *(_sentence(row) for row in rows), *(_mover(row) for row in found[:5]))
+    return HistoryAnswer("weeks", {}, data, sentences, tuple(rows), more={"queues": found})
 
 
 def common(hours: Iterable[float], end: float) -> list[float]:
@@ -106,13 +109,13 @@ def common(hours: Iterable[float], end: float) -> list[float]:
     return sorted(hour for hour in known if end - WEEK <= hour < end and hour - WEEK in known)
 
 
-def _span(end: float, known: Mapping[str, Sequence[Mapping[str, Any]]]) -> Span:
+def _span(end: float, known: Mapping[str, Sequence[Mapping[str, Any]]]) -> DataCoverage:
     """Of the table that reaches farthest back."""
     longest = max(known.values(), key=len)
-    return span(end - 2 * WEEK, end, longest)
+    return coverage(end - 2 * WEEK, end, longest)
 
 
-def _because(data: Span) -> str:
+def _because(data: DataCoverage) -> str:
     if data.first is None:
         return "there is no data of the last two weeks"
     return f"no hour of this week has one of the week before beside it; data begins {data.first[:16]}"
@@ -183,14 +186,14 @@ def _row(name: str, this: float | None, before: float | None, hours: int) -> dic
     }
 
 
-def _movers(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _changed_movers(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [dict(row) for row in rows if row["published"] != row["published_before"]]
 
 
-def _compared(rows: Iterable[Mapping[str, Any]]) -> str:
+def _describe_comparison(rows: Iterable[Mapping[str, Any]]) -> str:
     """How much of the weeks was held against each other; not every measure has the same hours."""
     hours = sorted({row["hours"] for row in rows if row["hours"]})
-    least, most = long(hours[0] * 3600), long(hours[-1] * 3600)
+    least, most = format_duration(hours[0] * 3600), format_duration(hours[-1] * 3600)
     return f"compared by {least if least == most else f'{least} to {most}'} of each week, the hours that both have"
 
 

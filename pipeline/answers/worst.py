@@ -9,9 +9,9 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from ackscope import latency
 from ackscope.measures import quantity
 from ackscope.tables import CHANNELS_1M, CONSUMERS_1M, HOURS, LATENCY_1M, QUEUES_1M, Table
-from pipeline.answers.answer import MOST, Answer, collected, hours_known, span
-from pipeline.answers.moments import long
-from pipeline.answers.shelf import Shelf
+from pipeline.answers.answer import MAX_ROWS, HistoryAnswer, collected, coverage, expects_acks, hours_known
+from pipeline.answers.moments import format_duration
+from pipeline.answers.rollup_reader import RollupReader
 
 REDELIVERED, CEILING, CONFIRM, BACKLOG = "redelivered", "ceiling", "confirm", "backlog"
 
@@ -24,7 +24,6 @@ BY: dict[str, Table] = {
 """What queues are ranked by, and the table that tells it."""
 
 _CONSUMERS = HOURS[CONSUMERS_1M.name]
-_LEFT_OUT = ("nack",)
 
 
 def redelivered(rows: DataFrame) -> DataFrame:
@@ -74,28 +73,28 @@ def confirms(rows: DataFrame) -> DataFrame:
     """latency_1h -> `probe`, `stream`, `node`, `max` and the buckets of its confirms."""
     mine = (F.col("measure") == "confirm") & (F.col("bounds") == latency.BOUNDS_VERSION)
     return (
-        rows.where(mine & ~F.col("probe").isin(*_LEFT_OUT))
+        rows.where(mine & expects_acks())
         .groupBy("probe", "stream", "node")
         .agg(F.max("max").alias("max"), *(F.sum(name).alias(name) for name in latency.COLUMNS))
     )
 
 
-def worst(spark: SparkSession, shelf: Shelf, by: str, start: float, end: float) -> Answer:
+def worst(spark: SparkSession, reader: RollupReader, by: str, start: float, end: float) -> HistoryAnswer:
     """The queues, or probe streams, that stand out by one of `BY`, from `start` to `end`, seconds since 1970."""
-    frame = shelf.frame(spark, BY[by], start, end)
+    frame = reader.frame(spark, BY[by], start, end)
     known = collected(hours_known(frame))
-    data = span(start, end, known)
-    asked = {"by": by}
+    data = coverage(start, end, known)
+    options = {"by": by}
     if not known:
-        return Answer("worst", asked, data, because=f"{BY[by].name} has no hour in this time")
+        return HistoryAnswer("worst", options, data, because=f"{BY[by].name} has no hour in this time")
     if by == CONFIRM:
         rows = _tails(collected(confirms(frame)))
     elif by == CEILING:
-        rows = _shares(collected(ceiling(frame, shelf.frame(spark, _CONSUMERS, start, end))))
+        rows = _shares(collected(ceiling(frame, reader.frame(spark, _CONSUMERS, start, end))))
     else:
         rows = _shares(collected((redelivered if by == REDELIVERED else backlog)(frame)))
-    told = [_sentence(by, row) for row in rows[:MOST]] or [_NOTHING[by]]
-    return Answer("worst", asked, data, tuple(told), tuple(rows[:MOST]), more={"all": len(rows)})
+    sentences = [_sentence(by, row) for row in rows[:MAX_ROWS]] or [_NOTHING[by]]
+    return HistoryAnswer("worst", options, data, tuple(sentences), tuple(rows[:MAX_ROWS]), more={"all": len(rows)})
 
 
 _NOTHING = {
@@ -108,9 +107,9 @@ _NOTHING = {
 
 def _shares(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The largest first, each with its share of all."""
-    whole = sum(row["value"] for row in rows)
+    total = sum(row["value"] for row in rows)
     ordered = sorted(rows, key=lambda row: (-row["value"], row["vhost"], row["queue"]))
-    return [{**row, "share": row["value"] / whole} for row in ordered]
+    return [{**row, "share": row["value"] / total} for row in ordered]
 
 
 def _tails(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -150,7 +149,7 @@ def _sentence(by: str, row: Mapping[str, Any]) -> str:
     if by == CEILING:
         part = row["value"] / row["beside"] * 100 if row["beside"] else 0.0
         return (
-            f"{who}: {long(row['value'])} at the prefetch ceiling, all its channels together; "
+            f"{who}: {format_duration(row['value'])} at the prefetch ceiling, all its channels together; "
             f"{part:.3g} % of the time that they were followed, {share} of all"
         )
     delivered = row["beside"]

@@ -19,24 +19,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ackscope.errors import DataError
-from pipeline.storage.durable import remove, sync, unwritable
-from pipeline.storage.footer import Contents
+from pipeline.storage.durable import remove, sync_folder, write_error
+from pipeline.storage.file_stats import FileStats
+from pipeline.storage.folder_listing import CompactionNote, Stamp, arrived_at, list_folder, stamp_of, write_note
 from pipeline.storage.landing import Landing, Partition
-from pipeline.storage.listing import Replacement, Stamp, came, listing, stamp_of, write_note
 
-LARGE = 64 * 2**20
+LARGE_FILE_BYTES = 64 * 2**20
 """Bytes from which on a file stays as it is."""
 
-_WISHED = 128 * 2**20
-_ONE = 192 * 2**20
+_TARGET_BYTES = 128 * 2**20
+_SINGLE_FILE_BYTES = 192 * 2**20
 """Bytes: up to so many make one file, more are spread over files of about `_WISHED`."""
 
 _SAMPLE_FILES, _SAMPLE_BYTES = 64, 32 * 2**20
-_HIDDEN, _HALF_A_NOTE = ".compacted-", "._replaces-"
+_HIDDEN, _PARTIAL_NOTE = ".compacted-", "._replaces-"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CompactionPlan:
     """The files of a partition that are to become few.
 
     Attributes:
@@ -67,7 +67,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PartitionScan:
     """What a partition has for us.
 
     Attributes:
@@ -76,14 +76,14 @@ class Look:
         behind: those that are not rolled up for sure, and must wait.
     """
 
-    plan: Plan | None
+    plan: CompactionPlan | None
     files: int
     bytes: int
     behind: int
 
 
 @contextmanager
-def only_compaction(root: Path) -> Iterator[None]:
+def compaction_lock(root: Path) -> Iterator[None]:
     """Refuse to work where another compaction does.
 
     Raises:
@@ -92,7 +92,7 @@ def only_compaction(root: Path) -> Iterator[None]:
     try:
         lock = (root / "_compact.lock").open("wb")
     except OSError as error:
-        raise unwritable(root / "_compact.lock", error) from None
+        raise write_error(root / "_compact.lock", error) from None
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -101,7 +101,7 @@ def only_compaction(root: Path) -> Iterator[None]:
         yield
 
 
-def look(landing: Landing, partition: Partition, taken: float) -> Look:
+def scan_partition(landing: Landing, partition: Partition, watermark: float) -> PartitionScan:
     """Which files of a closed partition are to be put together.
 
     Only such as were rolled up before `taken`, seconds since 1970: a stream then need not look at what becomes of
@@ -110,23 +110,25 @@ def look(landing: Landing, partition: Partition, taken: float) -> Look:
     Raises:
         DataError: the folder cannot be read.
     """
-    held = landing.files(partition)
-    stamps = {path: stamp for path, stamp in listing(landing.root / partition.folder).files.items() if path in held}
-    ready = {path for path, stamp in stamps.items() if rolled_up(path, stamp, taken)}
-    sources = {path: stamps[path] for path in sorted(ready) if _fit(held[path], stamps[path])}
+    stats = landing.files(partition)
+    stamps = {
+        path: stamp for path, stamp in list_folder(landing.root / partition.folder).files.items() if path in stats
+    }
+    ready = {path for path, stamp in stamps.items() if is_ingested(path, stamp, watermark)}
+    sources = {path: stamps[path] for path in sorted(ready) if _is_mergeable(stats[path], stamps[path])}
     plan = None
     if len(sources) > 1:
-        rows = sum(held[path].rows for path in sources)
-        plan = Plan(partition, sources, rows, sum(size for size, _, _ in sources.values()))
-    return Look(plan, len(stamps), sum(size for size, _, _ in stamps.values()), len(stamps) - len(ready))
+        rows = sum(stats[path].rows for path in sources)
+        plan = CompactionPlan(partition, sources, rows, sum(size for size, _, _ in sources.values()))
+    return PartitionScan(plan, len(stamps), sum(size for size, _, _ in stamps.values()), len(stamps) - len(ready))
 
 
-def pieces(plan: Plan) -> int:
+def output_count(plan: CompactionPlan) -> int:
     """How many new files it takes.
 
     What many small files shrink by when they become one is found with some that lie together.
     """
-    if plan.bytes <= _ONE:
+    if plan.bytes <= _SINGLE_FILE_BYTES:
         return 1
     paths = list(plan.sources)
     sample: list[Path] = []
@@ -144,10 +146,10 @@ def pieces(plan: Plan) -> int:
         sink = pa.BufferOutputStream()
         pq.write_table(rows.sort_by(plan.partition.table.time), sink, compression="zstd")
         share = min(1.0, sink.getvalue().size / before)
-    return 1 if plan.bytes * share <= _ONE else round(plan.bytes * share / _WISHED)
+    return 1 if plan.bytes * share <= _SINGLE_FILE_BYTES else round(plan.bytes * share / _TARGET_BYTES)
 
 
-def put_in(root: Path, plan: Plan, written: Sequence[Path]) -> int | None:
+def swap_in(root: Path, plan: CompactionPlan, written: Sequence[Path]) -> int | None:
     """Steps (b) to (e), as the only writer of the rollups; the bytes of the new files.
 
     None where a source has changed or gone meanwhile: then nothing was done.
@@ -165,28 +167,28 @@ def put_in(root: Path, plan: Plan, written: Sequence[Path]) -> int | None:
         if any(stamp_of(path) != stamp for path, stamp in plan.sources.items()):
             return None
         names = [_name(plan, number) for number in range(len(written))]
-        note = Replacement(plan.digest, frozenset(names), frozenset(path.name for path in plan.sources))
+        note = CompactionNote(plan.digest, frozenset(names), frozenset(path.name for path in plan.sources))
         write_note(folder, note)
-        sync(folder)
+        sync_folder(folder)
         for path, name in zip(written, names, strict=True):
             path.rename(folder / name)
-        sync(folder)
-        _end(folder, note)
+        sync_folder(folder)
+        _finish_swap(folder, note)
         return sum((folder / name).stat().st_size for name in names)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise unwritable(folder, error) from None
+        raise write_error(folder, error) from None
 
 
-def cut_off(root: Path, partition: Partition) -> bool:
+def was_interrupted(root: Path, partition: Partition) -> bool:
     """Whether a crash left something of a compaction.
 
     Raises:
         DataError: the folder cannot be read.
     """
-    found = listing(root / partition.folder)
-    return bool(found.notes) or any(name.startswith((_HIDDEN, _HALF_A_NOTE)) for name in found.names)
+    found = list_folder(root / partition.folder)
+    return bool(found.notes) or any(name.startswith((_HIDDEN, _PARTIAL_NOTE)) for name in found.names)
 
 
 def finish(root: Path, partition: Partition) -> None:
@@ -196,49 +198,49 @@ def finish(root: Path, partition: Partition) -> None:
         DataError: the folder cannot be read or written.
     """
     folder = root / partition.folder
-    found = listing(folder)
+    found = list_folder(folder)
     try:
         for note in found.notes:
             if note.files <= found.names:
-                _end(folder, note)
+                _finish_swap(folder, note)
             else:
-                _take_back(folder, note)
+                _roll_back(folder, note)
     except OSError as error:
-        raise unwritable(folder, error) from None
+        raise write_error(folder, error) from None
     for name in found.names:
         if name.startswith(_HIDDEN):
             shutil.rmtree(folder / name, ignore_errors=True)
-        elif name.startswith(_HALF_A_NOTE):
+        elif name.startswith(_PARTIAL_NOTE):
             remove(folder / name)
 
 
-def discard(root: Path, plan: Plan) -> None:
+def discard(root: Path, plan: CompactionPlan) -> None:
     """Remove what of a plan was written and does not count."""
     shutil.rmtree(plan.hidden(root), ignore_errors=True)
 
 
-def _end(folder: Path, note: Replacement) -> None:
+def _finish_swap(folder: Path, note: CompactionNote) -> None:
     """Steps (d) and (e)."""
     for name in sorted(note.sources - note.files):
         (folder / name).unlink(missing_ok=True)
-    sync(folder)
+    sync_folder(folder)
     (folder / note.name).unlink(missing_ok=True)
 
 
-def _take_back(folder: Path, note: Replacement) -> None:
+def _roll_back(folder: Path, note: CompactionNote) -> None:
     for name in note.files:
         (folder / name).unlink(missing_ok=True)
-    sync(folder)
+    sync_folder(folder)
     (folder / note.name).unlink(missing_ok=True)
 
 
-def rolled_up(path: Path, stamp: Stamp, taken: float) -> bool:
+def is_ingested(path: Path, stamp: Stamp, watermark: float) -> bool:
     """Whether a file was there at `taken`, when all was rolled up; of files put together, their newest source tells."""
-    return came(path, stamp) < taken
+    return arrived_at(path, stamp) < watermark
 
 
-def _fit(held: Contents, stamp: Stamp) -> bool:
-    return stamp[0] < LARGE and held.plain and not held.waiting
+def _is_mergeable(stats: FileStats, stamp: Stamp) -> bool:
+    return stamp[0] < LARGE_FILE_BYTES and stats.only_known_columns and not stats.early
 
 
 def _make_durable(path: Path, newest: int) -> None:
@@ -250,6 +252,6 @@ def _make_durable(path: Path, newest: int) -> None:
         os.close(handle)
 
 
-def _name(plan: Plan, number: int) -> str:
+def _name(plan: CompactionPlan, number: int) -> str:
     moment = datetime.fromtimestamp(plan.newest / 1e9, UTC).strftime("%Y%m%dT%H%M%S")
     return f"compacted-{moment}-{plan.digest}-{number:06d}.parquet"

@@ -8,7 +8,7 @@ from typing import IO
 from ackscope.errors import DataError
 
 
-def put(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
+def atomic_write(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
     """Write beside, make it durable, rename: a reader sees no file, or the old one, or the new one.
 
     The rename itself is durable only after `sync` of the folder.
@@ -26,10 +26,10 @@ def put(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
         temporary.replace(path)
     except OSError as error:
         remove(temporary)
-        raise unwritable(path, error) from None
+        raise write_error(path, error) from None
 
 
-def sync(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable.
 
     Raises:
@@ -42,7 +42,7 @@ def sync(folder: Path) -> None:
         finally:
             os.close(handle)
     except OSError as error:
-        raise unwritable(folder, error) from None
+        raise write_error(folder, error) from None
 
 
 def remove(path: Path) -> bool:
@@ -54,6 +54,6 @@ def remove(path: Path) -> bool:
     return True
 
 
-def unwritable(path: Path, error: OSError) -> DataError:
+def write_error(path: Path, error: OSError) -> DataError:
     """What is said of a file that cannot be written."""
     return DataError(f"{path}: cannot be written ({error.strerror or error}); look at its disk and owner")

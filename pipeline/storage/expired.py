@@ -10,7 +10,7 @@ from typing import IO
 import orjson
 
 from ackscope.errors import DataError
-from pipeline.storage.durable import put
+from pipeline.storage.durable import atomic_write
 
 NAME = "_expired.json"
 
@@ -35,7 +35,7 @@ def first_whole_hours(landing: Path) -> dict[str, int]:
         ) from None
 
 
-def raise_to(landing: Path, cluster: str, hour: int) -> None:
+def raise_floor(landing: Path, cluster: str, hour: int) -> None:
     """From now on this is the first whole hour of the cluster; it never goes back.
 
     Raises:
@@ -43,7 +43,9 @@ def raise_to(landing: Path, cluster: str, hour: int) -> None:
     """
     hours = first_whole_hours(landing)
     if hour > hours.get(cluster, 0):
-        put(landing / NAME, partial(_write, orjson.dumps(hours | {cluster: hour}, option=orjson.OPT_SORT_KEYS)))
+        atomic_write(
+            landing / NAME, partial(_write, orjson.dumps(hours | {cluster: hour}, option=orjson.OPT_SORT_KEYS))
+        )
 
 
 def _write(document: bytes, file: IO[bytes]) -> None:

@@ -13,16 +13,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ackscope.errors import DataError
-from pipeline.storage.durable import put
+from pipeline.storage.durable import atomic_write
 
 log = logging.getLogger(__name__)
 
 FOLDER = "_quarantine"
 
 
-def set_apart(root: Path, path: Path, reason: str) -> bool:
+def quarantine_file(root: Path, path: Path, reason: str) -> bool:
     """Move a file of the landing folder away, beside nothing of the same name, and say so in one line; was it moved?"""
-    target = _free(root / FOLDER / path.relative_to(root))
+    target = _unused_path(root / FOLDER / path.relative_to(root))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         path.replace(target)
@@ -33,7 +33,7 @@ def set_apart(root: Path, path: Path, reason: str) -> bool:
     return True
 
 
-def copy_rows(root: Path, path: Path, time: str, start: int, end: int) -> None:
+def copy_misdated_rows(root: Path, path: Path, time: str, start: int, end: int) -> None:
     """Write the rows of a file that lie before `start` or from `end` on, microseconds since 1970, to a file apart.
 
     Once: where that file is, nothing is done. The rows stay in their own file, too, where they do not count.
@@ -42,25 +42,25 @@ def copy_rows(root: Path, path: Path, time: str, start: int, end: int) -> None:
     target = root / FOLDER / relative.with_name(f"{relative.stem}.rows.parquet")
     if target.exists():
         return
-    told: list[int] = []
+    copied: list[int] = []
     try:
         with pq.ParquetFile(path) as file:
-            put(target, partial(_copy, file, time, start, end, told))
+            atomic_write(target, partial(_copy, file, time, start, end, copied))
     except (DataError, OSError, pa.ArrowException) as error:
         with suppress(OSError):
             target.unlink(missing_ok=True)
         log.warning("%s: rows of another time are left out, and stay where they are (%s)", path, error)
         return
     log.warning(
-        "%s: %d rows of another time are left out, a copy is in %s; was a clock wrong?", path, sum(told), target
+        "%s: %d rows of another time are left out, a copy is in %s; was a clock wrong?", path, sum(copied), target
     )
 
 
-def _copy(file: pq.ParquetFile, time: str, start: int, end: int, told: list[int], sink: IO[bytes]) -> None:
+def _copy(file: pq.ParquetFile, time: str, start: int, end: int, copied: list[int], sink: IO[bytes]) -> None:
     with pq.ParquetWriter(sink, file.schema_arrow, compression="zstd") as writer:
         for batch in _outside(file, time, start, end):
             writer.write_batch(batch)
-            told.append(batch.num_rows)
+            copied.append(batch.num_rows)
 
 
 def _outside(file: pq.ParquetFile, time: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
@@ -71,7 +71,7 @@ def _outside(file: pq.ParquetFile, time: str, start: int, end: int) -> Iterator[
             yield rows
 
 
-def _free(path: Path) -> Path:
+def _unused_path(path: Path) -> Path:
     """`path`, or the first of `path.1`, `path.2` ... that is not taken."""
     candidate, number = path, 0
     while os.path.lexists(candidate):

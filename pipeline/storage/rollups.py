@@ -18,15 +18,15 @@ from ackscope.errors import DataError
 from ackscope.manifest import FOLDER, GRACE_SECONDS, Manifest, ManifestCache, clusters
 from ackscope.tables import ROLLUPS
 from pipeline.stop import StoppedError
-from pipeline.storage.change import Change
-from pipeline.storage.durable import put, remove
-from pipeline.storage.shelves import FILE, UNFINISHED
+from pipeline.storage.durable import atomic_write, remove
+from pipeline.storage.layout import ROLLUP_FILE, TEMPORARY_FILE
+from pipeline.storage.transaction import Transaction
 
 log = logging.getLogger(__name__)
 
 STATUS = "_status.json"
 _LOCK = "_lock"
-_AGAIN = 0.02
+_LOCK_RETRY_SECONDS = 0.02
 """Seconds until the lock is tried again: a wait in the kernel would hear no wish to stop."""
 
 
@@ -58,7 +58,7 @@ class Rollups:
             ) from None
 
     @contextmanager
-    def only_writer(self) -> Iterator[None]:
+    def writer_lock(self) -> Iterator[None]:
         """Wait until no other process rebuilds here.
 
         An hour that `run` has read may grow before it is written; a `stream` that wrote the grown hour in between
@@ -72,16 +72,16 @@ class Rollups:
             while not _locked(lock):
                 if not self._go_on():
                     raise StoppedError
-                time.sleep(_AGAIN)
+                time.sleep(_LOCK_RETRY_SECONDS)
             yield
 
-    def change(self, cluster: str) -> Change:
+    def transaction(self, cluster: str) -> Transaction:
         """A change of what is there now; only as the only writer, from here to its commit.
 
         Raises:
             DataError: the catalog cannot be read.
         """
-        return Change(self.root, self.manifest(cluster), self._clock)
+        return Transaction(self.root, self.manifest(cluster), self._clock)
 
     def manifest(self, cluster: str) -> Manifest:
         """What counts now; read again only where it was replaced.
@@ -95,7 +95,7 @@ class Rollups:
         """Those that have a catalog, in order."""
         return clusters(self.root)
 
-    def counts(self) -> dict[str, int]:
+    def row_counts(self) -> dict[str, int]:
         """Rows that count now, by table, over all clusters.
 
         Raises:
@@ -107,29 +107,29 @@ class Rollups:
                 counts[name] += sum(it.rows for it in files)
         return {name: counts[name] for name in ROLLUPS}
 
-    def sweep(self) -> None:
+    def vacuum(self) -> None:
         """Remove what a killed writer left, and what was replaced more than `GRACE` ago; call as the only writer.
 
         Raises:
             DataError: a catalog cannot be read; then nothing is removed.
         """
-        known = {cluster: self.manifest(cluster) for cluster in self.clusters()}
-        named = {str(self.root / it.path) for it in _files(known)}
+        manifests = {cluster: self.manifest(cluster) for cluster in self.clusters()}
+        named = {str(self.root / it.path) for it in _files(manifests)}
         oldest = self._clock.now().wall - GRACE_SECONDS
         for table in ROLLUPS:
             for folder in self.root.glob(f"{table}/cluster=*/date=*"):
-                if _sweep(folder, named, oldest):
+                if _vacuum_folder(folder, named, oldest):
                     log.debug("%s: removed what was replaced", folder)
         for path in (self.root / FOLDER).glob(".*.tmp"):
             remove(path)
 
-    def say(self, status: dict[str, Any]) -> None:
+    def write_status(self, status: dict[str, Any]) -> None:
         """Replace the status file, which the page and the demo read.
 
         Raises:
             DataError: it cannot be written.
         """
-        put(self.root / STATUS, partial(_write, orjson.dumps(status, option=orjson.OPT_INDENT_2) + b"\n"))
+        atomic_write(self.root / STATUS, partial(_write, orjson.dumps(status, option=orjson.OPT_INDENT_2) + b"\n"))
 
 
 def _locked(lock: IO[bytes]) -> bool:
@@ -140,19 +140,19 @@ def _locked(lock: IO[bytes]) -> bool:
     return True
 
 
-def _files(known: dict[str, Manifest]) -> Iterator[Any]:
-    for manifest in known.values():
+def _files(manifests: dict[str, Manifest]) -> Iterator[Any]:
+    for manifest in manifests.values():
         for files in manifest.tables.values():
             yield from files
 
 
-def _sweep(folder: Path, named: set[str], oldest: float) -> int:
+def _vacuum_folder(folder: Path, named: set[str], oldest: float) -> int:
     """Remove the files of a folder that nobody names; how many went."""
     removed = left = 0
     with os.scandir(folder) as entries:
         for entry in entries:
-            unfinished = UNFINISHED.fullmatch(entry.name)
-            old = FILE.fullmatch(entry.name) and entry.path not in named and entry.stat().st_mtime < oldest
+            unfinished = TEMPORARY_FILE.fullmatch(entry.name)
+            old = ROLLUP_FILE.fullmatch(entry.name) and entry.path not in named and entry.stat().st_mtime < oldest
             if (unfinished or old) and remove(Path(entry.path)):
                 removed += 1
             else:

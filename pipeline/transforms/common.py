@@ -11,7 +11,7 @@ STREAM = ("probe", "stream", "queue_type", "vhost", "node")
 """The columns that name a probe's stream."""
 
 _NANO = 1_000_000_000
-_LONGEST = 1e8
+_MAX_SECONDS = 1e8
 """Seconds, three years: nothing that is measured here lasts longer, and a sum of nanoseconds stays an int64."""
 
 
@@ -42,24 +42,24 @@ def distinct_messages(rows: DataFrame) -> DataFrame:
     """
     others = [name for name in MESSAGE if name != "seq"]
     marked = rows.withColumn("_block", F.xxhash64(*others, F.shiftright("seq", 6)))
-    doubtful = (
+    suspect = (
         marked.groupBy("_block")
         .agg(F.count("*").alias("messages"), F.bit_or(F.expr("shiftleft(1L, cast(seq & 63 AS int))")).alias("bits"))
         .where(F.expr("bit_count(bits) < messages"))
         .select("_block")
     )
     # Both joins, and all behind the second one, go from the plan while it runs, where no block is doubtful.
-    blocks = F.broadcast(doubtful)
+    blocks = F.broadcast(suspect)
     single = marked.join(blocks, "_block", "left_anti").select(*rows.columns)
-    several = marked.join(blocks, "_block", "left_semi").select(*rows.columns)
+    in_suspect = marked.join(blocks, "_block", "left_semi").select(*rows.columns)
     # By the time, too: a message has one, and a minute must not depend on the rows of others.
-    return single.unionByName(distinct_rows(several, (*MESSAGE, "intended_at")))
+    return single.unionByName(distinct_rows(in_suspect, (*MESSAGE, "intended_at")))
 
 
 def duration(name: str) -> Column:
     """A column of seconds where it holds a duration, else null: NaN and infinity would poison every sum."""
     value = F.col(name)
-    return F.when((value >= 0) & (value <= _LONGEST), value)
+    return F.when((value >= 0) & (value <= _MAX_SECONDS), value)
 
 
 def nanoseconds(value: Column) -> Column:

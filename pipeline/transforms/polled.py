@@ -13,19 +13,19 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 
 from ackscope.tables import HEARTBEAT
 
-Moments = npt.NDArray[np.int64]
+Micros = npt.NDArray[np.int64]
 """Microseconds since 1970, as all times here."""
 
 MINUTE = 60_000_000
 
-_HOLDS = round(HEARTBEAT * 1_000_000)
-_BEFORE = -(-_HOLDS // MINUTE) * MINUTE
+_HOLD_MICROS = round(HEARTBEAT * 1_000_000)
+_HOLD_MINUTES_MICROS = -(-_HOLD_MICROS // MINUTE) * MINUTE
 """Whole minutes, so long before a poll that no sample before them holds at it."""
 
-_BEYOND = 1 << 62
+_NO_MINUTE = 1 << 62
 
 
-def numbered(polls: DataFrame) -> DataFrame:
+def number_polls(polls: DataFrame) -> DataFrame:
     """The polls of each minute (`by_minute`), for every task; they are few, and read at once.
 
     Args:
@@ -36,7 +36,7 @@ def numbered(polls: DataFrame) -> DataFrame:
     return F.broadcast(polls.sparkSession.createDataFrame(by_minute(times, wholes)))
 
 
-def by_minute(times: Moments, wholes: Moments) -> pa.Table:
+def by_minute(times: Micros, wholes: Micros) -> pa.Table:
     """How many polls were before each minute, and before its end.
 
     Args:
@@ -49,7 +49,7 @@ def by_minute(times: Moments, wholes: Moments) -> pa.Table:
         of it that are whole; `later`: the first whole one after it, or null.
     """
     if times.size:
-        edges = np.arange(_floor(times[0]) - _BEFORE, _floor(times[-1]) + 2 * MINUTE, MINUTE)
+        edges = np.arange(_floor(times[0]) - _HOLD_MINUTES_MICROS, _floor(times[-1]) + 2 * MINUTE, MINUTE)
     else:
         edges = np.zeros(1, np.int64)
     polled, seen = np.searchsorted(times, edges), np.searchsorted(wholes, edges)
@@ -71,7 +71,7 @@ def _floor(moment: np.int64) -> np.int64:
     return moment - moment % MINUTE
 
 
-def held_until(samples: DataFrame, minutes: DataFrame) -> DataFrame:
+def hold_until(samples: DataFrame, minutes: DataFrame) -> DataFrame:
     """Samples with when they hold no more, and between which polls they do.
 
     Args:
@@ -83,17 +83,17 @@ def held_until(samples: DataFrame, minutes: DataFrame) -> DataFrame:
         none and very many: no minute between the two is counted too much.
     """
     then = "array_min(filter(wholes, whole -> whole > at))"
-    until = f"least(at + {_HOLDS}, next, coalesce({then}, later))"
+    until = f"least(at + {_HOLD_MICROS}, next, coalesce({then}, later))"
     low = "first + size(filter(times, poll -> poll <= at))"
     high = "first + size(filter(times, poll -> poll < until))"
-    told = [*samples.columns, "low", "until"]
+    columns = [*samples.columns, "low", "until"]
     found = samples.selectExpr("*", _minute("at")).join(minutes, "minute", "left")
     found = found.selectExpr(*samples.columns, f"coalesce({low}, 0) AS low", f"if(gone, at, {until}) AS until")
     found = found.selectExpr("*", _minute("until")).join(minutes, "minute", "left")
-    return found.selectExpr(*told, f"coalesce({high}, {_BEYOND}) AS high")
+    return found.selectExpr(*columns, f"coalesce({high}, {_NO_MINUTE}) AS high")
 
 
-def at_polls(spread: DataFrame, minutes: DataFrame) -> DataFrame:
+def count_polls_per_minute(spread: DataFrame, minutes: DataFrame) -> DataFrame:
     """Samples by `minute`, with `polls`: at how many of this minute each holds, its own and those that follow."""
     later = "greatest(least(high, end) - greatest(low, first), 0)"
     own = f"if(NOT gone AND at >= minute AND at < minute + {MINUTE}, 1, 0)"

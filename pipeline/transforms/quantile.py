@@ -5,7 +5,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 
 from ackscope import latency
 
-_HIGHEST = 60.0
+_LAST_EDGE = 60.0
 """Seconds: where the last bucket begins, and what is said where no `max` tells how far it reaches."""
 
 
@@ -33,8 +33,10 @@ def _inside() -> str:
     """Where in its bucket the rank lies. `index` counts from 1, as `element_at`; `seen` is what lies below."""
     edges = ", ".join(f"{edge!r}D" for edge in (0.0, *latency.EDGES))
     low = f"element_at(array({edges}), it.index)"
-    high = f"if(it.index = {latency.BUCKETS}, greatest({_HIGHEST!r}D, max), element_at(array({edges}), it.index + 1))"
+    high = f"if(it.index = {latency.BUCKETS}, greatest({_LAST_EDGE!r}D, max), element_at(array({edges}), it.index + 1))"
     share = "least(1.0D, greatest(0.0D, (it.rank - it.seen) / it.count))"
     value = f"if(it.index = 1, {high} * {share}, {low} * power({high} / {low}, {share}))"
     nothing = "it.seen + it.count = 0"
-    return f"CASE WHEN it.found THEN least({value}, max) WHEN {nothing} THEN NULL ELSE coalesce(max, {_HIGHEST!r}D) END"
+    return (
+        f"CASE WHEN it.found THEN least({value}, max) WHEN {nothing} THEN NULL ELSE coalesce(max, {_LAST_EDGE!r}D) END"
+    )

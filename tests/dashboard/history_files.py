@@ -14,7 +14,7 @@ from ackscope import manifest
 from ackscope.baselines import HOUR_OF_WEEK, NOT_YET, hour_of_week
 from ackscope.manifest import DataFile, Manifest
 from ackscope.tables import BASELINES, CHANGES, EPISODES, HOURS, POLLS_1M, QUEUES_1M, Kind, Table
-from dashboard.data.rollups import schema
+from ackscope.tables.arrow import arrow_schema
 from tests.dashboard import rollup_files
 from tests.dashboard.rollup_files import Row, queue_row, this_minute
 
@@ -36,7 +36,7 @@ def put(root: Path, table: Table, rows: list[Row], cluster: str = "shop") -> Non
         Path(table.name) / f"cluster={quote(cluster, safe='')}" / "date=2026-01-01" / f"day.{uuid4().hex[:16]}.parquet"
     )
     (root / path).parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema(table)), root / path)
+    pq.write_table(pa.Table.from_pylist(rows, schema=arrow_schema(table)), root / path)
     tables = {**before.tables, table.name: (DataFile(str(path), min(hours), max(hours) + 1, len(rows)),)}
     place = manifest.manifest_path(root, cluster)
     place.parent.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from ackscope.clock import SystemClock
 from ackscope.latency import BOUNDS_VERSION, COLUMNS, bucket
 from ackscope.manifest import DataFile, Manifest
 from ackscope.tables import BURSTS_1M, LATENCY_1M, OUTCOMES_1M, QUEUES_1M, Table
-from dashboard.data.rollups import schema
+from ackscope.tables.arrow import arrow_schema
 
 Row = dict[str, Any]
 STREAM = {"probe": "confirm", "stream": "classic", "queue_type": "classic", "vhost": "/", "node": "rabbit@shop-1"}
@@ -78,7 +78,7 @@ def write(root: Path, table: Table, rows: list[Row], cluster: str = "shop") -> N
         path = Path(table.name) / f"cluster={quote(cluster, safe='')}" / f"date={mine[0]['minute']:%Y-%m-%d}"
         (root / path).mkdir(parents=True, exist_ok=True)
         path /= f"hour={mine[0]['minute']:%H}.{uuid4().hex[:16]}.parquet"
-        pq.write_table(pa.Table.from_pylist(mine, schema=schema(table)), root / path)
+        pq.write_table(pa.Table.from_pylist(mine, schema=arrow_schema(table)), root / path)
         files[hour] = DataFile(str(path), hour, hour + 1, len(mine), {str(hour): path.name})
     tables = {**before.tables, table.name: tuple(files[hour] for hour in sorted(files))}
     place = manifest.manifest_path(root, cluster)

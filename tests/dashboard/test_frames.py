@@ -5,8 +5,9 @@ import pytest
 
 from ackscope.latency import COLUMNS, bucket, quantile
 from ackscope.tables import LATENCY_1M
+from ackscope.tables.arrow import arrow_schema
 from dashboard import frames
-from dashboard.data.rollups import History, schema
+from dashboard.data.rollups import History
 from dashboard.frames import RANGES, Axis, Range
 from tests.dashboard.rollup_files import burst_row, latency_row, outcome_row, queue_row
 
@@ -143,4 +144,4 @@ def test_unknown_streams_come_last() -> None:
 
 def test_the_generator_keeps_to_the_contract() -> None:
     """The rows of these tests have every column of the table, and no other."""
-    assert set(schema(LATENCY_1M).names) == set(latency_row(END, [0.1]))
+    assert set(arrow_schema(LATENCY_1M).names) == set(latency_row(END, [0.1]))

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ackscope.latency import BOUNDS_VERSION, COLUMNS, bucket
 from ackscope.tables import Kind, Table
-from pipeline.schema import arrow_schema
+from ackscope.tables.arrow import arrow_schema
 from pipeline.storage.rollups import Rollups
 
 NOW = int(datetime(2026, 3, 16, tzinfo=UTC).timestamp())
@@ -26,10 +26,10 @@ def at(hours: float) -> datetime:
 def put(root: Path, table: Table, rows: list[dict], cluster: str = "shop") -> None:
     """These rows are now all of a table."""
     rollups = Rollups(root)
-    with rollups.only_writer():
-        change = rollups.change(cluster)
-        change.replace_all(table, pa.Table.from_pylist(rows, schema=arrow_schema(table)))
-        change.commit()
+    with rollups.writer_lock():
+        transaction = rollups.transaction(cluster)
+        transaction.replace_table(table, pa.Table.from_pylist(rows, schema=arrow_schema(table)))
+        transaction.commit()
 
 
 def row(table: Table, **values) -> dict:

@@ -10,7 +10,7 @@ import pytest
 
 from ackscope import manifest
 from ackscope.tables import MINUTES, POLL_SAMPLES, Table
-from pipeline.schema import arrow_schema
+from ackscope.tables.arrow import arrow_schema
 from tests.spark.moments import at
 
 

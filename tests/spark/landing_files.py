@@ -18,7 +18,7 @@ from ackscope.tables import (
     QUEUE_SAMPLES,
     Table,
 )
-from pipeline.schema import arrow_schema
+from ackscope.tables.arrow import arrow_schema
 from tests.spark.landing_followed import random_channels, random_consumers, random_nodes
 from tests.spark.moments import EVERY, at
 

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 from ackscope.tables import HOURS, QUEUES_1M
+from ackscope.tables.arrow import arrow_schema
 from pipeline.analysis.baselines import BANDED
 from pipeline.analysis.cluster import CLUSTER
 from pipeline.analysis.series import FAMILIES
-from pipeline.schema import arrow_schema
 from tests.spark.series_made import START
 
 _HOURLY = HOURS[QUEUES_1M.name]

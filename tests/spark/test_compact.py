@@ -16,7 +16,7 @@ from pipeline.hours import first_hour
 from pipeline.storage import compaction
 from pipeline.storage.landing import Landing
 from pipeline.storage.rollups import Rollups
-from pipeline.storage.taken import note
+from pipeline.storage.watermark import advance_watermark
 from tests.spark.landing_files import at, message, write, write_random
 
 pytestmark = pytest.mark.spark
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spark
 
 def taken_in(root):
     """As after a `run`: all that is there is rolled up."""
-    note(root / "rollups", jobs.generation(), 1e11)
+    advance_watermark(root / "rollups", jobs.generation(), 1e11)
 
 
 def compact(root, session, **options):
@@ -87,8 +87,8 @@ def test_large_folders_become_several_files(session, tmp_path, monkeypatch):
         write(tmp_path / "landing", PROBE_STEPS, write_random(tmp_path / "other", seed)[PROBE_STEPS], f"x{seed}")
     taken_in(tmp_path)
     before = rows(tmp_path)
-    monkeypatch.setattr(compaction, "_ONE", 1000)
-    monkeypatch.setattr(compaction, "_WISHED", 8000)
+    monkeypatch.setattr(compaction, "_SINGLE_FILE_BYTES", 1000)
+    monkeypatch.setattr(compaction, "_TARGET_BYTES", 8000)
     summary = compact(tmp_path, session)
     spans = sorted(
         (min(times), max(times))

@@ -8,8 +8,8 @@ import pytest
 from ackscope.clock import Instant
 from ackscope.findings import DiagnosisResult, Finding, Inconclusive, Severity, Subject
 from ackscope.tables import EPISODES, FINDING_EVENTS, POLLS_1M
+from ackscope.tables.arrow import arrow_schema
 from exporter.landing.events import Findings
-from pipeline.schema import arrow_schema
 from tests.spark import golden_episodes
 from tests.spark.landing_files import write
 from tests.spark.moments import NOON, at
@@ -199,11 +199,11 @@ def test_episodes_of_a_folder(spark, tmp_path):
     write(landing.root, FINDING_EVENTS, [event(1, "began")], "b", cluster="other")
 
     def refreshed():
-        with rollups.only_writer():
-            change = rollups.change("shop")
-            change.replace_all(EPISODES, episodes_of(spark, landing, rollups, "shop", now))
-            change.commit()
-        return told(change.rows(EPISODES, 0, 10**7).to_pylist())
+        with rollups.writer_lock():
+            transaction = rollups.transaction("shop")
+            transaction.replace_table(EPISODES, episodes_of(spark, landing, rollups, "shop", now))
+            transaction.commit()
+        return told(transaction.rows(EPISODES, 0, 10**7).to_pylist())
 
     first = refreshed()
     for path in landing.root.rglob("a.parquet"):

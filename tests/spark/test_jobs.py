@@ -33,7 +33,7 @@ def stream_until(root, session, condition, seconds=120):
             if status.exists() and condition(orjson.loads(status.read_bytes())):
                 met.append(True)
             time.sleep(0.1)
-        stop.wanted = True
+        stop.requested = True
 
     watcher = threading.Thread(target=watch)
     watcher.start()

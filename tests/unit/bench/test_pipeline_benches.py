@@ -43,7 +43,7 @@ def test_many_clusters_are_one_times_their_number(seen):
 
     assert 8.0 * 12 == one.cpu
     assert 4_480_000 * 12 == one.landing
-    for name in ("landing", "small", "minutes", "files", "cpu", "kept", "kept_files", "log", "listing"):
+    for name in ("landing", "small", "minutes", "files", "cpu", "stored", "stored_files", "log", "listing"):
         assert getattr(one, name) * 10_000 == pytest.approx(getattr(many, name))
     assert one.manifest == many.manifest
 

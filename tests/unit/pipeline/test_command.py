@@ -7,8 +7,8 @@ from ackscope.__main__ import main
 from ackscope.errors import UsageError
 from ackscope.tables import ROLLUPS
 from pipeline import jobs
+from pipeline.cli.run import report
 from pipeline.session import check_master
-from pipeline.verbs.run import report
 
 pytestmark = pytest.mark.usefixtures("kept_signals")
 
@@ -178,7 +178,7 @@ def test_refuses_other_masters(master):
 
 def test_reports_for_people(tmp_path):
     """The summary says what was read, written, set apart and left out."""
-    summary = jobs.Summary(
+    summary = jobs.RunSummary(
         landing_files=2, landing_rows=10, hours=1, rollup_files=3, quarantined=1, misdated_rows=4, seconds=9.26
     )
 

@@ -36,18 +36,18 @@ def test_java_home_without_java(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("script", "told"),
+    ("script", "message"),
     [
         ("echo 'openjdk version \"11.0.2\"' >&2", "is version 11, Spark needs 17 or newer"),
         ("echo hello", "is of unknown version, Spark needs 17 or newer"),
         ("exit 1", "Java does not run"),
     ],
 )
-def test_java_that_is_of_no_use(tmp_path, script, told):
+def test_java_that_is_of_no_use(tmp_path, script, message):
     """A Java that is too old, unknown or broken is told apart."""
     program = tmp_path / "java"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
 
-    with pytest.raises(MissingPart, match=told):
+    with pytest.raises(MissingPart, match=message):
         require_java({"PATH": str(tmp_path)})

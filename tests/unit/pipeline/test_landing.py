@@ -7,9 +7,9 @@ import pytest
 from ackscope.clock import Instant
 from ackscope.errors import DataError
 from ackscope.tables import ACK_BURSTS, PROBE_MESSAGES
+from ackscope.tables.arrow import arrow_schema
 from pipeline.hours import first_hour
-from pipeline.schema import arrow_schema
-from pipeline.storage.expired import raise_to
+from pipeline.storage.expired import raise_floor
 from pipeline.storage.landing import Landing, Partition, require_folder
 
 DAY = date(2026, 3, 1)
@@ -107,8 +107,8 @@ def test_rows_of_the_future_wait(tmp_path):
     clock.wall = noon + 61
     after = landing.files(BURSTS)[path]
 
-    assert (1, 1, 1) == (before.rows, before.misdated, before.waiting)
-    assert (2, 0, 0) == (after.rows, after.misdated, after.waiting)
+    assert (1, 1, 1) == (before.rows, before.misdated, before.early)
+    assert (2, 0, 0) == (after.rows, after.misdated, after.early)
 
 
 def test_what_may_not_be_read_stays_and_is_told(tmp_path, caplog, monkeypatch):
@@ -138,14 +138,14 @@ def test_expired_hours_are_never_rebuilt(tmp_path):
     """A late row of one would be rolled up as if it were the whole hour; of the hours near them it is the same."""
     path = write(tmp_path, [burst(hour(2, 55)), burst(hour(3, 5))])
     landing = Landing(tmp_path)
-    raise_to(tmp_path, "other", first_hour(DAY) + 9)
-    raise_to(tmp_path, "shop", first_hour(DAY) + 3)
+    raise_floor(tmp_path, "other", first_hour(DAY) + 9)
+    raise_floor(tmp_path, "shop", first_hour(DAY) + 3)
     held = landing.files(BURSTS)[path]
 
     assert (2, {first_hour(DAY) + 3}) == (held.rows, held.hours)
-    assert first_hour(DAY) + 2 not in held.near
+    assert first_hour(DAY) + 2 not in held.nearby_hours
 
-    raise_to(tmp_path, "shop", first_hour(DAY) + 2)
+    raise_floor(tmp_path, "shop", first_hour(DAY) + 2)
 
     assert first_hour(DAY) + 3 == landing.floor("shop")
 
@@ -170,14 +170,16 @@ def test_tells_the_hours_that_its_rows_reach_into(tmp_path, moments, beside):
     path = write(tmp_path, [burst(hour(3, minute)) for minute in moments])
     held = Landing(tmp_path).files(BURSTS)[path]
 
-    assert {first_hour(DAY) + 3 + shift for shift in beside} == held.near - held.hours
+    assert {first_hour(DAY) + 3 + shift for shift in beside} == held.nearby_hours - held.hours
 
 
 def test_hours_between_the_rows_are_near(tmp_path):
     """Where in its hour each row lies is not asked of a file of several hours."""
     path = write(tmp_path, [burst(hour(3, 30)), burst(hour(6, 30))])
 
-    assert {first_hour(DAY) + number for number in (2, 3, 4, 5, 6, 7)} == Landing(tmp_path).files(BURSTS)[path].near
+    assert {first_hour(DAY) + number for number in (2, 3, 4, 5, 6, 7)} == Landing(tmp_path).files(BURSTS)[
+        path
+    ].nearby_hours
 
 
 def test_a_column_that_an_older_writer_did_not_know_may_be_missing(tmp_path):
@@ -288,9 +290,9 @@ def test_doubt_finds_damaged_pages(tmp_path):
     paths = list(landing.files(BURSTS))
 
     assert {good, bad} == set(paths)
-    assert 1 == landing.doubt(ACK_BURSTS, paths)
+    assert 1 == landing.quarantine_damaged(ACK_BURSTS, paths)
     assert [good] == list(landing.files(BURSTS))
-    assert 0 == landing.doubt(ACK_BURSTS, [good])
+    assert 0 == landing.quarantine_damaged(ACK_BURSTS, [good])
 
 
 def test_refuses_a_file_for_a_folder(tmp_path):

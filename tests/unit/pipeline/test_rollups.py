@@ -11,8 +11,8 @@ import pytest
 from ackscope.errors import DataError
 from ackscope.manifest import GRACE_SECONDS, manifest_path, read
 from ackscope.tables import BURSTS_1M, DAYS, HOURS, ROLLUPS
+from ackscope.tables.arrow import arrow_schema
 from pipeline.hours import first_hour
-from pipeline.schema import arrow_schema
 from pipeline.storage.rollups import Rollups
 
 DAY = date(2026, 3, 1)
@@ -53,9 +53,9 @@ def coarse(table, *after):
 
 def put(root, hours, table, of=BURSTS_1M):
     """Replace hours in a change of its own."""
-    change = Rollups(root).change("shop")
-    change.replace(of, hours, table)
-    return change.commit()
+    transaction = Rollups(root).transaction("shop")
+    transaction.replace_hours(of, hours, table)
+    return transaction.commit()
 
 
 def stands(root, table=BURSTS_1M):
@@ -96,20 +96,20 @@ def test_what_lies_below_a_null_is_no_content(tmp_path):
 def test_nothing_shows_before_the_commit(tmp_path):
     """Staged files count for nobody, and a change that is given up leaves what was there."""
     before = put(tmp_path, [NINE], rows(0))
-    change = Rollups(tmp_path).change("shop")
-    change.replace(BURSTS_1M, [NINE], rows(1, 2))
+    transaction = Rollups(tmp_path).transaction("shop")
+    transaction.replace_hours(BURSTS_1M, [NINE], rows(1, 2))
 
     assert before == read(tmp_path, "shop")
-    assert 2 == change.rows(BURSTS_1M, NINE, NINE + 1).num_rows
+    assert 2 == transaction.rows(BURSTS_1M, NINE, NINE + 1).num_rows
     assert rows(0).equals(stands(tmp_path))
 
 
 def test_all_tables_change_at_once(tmp_path):
     """One commit is one number, over tables."""
-    change = Rollups(tmp_path).change("shop")
-    change.replace(BURSTS_1M, [NINE], rows(0))
-    change.replace(BURSTS_1H, [NINE], coarse(BURSTS_1H, 0))
-    manifest = change.commit()
+    transaction = Rollups(tmp_path).transaction("shop")
+    transaction.replace_hours(BURSTS_1M, [NINE], rows(0))
+    transaction.replace_hours(BURSTS_1H, [NINE], coarse(BURSTS_1H, 0))
+    manifest = transaction.commit()
 
     assert (1, {"bursts_1m", "bursts_1h"}) == (manifest.number, set(manifest.tables))
 
@@ -139,13 +139,13 @@ def test_an_hour_of_a_wider_file_is_replaced_alone(tmp_path):
 def test_compacted_hours_are_one_file(tmp_path):
     """Of the same content; an hour in it can still be replaced, and one added."""
     put(tmp_path, [NINE, NINE + 1], rows(0, 60))
-    change = Rollups(tmp_path).change("shop")
+    transaction = Rollups(tmp_path).transaction("shop")
 
-    assert change.compact(BURSTS_1M, DAY)
-    (it,) = change.commit().files_for("bursts_1m")
+    assert transaction.compact_day(BURSTS_1M, DAY)
+    (it,) = transaction.commit().files_for("bursts_1m")
     assert (NINE - 9, NINE + 15, 2, 2) == (it.start, it.end, it.rows, len(it.parts))
     assert rows(0, 60).equals(stands(tmp_path))
-    assert not Rollups(tmp_path).change("shop").compact(BURSTS_1M, DAY)
+    assert not Rollups(tmp_path).transaction("shop").compact_day(BURSTS_1M, DAY)
 
     put(tmp_path, [NINE + 1], rows(61, 62))
     put(tmp_path, [NINE + 2], rows(120))
@@ -157,9 +157,9 @@ def test_compacted_hours_are_one_file(tmp_path):
 def test_some_minutes_are_replaced(tmp_path):
     """Minutes before and after them stay, over the edge of an hour, too; the content is that of all put in at once."""
     put(tmp_path, [NINE, NINE + 1], rows(0, 30, 58, 59, 60, 90))
-    change = Rollups(tmp_path).change("shop")
-    change.amend(BURSTS_1M, NINE * 3600 + 58 * 60, NINE * 3600 + 61 * 60, rows(59, bursts=7))
-    amended = change.commit()
+    transaction = Rollups(tmp_path).transaction("shop")
+    transaction.upsert_range(BURSTS_1M, NINE * 3600 + 58 * 60, NINE * 3600 + 61 * 60, rows(59, bursts=7))
+    amended = transaction.commit()
     whole = pa.concat_tables([rows(0, 30), rows(59, bursts=7), rows(90)])
 
     assert whole.equals(stands(tmp_path))
@@ -169,9 +169,9 @@ def test_some_minutes_are_replaced(tmp_path):
 def test_a_whole_table_is_replaced(tmp_path):
     """What it had and has not any more is gone."""
     put(tmp_path, range(NINE - 9, NINE + 39), coarse(BURSTS_1H, 0, 24), BURSTS_1H)
-    change = Rollups(tmp_path).change("shop")
-    change.replace_all(BURSTS_1H, coarse(BURSTS_1H, 1))
-    change.commit()
+    transaction = Rollups(tmp_path).transaction("shop")
+    transaction.replace_table(BURSTS_1H, coarse(BURSTS_1H, 1))
+    transaction.commit()
 
     assert coarse(BURSTS_1H, 1).equals(stands(tmp_path, BURSTS_1H))
 
@@ -180,12 +180,12 @@ def test_dropped_hours_keep_what_was_made_of_them(tmp_path):
     """The hour of minutes that are dropped stays, bound to nothing; of those replaced by nothing it is still bound."""
     minutes = put(tmp_path, [NINE, NINE + 1], rows(0, 60))
     made_of = {int(start): part for it in minutes.files_for("bursts_1m") for start, part in it.parts.items()}
-    change = Rollups(tmp_path).change("shop")
+    transaction = Rollups(tmp_path).transaction("shop")
     for hour in made_of:
-        change.replace(BURSTS_1H, [hour], coarse(BURSTS_1H, 0, 1), made_of)
-    change.drop(BURSTS_1M, [NINE])
-    change.replace(BURSTS_1M, [NINE + 1], rows())
-    manifest = change.commit()
+        transaction.replace_hours(BURSTS_1H, [hour], coarse(BURSTS_1H, 0, 1), made_of)
+    transaction.drop_hours(BURSTS_1M, [NINE])
+    transaction.replace_hours(BURSTS_1M, [NINE + 1], rows())
+    manifest = transaction.commit()
 
     assert () == manifest.files_for("bursts_1m")
     assert [{str(NINE + 1)}] == [set(it.made_of) for it in manifest.files_for("bursts_1h")]
@@ -205,11 +205,11 @@ def test_counts_what_stands(tmp_path):
     """Rows are counted as the catalog names them, also after a file was replaced."""
     rollups = Rollups(tmp_path)
     put(tmp_path, [NINE], rows(0, 1, 2))
-    before = rollups.counts()
+    before = rollups.row_counts()
     put(tmp_path, [NINE], rows(0))
 
     assert dict.fromkeys(ROLLUPS, 0) | {"bursts_1m": 3} == before
-    assert 1 == rollups.counts()["bursts_1m"]
+    assert 1 == rollups.row_counts()["bursts_1m"]
 
 
 def test_sweeps_what_nobody_needs(tmp_path):
@@ -224,7 +224,7 @@ def test_sweeps_what_nobody_needs(tmp_path):
         before = path.stat().st_mtime - GRACE_SECONDS - 60
         os.utime(path, (before, before))
 
-    Rollups(tmp_path).sweep()
+    Rollups(tmp_path).vacuum()
 
     assert {fresh, now, strange} == set(now.parent.iterdir())
 
@@ -235,7 +235,7 @@ def test_time_to_go_counts_from_the_replacement(tmp_path):
     os.utime(path, (1, 1))
     put(tmp_path, [NINE], rows(1))
 
-    Rollups(tmp_path).sweep()
+    Rollups(tmp_path).vacuum()
 
     assert path.exists()
 
@@ -247,7 +247,7 @@ def test_removes_nothing_without_a_catalog_that_can_be_read(tmp_path):
     manifest_path(tmp_path, "shop").write_bytes(b"{")
 
     with pytest.raises(DataError, match="not a valid manifest"):
-        Rollups(tmp_path).sweep()
+        Rollups(tmp_path).vacuum()
 
     assert path.exists()
 
@@ -256,7 +256,7 @@ HOLD = """
 import sys
 from pathlib import Path
 from pipeline.storage.rollups import Rollups
-with Rollups(Path(sys.argv[1])).only_writer():
+with Rollups(Path(sys.argv[1])).writer_lock():
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -274,7 +274,7 @@ def test_one_writer_at_a_time(tmp_path):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         finally:
             other.kill()
-    with Rollups(tmp_path).only_writer(), (tmp_path / "_lock").open() as lock, pytest.raises(BlockingIOError):
+    with Rollups(tmp_path).writer_lock(), (tmp_path / "_lock").open() as lock, pytest.raises(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 

@@ -1,0 +1,70 @@
+"""`ackscope pipeline expire`: forget what is old."""
+
+import argparse
+
+from ackscope.cli import print_json, seconds
+from ackscope.clock import SystemClock
+from ackscope.errors import EXIT_COULD_NOT
+from pipeline.cli.graceful import graceful
+from pipeline.cli.options import folder
+from pipeline.expire import ExpireSummary, Retention, expire
+from pipeline.session import spark_session
+
+HELP = "remove raw rows, minutes, hours and days that are older than they are kept"
+
+_RESUME_HINT = "what went was old enough: `ackscope pipeline expire` again removes the rest"
+
+_DEFAULTS = {"raw": "3d", "minutes": "30d", "hours": "400d", "days": "forever"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The folders, and how long each grain is kept."""
+    parser.add_argument("--landing", type=folder, required=True, metavar="DIR", help="where the exporter writes")
+    parser.add_argument("--rollups", type=folder, required=True, metavar="DIR", help="where the rollups are")
+    parser.add_argument("--cluster", metavar="C", help="this one only (default: all)")
+    for grain, default in _DEFAULTS.items():
+        parser.add_argument(
+            f"--{grain}",
+            type=_age,
+            default=_age(default),
+            metavar="AGE",
+            help=f"keep them so long (default: {default})",
+        )
+    parser.add_argument("--dry-run", action="store_true", help="say what would go, and remove nothing")
+    parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it, and say what went; 3 where something had to stay."""
+    keep = Retention(args.raw, args.minutes, args.hours, args.days)
+    landing, rollups = args.landing.absolute(), args.rollups.absolute()
+    with graceful(spark_session, _RESUME_HINT) as (stop, _no_spark):
+        summary = expire(landing, rollups, keep, SystemClock(), args.cluster, dry_run=args.dry_run, stop=stop)
+    if args.json:
+        print_json(summary.document())
+    else:
+        print(report(summary))
+    return EXIT_COULD_NOT if summary.refused else 0
+
+
+def report(summary: ExpireSummary) -> str:
+    """A summary for people."""
+    lines = ["would be removed:" if summary.dry_run else "removed:"]
+    lines += [
+        f"{name:<8} {removed.dates} dates, {removed.files} files, {removed.bytes / 2**20:.1f} MB, {removed.rows} rows"
+        for name, removed in summary.removed.items()
+    ]
+    if not any(removed.files for removed in summary.removed.values()):
+        lines = ["nothing has expired" if not summary.refused else "nothing was removed"]
+    elif not summary.dry_run:
+        lines.append("replaced rollup files stay on disk for 10 more minutes, for readers")
+    return "\n".join([*lines, *(f"refused  {line}" for line in summary.refused)])
+
+
+def _age(text: str) -> float | None:
+    if text.strip().lower() == "forever":
+        return None
+    try:
+        return seconds(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"invalid age {text!r}; use 3d, 12h or forever") from None
