@@ -1,4 +1,4 @@
-"""Rebuild the rollups of some dates again: the same landing rows give the same rollups."""
+"""Rebuild the rollups of some dates; the same landing rows give the same rollups."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from pipeline.storage.rollups import Rollups
 
 @dataclass(frozen=True, slots=True)
 class DateRange:
-    """The dates from `first` to `last`, both among them, of one cluster or all."""
+    """The dates from `first` to `last`, both inclusive, of one cluster or all."""
 
     first: date
     last: date
@@ -31,7 +31,7 @@ class DateRange:
 
     @property
     def days(self) -> tuple[date, ...]:
-        """Each of them."""
+        """Each of the dates."""
         return tuple(self.first + timedelta(days=number) for number in range((self.last - self.first).days + 1))
 
     def __contains__(self, hour: int) -> bool:
@@ -44,12 +44,12 @@ class BackfillSummary:
 
     Attributes:
         dry_run: nothing was changed.
-        clusters: with raw rows or rollups in these dates.
-        hours: rebuilt, those of each cluster counted by themselves.
-        kept: hours whose raw rows are gone: they stay as they were rolled up.
-        landing_rows: that were read, before duplicates are left out.
-        rollup_files: files of minutes that are new; 0 where everything was as it should be.
-        seconds: from start to end, Java included.
+        clusters: clusters with raw rows or rollups in these dates.
+        hours: hours rebuilt, counted per cluster.
+        without_raw: hours whose raw rows have expired; their rollups stay.
+        landing_rows: rows read, before deduplication.
+        rollup_files: new files of minutes; 0 if nothing changed.
+        seconds: total time, including Java's start.
     """
 
     dry_run: bool = False
@@ -77,11 +77,11 @@ def backfill(
     progress: Progress | None = None,
     dry_run: bool = False,
 ) -> BackfillSummary:
-    """Rebuild every hour of these dates of which landing has rows, and the hours and days that are made of them.
+    """Rebuild every hour of these dates that has landing rows, and the hours and days above it.
 
     Raises:
         AckscopeError: a folder, a file, Java or Spark cannot be used.
-        StoppedError: a stop is wanted; what was rebuilt is whole.
+        StoppedError: a stop was requested; committed hours are complete.
     """
     start, stop, progress = clock.now(), stop or Stop(), progress or NoProgress()
     require_folder(landing_root)
@@ -120,7 +120,7 @@ def backfill(
 
 
 def _partitions(landing: Landing, span: DateRange) -> Iterator[Partition]:
-    """The folders that may hold rows of these dates: a row may stand a day off its own."""
+    """The folders that may hold rows of these dates: a row may be a day off its own date."""
     first, last = span.first - timedelta(days=1), span.last + timedelta(days=1)
     for partition in landing.partitions():
         if first <= partition.day <= last and span.cluster in {None, partition.cluster}:

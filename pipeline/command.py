@@ -1,4 +1,4 @@
-"""`ackscope pipeline`: landing files to rollups, and what they tell; each job is a file in `pipeline/verbs`."""
+"""The command `ackscope pipeline`; each job is a module in `pipeline/cli`."""
 
 import argparse
 
@@ -13,5 +13,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do the chosen job."""
+    """Run the chosen job."""
     return COMMANDS[args.verb].run(args)

@@ -1,6 +1,5 @@
-"""Put small files together: landing files of closed days by Spark, hour files of the rollups of closed days."""
+"""Compaction: landing files of completed days with Spark, then hour files of the rollups."""
 
-import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -12,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from ackscope.clock import Clock
 from ackscope.errors import DataError
+from ackscope.log import get_logger
 from ackscope.tables import MINUTES, Table
 from pipeline.frames import between, read_files
 from pipeline.hours import HOUR, date_of, first_hour
@@ -33,10 +33,10 @@ from pipeline.storage.landing import Landing, Partition, require_folder
 from pipeline.storage.rollups import Rollups
 from pipeline.storage.watermark import read_watermark
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
+# A query for some hours skips the other row groups.
 _ROW_GROUP_BYTES = 32 * 2**20
-"""Bytes of a row group: a reader of some hours skips the others."""
 
 
 @dataclass(slots=True)
@@ -45,14 +45,14 @@ class CompactSummary:
 
     Attributes:
         dry_run: nothing was changed.
-        folders: landing folders that became fewer files.
-        files_before, files_after: landing files of these.
-        bytes_before, bytes_after: of these.
-        rows: of these.
-        behind: landing files that wait, because they are not rolled up for sure.
-        finished: folders in which an earlier compaction had been cut off.
+        folders: landing folders that were compacted.
+        files_before, files_after: their landing files.
+        bytes_before, bytes_after: size of these.
+        rows: rows of these.
+        behind: landing files that must wait, because they may not be rolled up yet.
+        finished: folders in which an earlier compaction had been interrupted.
         rollup_days: days of rollup tables whose hour files became one.
-        seconds: from start to end, Java included.
+        seconds: total time, including Java's start.
     """
 
     dry_run: bool = False
@@ -72,13 +72,14 @@ class Compactor:
     """One `compact` over a landing folder and its rollups.
 
     Args:
-        landing: that folder; it may be missing.
-        rollups: where it is rolled up to.
-        session: starts Spark, which is asked for only when landing files are to be put together.
-        clock: tells which days are closed.
-        cluster: the only one to look at; None is all.
-        after: seconds after its end from which on a day is closed.
-        stop: looked at between two folders.
+        landing: the landing folder; it may not exist.
+        rollups: its rollup folder.
+        session: starts Spark, only if landing files are to be merged.
+        clock: decides which days are completed.
+        cluster: limit to this cluster; None is all.
+        after: seconds after its end at which a day counts as completed.
+        stop: checked between folders.
+        progress: shown to the user.
     """
 
     def __init__(
@@ -99,11 +100,11 @@ class Compactor:
         self.summary = CompactSummary()
 
     def run(self, *, dry_run: bool = False) -> CompactSummary:
-        """Do it.
+        """Compact everything that is due.
 
         Raises:
-            AckscopeError: a folder, a file, Java or Spark cannot be used; what was done until then is whole.
-            StoppedError: a stop is wanted; likewise.
+            AckscopeError: a folder, a file, Java or Spark cannot be used; completed folders stay compacted.
+            StoppedError: a stop was requested; likewise.
         """
         start = self._clock.now()
         self.summary.dry_run = dry_run
@@ -138,7 +139,7 @@ class Compactor:
             if was_interrupted(self._landing.root, partition):
                 with self._rollups.writer_lock():
                     finish(self._landing.root, partition)
-                log.info("%s: a compaction that was cut off is brought to its end", partition.folder)
+                log.info("interrupted compaction completed", folder=str(partition.folder))
                 self.summary.finished += 1
 
     def _plans(self) -> Iterator[CompactionPlan]:
@@ -170,7 +171,7 @@ class Compactor:
         finally:
             discard(root, plan)
         if size is None:
-            log.info("%s: changed meanwhile, and waits for the next compaction", plan.partition.folder)
+            log.info("folder changed meanwhile, left for the next compaction", folder=str(plan.partition.folder))
             return
         self.summary.folders += 1
         self.summary.files_before += len(plan.sources)
@@ -180,7 +181,7 @@ class Compactor:
         self.summary.rows += plan.rows
 
     def _write(self, spark: SparkSession, plan: CompactionPlan) -> list[Path] | None:
-        """The new files, which do not count yet; None where a source proved damaged, and was set apart."""
+        """The new files, which do not count yet; None if a source was damaged, and quarantined."""
         table, day = plan.partition.table, first_hour(plan.partition.day)
         hidden = plan.hidden(self._landing.root)
         order = [table.time, *(name for name in table.key if name != table.time)]
@@ -197,9 +198,7 @@ class Compactor:
             self._stop.check()
             if self._landing.quarantine_damaged(table, plan.sources):
                 return None
-            raise DataError(
-                f"{hidden.parent}: cannot be put together ({cause(error)}); its files stay as they are"
-            ) from None
+            raise DataError(f"{hidden.parent}: cannot be compacted ({cause(error)}); its files are unchanged") from None
         return sorted(hidden.glob("part-*.parquet"))
 
     def _compact_rollups(self, *, dry_run: bool) -> None:
@@ -226,7 +225,7 @@ class Compactor:
 
 
 def _uncompacted_days(rollups: Rollups, cluster: str) -> dict[date, list[Table]]:
-    """The dates of which tables of minutes have several files, with these tables."""
+    """Dates for which tables of minutes have several files, with these tables."""
     found: dict[date, list[Table]] = defaultdict(list)
     manifest = rollups.manifest(cluster)
     for name, table in MINUTES.items():

@@ -1,7 +1,7 @@
-"""Hours of minutes, and days of hours: made again where, and only where, what they are made of changed.
+"""Downsample minutes to hours and hours to days, only where the source rows changed.
 
-An hour remembers the digest of the rows that it was made of, and the catalog has the digest of the rows that are there
-now: a kill at any moment only means that it is made later.
+An hour stores the digest of its source rows, and the manifest has the digest of the current ones. After a kill the rest
+is done next time.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -19,16 +19,16 @@ from pipeline.session import SPARK_ERRORS, cause
 from pipeline.storage.rollups import Rollups
 from pipeline.transforms.merging import downsampled
 
+# Rows read by one Spark job; at least one hour or day.
 MAX_ROWS = 4_000_000
-"""Rows that one Spark job reads; at least those of one hour, or day."""
 
+# Downsampled rows that are committed together.
 _MAX_PENDING_ROWS = 1_000_000
-"""Merged rows that wait to be committed together."""
 
 
 @dataclass(frozen=True, slots=True)
 class DownsampleStep:
-    """What is made of what; `span` is how many hours a row of `target` tells of."""
+    """A source table, its target table, and the hours covered by one target row."""
 
     source: Table
     target: Table
@@ -37,17 +37,17 @@ class DownsampleStep:
 
 _HOUR_STEPS = tuple(DownsampleStep(table, HOURS[name], 1) for name, table in MINUTES.items())
 _DAY_STEPS = tuple(DownsampleStep(HOURS[name], DAYS[name], 24) for name in MINUTES)
+# All steps in order.
 STEPS = (*_HOUR_STEPS, *_DAY_STEPS)
-"""All, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """What of a table of hours or days is not as its source says now; by hour, or first hour of the day.
+    """The difference between a target table and its source; by hour, or first hour of the day.
 
     Attributes:
-        make: the digest of what is to be merged.
-        lose: those whose source has no rows any more, though these were not dropped.
+        rebuild: hours or days to downsample, with the digest of their source.
+        remove: those whose source has no rows any more, although these did not expire.
     """
 
     rebuild: Mapping[int, str]
@@ -62,17 +62,17 @@ class _Downsampled:
 
 
 def find_stale(manifest: Manifest, step: DownsampleStep) -> Stale:
-    """Compare what is there with what was merged; what was dropped because of its age is no difference."""
+    """Compare the current source with the source of the target rows; expired source rows are not a difference."""
     digests, source_digests = _digests(manifest, step.source), _source_digests(manifest, step.target)
     rebuild = {start: text for start, text in digests.items() if source_digests.get(start) != text}
     return Stale(rebuild, frozenset(source_digests.keys() - digests.keys()))
 
 
 def refresh(spark: SparkSession, rollups: Rollups, cluster: str, go_on: Callable[[], bool] = lambda: True) -> None:
-    """Make the hours and days of a cluster what its minutes say now.
+    """Bring the hours and days of a cluster up to date with its minutes.
 
-    It computes without keeping other writers out, and takes the rollups as the only writer to commit: what changed
-    meanwhile is left for the next time. It ends early where `go_on` says no.
+    It computes without the writer lock and takes the lock to commit; rows that changed meanwhile are left for the next
+    time. It ends early if `go_on` returns False.
 
     Raises:
         DataError: Spark failed, or a file cannot be read or written.
@@ -91,7 +91,9 @@ def refresh(spark: SparkSession, rollups: Rollups, cluster: str, go_on: Callable
             except SPARK_ERRORS as error:
                 if not go_on():
                     return
-                raise DataError(f"{step.target.name} of cluster {cluster} could not be made: {cause(error)}") from None
+                raise DataError(
+                    f"{step.target.name} of cluster {cluster} could not be downsampled: {cause(error)}"
+                ) from None
         if batch:
             _commit(rollups, cluster, batch)
 
@@ -108,7 +110,7 @@ def _downsample(spark: SparkSession, rollups: Rollups, cluster: str, step: Downs
 
 
 def _commit(rollups: Rollups, cluster: str, batch: list[_Downsampled]) -> None:
-    """Put in what still is of the rows that are there now."""
+    """Commit the rows whose source is still the same."""
     with rollups.writer_lock():
         transaction = rollups.transaction(cluster)
         for it in batch:
@@ -124,7 +126,7 @@ def _commit(rollups: Rollups, cluster: str, batch: list[_Downsampled]) -> None:
 
 
 def _portions(manifest: Manifest, step: DownsampleStep, rebuild: Mapping[int, str]) -> Iterator[list[int]]:
-    """What is to be merged, in portions that lie together and are not too many rows."""
+    """Consecutive hours or days with a bounded number of rows."""
     rows = {int(start): it.rows // len(it.parts) for it in manifest.files_for(step.source.name) for start in it.parts}
     portion: list[int] = []
     total = 0

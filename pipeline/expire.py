@@ -1,4 +1,4 @@
-"""Forget what is old: raw rows first, minutes later, hours much later, days maybe never."""
+"""Retention: raw rows expire first, minutes later, hours much later, days possibly never."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,12 +30,12 @@ _DAY = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long each grain is kept, in seconds; None is for ever.
+    """How long each grain is retained, in seconds; None is for ever.
 
-    Whole UTC dates go. Findings and what Spark finds in the rollups stay as long as days.
+    Whole UTC dates expire. Findings and analyses are retained as long as days.
 
     Raises:
-        UsageError: a grain would go before a finer one, which would make it again.
+        UsageError: a grain would expire before a finer one, which would create it again.
     """
 
     raw: float | None = 3 * _DAY
@@ -45,31 +45,29 @@ class Retention:
 
     def __post_init__(self) -> None:
         if self.raw is not None and self.raw < _DAY:
-            raise UsageError(
-                "--raw is less than 1d: rows that come late would find their hour half gone; write 1d or more"
-            )
+            raise UsageError("--raw is less than 1d: late rows would find half of their hour expired; use 1d or more")
         ordered = list(asdict(self).items())
         for (finer, shorter), (coarser, longer) in pairwise(ordered):
-            # Raw rows that are kept for ever are left to the exporter, which has an age of its own for them.
+            # Unlimited raw rows are left to the exporter, which has its own retention for them.
             if longer is not None and (longer < shorter if shorter is not None else finer != "raw"):
                 raise UsageError(
-                    f"--{coarser} is shorter than --{finer}: what goes would be made again; "
-                    f"keep {coarser} as long or longer"
+                    f"--{coarser} is shorter than --{finer}: expired rows would be created again; "
+                    f"retain {coarser} at least as long"
                 )
 
     def cut(self, grain: str, now: float) -> date | None:
-        """The first date that is kept; None where all are."""
+        """The first date that is retained; None if nothing expires."""
         age: float | None = getattr(self, grain)
         return None if age is None or age >= now else date_of(int((now - age) // HOUR))
 
 
 @dataclass(slots=True)
 class Removed:
-    """What went, or would go, of one kind.
+    """What was removed, or would be, of one grain.
 
     Attributes:
-        dates: of all clusters, those of which something went.
-        rows: of rollups about, where a file goes in part.
+        dates: number of dates, over all clusters.
+        rows: approximate for rollup files that are removed in part.
     """
 
     dates: int = 0
@@ -84,8 +82,8 @@ class ExpireSummary:
 
     Attributes:
         dry_run: nothing was changed.
-        gone: by raw, minutes, hours, days.
-        refused: what is old enough and stays, a line each with the reason and what to run.
+        removed: by raw, minutes, hours, days.
+        refused: expired data that could not be removed, one line each with the reason and what to run.
     """
 
     dry_run: bool = False
@@ -109,11 +107,11 @@ def expire(
     dry_run: bool = False,
     stop: Stop | None = None,
 ) -> ExpireSummary:
-    """Remove what is older than it is kept; without `cluster`, of all.
+    """Remove data beyond its retention; `cluster` None is all.
 
     Raises:
         AckscopeError: a folder or a file cannot be used.
-        StoppedError: a stop is wanted; what is left goes the next time.
+        StoppedError: a stop was requested; the rest is removed next time.
     """
     require_folder(landing_root)
     stop = stop or Stop()
@@ -144,11 +142,11 @@ def _expire_raw(
         waiting = _not_ingested(landing, rollups, [it for it in partitions if it.table != FINDING_EVENTS], cut)
         if waiting:
             summary.refused.append(_not_ingested_refusal(cluster, waiting))
-            # The first hour that waits must not be below the mark.
+            # The first pending hour must not be below the floor.
             cut = cuts[False] = date_of(min(waiting) - 1)
     old = [it for it in partitions if _before(it.day, cuts[it.table == FINDING_EVENTS])]
     if not summary.dry_run and any(it.table != FINDING_EVENTS for it in old) and cut is not None:
-        # First the mark: from now on nobody rebuilds what loses its rows, or those of the minutes before it.
+        # First the floor: from now on nobody rebuilds hours that lose their rows, or those of the minutes before.
         with rollups.writer_lock():
             raise_floor(landing.root, cluster, first_hour(cut) + 1)
     removed = summary.removed["raw"]
@@ -171,14 +169,14 @@ def _expire_raw(
 
 
 def _not_ingested(landing: Landing, rollups: Rollups, partitions: Sequence[Partition], cut: date) -> set[int]:
-    """Hours before `cut`, and the first of it, of which some raw row may not be in the rollups."""
+    """Hours before `cut`, and its first hour, with raw rows that may not be in the rollups."""
     until = read_watermark(rollups.root, generation())
     waiting: set[int] = set()
     for partition in partitions:
         if partition.day <= cut:
             known = _dates(rollups.manifest(partition.cluster))
             for path, stats in _existing_files(landing, partition):
-                # An hour before the floor is rolled up as it is, for ever.
+                # Hours before the floor keep their rollups for ever.
                 if not is_ingested(path, stamp_of(path), until) or (stats.hours and partition.day not in known):
                     waiting |= {hour for hour in stats.hours if hour <= first_hour(cut)}
     return waiting
@@ -191,7 +189,7 @@ def _existing_files(landing: Landing, partition: Partition) -> Iterator[tuple[Pa
 
 
 def _dates(manifest: Manifest) -> set[date]:
-    """Dates of which the rollups say something."""
+    """Dates that the rollups cover."""
     return {
         date_of(int(start))
         for name in (*MINUTES, *_names(HOURS))
@@ -244,7 +242,7 @@ def _expired_units(manifest: Manifest, table: Table, end: int) -> set[int]:
 
 
 def _not_downsampled(manifest: Manifest, table: Table) -> set[int]:
-    """Hours of a table of which the coarser one does not tell yet."""
+    """Hours of a table that the coarser table does not include yet."""
     for name, minutes in MINUTES.items():
         if table.name == name:
             return set(find_stale(manifest, DownsampleStep(minutes, HOURS[name], 1)).rebuild)
@@ -267,15 +265,15 @@ def _not_ingested_refusal(cluster: str, hours: set[int]) -> str:
     which = ", ".join(f"{day} ({count} h)" for day, count in sorted(dates.items())[:5])
     more = "" if len(dates) <= 5 else f" and {len(dates) - 5} more dates"
     return (
-        f"cluster {cluster}: raw rows from {min(dates)} on stay, for some are not rolled up for sure: {which}{more}; "
-        "run `ackscope pipeline run`, then this again"
+        f"cluster {cluster}: raw rows from {min(dates)} on stay, because some may not be rolled up yet: {which}{more}; "
+        "run `ackscope pipeline run`, then `expire` again"
     )
 
 
 def _not_downsampled_refusal(cluster: str, table: Table, hours: set[int]) -> str:
     return (
         f"cluster {cluster}: {len(hours)} {'hour' if hours_per_digest(table) == 1 else 'day'}s of {table.name} from "
-        f"{date_of(min(hours))} on stay, for nothing coarser was made of them yet; run `ackscope pipeline run`"
+        f"{date_of(min(hours))} on stay, because they are not downsampled yet; run `ackscope pipeline run`"
     )
 
 
@@ -298,5 +296,5 @@ def _remove_empty(folder: Path) -> None:
     try:
         folder.rmdir()
     except OSError:
-        # Something is left that is none of ours.
+        # It holds files that are not ours.
         return

@@ -1,4 +1,4 @@
-"""Which landing files the rollups tell of: so that a file that comes while others are rolled up is seen whole, too."""
+"""Which landing files are in the rollups, so that a file that arrives during a rebuild is ingested as a whole."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -9,12 +9,12 @@ from pipeline.storage.file_stats import FileStats
 
 
 class IngestLog:
-    """What came before a moment is known; of what came since, what was taken in is remembered.
+    """The ingest watermark, and the files ingested after it.
 
-    Taking a file for new that is not costs its minutes once more, and nothing else: after a restart it happens.
+    Ingesting a file twice only costs time; it happens after a restart.
 
     Args:
-        until: all files that came before this moment, seconds since 1970, are rolled up, or will be.
+        watermark: all files that arrived before this time, seconds since 1970, are rolled up or will be.
     """
 
     def __init__(self, watermark: float) -> None:
@@ -22,7 +22,7 @@ class IngestLog:
         self._ingested: dict[Path, float] = {}
 
     def advance(self, watermark: float) -> None:
-        """All files that came before this moment are rolled up: they need not be remembered any more."""
+        """Raise the watermark and forget the files before it."""
         if watermark > self._watermark:
             self._watermark = watermark
             self._ingested = {
@@ -30,15 +30,15 @@ class IngestLog:
             }
 
     def contains(self, path: Path) -> bool:
-        """Whether this very file was taken in, as far as is remembered."""
+        """Whether this file is recorded as ingested after the watermark."""
         return path in self._ingested
 
     def is_covered(self, stats: FileStats) -> bool:
-        """Whether a file came before the moment."""
+        """Whether a file arrived before the watermark."""
         return stats.arrived_at < self._watermark
 
     def not_ingested(self, files: Iterable[tuple[Path, Table, FileStats]]) -> Files:
-        """Those of these files that the rollups may not tell of."""
+        """The files that may not be in the rollups."""
         return {
             path: (table, stats)
             for path, table, stats in files
@@ -46,7 +46,7 @@ class IngestLog:
         }
 
     def record(self, files: Mapping[Path, FileStats]) -> None:
-        """These files are rolled up, or will be before anybody else looks."""
+        """Record files that are rolled up, or will be before anyone reads the log."""
         self._ingested |= {
             path: stats.arrived_at for path, stats in files.items() if stats.arrived_at >= self._watermark
         }

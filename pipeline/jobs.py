@@ -1,7 +1,6 @@
-"""The jobs, from folder to folder: `run` rebuilds all that landing has, `stream` follows what arrives."""
+"""The jobs `run`, which rebuilds everything that landing has, and `stream`, which follows new files."""
 
 import fcntl
-import logging
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from pyspark.sql import SparkSession
 from ackscope import latency
 from ackscope.clock import Clock, iso
 from ackscope.errors import DataError
+from ackscope.log import get_logger
 from ackscope.manifest import VERSION
 from ackscope.tables import LANDING, MINUTES, ROLLUPS
 from pipeline import downsample
@@ -28,7 +28,7 @@ from pipeline.storage.rollups import Rollups
 from pipeline.storage.watermark import advance_watermark, reset_watermark
 from pipeline.streaming import Follower, StreamStatus
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _LOCK = "_lock"
 
@@ -38,14 +38,14 @@ class RunSummary:
     """What one `run` did.
 
     Attributes:
-        landing_files: sound landing files.
-        landing_rows: rows of theirs that count, before duplicates are left out.
-        hours: hours of landing rows, those of each table and cluster counted by themselves.
-        rollup_files: files of minutes that are new.
-        rollup_rows: rows that stand in the rollup files now, by table.
-        quarantined: landing files set apart.
-        misdated_rows: rows left out, more than a day outside the date of their folder.
-        seconds: from start to end, Java included.
+        landing_files: valid landing files.
+        landing_rows: their rows that count, before deduplication.
+        hours: hours of landing rows, counted per table and cluster.
+        rollup_files: new files of minutes.
+        rollup_rows: rows in the rollups now, by table.
+        quarantined: landing files quarantined.
+        misdated_rows: rows ignored, more than a day outside the date of their folder.
+        seconds: total time, including Java's start.
     """
 
     landing_files: int = 0
@@ -58,8 +58,8 @@ class RunSummary:
     seconds: float = 0.0
 
 
+# Starts Spark for a `with` block; called only when there is work.
 SessionFactory = Callable[[], AbstractContextManager[SparkSession]]
-"""Starts Spark for the length of a `with`; asked for only when there is work."""
 
 
 def run(
@@ -72,13 +72,13 @@ def run(
     stop: Stop | None = None,
     minutes_only: bool = False,
 ) -> RunSummary:
-    """Rebuild every hour that landing has; then hours, days and analyses, unless `minutes_only` are wanted.
+    """Rebuild every hour that landing has; then hours, days and analyses, unless `minutes_only`.
 
-    Without landing rows, Spark is not even started.
+    Spark is not started if landing has no rows.
 
     Raises:
         AckscopeError: a folder, a file, Java or Spark cannot be used.
-        StoppedError: a stop is wanted; what was committed stays.
+        StoppedError: a stop was requested; committed data stays.
     """
     start, stop = clock.now(), stop or Stop()
     require_folder(landing_root)
@@ -114,7 +114,7 @@ def run(
 
 
 def _status(summary: RunSummary, newest: float, clock: Clock) -> StreamStatus:
-    """What a `run` leaves for the page and for the exporter: all that was there is rolled up."""
+    """The status document of a `run`: everything that was there is rolled up."""
     reached = iso(newest) if newest else None
     return StreamStatus(
         updated_at=clock.now().iso(),
@@ -136,10 +136,9 @@ def stream(
     stop: Stop,
     clock: Clock,
 ) -> StreamStatus:
-    """Follow the landing folder, made if it is not there, until `stop` is wanted.
+    """Follow the landing folder until a stop is requested; create it if it does not exist.
 
-    `checkpoint` is the folder for Spark's list of the files that are done, `trigger` the seconds between two
-    looks for new files.
+    `checkpoint` is the folder of Spark's checkpoint, `trigger` the seconds between two listings of landing.
 
     Raises:
         AckscopeError: a folder, a file, Java or Spark cannot be used.
@@ -150,28 +149,30 @@ def stream(
     try:
         landing_root.mkdir(parents=True, exist_ok=True)
         if not progress.exists() and any(checkpoint.glob("landing-*")):
-            log.info("the tables have changed since the last stream: all of landing is taken in again")
+            log.info("table versions changed since the last stream, ingesting all landing files again")
         progress.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(f"{error.filename}: cannot be made ({error.strerror}); give a folder of this user") from None
+        raise DataError(
+            f"{error.filename}: cannot be created ({error.strerror}); pass a folder that this user can write"
+        ) from None
     with _checkpoint_lock(progress), session() as spark:
         if not rollups.clusters():
             _reset_checkpoint(progress)
             reset_watermark(rollups_root)
-        log.info("following %s, rollups in %s", landing_root, rollups_root)
+        log.info("following the landing folder", landing=str(landing_root), rollups=str(rollups_root))
         follower = Follower(spark, landing, rollups, stop, clock)
         follower.follow(progress, trigger)
         return follower.status
 
 
 def generation() -> str:
-    """The name of checkpoints that fit these tables; others start anew and rebuild everything."""
+    """The name of checkpoints that fit these table versions; others are ignored and everything is rebuilt."""
     landing, rollups = (".".join(str(table.version) for table in tables.values()) for tables in (LANDING, MINUTES))
     return f"landing-{landing}_rollups-{rollups}_{latency.BOUNDS_VERSION}_catalog-{VERSION}"
 
 
 def _reset_checkpoint(progress: Path) -> None:
-    """Where no rollups count, no file is done, whatever the checkpoint says."""
+    """Forget all ingested files: without rollups none of them counts."""
     for path in progress.iterdir():
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -181,12 +182,12 @@ def _reset_checkpoint(progress: Path) -> None:
 
 @contextmanager
 def _checkpoint_lock(progress: Path) -> Iterator[None]:
-    """Refuse to share a checkpoint: two streams would each take half of the files."""
+    """Hold the lock of a checkpoint: two streams would each ingest half of the files."""
     with (progress / _LOCK).open("wb") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise DataError(
-                f"--checkpoint {progress.parent}: another stream works with it; stop that one or give another folder"
+                f"--checkpoint {progress.parent}: another stream uses it; stop that stream or pass another folder"
             ) from None
         yield

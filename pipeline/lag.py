@@ -1,4 +1,4 @@
-"""How far the rollups are behind landing: which files are not rolled up yet, and how old their oldest row is."""
+"""How far the rollups are behind landing: files that are not rolled up yet, and the age of their oldest row."""
 
 import os
 import re
@@ -14,22 +14,22 @@ import pyarrow.parquet as pq
 
 from ackscope.tables import LANDING, Table
 
+# Maximum seconds between the modification of a file and its rename; watermarks are set back by as much.
 MARGIN = 60.0
-"""Seconds between the change of a file and its rename at most: what is noted for others is set back by as much."""
 
 _NAME = re.compile(r"(?:compacted-)?(\d{8}T\d{6})-.*\.parquet")
+# Footers are read of this many of the oldest pending files, and as many of the newest.
 _MAX_FOOTERS = 40
-"""Waiting files of which the footers are read: the oldest, and as many of the newest."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingFiles:
-    """Landing files that are not rolled up yet; times in seconds since 1970, None where there are none.
+    """Landing files that are not rolled up yet; times in seconds since 1970, None without any.
 
     Attributes:
-        files: how many.
-        oldest: the time of the earliest row of those that came first.
-        newest: that of the latest row of those that came last.
+        files: number of files.
+        oldest: time of the earliest row in the oldest files.
+        newest: time of the latest row in the newest files.
     """
 
     files: int = 0
@@ -38,15 +38,15 @@ class PendingFiles:
 
 
 class LagTracker:
-    """Told by the stream what it took; for two threads.
+    """Tracks which files the stream has ingested. Thread-safe.
 
     Args:
         landing: the folder.
-        mark: everything that was there at this moment, seconds since 1970, was rolled up before this process.
+        watermark: everything that existed at this time, seconds since 1970, was rolled up before this process.
 
     Attributes:
-        newest: the time of the latest row that was rolled up, seconds since 1970.
-        mark: everything that was there at this moment is rolled up.
+        newest: time of the latest row rolled up, seconds since 1970.
+        watermark: everything that existed at this time is rolled up.
     """
 
     def __init__(self, landing: Path, watermark: float) -> None:
@@ -57,20 +57,20 @@ class LagTracker:
         self._lock = threading.Lock()
 
     def add(self, paths: Iterable[Path], newest: float | None) -> None:
-        """These files are rolled up; `newest` is the time of their latest row."""
+        """Record ingested files; `newest` is the time of their latest row."""
         with self._lock:
             self._ingested.update(paths)
             if newest is not None:
                 self.newest = max(newest, self.newest or newest)
 
     def advance(self, until: float) -> None:
-        """Every file that was there at this moment is rolled up."""
+        """Raise the watermark: every file that existed then is rolled up."""
         with self._lock:
             self.watermark = max(self.watermark, until)
             self._ingested = {path for path in self._ingested if _modified(path) >= self.watermark}
 
     def pending(self) -> PendingFiles:
-        """What waits now."""
+        """The files that are pending now."""
         with self._lock:
             watermark, ingested = self.watermark, set(self._ingested)
         found = sorted(
@@ -91,7 +91,7 @@ class LagTracker:
 
 
 def _since(landing: Path, watermark: float) -> Iterator[tuple[float, Path, Table]]:
-    """Files that changed at or after a moment, with when they did; only folders that changed since are looked at."""
+    """Files modified at or after a time, with that time; only folders modified since are listed."""
     oldest = datetime.fromtimestamp(max(watermark - MARGIN, 0.0), UTC).strftime("%Y%m%dT%H%M%S")
     for table in LANDING.values():
         for folder in (landing / table.name).glob("cluster=*/date=*"):
@@ -111,7 +111,7 @@ def _since(landing: Path, watermark: float) -> Iterator[tuple[float, Path, Table
                         if changed >= watermark:
                             yield changed, Path(entry.path), table
             except OSError:
-                # It went, or may not be read, which the stream itself says.
+                # It was removed, or is not readable, which the stream itself reports.
                 continue
 
 
@@ -123,7 +123,7 @@ def _modified(path: Path) -> float:
 
 
 def _span(path: Path, table: Table) -> tuple[float, float] | None:
-    """The times of the first and the last row, from the footer; None where it does not tell."""
+    """Times of the first and the last row, from the footer; None without statistics."""
     try:
         footer = pq.read_metadata(path)
         index = footer.schema.to_arrow_schema().get_field_index(table.time)

@@ -1,10 +1,8 @@
-"""What a stream does beside its batches: hours and days, analyses, and files that nobody needs any more.
+"""Background maintenance of a stream: downsampling, analyses and vacuum.
 
-It runs in a thread of its own, one thing at a time, and is cut off when the stream ends: whatever is left undone is
-done the next time.
+It runs in its own thread, one task at a time, and is cancelled when the stream ends; the rest is done next time.
 """
 
-import logging
 import threading
 from pathlib import Path
 
@@ -12,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from ackscope.clock import Clock, Instant
 from ackscope.errors import AckscopeError
+from ackscope.log import get_logger
 from pipeline import downsample
 from pipeline.analysis.refresh import refresh, shifts
 from pipeline.session import SPARK_ERRORS, cause
@@ -19,27 +18,26 @@ from pipeline.stop import Stop, StoppedError
 from pipeline.storage.landing import Landing
 from pipeline.storage.rollups import Rollups
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
+# From the end of one downsampling of hours and days to the next.
 DOWNSAMPLE_SECONDS = 60.0
-"""Seconds from the end of one refresh of hours and days to the next."""
 
 VACUUM_SECONDS = 300.0
-"""Seconds."""
 
+# From the start to the first analyses, and the interval later; in between, the pause doubles.
 ANALYSE_FIRST_SECONDS, ANALYSE_SECONDS = 300.0, 3600.0
-"""Seconds from the start to the first analyses, and from these to the next; in between, the pause doubles."""
 
+# Between the analyses, only level shifts are detected: at most this often, and at most this share of the time.
 SHIFTS_SECONDS, SHIFTS_SHARE = 300.0, 0.05
-"""Between them, shifts alone are looked for: so many seconds apart, and at this share of the time at most."""
 
 
 class Maintenance:
-    """The thread, and when each thing was done last."""
+    """The background thread, and when each task ran last."""
 
     def __init__(self, spark: SparkSession, landing: Path, rollups: Rollups, stop: Stop, clock: Clock) -> None:
         self._spark, self._rollups, self._stop, self._clock = spark, rollups, stop, clock
-        # One of its own: what a landing folder remembers is for one thread.
+        # A separate instance, because its cache is for one thread.
         self._landing = Landing(landing, clock)
         self._analysed_at, self._pause = clock.now(), ANALYSE_FIRST_SECONDS
         self._shifts_at, self._shifts_pause = clock.now(), SHIFTS_SECONDS
@@ -50,15 +48,15 @@ class Maintenance:
 
     @property
     def busy(self) -> bool:
-        """Whether it is at something."""
+        """Whether a task is running."""
         return self._thread is not None and self._thread.is_alive()
 
     def end(self) -> None:
-        """Stop at the next step, and begin nothing more."""
+        """Stop at the next step and start nothing more."""
         self._ended = True
 
     def start_if_due(self) -> None:
-        """Begin what is due; returns at once."""
+        """Start a due task in the background."""
         if self.busy or not self._go_on() or not (_due(self._downsampled, self._clock, DOWNSAMPLE_SECONDS)):
             return
         self._thread = threading.Thread(target=self._work, name="upkeep", daemon=True)
@@ -77,18 +75,18 @@ class Maintenance:
                     self._rollups.vacuum()
                 self._vacuumed = self._clock.now()
         except StoppedError:
-            log.debug("cut off; what is left is done the next time")
+            log.debug("maintenance cancelled")
         except AckscopeError as error:
             if self._go_on():
-                log.warning("hours, days and analyses wait for the next try: %s", error)
+                log.warning("maintenance failed, will be retried", error=str(error))
         except SPARK_ERRORS as error:
             if self._go_on():
-                log.warning("hours, days and analyses wait for the next try: %s", cause(error))
+                log.warning("maintenance failed, will be retried", error=cause(error))
         finally:
             self._downsampled = self._clock.now()
 
     def _analyse(self) -> None:
-        # Noted before, so that one that fails is not tried again at once.
+        # Recorded first, so that a failure is not retried immediately.
         self._analysed_at, self._pause = self._clock.now(), min(2 * self._pause, ANALYSE_SECONDS)
         for cluster in self._rollups.clusters():
             refresh(self._spark, self._landing, self._rollups, cluster, self._clock.now().wall, self._go_on)

@@ -1,4 +1,4 @@
-"""How far a long job is: a bar on a terminal, nothing elsewhere."""
+"""Progress of a long job: a bar on a terminal, nothing elsewhere."""
 
 import sys
 from collections.abc import Iterator
@@ -9,23 +9,23 @@ from tqdm import tqdm
 
 
 class Progress(Protocol):
-    """Told by a job that goes on."""
+    """Receives the progress of a job."""
 
     def expect(self, units: int) -> None:
-        """So many more are to be done."""
+        """Add units to the total."""
 
     def done(self, units: int) -> None:
-        """So many more are done."""
+        """Mark units as done."""
 
 
 class NoProgress:
-    """Nobody looks."""
+    """Shows nothing."""
 
     def expect(self, units: int) -> None:
-        """Not shown."""
+        """Ignored."""
 
     def done(self, units: int) -> None:
-        """Not shown."""
+        """Ignored."""
 
 
 class _TqdmBar:
@@ -42,7 +42,7 @@ class _TqdmBar:
 
 @contextmanager
 def progress_bar(what: str, unit: str) -> Iterator[Progress]:
-    """A bar on stderr while the job goes on, such as `compact: 12/56 folders`; it goes when the job is over."""
+    """A bar on stderr for a `with` block, such as `compact: 12/56 folders`; removed at the end."""
     if not sys.stderr.isatty():
         yield NoProgress()
         return

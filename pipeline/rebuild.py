@@ -1,7 +1,7 @@
-"""Rebuild the rollups of some hours from their landing rows: whole, and the same however often it is done.
+"""Rebuild the rollups of some hours from their landing rows: complete and idempotent.
 
-Each commit is made as the only writer, of one look at landing. What that look finds and the rollups may not tell of is
-made part of the same commit: so a file that lands meanwhile is seen with all of its rows, or with none.
+Each commit is made under the writer lock from one listing of landing. Any unprocessed files found by that listing are
+included in the same commit, so a file that lands meanwhile is visible with all of its rows or none.
 """
 
 from collections import defaultdict
@@ -47,16 +47,16 @@ FilesByTable = Mapping[Table, Mapping[Path, FileStats]]
 
 
 class _LandingChangedError(Exception):
-    """A landing file was set apart, or went, while it was read."""
+    """A landing file was quarantined or removed while it was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """Landing files that are rolled up now.
+    """Landing files that were rolled up.
 
     Attributes:
-        given: those that were asked for, without those put together of others that are rolled up.
-        beside: those that came meanwhile.
+        requested: files that were passed in, without compacted files whose sources are already rolled up.
+        concurrent: files that arrived meanwhile.
     """
 
     requested: dict[Path, FileStats] = field(default_factory=dict)
@@ -72,17 +72,18 @@ def rebuild(
     go_on: Callable[[], bool] = lambda: True,
     progress: Progress | None = None,
 ) -> int:
-    """Make anew every rollup that depends on landing rows of the tables, clusters and hours `touched`.
+    """Rebuild every rollup that depends on landing rows of these tables, clusters and hours.
 
-    The result depends on the landing rows alone. All tables of a chunk of hours of one cluster change at once. Files
-    that are not of `arrivals`, because they land meanwhile, are taken in whole by the chunk that first reads of them.
+    The result depends on the landing rows alone. All tables of a chunk of hours of one cluster are committed together.
+    Files that land meanwhile, which are not in `ingest_log`, are ingested as a whole by the first chunk that reads from
+    them.
 
     Returns:
-        How many files are new.
+        The number of new files.
 
     Raises:
-        DataError: Spark failed for a reason that lies in no landing file, or a file cannot be written.
-        StoppedError: `go_on` said no.
+        DataError: Spark failed although no landing file is damaged, or a file cannot be written.
+        StoppedError: `go_on` returned False.
     """
     written = 0
     for cluster in sorted({cluster for _, cluster in touched}):
@@ -103,13 +104,14 @@ def ingest(
     *,
     alone: bool = False,
 ) -> Ingested:
-    """Make anew the minutes that depend on rows of these landing files, and of those that came since.
+    """Rebuild the minutes that depend on rows of these landing files, and of files that arrived since.
 
-    All others must be in the rollups already: their minutes stay as they are. With `alone`, what came since waits for
-    its turn, for there may be too much of it; minutes that are made anew then tell of it before others do.
+    All other files must be in the rollups already; their minutes stay. With `alone`, files that arrived after the
+    trigger are left for later batches, because there may be too many; rebuilt minutes may then already contain some of
+    their rows.
 
     Raises:
-        DataError, StoppedError: as of `rebuild`.
+        DataError, StoppedError: same as `rebuild`.
     """
     requested: dict[str, set[Path]] = defaultdict(set)
     for path in paths:
@@ -130,10 +132,10 @@ class _CommitPlan:
     """One commit.
 
     Attributes:
-        given, beside: what it takes in.
-        work: what it makes anew, in these portions of hours.
-        left: what is for the commits after it.
-        listing: the files that it reads.
+        requested, concurrent: the files that it ingests.
+        work: the minutes that it rebuilds, in these portions of hours.
+        remaining: work for later commits.
+        files: the files that it reads.
     """
 
     requested: Files
@@ -146,7 +148,7 @@ class _CommitPlan:
 
 @dataclass(slots=True)
 class _Rebuild:
-    """Of one cluster."""
+    """The rebuild of one cluster."""
 
     spark: SparkSession
     landing: Landing
@@ -160,7 +162,7 @@ class _Rebuild:
     growth: dict[Transform, GrowthRate] = field(default_factory=dict)
 
     def run(self, work: Work, paths: Iterable[Path] = ()) -> int:
-        """Do this work, and take in these files, in as many commits as it takes; how many files are new."""
+        """Do this work and ingest these files in as many commits as needed; return the number of new files."""
         written, remaining, requested = 0, work, set(paths)
         self.progress.expect(len(hours_of(work)))
         while remaining or requested:
@@ -184,7 +186,7 @@ class _Rebuild:
             self.ingest_log.record(requested | concurrent)
 
     def _stage(self, remaining: Work, requested: set[Path]) -> tuple[_CommitPlan, Transaction]:
-        """The next commit; planned anew where a landing file proves bad on the way."""
+        """Stage the next commit; plan again if a landing file turns out to be damaged."""
         while True:
             transaction, floor = self.rollups.transaction(self.cluster), self.landing.floor(self.cluster)
             listing = LandingListing(self.landing, self.cluster)
@@ -193,7 +195,7 @@ class _Rebuild:
                 for portion in plan.portions:
                     for transform, ranges in plan.work.items():
                         windows = _widen_new_hours(transaction.manifest, transform.rollup, ranges)
-                        # What expired since it was touched would be replaced by nothing.
+                        # Hours that expired meanwhile would be replaced with nothing.
                         for run in runs(hour for hour in portion if hour in windows and hour >= floor):
                             self._upsert(
                                 transaction, listing, plan.files, transform, {hour: windows[hour] for hour in run}
@@ -210,7 +212,7 @@ class _Rebuild:
         transform: Transform,
         windows: Mapping[int, MinuteRange],
     ) -> None:
-        """Make anew these minutes of hours without a gap between them."""
+        """Rebuild these minutes of consecutive hours."""
         growth = self.growth.setdefault(transform, GrowthRate(transform.max_growth))
         hours = sorted(windows)
         each = listing.rows_of(transform, covering_range(windows, hours)) / len(hours)
@@ -226,7 +228,7 @@ class _Rebuild:
             arrived = _work_of(listing, self._not_ingested(requested) | concurrent)
             pieces = list(chunks(arrived, listing.rows_of))
             first = pieces[0] if pieces else []
-            # With what arrived, always some of the rest: it must come to its end while files keep arriving.
+            # Each commit also does some of the remaining work: it must finish even while files keep arriving.
             rest = [] if len(pieces) > 1 else next(chunks(remaining, listing.rows_of), [])
             theirs, mine = ({hour for portion in portions for hour in portion} for portions in (first, rest))
             first = [portion for hours in first if (portion := [hour for hour in hours if hour not in mine])]
@@ -234,14 +236,14 @@ class _Rebuild:
             later = merge_work(exclude(remaining, mine), exclude(arrived, theirs | mine))
             tables = {table for transform in work for table in transform.sources}
             files = {table: listing.around(table, theirs | mine) for table in tables}
-            # Looking may have opened folders in which something arrived, too.
+            # The listing may have read more folders meanwhile, with more new files.
             found = self._new_files(listing, requested)
             if found.keys() == concurrent.keys():
                 return _CommitPlan(requested, concurrent, work, [*first, *rest], later, files)
             concurrent = found
 
     def _requested_files(self, listing: LandingListing, paths: set[Path]) -> Files:
-        """Those of these files that count and may hold new rows."""
+        """The passed files that count and may hold new rows."""
         found: Files = {}
         for path in paths:
             partition = self.landing.partition_of(path.parent)
@@ -254,7 +256,7 @@ class _Rebuild:
         return found
 
     def _not_ingested(self, requested: Files) -> Files:
-        """Without those that an earlier commit found beside its own."""
+        """Without files that an earlier commit ingested concurrently."""
         known = self.ingest_log
         return requested if known is None else {path: it for path, it in requested.items() if not known.contains(path)}
 
@@ -264,7 +266,7 @@ class _Rebuild:
         return {path: it for path, it in self.ingest_log.not_ingested(listing.seen).items() if path not in requested}
 
     def _compute(self, files: FilesByTable, transform: Transform, window: MinuteRange) -> pa.Table:
-        """The rollup rows of these minutes; damaged files are set apart on the way."""
+        """The rollup rows of these minutes; damaged landing files are quarantined on the way."""
         if not self.go_on():
             raise StoppedError
         start, end = window
@@ -295,7 +297,7 @@ class _Rebuild:
 
 
 def _work_of(listing: LandingListing, files: Files) -> Work:
-    """Where the rows of these files matter, if all others are in the rollups."""
+    """The minutes that depend on rows of these files, if all other files are in the rollups."""
     touched: dict[Table, set[int]] = defaultdict(set)
     nearby: dict[Table, set[int]] = defaultdict(set)
     spans: dict[Table, list[tuple[int, int]]] = defaultdict(list)
@@ -307,7 +309,7 @@ def _work_of(listing: LandingListing, files: Files) -> Work:
     for transform in TRANSFORMS:
         hours = _hours(touched, transform)
         if transform.lookback:
-            # One without landing rows keeps the rollup that it may have.
+            # An hour without landing rows keeps its rollup.
             adjacent = _hours(nearby, transform) - hours
             hours |= {hour for hour in adjacent if listing.rows(transform.source, whole_hour(hour))}
         mine = [span for table in transform.sources for span in spans[table]]
@@ -322,12 +324,12 @@ def _hours(touched: Mapping[Table, set[int]], transform: Transform) -> set[int]:
 
 
 def _widen_new_hours(manifest: Manifest, table: Table, windows: Mapping[int, MinuteRange]) -> Mapping[int, MinuteRange]:
-    """An hour of which nothing is there has no other minutes that could stay."""
+    """Ranges widened to the whole hour where the rollups have no rows of that hour yet."""
     known = {start for it in manifest.files_for(table.name) for start in it.parts}
     return {hour: window if str(hour) in known else whole_hour(hour) for hour, window in windows.items()}
 
 
 def _count_new_files(before: Manifest, after: Manifest) -> int:
-    """Files that count now and did not."""
+    """Data files that are in the second manifest and not in the first."""
     known = {it.path for files in before.tables.values() for it in files}
     return sum(it.path not in known for files in after.tables.values() for it in files)

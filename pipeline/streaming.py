@@ -1,11 +1,10 @@
-"""Follow the landing folder: Spark's file source says which files are new, and their hours are rebuilt.
+"""Follow the landing folder: Spark's file source reports new files, and their hours are rebuilt.
 
-The source reads names and no rows: the rebuild reads the minutes around them anyway, and takes along what came since
-the source looked. That a batch may be replayed after a crash does no harm, for a rebuild only depends on landing; nor
-that the source tells of a file again that an earlier batch took along.
+The source reads names only; the rebuild reads the minutes around the rows anyway, and includes files that arrived since
+the source listed. Replaying a batch after a crash is harmless, because a rebuild depends on landing alone; so is a file
+that the source reports after an earlier batch included it.
 """
 
-import logging
 import time
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -17,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ackscope.clock import Clock, iso
 from ackscope.errors import DataError
+from ackscope.log import get_logger
 from pipeline.frames import spark_path
 from pipeline.ingest_log import IngestLog
 from pipeline.lag import MARGIN, LagTracker
@@ -28,48 +28,48 @@ from pipeline.storage.landing import Landing
 from pipeline.storage.rollups import Rollups
 from pipeline.storage.watermark import advance_watermark, read_watermark
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _FILE_SCHEMA = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 
 _MAX_BATCH_FILES = 5000
 
+# Interval at which a stop request is noticed.
 _POLL_SECONDS = 0.2
-"""Seconds between two looks at the wish to stop."""
 
+# The status file is rewritten at least this often.
 _HEARTBEAT_SECONDS = 10.0
-"""Seconds after which the status is written again, though nothing arrived."""
 
 
+# Time that a batch gets to end after a stop request; it usually takes a fraction of a second.
 _STOP_SECONDS = 10.0
-"""Seconds that a batch gets to end once a stop is wanted; it takes a fraction of one."""
 
+# Share of the time spent on rebuilding, if rows stay fresh enough: this process shares the machine with the exporter.
+# Files that arrive meanwhile go into the next batch.
 _BUSY_SHARE = 0.25
-"""The share of the time that is spent on rebuilding, where that is often enough: this process is a guest beside the
-exporter, and what arrives meanwhile waits for the next batch, which takes all of it."""
 
+# One pause and three batches together. On average rows wait half of that, 13 s.
 _FRESHNESS_SECONDS = 26.0
-"""Seconds: a rest and three batches together. In the mean, rows wait half of that, 13 s."""
 
+# Share of the time that rebuilding may take when batches are long.
 _MAX_BUSY_SHARE = 0.8
-"""However long a batch takes, it rests a little."""
 
 
 @dataclass(slots=True)
 class StreamStatus:
-    """The document of the status file; counts are since this stream started.
+    """The document of the status file; counts are since the stream started.
 
     Attributes:
-        updated_at: when this was written, ISO 8601.
-        batches: batches of new files that were rolled up.
+        updated_at: when it was written, ISO 8601.
+        batches: batches of new files rolled up.
         landing_rows: rows of the new files.
-        rollup_rows: rows that stand in the rollup files now.
-        quarantined: landing files set apart.
-        misdated_rows: rows left out, more than a day outside the date of their folder.
-        last_error: what ended the stream; None while it runs.
-        landing_newest_at: time of the newest landing row, ISO 8601; None where that is not known.
-        rolled_up_to: that of the newest row that is rolled up.
-        lag_seconds: how old the oldest landing row is that is not rolled up yet, at `updated_at`; 0 where none waits.
+        rollup_rows: rows in the rollups now.
+        quarantined: landing files quarantined.
+        misdated_rows: rows ignored, more than a day outside the date of their folder.
+        last_error: why the stream ended; None while it runs.
+        landing_newest_at: time of the newest landing row, ISO 8601; None if unknown.
+        rolled_up_to: time of the newest row that is rolled up.
+        lag_seconds: age of the oldest landing row that is not rolled up, at `updated_at`; 0 if there is none.
     """
 
     updated_at: str = ""
@@ -85,7 +85,7 @@ class StreamStatus:
 
 
 class Follower:
-    """One stream: landing folder, rollup folder, and the session between them."""
+    """One stream from a landing folder to a rollup folder."""
 
     def __init__(self, spark: SparkSession, landing: Landing, rollups: Rollups, stop: Stop, clock: Clock) -> None:
         self.status = StreamStatus()
@@ -102,10 +102,10 @@ class Follower:
         self._failure: Exception | None = None
 
     def follow(self, checkpoint: Path, trigger: float) -> None:
-        """Rebuild what new files touch, until a stop is wanted; a batch every `trigger` seconds at most.
+        """Rebuild what new files touch until a stop is requested, at most one batch per `trigger` seconds.
 
         Raises:
-            DataError: Spark, or a folder, cannot go on.
+            DataError: Spark failed, or a folder cannot be used.
         """
         self._trigger, self._generation = trigger, checkpoint.name
         watermark = read_watermark(self._rollups.root, self._generation)
@@ -118,8 +118,8 @@ class Follower:
             query = self._start(checkpoint, trigger)
             self._watch(query)
         except StoppedError:
-            # It waited for another job to write.
-            log.debug("told to stop before it began")
+            # It was waiting for another writer.
+            log.debug("stopped before the start")
         except SPARK_ERRORS as error:
             if not self._stop.requested:
                 raise self._fail(cause(error)) from None
@@ -132,13 +132,13 @@ class Follower:
             .schema(_FILE_SCHEMA)
             .option("recursiveFileLookup", value=True)
             .option("pathGlobFilter", "*.parquet")
-            # A file may be set apart between being listed and being looked at.
+            # A file may be quarantined between listing and reading.
             .option("ignoreMissingFiles", value=True)
-            # One rebuild of an hour serves all its files: after a pause, take many at once.
+            # One rebuild of an hour serves all its files: after a pause, many are ingested together.
             .option("maxFilesPerTrigger", _MAX_BATCH_FILES)
-            # Each batch lists the folder: one that is not full then took all that was there.
+            # Each batch lists the folder, so a batch below the maximum had all files.
             .option("maxCachedFiles", 0)
-            # The source forgets names older than this, and takes no older files.
+            # The source forgets names older than this, and ignores older files.
             .option("maxFileAge", "30d")
             .load(spark_path(self._landing.root))
         )
@@ -168,10 +168,10 @@ class Follower:
             self.status.last_error = str(self._failure)
             self._write_status()
             raise self._failure
-        raise self._fail(cause(query.exception() or RuntimeError("it says nothing of why")))
+        raise self._fail(cause(query.exception() or RuntimeError("no reason given")))
 
     def _advance_watermark(self, query: StreamingQuery) -> None:
-        """Take note up to when every file is rolled up: a look that found nothing more is over."""
+        """Advance the watermark to the last listing that found nothing more."""
         progress = query.lastProgress
         if progress is None or self._failure is not None:
             return
@@ -188,22 +188,22 @@ class Follower:
         context = self._spark.sparkContext
         self._maintenance.end()
         try:
-            # What it says of jobs that are cut off is no news.
+            # Errors of cancelled jobs are expected.
             context.setLogLevel("OFF")
             self._drain(checkpoint)
             if query is not None:
                 query.stop()
             context.setLogLevel("WARN")
         except SPARK_ERRORS as error:
-            log.debug("the stream did not stop in order: %s", cause(error))
+            log.debug("the stream did not stop cleanly", error=cause(error))
         self._write_status()
 
     def _drain(self, checkpoint: Path) -> None:
-        """Cut a rebuild off; or wait for Spark's note that the last batch is done, or it would come again."""
+        """Cancel a running rebuild, or wait until Spark has recorded the last batch, so that it is not replayed."""
         start = self._clock.now()
         while self._clock.now().since(start) < _STOP_SECONDS:
             if self._busy or self._maintenance.busy:
-                # Again and again: between two of its jobs there is nothing to cancel.
+                # Repeated, because between two Spark jobs there is nothing to cancel.
                 self._spark.sparkContext.cancelAllJobs()
             elif self._done_batch is None or (checkpoint / "commits" / str(self._done_batch)).exists():
                 break
@@ -221,10 +221,10 @@ class Follower:
             self._done_batch = number
             self._pause(self._clock.now().since(start))
         except StoppedError:
-            # Raised on to Spark, or it would count the batch as done; after a restart it comes again.
+            # Reraised, so that Spark does not record the batch; it is replayed after a restart.
             raise
         except Exception as error:
-            # The boundary to Spark, which turns every error into pages of text: keep the original for `follow`.
+            # At the boundary to Spark, which turns every error into pages of text, keep the original for `follow`.
             self._failure = error
             raise
         finally:
@@ -244,9 +244,9 @@ class Follower:
         self.status.batches += 1
 
     def _pause(self, busy: float) -> None:
-        """Stay within the share of time, in the batch that is done: the next one is then listed afterwards."""
+        """Pause within the batch, to stay within the share of time; Spark lists the next batch afterwards."""
         if self.status.batches == 1:
-            # Java's own start costs more than the batch.
+            # Java's start costs more than the batch itself.
             return
         end, pause = self._clock.now(), pause_after(busy) - self._trigger
         while not self._stop.requested and self._clock.now().since(end) < pause:
@@ -266,5 +266,5 @@ class Follower:
 
 
 def pause_after(busy: float) -> float:
-    """Seconds from the end of a batch that took `busy` seconds to the next."""
+    """Seconds from the end of a batch that took `busy` seconds to the next batch."""
     return max(busy * (1 / _MAX_BUSY_SHARE - 1), min(busy * (1 / _BUSY_SHARE - 1), _FRESHNESS_SECONDS - 3 * busy))

@@ -1,4 +1,4 @@
-"""Which minutes a rebuild makes anew, and in which portions: plans, without a look at a file."""
+"""Which minutes a rebuild recomputes, and in which portions. Pure planning, no I/O."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ from pipeline.transforms import Transform
 
 MINUTE = 60
 
+# Landing rows read by one commit.
 MAX_LANDING_ROWS = 4_000_000
-"""Landing rows of one commit."""
 
+# Rollup rows collected by one Spark job; they pass through a heap of 1 GiB.
 MAX_COLLECTED_ROWS = 2_400_000
-"""Rollup rows of one Spark job: they pass through a heap of 1 GiB on their way here."""
 
+# Start and end (exclusive) of a range of full minutes, seconds since 1970.
 MinuteRange = tuple[int, int]
-"""From a full minute to before another, seconds since 1970."""
 
+# The minutes that each transform has to rebuild, by hour since 1970.
 Work = dict[Transform, dict[int, MinuteRange]]
-"""What each transform has to do, by hour since 1970."""
 
 
 def whole_hour(hour: int) -> MinuteRange:
@@ -27,12 +27,12 @@ def whole_hour(hour: int) -> MinuteRange:
 
 
 def narrow(hours: Iterable[int], spans: Iterable[tuple[int, int]], lookback: int) -> dict[int, MinuteRange]:
-    """Of each hour, the minutes from the first to the last that rows of these times matter to.
+    """For each hour, the range of minutes that may change with rows of these times.
 
     Args:
-        hours: all that may be made anew.
-        spans: times from the first to the last row of a file, microseconds since 1970.
-        memory: seconds before and after a row that depend on it.
+        hours: hours that may be rebuilt.
+        spans: first and last time of a file's rows, microseconds since 1970.
+        lookback: seconds before and after a row that depend on it.
     """
     hours_to_rebuild = set(hours)
     found: dict[int, MinuteRange] = {}
@@ -48,13 +48,13 @@ def narrow(hours: Iterable[int], spans: Iterable[tuple[int, int]], lookback: int
 
 
 def covering_range(windows: Mapping[int, MinuteRange], hours: Iterable[int]) -> MinuteRange:
-    """From the first minute to the last, of all of these hours; an empty one where there is none."""
+    """The range from the first minute to the last of all these hours; an empty one without any."""
     mine = [windows[hour] for hour in hours if hour in windows]
     return (min(start for start, _ in mine), max(end for _, end in mine)) if mine else (0, 0)
 
 
 def hours_of(work: Work) -> set[int]:
-    """All hours in which something is to do."""
+    """All hours with work."""
     return {hour for windows in work.values() for hour in windows}
 
 
@@ -83,9 +83,9 @@ def exclude(work: Work, hours: set[int]) -> Work:
 
 
 def chunks(work: Work, rows: Callable[[Transform, MinuteRange], int]) -> Iterator[list[list[int]]]:
-    """Hours to rebuild in one commit: portions that lie together in a date, altogether not too many rows.
+    """Split work into commits: lists of portions of consecutive hours of a date, with a bounded number of rows.
 
-    `rows` tells how many landing rows a transform reads for a window.
+    `rows` returns how many landing rows a transform reads for a range.
     """
     chunk: list[list[int]] = []
     left = MAX_LANDING_ROWS
@@ -104,33 +104,33 @@ def chunks(work: Work, rows: Callable[[Transform, MinuteRange], int]) -> Iterato
         yield chunk
 
 
+# Safety factor: the next hours may yield more rollup rows per landing row.
 _GROWTH_MARGIN = 1.25
-"""More than was seen, for the next hours may have more of it."""
 
 
 @dataclass(slots=True)
 class GrowthRate:
-    """How many rollup rows a landing row becomes.
+    """Rollup rows per landing row.
 
     Attributes:
-        seen: at first the most that may be, then as it was, and a little more; 0: fewer than there are landing rows.
+        factor: at first the maximum, then the measured value with a margin; 0: fewer rollup rows than landing rows.
     """
 
     factor: float
 
     def update(self, landing: float, rollup: int) -> None:
-        """So many rows became so many."""
+        """Record how many rollup rows a number of landing rows became."""
         if self.factor and landing and rollup:
             self.factor = rollup / landing * _GROWTH_MARGIN
 
 
 def split_steps(run: Sequence[int], each: float, growth: GrowthRate) -> Iterator[list[int]]:
-    """Hours of a run whose rollup rows may be collected at once; each step is taken once the one before was measured.
+    """Split hours so that their rollup rows can be collected together; each step uses the growth measured before.
 
     Args:
         run: hours since 1970.
-        each: landing rows of one of them.
-        growth: of these rows, as known when a step is taken.
+        each: landing rows per hour.
+        growth: read when a step is taken.
     """
     start = 0
     while start < len(run):

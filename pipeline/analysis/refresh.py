@@ -4,7 +4,6 @@ Each step is committed by itself, and remembers what it was made of: a kill at a
 done the next time.
 """
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from ackscope.errors import DataError
+from ackscope.log import get_logger
 from ackscope.manifest import Manifest
 from ackscope.tables import BASELINES, CHANGES, EPISODES, Table
 from pipeline.analysis import analysis_state, baselines, changes
@@ -25,7 +25,7 @@ from pipeline.session import SPARK_ERRORS, cause
 from pipeline.storage.landing import Landing
 from pipeline.storage.rollups import Rollups
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _MAX_AHEAD_HOURS = 24
 """Hours that rows may be ahead of the clock without being mistaken."""

@@ -1,4 +1,4 @@
-"""The jobs as commands: one file a verb, each with `HELP`, `add_arguments` and `run`."""
+"""The jobs as commands: one module per job, each with `HELP`, `add_arguments` and `run`."""
 
 import argparse
 from typing import Protocol
@@ -7,7 +7,7 @@ from pipeline.cli import analyse, ask, backfill, compact, expire, run, stream
 
 
 class Command(Protocol):
-    """What the file of a verb offers.
+    """The interface of a job's module.
 
     Attributes:
         HELP: one line for `--help`.
@@ -16,13 +16,14 @@ class Command(Protocol):
     HELP: str
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare its options."""
+        """Declare the options."""
 
     def run(self, args: argparse.Namespace) -> int:
-        """Do it; the exit code."""
+        """Run the job and return the exit code."""
         ...
 
 
+# In the order of `--help`.
 COMMANDS: dict[str, Command] = {
     "run": run,
     "stream": stream,
@@ -32,4 +33,3 @@ COMMANDS: dict[str, Command] = {
     "expire": expire,
     "backfill": backfill,
 }
-"""In the order of `--help`."""

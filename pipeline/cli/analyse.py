@@ -1,4 +1,4 @@
-"""`ackscope pipeline analyse`: what is usual, what shifted, and the answers for the page, now."""
+"""`ackscope pipeline analyse`: update baselines, changes, episodes and answers now."""
 
 import argparse
 from dataclasses import asdict, dataclass
@@ -17,19 +17,19 @@ from pipeline.session import check_master, spark_session
 from pipeline.storage.landing import Landing
 from pipeline.storage.rollups import Rollups
 
-HELP = "renew bands, changes, episodes and answers of what is rolled up"
+HELP = "update baselines, changes, finding episodes and answers now"
 
-_RESUME_HINT = "what was renewed is whole: `ackscope pipeline analyse` again does the rest"
+_RESUME_HINT = "what was committed is complete; run `ackscope pipeline analyse` again for the rest"
 
 
 @dataclass(frozen=True, slots=True)
 class AnalyseSummary:
-    """Of one cluster.
+    """What was done for one cluster.
 
     Attributes:
-        hours_of_minutes: hours of minutes that were near new ones, and looked through for shifts.
-        hours_of_the_week: for how many bands were made.
-        rows: that stand in the analyses now, by table.
+        hours_of_minutes: hours of minutes searched for level shifts.
+        hours_of_the_week: hours of the week whose baselines were computed.
+        rows: rows in the analysis tables now, by table.
     """
 
     cluster: str
@@ -39,14 +39,14 @@ class AnalyseSummary:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The folders, and which cluster."""
+    """Declare the options."""
     add_folders(parser)
-    parser.add_argument("--cluster", metavar="C", help="this one only (default: all)")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be done, and change nothing")
+    parser.add_argument("--cluster", metavar="C", help="limit to one cluster (default: all)")
+    parser.add_argument("--dry-run", action="store_true", help="report what would be done without changing anything")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it, and say what was done."""
+    """Run the analyses and print a summary."""
     master, clock = check_master(args.master), SystemClock()
     now = clock.now().wall
     with graceful(partial(spark_session, master), _RESUME_HINT) as (stop, session):
@@ -71,22 +71,17 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json([asdict(it) for it in summaries])
     else:
-        print(
-            "\n".join(_report_line(it, dry_run=args.dry_run) for it in summaries)
-            or f"nothing is rolled up in {rollups.root}"
-        )
+        print("\n".join(_report_line(it, dry_run=args.dry_run) for it in summaries) or f"no rollups in {rollups.root}")
     return 0
 
 
-def _select_clusters(rollups: Rollups, due_work: str | None) -> tuple[str, ...]:
+def _select_clusters(rollups: Rollups, cluster: str | None) -> tuple[str, ...]:
     known = rollups.clusters()
-    if due_work is None:
+    if cluster is None:
         return known
-    if due_work not in known:
-        raise UsageError(
-            f"--cluster {due_work}: {rollups.root} has none of that name; it has: {', '.join(known) or 'none'}"
-        )
-    return (due_work,)
+    if cluster not in known:
+        raise UsageError(f"--cluster {cluster}: not in {rollups.root}; there are: {', '.join(known) or 'none'}")
+    return (cluster,)
 
 
 def _report_line(it: AnalyseSummary, *, dry_run: bool) -> str:

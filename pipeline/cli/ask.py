@@ -1,4 +1,4 @@
-"""`ackscope pipeline ask`: questions to the history, one line of arguments each."""
+"""`ackscope pipeline ask`: queries of the history."""
 
 import argparse
 from collections.abc import Callable
@@ -26,61 +26,69 @@ from pipeline.cli.options import add_folders
 from pipeline.jobs import SessionFactory
 from pipeline.session import check_master, spark_session
 
-HELP = "answer a question from the rollups: what changed, what comes back, what is worst, when it is full"
+HELP = "query the history: what changed, what recurs, which queues are worst, when a limit is reached"
 
 _Question = Callable[[SparkSession, RollupReader], HistoryAnswer]
 _QUESTIONS = {
-    "changed": "what changed around a moment, who moved first",
-    "finding": "when a finding began, how often it comes back, whether it is there now",
-    "worst": "the queues that stand out",
-    "weeks": "this week against the one before",
-    "capacity": "when disk, memory and backlog reach their limits",
-    "slo": "the share of probe messages confirmed in time, error budget and burn",
+    "changed": "what changed around a moment, the likeliest cause first",
+    "finding": "when a finding began, how often it recurs, whether it is active now",
+    "worst": "the worst queues by redelivery, prefetch ceiling, confirm latency or backlog",
+    "weeks": "this week compared with the week before",
+    "capacity": "when disk, memory and backlog will reach their limits",
+    "slo": "share of probe messages confirmed in time, error budget and burn rate",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The questions and their options."""
+    """Declare the questions and their options."""
     questions = parser.add_subparsers(dest="question", metavar="QUESTION", required=True)
     found = {name: questions.add_parser(name, help=words) for name, words in _QUESTIONS.items()}
     for one in found.values():
         add_folders(one, landing=False)
-        one.add_argument("--cluster", metavar="NAME", help="whose; needed where there are several")
+        one.add_argument("--cluster", metavar="NAME", help="cluster name (required if there is more than one)")
     duration = argument(_positive_duration)
     changed_, finding_, worst_, slo_ = (found[name] for name in ("changed", "finding", "worst", "slo"))
     changed_.add_argument("--at", required=True, metavar="TIME", help="2026-03-01T12:04 (UTC), 12:04, '30m ago' or now")
-    changed_.add_argument("--around", type=duration, default=3600.0, metavar="TIME", help="so far (default: 1h)")
-    finding_.add_argument("rule", metavar="RULE", help="as `ackscope diagnose` names it, such as stuck-consumer")
-    finding_.add_argument("--name", metavar="NAME", help="of one queue, node, ...; else of all that ever had it")
-    worst_.add_argument("--by", required=True, choices=list(BY), help="what they are ranked by")
+    changed_.add_argument(
+        "--around", type=duration, default=3600.0, metavar="TIME", help="time range around --at (default: 1h)"
+    )
+    finding_.add_argument("rule", metavar="RULE", help="rule name as in `ackscope diagnose`, such as stuck-consumer")
+    finding_.add_argument("--name", metavar="NAME", help="limit to one queue, node, ...; default: all")
+    worst_.add_argument("--by", required=True, choices=list(BY), help="ranking criterion")
     slo_.add_argument(
-        "--under", type=duration, required=True, metavar="TIME", help="confirmed within this, such as 100ms"
+        "--under", type=duration, required=True, metavar="TIME", help="latency threshold for confirms, such as 100ms"
     )
     slo_.add_argument(
         "--target",
         type=argument(_percent),
         default=TARGET,
         metavar="PERCENT",
-        help="of the messages (default: 99.9)",
+        help="share of the messages (default: 99.9)",
     )
-    found["capacity"].add_argument("--backlog", type=int, metavar="N", help="messages that may wait in one queue")
+    found["capacity"].add_argument(
+        "--backlog", type=int, metavar="N", help="limit for the backlog of one queue, messages"
+    )
     for name, default in (("worst", "7d"), ("capacity", "14d"), ("slo", "30d")):
         found[name].add_argument(
-            "--last", type=duration, default=seconds(default), metavar="TIME", help=f"so far back (default: {default})"
+            "--last",
+            type=duration,
+            default=seconds(default),
+            metavar="TIME",
+            help=f"how far back to look (default: {default})",
         )
     for name in ("worst", "weeks", "capacity", "slo"):
-        found[name].add_argument("--until", default="now", metavar="TIME", help="as of this moment (default: now)")
+        found[name].add_argument("--until", default="now", metavar="TIME", help="end of the time range (default: now)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask, and print the answer.
+    """Answer the question and print it.
 
     Raises:
-        AckscopeError: a moment, a cluster or the rollups cannot be used.
+        AckscopeError: a time, a cluster or the rollups cannot be used.
     """
     master, root = check_master(args.master), args.rollups.absolute()
     cluster, now = require_cluster(root, args.cluster), SystemClock().now().wall
-    with graceful(partial(spark_session, master), "nothing was changed: ask again") as (_stop, session):
+    with graceful(partial(spark_session, master), "nothing was changed; run it again") as (_stop, session):
         answer = _ask_small_tables(args, root, cluster, now) or _ask_spark(args, root, cluster, now, session)
     if args.json:
         print_json({"cluster": cluster, **answer.document()})
@@ -90,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _ask_small_tables(args: argparse.Namespace, root: Path, cluster: str, now: float) -> HistoryAnswer | None:
-    """The questions to tables so small that Java would take longer to start than to answer."""
+    """Questions about tables so small that Java would take longer to start than to answer."""
     if args.question == "changed":
         return changed(root, cluster, parse_moment(args.at, now), args.around, now)
     if args.question == "finding":
@@ -115,7 +123,7 @@ def _ask(args: argparse.Namespace, end: float) -> _Question:
         return partial(worst, by=args.by, start=start, end=end)
     if args.question == "capacity":
         if args.backlog is not None and args.backlog < 1:
-            raise UsageError(f"--backlog {args.backlog} is no limit; write how many messages may wait, such as 100000")
+            raise UsageError(f"invalid --backlog {args.backlog}; use a number of messages, such as 100000")
         return partial(capacity, start=start, end=end, backlog=args.backlog)
     return partial(slo, start=start, end=end, threshold=args.under, target=args.target)
 
@@ -123,7 +131,7 @@ def _ask(args: argparse.Namespace, end: float) -> _Question:
 def _positive_duration(text: str) -> float:
     value = seconds(text)
     if value <= 0:
-        raise ValueError(f"{text!r} is nothing; write 100ms, 1h or 7d")
+        raise ValueError(f"invalid duration {text!r}; use 100ms, 1h or 7d")
     return value
 
 
@@ -133,5 +141,5 @@ def _percent(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < 1:
-        raise ValueError(f"{text!r} is no share; write a percentage above 0 and below 100, such as 99.9")
+        raise ValueError(f"invalid percentage {text!r}; use a number above 0 and below 100, such as 99.9")
     return value

@@ -1,4 +1,4 @@
-"""`ackscope pipeline backfill`: some dates again."""
+"""`ackscope pipeline backfill`: rebuild the rollups of some dates."""
 
 import argparse
 from functools import partial
@@ -12,24 +12,24 @@ from pipeline.cli.options import add_folders, day
 from pipeline.progress import progress_bar
 from pipeline.session import check_master, spark_session
 
-HELP = "rebuild the rollups of some dates from the landing rows that are still there"
+HELP = "rebuild the rollups of some dates from the landing rows that have not expired"
 
-_RESUME_HINT = "what was rebuilt is whole: run the same `backfill` again for the rest"
+_RESUME_HINT = "what was committed is complete; run the same `backfill` again for the rest"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The folders, and which dates."""
+    """Declare the options."""
     add_folders(parser)
     parser.add_argument("--from", dest="first", type=day, required=True, metavar="DATE", help="the first UTC date")
-    parser.add_argument("--to", dest="last", type=day, required=True, metavar="DATE", help="the last one")
-    parser.add_argument("--cluster", metavar="C", help="this one only (default: all)")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be rebuilt, and change nothing")
+    parser.add_argument("--to", dest="last", type=day, required=True, metavar="DATE", help="the last UTC date")
+    parser.add_argument("--cluster", metavar="C", help="limit to one cluster (default: all)")
+    parser.add_argument("--dry-run", action="store_true", help="report what would be rebuilt without changing anything")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it, and say what was done."""
+    """Rebuild the dates and print a summary."""
     if args.last < args.first:
-        raise UsageError(f"--to {args.last} is before --from {args.first}; write the earlier date first")
+        raise UsageError(f"--to {args.last} is before --from {args.first}; swap them")
     master = check_master(args.master)
     span = DateRange(args.first, args.last, args.cluster)
     with (
@@ -54,18 +54,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def report(summary: BackfillSummary, span: DateRange) -> str:
-    """A summary for people."""
+    """The summary as text."""
     dates = f"{span.first} to {span.last}"
     if not summary.hours:
         lines = [f"nothing to rebuild: landing has no rows of {dates}"]
     elif summary.dry_run:
         lines = [f"would rebuild {summary.hours} hours of {dates} from {summary.landing_rows} landing rows"]
     else:
-        changed = f"{summary.rollup_files} files are new" if summary.rollup_files else "all was as it should be"
+        changed = f"{summary.rollup_files} new files" if summary.rollup_files else "nothing changed"
         lines = [
             f"rebuilt {summary.hours} hours of {dates} from {summary.landing_rows} landing rows: {changed}",
             f"took    {summary.seconds:.1f} s",
         ]
     if summary.without_raw:
-        lines.append(f"kept    {summary.without_raw} hours as they were rolled up, for their raw rows are gone")
+        lines.append(f"skipped {summary.without_raw} hours whose raw rows have expired; their rollups stay")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`ackscope pipeline compact`: many small files become few."""
+"""`ackscope pipeline compact`: merge small files."""
 
 import argparse
 from dataclasses import asdict
@@ -12,27 +12,27 @@ from pipeline.compact import Compactor, CompactSummary
 from pipeline.progress import progress_bar
 from pipeline.session import check_master, spark_session
 
-HELP = "put the small files of closed days together, while others read"
+HELP = "merge small files of completed days; readers are not blocked"
 
-_RESUME_HINT = "every folder is as it was, or done: `ackscope pipeline compact` again does the rest"
+_RESUME_HINT = "every folder is unchanged or complete; run `ackscope pipeline compact` again for the rest"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The folders, which cluster, and when a day is closed."""
+    """Declare the options."""
     add_folders(parser)
-    parser.add_argument("--cluster", metavar="C", help="this one only (default: all)")
+    parser.add_argument("--cluster", metavar="C", help="limit to one cluster (default: all)")
     parser.add_argument(
         "--after",
         type=argument(seconds),
         default=3600.0,
         metavar="TIME",
-        help="a day is closed so long after its end (default: 1h)",
+        help="how long after its end a day counts as completed (default: 1h)",
     )
-    parser.add_argument("--dry-run", action="store_true", help="say what would be done, and change nothing")
+    parser.add_argument("--dry-run", action="store_true", help="report what would be done without changing anything")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it, and say what was done."""
+    """Compact and print a summary."""
     master = check_master(args.master)
     with (
         graceful(partial(spark_session, master), _RESUME_HINT) as (stop, session),
@@ -57,23 +57,23 @@ def run(args: argparse.Namespace) -> int:
 
 
 def report(summary: CompactSummary) -> str:
-    """A summary for people."""
+    """The summary as text."""
     if summary.folders:
         become = "would become about" if summary.dry_run else "became"
         smaller = "" if summary.dry_run else f", {_megabytes(summary.bytes_after)}"
         files = f"{summary.files_before} files ({_megabytes(summary.bytes_before)}) of {summary.folders} folders"
         lines = [f"landing  {files} {become} {summary.files_after}{smaller}; {summary.rows} rows"]
     else:
-        lines = ["landing  nothing to put together: no closed day has several small files that are rolled up"]
+        lines = ["landing  nothing to compact: no completed day has several small files that are rolled up"]
     would = "would become" if summary.dry_run else "became"
     lines.append(f"rollups  {summary.rollup_days} days of tables {would} one file each")
     if summary.behind:
         lines.append(
-            f"waiting  {summary.behind} landing files of closed days may not be rolled up yet; "
-            "`ackscope pipeline run` rolls all up"
+            f"waiting  {summary.behind} landing files of completed days may not be rolled up yet; "
+            "`ackscope pipeline run` rolls them up"
         )
     if summary.finished:
-        lines.append(f"mended   {summary.finished} folders in which an earlier `compact` was cut off")
+        lines.append(f"repaired {summary.finished} folders in which an earlier `compact` was interrupted")
     if not summary.dry_run:
         lines.append(f"took     {summary.seconds:.1f} s")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`ackscope pipeline expire`: forget what is old."""
+"""`ackscope pipeline expire`: remove old data."""
 
 import argparse
 
@@ -10,32 +10,34 @@ from pipeline.cli.options import folder
 from pipeline.expire import ExpireSummary, Retention, expire
 from pipeline.session import spark_session
 
-HELP = "remove raw rows, minutes, hours and days that are older than they are kept"
+HELP = "remove raw rows, minutes, hours and days beyond their retention"
 
-_RESUME_HINT = "what went was old enough: `ackscope pipeline expire` again removes the rest"
+_RESUME_HINT = "what was removed had expired; run `ackscope pipeline expire` again for the rest"
 
 _DEFAULTS = {"raw": "3d", "minutes": "30d", "hours": "400d", "days": "forever"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The folders, and how long each grain is kept."""
-    parser.add_argument("--landing", type=folder, required=True, metavar="DIR", help="where the exporter writes")
-    parser.add_argument("--rollups", type=folder, required=True, metavar="DIR", help="where the rollups are")
-    parser.add_argument("--cluster", metavar="C", help="this one only (default: all)")
+    """Declare the options."""
+    parser.add_argument(
+        "--landing", type=folder, required=True, metavar="DIR", help="folder that the exporter writes to"
+    )
+    parser.add_argument("--rollups", type=folder, required=True, metavar="DIR", help="folder of the rollups")
+    parser.add_argument("--cluster", metavar="C", help="limit to one cluster (default: all)")
     for grain, default in _DEFAULTS.items():
         parser.add_argument(
             f"--{grain}",
             type=_age,
             default=_age(default),
             metavar="AGE",
-            help=f"keep them so long (default: {default})",
+            help=f"retention (default: {default})",
         )
-    parser.add_argument("--dry-run", action="store_true", help="say what would go, and remove nothing")
+    parser.add_argument("--dry-run", action="store_true", help="report what would be removed without changing anything")
     parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it, and say what went; 3 where something had to stay."""
+    """Remove expired data and print a summary; exit code 3 if some of it could not be removed."""
     keep = Retention(args.raw, args.minutes, args.hours, args.days)
     landing, rollups = args.landing.absolute(), args.rollups.absolute()
     with graceful(spark_session, _RESUME_HINT) as (stop, _no_spark):
@@ -48,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def report(summary: ExpireSummary) -> str:
-    """A summary for people."""
+    """The summary as text."""
     lines = ["would be removed:" if summary.dry_run else "removed:"]
     lines += [
         f"{name:<8} {removed.dates} dates, {removed.files} files, {removed.bytes / 2**20:.1f} MB, {removed.rows} rows"

@@ -1,4 +1,4 @@
-"""The end of a job that is told to stop: Spark is cut off, the lock goes, one line says what to do about the rest."""
+"""Graceful shutdown of a job: cancel Spark, release the lock, and say in one line how to continue."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -11,22 +11,22 @@ from pipeline.jobs import SessionFactory
 from pipeline.session import SPARK_ERRORS
 from pipeline.stop import Stop, StoppedError
 
+# Interval at which a stop request is noticed.
 _POLL_SECONDS = 0.1
-"""Seconds between two looks at the wish to stop."""
 
 
 @contextmanager
 def graceful(
     session: Callable[[], AbstractContextManager[SparkSession]], resume_hint: str
 ) -> Iterator[tuple[Stop, SessionFactory]]:
-    """For the length of a job: SIGTERM and SIGINT become a wish to stop, and cut off what Spark is at.
+    """Run a job so that SIGTERM and SIGINT request a stop and cancel running Spark jobs.
 
     Args:
         session: starts Spark.
-        rest: what is whole, and what to run for the rest.
+        resume_hint: what is complete, and what to run for the rest.
 
     Raises:
-        DataError: it was told to stop; `rest` is in its message.
+        DataError: a stop was requested; the message contains `resume_hint`.
     """
     stop = Stop()
     stop.listen()
@@ -34,7 +34,7 @@ def graceful(
         yield stop, lambda: _cancellable(session, stop)
         stop.check()
     except (StoppedError, AckscopeError, KeyboardInterrupt, *SPARK_ERRORS) as error:
-        # For a moment of its start, Spark takes Ctrl-C for itself.
+        # While it starts, Spark handles Ctrl-C itself.
         if stop.requested or isinstance(error, KeyboardInterrupt):
             raise DataError(f"stopped before the end; {resume_hint}") from None
         raise
@@ -59,7 +59,7 @@ def _cancel_on_stop(spark: SparkSession, stop: Stop, finished: threading.Event) 
     while not finished.wait(_POLL_SECONDS):
         if stop.requested:
             with suppress(*SPARK_ERRORS):
-                # What it says of jobs that are cut off is no news.
+                # Errors of cancelled jobs are expected.
                 spark.sparkContext.setLogLevel("OFF")
-                # Again and again: between two of its jobs there is nothing to cancel.
+                # Repeated, because between two Spark jobs there is nothing to cancel.
                 spark.sparkContext.cancelAllJobs()

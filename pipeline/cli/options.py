@@ -1,4 +1,4 @@
-"""The options that the jobs share."""
+"""Options that several jobs have."""
 
 import argparse
 import re
@@ -9,24 +9,26 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 def add_folders(parser: argparse.ArgumentParser, *, landing: bool = True, rollups: bool = True) -> None:
-    """The folders that a job works on, `--master` and `--json`."""
+    """Declare the folders of a job, `--master` and `--json`."""
     if landing:
-        parser.add_argument("--landing", type=folder, required=True, metavar="DIR", help="where the exporter writes")
+        parser.add_argument(
+            "--landing", type=folder, required=True, metavar="DIR", help="folder that the exporter writes to"
+        )
     if rollups:
-        parser.add_argument("--rollups", type=folder, required=True, metavar="DIR", help="where the rollups go")
-    parser.add_argument("--master", default="local[2]", help="as Spark takes it (default: %(default)s)")
+        parser.add_argument("--rollups", type=folder, required=True, metavar="DIR", help="folder of the rollups")
+    parser.add_argument("--master", default="local[2]", help="Spark master (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
 
 
 def folder(text: str) -> Path:
-    """A local or mounted folder: files are renamed and locked there, which no object storage can.
+    """A local or mounted folder: files are renamed and locked there, which object storage cannot do.
 
     Raises:
-        argparse.ArgumentTypeError: an address such as `s3a://bucket`.
+        argparse.ArgumentTypeError: it is an address such as `s3a://bucket`.
     """
     if _ADDRESS.match(text):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is an address; object storage is not supported: give a local folder, or one that is mounted"
+            f"{text!r} is an address; object storage is not supported, use a local or mounted folder"
         )
     return Path(text)
 
@@ -35,9 +37,9 @@ def day(text: str) -> date:
     """A date.
 
     Raises:
-        argparse.ArgumentTypeError: it is none.
+        argparse.ArgumentTypeError: it is not a date.
     """
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no date, write 2026-03-01") from None
+        raise argparse.ArgumentTypeError(f"invalid date {text!r}; use 2026-03-01") from None

@@ -1,4 +1,4 @@
-"""`ackscope pipeline run`: all of landing, once."""
+"""`ackscope pipeline run`: roll up everything in landing, once."""
 
 import argparse
 from dataclasses import asdict
@@ -15,16 +15,16 @@ from pipeline.session import check_master, spark_session
 
 HELP = "rebuild the rollups of every hour that the landing folder has"
 
-_RESUME_HINT = "what was rolled up is whole: `ackscope pipeline run` again does the rest"
+_RESUME_HINT = "what was committed is complete; run `ackscope pipeline run` again for the rest"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The folders."""
+    """Declare the options."""
     add_folders(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it, and say what was done."""
+    """Roll up and print a summary."""
     master = check_master(args.master)
     landing, rollups = args.landing.absolute(), args.rollups.absolute()
     with (
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def report(summary: jobs.RunSummary, landing: Path) -> str:
-    """A summary for people."""
+    """The summary as text."""
     if summary.landing_files:
         lines = [
             f"read    {summary.landing_rows} rows of {summary.landing_files} landing files, {summary.hours} hours",
@@ -48,9 +48,9 @@ def report(summary: jobs.RunSummary, landing: Path) -> str:
             *(f"        {name:<12} {rows} rows" for name, rows in summary.rollup_rows.items()),
         ]
     else:
-        lines = [f"nothing to read: {landing} holds no sound landing files"]
+        lines = [f"nothing to read: {landing} has no valid landing files"]
     if summary.quarantined:
-        lines.append(f"apart   {summary.quarantined} bad files, now in {landing / '_quarantine'}")
+        lines.append(f"moved   {summary.quarantined} bad files to {landing / '_quarantine'}")
     if summary.misdated_rows:
-        lines.append(f"left out {summary.misdated_rows} rows of another time; copies are in {landing / '_quarantine'}")
+        lines.append(f"ignored {summary.misdated_rows} misdated rows; copies are in {landing / '_quarantine'}")
     return "\n".join(lines)

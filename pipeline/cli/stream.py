@@ -1,4 +1,4 @@
-"""`ackscope pipeline stream`: landing as it arrives."""
+"""`ackscope pipeline stream`: roll up landing files as they arrive."""
 
 import argparse
 from dataclasses import asdict
@@ -12,26 +12,29 @@ from pipeline.cli.options import add_folders
 from pipeline.session import check_master, spark_session
 from pipeline.stop import Stop
 
-HELP = "follow the landing folder until SIGTERM or Ctrl-C"
+HELP = "roll up landing files as they arrive, until SIGTERM or Ctrl-C"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The folders, and how often it looks."""
+    """Declare the options."""
     add_folders(parser)
     parser.add_argument(
-        "--checkpoint", type=Path, metavar="DIR", help="which files are done (default: ROLLUPS/_checkpoint)"
+        "--checkpoint",
+        type=Path,
+        metavar="DIR",
+        help="Spark checkpoint of ingested files (default: ROLLUPS/_checkpoint)",
     )
     parser.add_argument(
         "--trigger",
         type=argument(_trigger),
         default=5.0,
         metavar="TIME",
-        help="look for new files this often (default: 5s)",
+        help="interval between listings of the landing folder (default: 5s)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it until it is told to stop."""
+    """Run until a stop is requested."""
     master = check_master(args.master)
     landing, rollups = args.landing.absolute(), args.rollups.absolute()
     stop, checkpoint = Stop(), (args.checkpoint or rollups / "_checkpoint").absolute()
@@ -46,5 +49,5 @@ def run(args: argparse.Namespace) -> int:
 def _trigger(text: str) -> float:
     value = seconds(text)
     if value < 0.5:
-        raise ValueError(f"{text!r} is too often, each look lists the whole landing folder; write 500ms or more")
+        raise ValueError(f"{text!r} is too short, each trigger lists the whole landing folder; use 500ms or more")
     return value

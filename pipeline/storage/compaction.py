@@ -1,8 +1,8 @@
-"""Many landing files become few: what is to be put together, and the steps that make it count.
+"""Compaction of landing files: which small files to merge, and the steps that swap them for the merged ones.
 
 (a) The new files are written to a hidden folder. (b) A note is written that names them and their sources. (c) They are
-renamed in: with the last one the sources no longer count. (d) The sources are removed, (e) and then the note. A crash
-leaves what `finish` brings to its end: forwards where all new files are in, else backwards.
+renamed into place; with the last rename the sources no longer count. (d) The sources are removed, (e) then the note.
+After a crash `finish` completes it: forwards if all new files exist, else backwards.
 """
 
 import fcntl
@@ -24,12 +24,12 @@ from pipeline.storage.file_stats import FileStats
 from pipeline.storage.folder_listing import CompactionNote, Stamp, arrived_at, list_folder, stamp_of, write_note
 from pipeline.storage.landing import Landing, Partition
 
+# Files from this size on are not compacted.
 LARGE_FILE_BYTES = 64 * 2**20
-"""Bytes from which on a file stays as it is."""
 
 _TARGET_BYTES = 128 * 2**20
+# Up to this many bytes become one file; more are spread over files of about `_TARGET_BYTES`.
 _SINGLE_FILE_BYTES = 192 * 2**20
-"""Bytes: up to so many make one file, more are spread over files of about `_WISHED`."""
 
 _SAMPLE_FILES, _SAMPLE_BYTES = 64, 32 * 2**20
 _HIDDEN, _PARTIAL_NOTE = ".compacted-", "._replaces-"
@@ -37,12 +37,12 @@ _HIDDEN, _PARTIAL_NOTE = ".compacted-", "._replaces-"
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """The files of a partition that are to become few.
+    """The files of a partition that will be merged.
 
     Attributes:
-        sources: those files, with what tells whether they changed.
-        rows: that count in them.
-        bytes: of them.
+        sources: those files, with the values that change when a file changes.
+        rows: number of their rows that count.
+        bytes: their size.
     """
 
     partition: Partition
@@ -52,28 +52,28 @@ class CompactionPlan:
 
     @property
     def digest(self) -> str:
-        """Names this compaction: a new one of other files has another name."""
+        """Identifies the compaction: other source files have another digest."""
         names = "\n".join(sorted(path.name for path in self.sources))
         return hashlib.sha256(names.encode()).hexdigest()[:8]
 
     @property
     def newest(self) -> int:
-        """Nanoseconds since 1970: when the newest source was written."""
+        """When the newest source was written, nanoseconds since 1970."""
         return max(modified for _, modified, _ in self.sources.values())
 
     def hidden(self, root: Path) -> Path:
-        """The folder for the new files until they count."""
+        """The folder of the new files until they are renamed into place."""
         return root / self.partition.folder / f"{_HIDDEN}{self.digest}.tmp"
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionScan:
-    """What a partition has for us.
+    """What a partition offers for compaction.
 
     Attributes:
-        plan: None where nothing is to be done.
-        files, bytes: all that count.
-        behind: those that are not rolled up for sure, and must wait.
+        plan: None if nothing is to be done.
+        files, bytes: all files that count.
+        behind: files that may not be rolled up yet, and must wait.
     """
 
     plan: CompactionPlan | None
@@ -84,10 +84,10 @@ class PartitionScan:
 
 @contextmanager
 def compaction_lock(root: Path) -> Iterator[None]:
-    """Refuse to work where another compaction does.
+    """Hold the compaction lock of a landing folder.
 
     Raises:
-        DataError: one does, or the folder cannot be written.
+        DataError: another compaction holds it, or the folder cannot be written.
     """
     try:
         lock = (root / "_compact.lock").open("wb")
@@ -97,15 +97,15 @@ def compaction_lock(root: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise DataError(f"--landing {root}: another `compact` works there; wait for its end") from None
+            raise DataError(f"--landing {root}: another `compact` is running there; wait until it ends") from None
         yield
 
 
 def scan_partition(landing: Landing, partition: Partition, watermark: float) -> PartitionScan:
-    """Which files of a closed partition are to be put together.
+    """Plan the compaction of a closed partition.
 
-    Only such as were rolled up before `taken`, seconds since 1970: a stream then need not look at what becomes of
-    them. Those with columns beyond the contract stay, for these would be lost.
+    Only files that were rolled up before `watermark`, seconds since 1970, are merged, so that a stream need not read
+    the result. Files with undeclared columns stay, because those columns would be lost.
 
     Raises:
         DataError: the folder cannot be read.
@@ -124,9 +124,9 @@ def scan_partition(landing: Landing, partition: Partition, watermark: float) -> 
 
 
 def output_count(plan: CompactionPlan) -> int:
-    """How many new files it takes.
+    """The number of new files.
 
-    What many small files shrink by when they become one is found with some that lie together.
+    How much small files shrink when merged is measured with a sample of neighbouring files.
     """
     if plan.bytes <= _SINGLE_FILE_BYTES:
         return 1
@@ -140,7 +140,7 @@ def output_count(plan: CompactionPlan) -> int:
     try:
         rows = pa.concat_tables([pq.read_table(path, columns=list(plan.partition.table.names)) for path in sample])
     except (pa.ArrowException, OSError):
-        # Damaged, or older than its table: Spark finds that out.
+        # Damaged, or older than its table: Spark will find out.
         share = 1.0
     else:
         sink = pa.BufferOutputStream()
@@ -150,18 +150,18 @@ def output_count(plan: CompactionPlan) -> int:
 
 
 def swap_in(root: Path, plan: CompactionPlan, written: Sequence[Path]) -> int | None:
-    """Steps (b) to (e), as the only writer of the rollups; the bytes of the new files.
+    """Steps (b) to (e), under the writer lock of the rollups; return the bytes of the new files.
 
-    None where a source has changed or gone meanwhile: then nothing was done.
+    Returns None, and does nothing, if a source has changed or was removed meanwhile.
 
     Raises:
-        DataError: the new files do not hold what the sources do, or the disk does not take them; nothing has changed.
+        DataError: the new files do not hold as many rows as the sources, or cannot be written; nothing has changed.
     """
     folder = root / plan.partition.folder
     try:
         rows = sum(pq.read_metadata(path).num_rows for path in written)
         if rows != plan.rows:
-            raise DataError(f"{folder}: {plan.rows} rows became {rows} when put together; its files stay as they are")
+            raise DataError(f"{folder}: merging turned {plan.rows} rows into {rows}; its files are unchanged")
         for path in written:
             _make_durable(path, plan.newest)
         if any(stamp_of(path) != stamp for path, stamp in plan.sources.items()):
@@ -182,7 +182,7 @@ def swap_in(root: Path, plan: CompactionPlan, written: Sequence[Path]) -> int | 
 
 
 def was_interrupted(root: Path, partition: Partition) -> bool:
-    """Whether a crash left something of a compaction.
+    """Whether a crash left an unfinished compaction.
 
     Raises:
         DataError: the folder cannot be read.
@@ -192,7 +192,7 @@ def was_interrupted(root: Path, partition: Partition) -> bool:
 
 
 def finish(root: Path, partition: Partition) -> None:
-    """Bring to its end what a crash left, as the only writer of the rollups.
+    """Complete or roll back a compaction that a crash interrupted, under the writer lock of the rollups.
 
     Raises:
         DataError: the folder cannot be read or written.
@@ -215,7 +215,7 @@ def finish(root: Path, partition: Partition) -> None:
 
 
 def discard(root: Path, plan: CompactionPlan) -> None:
-    """Remove what of a plan was written and does not count."""
+    """Remove the new files of a plan that do not count."""
     shutil.rmtree(plan.hidden(root), ignore_errors=True)
 
 
@@ -235,7 +235,7 @@ def _roll_back(folder: Path, note: CompactionNote) -> None:
 
 
 def is_ingested(path: Path, stamp: Stamp, watermark: float) -> bool:
-    """Whether a file was there at `taken`, when all was rolled up; of files put together, their newest source tells."""
+    """Whether a file existed at the watermark; a compacted file counts as old as its newest source."""
     return arrived_at(path, stamp) < watermark
 
 

@@ -1,4 +1,4 @@
-"""What a landing file holds, told from its footer: is it whole, is it ours, which hours are in it?"""
+"""Statistics of a landing file from its footer: is it intact, does it fit its table, which hours does it cover?"""
 
 import sys
 from dataclasses import dataclass, replace
@@ -15,27 +15,28 @@ from pipeline.schema import mismatch
 
 _HOUR_MICROS = HOUR * 1_000_000
 
+# Rows dated further ahead of now than this come from a wrong clock.
 MAX_AHEAD_SECONDS = 3600.0
-"""Seconds: rows dated later than so long after now come of a clock that was wrong."""
 
 
 class ForeignFileError(Exception):
-    """The file is damaged or none of the table's; the text says why. Never leaves the storage."""
+    """The file is damaged or does not fit the table; the text says why. Never leaves the storage."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileStats:
-    """A sound landing file.
+    """Statistics of an intact landing file.
 
     Attributes:
-        rows: those that count.
-        hours: in which they lie, as hours since 1970.
+        rows: rows that count.
+        hours: hours since 1970 that they lie in.
         first, last: time of the earliest and the latest of them, microseconds since 1970.
-        misdated: rows that do not count: more than a day outside the date of their folder, or later than `SOON`.
-        waiting: of those, the ones that are only too early: they will count when their time has come.
-        plain: it has no columns beyond the contract.
-        floor: hours before this one are over, and never rebuilt.
-        came: when the file came, seconds since 1970; of files put together, the newest of them. 0.0: not told.
+        misdated: rows that do not count: more than a day outside the date of their folder, or more than
+            `MAX_AHEAD_SECONDS` ahead of now.
+        early: the misdated rows that are only ahead of now and will count later.
+        only_known_columns: it has no columns that the table does not declare.
+        floor: hours before this one have expired and are never rebuilt.
+        arrived_at: when the file arrived, seconds since 1970; for compacted files, the newest source. 0.0: unknown.
     """
 
     rows: int
@@ -50,39 +51,39 @@ class FileStats:
 
     @property
     def nearby_hours(self) -> set[int]:
-        """Hours that begin or end within `REACH` of a row, and maybe some that do not."""
+        """Hours that begin or end within `REACH` of a row, and possibly some more."""
         edges = {(self.first - REACH * 1_000_000) // _HOUR_MICROS, (self.last + REACH * 1_000_000) // _HOUR_MICROS}
         inner = {hour + shift for hour in self.hours for shift in (-1, 1)} if len(self.hours) > 1 else set()
         return {hour for hour in edges | inner if hour >= self.floor}
 
     def from_floor(self, floor: int) -> "FileStats":
-        """The same file where hours before `floor` are never rebuilt."""
+        """The same statistics without hours before `floor`."""
         if not self.hours or floor <= min(self.hours) - 1:
             return self
         return replace(self, hours=frozenset(hour for hour in self.hours if hour >= floor), floor=floor)
 
 
 def valid_window(day: date, now: float) -> tuple[int, int]:
-    """From when to before when rows in the folder of a date count, microseconds since 1970."""
+    """The start and end (exclusive) of valid times in the folder of a date, microseconds since 1970."""
     start, end = (first_hour(day) - 24) * _HOUR_MICROS, (first_hour(day) + 48) * _HOUR_MICROS
     return start, max(start, min(end, int((now + MAX_AHEAD_SECONDS) * 1_000_000)))
 
 
 def read_stats(path: Path, table: Table, day: date, now: float) -> FileStats:
-    """Look at one landing file.
+    """Read the statistics of one landing file.
 
-    Most files lie within one hour, and their footer says so; only the time column of the others is read.
+    Most files lie within one hour according to their footer; only for the others is the time column read.
 
     Args:
-        path: where it is.
-        table: which it should be of.
+        path: the file.
+        table: the table that it should belong to.
         day: the date of its folder.
         now: seconds since 1970.
 
     Raises:
-        ForeignFileError: it is damaged or not of this table.
-        FileNotFoundError: it has gone.
-        PermissionError: it may not be read.
+        ForeignFileError: it is damaged or does not fit the table.
+        FileNotFoundError: it was removed.
+        PermissionError: it is not readable.
     """
     try:
         with pq.ParquetFile(path) as file:
@@ -100,11 +101,11 @@ def read_stats(path: Path, table: Table, day: date, now: float) -> FileStats:
 
 
 def verify_pages(path: Path, table: Table) -> None:
-    """Read every value, which finds the damage that a footer does not show.
+    """Read every value; this finds damage that the footer does not show.
 
     Raises:
         ForeignFileError: a page is damaged.
-        FileNotFoundError: it has gone.
+        FileNotFoundError: it was removed.
     """
     try:
         with pq.ParquetFile(path) as file:
@@ -141,11 +142,11 @@ def _hours(file: pq.ParquetFile, table: Table, day: date, now: float) -> FileSta
 
 
 def _time_range(file: pq.ParquetFile, group: int, name: str) -> tuple[int, int]:
-    """First and last time of a row group, or all of time where its footer does not tell."""
+    """First and last time of a row group; the widest range if the footer has no statistics."""
     statistics = _column(file, group, name).statistics
     if statistics is None or not statistics.has_min_max:
         return (-sys.maxsize, sys.maxsize)
-    # The raw numbers: a date far outside the calendar has no datetime.
+    # Raw numbers, because a date far outside the calendar has no datetime.
     return statistics.min_raw, statistics.max_raw
 
 
@@ -161,7 +162,7 @@ def _nulls(file: pq.ParquetFile, name: str) -> bool:
 
 
 def _column(file: pq.ParquetFile, group: int, name: str) -> pq.ColumnChunkMetaData:
-    # The columns of our tables are plain, so the leaves of the file stand in the order of its schema.
+    # Our columns are not nested, so the leaf columns are in the order of the schema.
     return file.metadata.row_group(group).column(file.schema_arrow.get_field_index(name))
 
 

@@ -1,8 +1,8 @@
-"""The files of one landing folder at one moment, while others write, put together and remove.
+"""A consistent listing of one landing folder while others write, compact and remove files.
 
-Files that were put together stand beside their sources for a moment: a note names both. Where all the new files are
-there, the sources are left out; where one is missing, the new files are. So there is one instant, the rename of the
-last new file, at which the folder changes from the one to the other, and a crash on either side of it does no harm.
+During a compaction the new files and their sources exist side by side, and a note names both. If all new files exist,
+the sources are ignored; if one is missing, the new files are. So the folder switches at one instant, the rename of the
+last new file, and a crash on either side of it is harmless.
 """
 
 import os
@@ -18,28 +18,28 @@ import orjson
 from ackscope.errors import DataError
 from pipeline.storage.durable import atomic_write
 
+# Size in bytes, then time of the last change of content (mtime) and of inode (ctime), nanoseconds since 1970.
 Stamp = tuple[int, int, int]
-"""Size, time of change of the content and of the file, in nanoseconds."""
 
+# Names of compacted files: time of the newest source, digest of all source names, number.
 COMPACTED = re.compile(r"compacted-\d{8}T\d{6}-[0-9a-f]{8}-\d{6}\.parquet")
-"""Names of files that were put together: the moment of the newest source, a digest of all their names, a number."""
 
 _NOTE_NAME = re.compile(r"_replaces-([0-9a-f]{8})\.json")
 _VERSION = 1
+# The kernel updates folder times only every few milliseconds.
 _CLOCK_TICK_NS = 20_000_000
-"""Nanoseconds: the kernel stamps changes of a folder every few milliseconds only."""
 
 _LISTING_ATTEMPTS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionNote:
-    """What the note of a compaction says.
+    """The note of a compaction in progress.
 
     Attributes:
-        digest: names it.
-        files: the new files, all of them or none count.
-        sources: the files that they stand for.
+        digest: identifies it.
+        files: the new files; all of them count, or none.
+        sources: the files that they replace.
     """
 
     digest: str
@@ -48,7 +48,7 @@ class CompactionNote:
 
     @property
     def name(self) -> str:
-        """Of the note."""
+        """File name of the note."""
         return f"_replaces-{self.digest}.json"
 
 
@@ -57,9 +57,9 @@ class FolderListing:
     """A landing folder at one moment.
 
     Attributes:
-        files: those that count, in the order of their names.
-        notes: compactions that are not over.
-        names: everything that is there.
+        files: those that count, sorted by name.
+        notes: compactions in progress.
+        names: everything in the folder.
     """
 
     files: dict[Path, Stamp]
@@ -68,10 +68,11 @@ class FolderListing:
 
 
 def list_folder(folder: Path) -> FolderListing:
-    """Look at a folder; hidden and unfinished files are not among those that count.
+    """List a folder, without hidden and unfinished files.
 
-    A listing is no single moment: a folder that changed meanwhile is listed again, unless it has a note whose new files
-    are all there. Then only sources go, and these do not count; there may be thousands, so it would change for long.
+    A directory scan is not atomic: a folder that changed meanwhile is listed again, unless it has a note whose new
+    files all exist. Then only sources are being removed, which do not count; there may be thousands, so the folder
+    would keep changing.
 
     Raises:
         DataError: it cannot be read.
@@ -86,23 +87,23 @@ def list_folder(folder: Path) -> FolderListing:
     except (FileNotFoundError, NotADirectoryError):
         return FolderListing({})
     except OSError as error:
-        raise DataError(f"{folder}: cannot be read ({error.strerror}); look at its disk and owner") from None
+        raise DataError(f"{folder}: cannot be read ({error.strerror}); check its disk and owner") from None
     return found
 
 
 def stamp_of(path: Path) -> Stamp:
-    """What tells whether a file changed."""
+    """The values that change when a file changes."""
     return _stamp(path.stat())
 
 
 def arrived_at(path: Path, stamp: Stamp) -> float:
-    """When a file came, seconds since 1970: the last change of it or its name; of files put together, the newest."""
+    """When a file arrived, seconds since 1970: its last change or rename; for compacted files, their newest source."""
     _, modified, changed = stamp
     return (modified if COMPACTED.fullmatch(path.name) else max(modified, changed)) / 1e9
 
 
 def write_note(folder: Path, replacement: CompactionNote) -> None:
-    """Write the note of a compaction; from then on its new files count once all are there.
+    """Write the note of a compaction; from then on its new files count once all of them exist.
 
     Raises:
         DataError: it cannot be written.
@@ -116,7 +117,7 @@ def write_note(folder: Path, replacement: CompactionNote) -> None:
 
 
 def _scan(folder: Path) -> tuple[FolderListing, bool]:
-    """Everything, and whether it is what counted at one moment."""
+    """The folder, and whether it was stable while it was scanned."""
     stable = True
     before = folder.stat().st_mtime_ns
     sizes: dict[str, Stamp] = {}
@@ -150,12 +151,12 @@ def _read(path: Path, digest: str) -> CompactionNote:
     try:
         document = orjson.loads(path.read_bytes())
         if document["version"] != _VERSION:
-            raise DataError(f"{path}: is of version {document['version']}, this ackscope knows {_VERSION}")
+            raise DataError(f"{path}: note has version {document['version']}, this ackscope reads {_VERSION}")
         return CompactionNote(digest, frozenset(document["files"]), frozenset(document["sources"]))
     except (orjson.JSONDecodeError, KeyError, TypeError):
         raise DataError(
-            f"{path}: is damaged, and tells which files were put together; the folder is left alone: bring it back "
-            f"from a copy, or remove it and what lies beside it and holds the same rows twice"
+            f"{path}: is damaged (it records which files were compacted); the folder is left alone. Restore it "
+            "from a copy, or remove it together with the files that hold the same rows twice"
         ) from None
 
 

@@ -1,6 +1,5 @@
-"""The landing folder: which files there are, what each holds, and a place apart for those that are no good."""
+"""The landing folder: its files and their statistics; bad files are quarantined."""
 
-import logging
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from ackscope.clock import Clock, SystemClock
 from ackscope.errors import DataError
+from ackscope.log import get_logger
 from ackscope.tables import FINDING_EVENTS, LANDING, Table
 from pipeline.hours import HOUR, date_of
 from pipeline.storage.expired import NAME, first_whole_hours
@@ -17,17 +17,17 @@ from pipeline.storage.file_stats import FileStats, ForeignFileError, read_stats,
 from pipeline.storage.folder_listing import COMPACTED, Stamp, arrived_at, list_folder, stamp_of
 from pipeline.storage.quarantine import copy_misdated_rows, quarantine_file
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
+# Hours since 1970 by (table, cluster).
 TouchedHours = dict[tuple[Table, str], set[int]]
-"""Hours since 1970 of a table and cluster."""
 
 _CLUSTER = re.compile(r"cluster=([A-Za-z0-9_.-]+)")
 _DATE = re.compile(r"date=(\d{4}-\d\d-\d\d)")
 _RESERVED = {".", ".."}
 _SCAN_ATTEMPTS = 10
+# Some 50 MB: three days of three tables with a file every ten seconds.
 _MAX_CACHED_FILES = 100_000
-"""Files, some 50 MB: three days of three tables with a file every ten seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Partition:
 
     @property
     def folder(self) -> Path:
-        """Where it is, below the landing folder."""
+        """Its path, relative to the landing folder."""
         return Path(self.table.name) / f"cluster={self.cluster}" / f"date={self.day.isoformat()}"
 
 
@@ -56,15 +56,15 @@ class _CachedStats:
 
 
 class Landing:
-    """The landing folder as it is now; what it learned of a file it keeps until the file changes.
+    """The landing folder. Statistics of a file are cached until the file changes.
 
     Args:
         root: the folder.
-        clock: tells which rows are dated in the future.
+        clock: decides which rows are dated in the future.
 
     Attributes:
         root: the folder.
-        quarantined: how many files it set apart.
+        quarantined: number of files quarantined so far.
     """
 
     def __init__(self, root: Path, clock: Clock | None = None) -> None:
@@ -75,7 +75,7 @@ class Landing:
         self._expired: tuple[int, dict[str, int]] = (0, {})
 
     def partitions(self) -> Iterator[Partition]:
-        """Every folder that can hold landing files, in order."""
+        """Every folder that can hold landing files, sorted."""
         for table in LANDING.values():
             for cluster_folder in _folders(self.root / table.name):
                 for date_folder in _folders(cluster_folder):
@@ -84,7 +84,7 @@ class Landing:
                         yield partition
 
     def partition_of(self, folder: Path) -> Partition | None:
-        """The partition that a folder is; None where its path is none of the layout."""
+        """The partition of a folder; None if its path does not fit the layout."""
         try:
             name, cluster, day = folder.relative_to(self.root).parts
         except ValueError:
@@ -98,9 +98,9 @@ class Landing:
             return None
 
     def files(self, partition: Partition) -> dict[Path, FileStats]:
-        """The sound files of a partition; bad ones are set apart on the way.
+        """The intact files of a partition; bad ones are quarantined on the way.
 
-        Files that were put together, and those that they stand for, are never both among them.
+        Never both a compacted file and one of its sources.
 
         Raises:
             DataError: the folder cannot be read.
@@ -111,7 +111,7 @@ class Landing:
                 now = self._scan(partition, previous, strict=strict)
                 break
             except FileNotFoundError:
-                # It went between the listing and the look: maybe into one that is not in this listing.
+                # It was removed between listing and reading: maybe merged into a file that is not in this listing.
                 continue
         self._remember(partition, {path: cached for path, cached in now.items() if cached.final})
         floor = 0 if partition.table == FINDING_EVENTS else self.floor(partition.cluster)
@@ -119,13 +119,13 @@ class Landing:
 
     @staticmethod
     def is_compacted(path: Path) -> bool:
-        """Whether a file was put together of others, and so may hold no row that is new."""
+        """Whether a file is the result of a compaction, and so may hold no new rows."""
         return COMPACTED.fullmatch(path.name) is not None
 
     def covering(self, table: Table, cluster: str, start: int, end: int) -> dict[Path, FileStats]:
-        """The files with rows from `start` to before `end`, seconds since 1970, and maybe some without.
+        """The files with rows from `start` to before `end`, seconds since 1970, and possibly some without.
 
-        A row may stand a day off its own date, so the folders of the days around are looked at, too.
+        A row may be up to a day off its own date, so the folders of the neighbouring days are read, too.
         """
         days = {date_of(second // HOUR + shift) for second in (start, end - 1) for shift in (-24, 0, 24)}
         return {
@@ -136,10 +136,10 @@ class Landing:
         }
 
     def floor(self, cluster: str) -> int:
-        """The first hour since 1970 whose raw rows are all there; what is older is never rebuilt. 0: nothing expired.
+        """The first hour since 1970 whose raw rows are complete; older hours are never rebuilt. 0: nothing has expired.
 
         Raises:
-            DataError: what tells it is damaged.
+            DataError: the file that records it is damaged.
         """
         try:
             stamp = (self.root / NAME).stat().st_mtime_ns
@@ -150,7 +150,7 @@ class Landing:
         return self._expired[1].get(cluster, 0)
 
     def quarantine_damaged(self, table: Table, paths: Iterable[Path]) -> int:
-        """Read these files through, because Spark could not; set apart what is damaged, and say how many."""
+        """Read these files completely, because Spark could not, and quarantine damaged ones; return how many were."""
         damaged = 0
         for path in paths:
             try:
@@ -159,7 +159,7 @@ class Landing:
                 self.quarantined += 1
                 partition = self.partition_of(path.parent)
                 if not quarantine_file(self.root, path, str(error)) and partition is not None:
-                    # It stays, and is left out of every rollup as long as it does not change.
+                    # It stays where it is, and is ignored as long as it does not change.
                     self._cache.setdefault(partition, {})[path] = _CachedStats(stamp_of(path), None)
                 damaged += 1
             except FileNotFoundError:
@@ -167,7 +167,7 @@ class Landing:
         return damaged
 
     def _remember(self, partition: Partition, files: dict[Path, _CachedStats]) -> None:
-        """Remember a partition as the latest used; forget the others, the longest unused first, beyond a limit."""
+        """Cache the files of a partition; beyond the limit drop the least recently used partitions."""
         self._cache[partition] = files
         total = sum(len(known) for known in self._cache.values())
         while total > _MAX_CACHED_FILES and len(self._cache) > 1:
@@ -203,7 +203,7 @@ class Landing:
             return None
         except PermissionError:
             log.warning(
-                "%s: left out, may not be read; give it to this user, then `ackscope pipeline run` takes it in", path
+                "file not readable, ignored; grant read permission, then `ackscope pipeline run`", file=str(path)
             )
             return None
         if stats.misdated:
@@ -212,15 +212,15 @@ class Landing:
 
 
 def require_folder(root: Path) -> None:
-    """Refuse a landing path that can never be a folder of files.
+    """Reject a landing path that cannot be a folder of files.
 
     Raises:
-        DataError: it is a file, or may not be read.
+        DataError: it is a file, or is not readable.
     """
     if root.exists() and not root.is_dir():
-        raise DataError(f"--landing {root}: is a file; give the folder that the exporter writes to")
+        raise DataError(f"--landing {root}: is a file; pass the folder that the exporter writes to")
     if root.is_dir() and not os.access(root, os.R_OK | os.X_OK):
-        raise DataError(f"--landing {root}: may not be read; give its reader's permission to this user")
+        raise DataError(f"--landing {root}: is not readable; grant this user read permission")
 
 
 def _folders(parent: Path) -> list[Path]:

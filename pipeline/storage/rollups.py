@@ -1,7 +1,6 @@
-"""The rollup folder: immutable files, a catalog a cluster that says which of them count, and one writer at a time."""
+"""The rollup folder: immutable data files, a manifest per cluster that lists those that count, and a writer lock."""
 
 import fcntl
-import logging
 import os
 import time
 from collections import Counter
@@ -15,6 +14,7 @@ import orjson
 
 from ackscope.clock import Clock, SystemClock
 from ackscope.errors import DataError
+from ackscope.log import get_logger
 from ackscope.manifest import FOLDER, GRACE_SECONDS, Manifest, ManifestCache, clusters
 from ackscope.tables import ROLLUPS
 from pipeline.stop import StoppedError
@@ -22,27 +22,27 @@ from pipeline.storage.durable import atomic_write, remove
 from pipeline.storage.layout import ROLLUP_FILE, TEMPORARY_FILE
 from pipeline.storage.transaction import Transaction
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 STATUS = "_status.json"
 _LOCK = "_lock"
+# Pause between attempts to get the lock; a blocking wait would not notice a stop request.
 _LOCK_RETRY_SECONDS = 0.02
-"""Seconds until the lock is tried again: a wait in the kernel would hear no wish to stop."""
 
 
 class Rollups:
-    """The rollup folder, made if it is not there.
+    """The rollup folder, created if it does not exist.
 
     Args:
         root: the folder.
-        clock: tells what is old.
-        go_on: asked while it waits for another writer.
+        clock: decides which files are old.
+        go_on: called while waiting for another writer; False gives up.
 
     Attributes:
         root: the folder.
 
     Raises:
-        DataError: it cannot be made or written.
+        DataError: it cannot be created or written.
     """
 
     def __init__(self, root: Path, clock: Clock | None = None, go_on: Callable[[], bool] = lambda: True) -> None:
@@ -54,19 +54,19 @@ class Rollups:
             (root / _LOCK).touch()
         except OSError as error:
             raise DataError(
-                f"--rollups {root}: cannot be written ({error.strerror}); give a folder of this user"
+                f"--rollups {root}: cannot be written ({error.strerror}); pass a folder that this user can write"
             ) from None
 
     @contextmanager
     def writer_lock(self) -> Iterator[None]:
-        """Wait until no other process rebuilds here.
+        """Wait for the writer lock and hold it.
 
-        An hour that `run` has read may grow before it is written; a `stream` that wrote the grown hour in between
-        would be undone. Files are therefore listed, read and written under this lock; the kernel frees it when
-        its holder is killed.
+        An hour that `run` has read may grow before it is written; a `stream` that wrote the grown hour in between would
+        be overwritten. Files are therefore listed, read and written under this lock. The kernel releases it when its
+        holder is killed.
 
         Raises:
-            StoppedError: `go_on` said no before it was free.
+            StoppedError: `go_on` returned False while waiting.
         """
         with (self.root / _LOCK).open("rb") as lock:
             while not _locked(lock):
@@ -76,15 +76,15 @@ class Rollups:
             yield
 
     def transaction(self, cluster: str) -> Transaction:
-        """A change of what is there now; only as the only writer, from here to its commit.
+        """A transaction on the current rollups; hold the writer lock until its commit.
 
         Raises:
-            DataError: the catalog cannot be read.
+            DataError: the manifest cannot be read.
         """
         return Transaction(self.root, self.manifest(cluster), self._clock)
 
     def manifest(self, cluster: str) -> Manifest:
-        """What counts now; read again only where it was replaced.
+        """The current manifest; parsed again only when it was replaced.
 
         Raises:
             DataError: it cannot be read.
@@ -92,14 +92,14 @@ class Rollups:
         return self._manifests.read(self.root, cluster)
 
     def clusters(self) -> tuple[str, ...]:
-        """Those that have a catalog, in order."""
+        """The clusters that have a manifest, sorted."""
         return clusters(self.root)
 
     def row_counts(self) -> dict[str, int]:
-        """Rows that count now, by table, over all clusters.
+        """Current rows by table, over all clusters.
 
         Raises:
-            DataError: a catalog cannot be read.
+            DataError: a manifest cannot be read.
         """
         counts = Counter(dict.fromkeys(ROLLUPS, 0))
         for cluster in self.clusters():
@@ -108,10 +108,10 @@ class Rollups:
         return {name: counts[name] for name in ROLLUPS}
 
     def vacuum(self) -> None:
-        """Remove what a killed writer left, and what was replaced more than `GRACE` ago; call as the only writer.
+        """Remove what a killed writer left, and files replaced more than `GRACE_SECONDS` ago. Requires the writer lock.
 
         Raises:
-            DataError: a catalog cannot be read; then nothing is removed.
+            DataError: a manifest cannot be read; then nothing is removed.
         """
         manifests = {cluster: self.manifest(cluster) for cluster in self.clusters()}
         named = {str(self.root / it.path) for it in _files(manifests)}
@@ -119,12 +119,12 @@ class Rollups:
         for table in ROLLUPS:
             for folder in self.root.glob(f"{table}/cluster=*/date=*"):
                 if _vacuum_folder(folder, named, oldest):
-                    log.debug("%s: removed what was replaced", folder)
+                    log.debug("replaced files removed", folder=str(folder))
         for path in (self.root / FOLDER).glob(".*.tmp"):
             remove(path)
 
     def write_status(self, status: dict[str, Any]) -> None:
-        """Replace the status file, which the page and the demo read.
+        """Replace the status file, which the dashboard and the demo read.
 
         Raises:
             DataError: it cannot be written.
@@ -147,7 +147,7 @@ def _files(manifests: dict[str, Manifest]) -> Iterator[Any]:
 
 
 def _vacuum_folder(folder: Path, named: set[str], oldest: float) -> int:
-    """Remove the files of a folder that nobody names; how many went."""
+    """Remove the unreferenced files of a folder; return how many."""
     removed = left = 0
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -161,7 +161,7 @@ def _vacuum_folder(folder: Path, named: set[str], oldest: float) -> int:
         try:
             folder.rmdir()
         except OSError:
-            log.debug("%s: stays, though it is empty", folder)
+            log.debug("empty folder cannot be removed", folder=str(folder))
     return removed
 
 

@@ -1,7 +1,7 @@
-"""How rows lie in a file of rollups: hour after hour, or, in a file of several, object after object.
+"""Row order within a rollup file: by time in a file of one hour, by object in a file of several hours.
 
-Who asks for some minutes of all objects finds them in the files of their hours; who asks for a week of one object, in
-a few row groups of each day: of all others the footers say that they do not hold it.
+A query for some minutes of all objects reads the files of those hours. A query for a week of one object reads a few row
+groups of each day: the footer statistics rule out the others.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,32 +20,32 @@ from ackscope.tables import BASELINES, Table
 from ackscope.tables.arrow import arrow_schema
 from pipeline.hours import HOUR
 
+# Maximum rows of a row group; a query for one minute skips the others.
 _ROW_GROUP = 262_144
-"""Rows of a row group at most: a reader of one minute skips the others."""
 
+# The same for files of several hours; a query for one object skips the others.
 _ROW_GROUP_BY_OBJECT = 65_536
-"""The same in a file of several hours: a reader of one object skips the others."""
 
+# Rows sorted together: three hours of 10,000 queues. A query for some hours skips the others.
 _SORT_ROWS = 2_000_000
-"""Rows that are put in order together: three hours of 10,000 queues; a reader of some hours skips the others."""
 
+# Largest product of distinct values per column that fits one int64 rank; beyond it, ranks are made dense first.
 _MAX_RANKS = 1 << 62
-"""Places that are told apart by one number; beyond, those that nobody has are left out first."""
 
 
 def sort_by_time(table: Table, rows: pa.Table) -> pa.Table:
-    """The columns of the contract, in the order of the key: time first."""
+    """The table's columns, sorted by its key: time first."""
     return _sorted(rows.select(list(table.names)).cast(arrow_schema(table)), table.key)
 
 
 def write_rows(file: IO[bytes], table: Table, hours: Iterable[pa.Table], *, multi_hour: bool) -> int:
-    """Write a file; how many rows it has.
+    """Write a file and return its number of rows.
 
     Args:
         file: open for bytes.
-        table: of the rows.
-        pieces: the rows of each hour, or day, by time.
-        several: whether the file is for more than one of them.
+        table: table of the rows.
+        hours: the rows of each hour, or day, sorted by time.
+        multi_hour: whether the file covers more than one of them.
 
     Raises:
         pyarrow.ArrowException: the file cannot be written.
@@ -59,14 +59,14 @@ def write_rows(file: IO[bytes], table: Table, hours: Iterable[pa.Table], *, mult
 
 
 def read_hours(path: Path, table: Table, start: int, end: int, *, multi_hour: bool) -> pa.Table:
-    """The rows of the hours from `start` to before `end`, by time; of baselines, all.
+    """The rows of the hours from `start` to before `end`, sorted by time; all rows of `baselines`.
 
     Args:
-        path: a file.
-        table: that it is of.
+        path: the file.
+        table: its table.
         start: hour since 1970.
-        end: likewise.
-        several: whether it is for several of them.
+        end: hour since 1970.
+        multi_hour: whether the file covers several hours.
 
     Raises:
         DataError: it cannot be read.
@@ -82,13 +82,13 @@ def read_hours(path: Path, table: Table, start: int, end: int, *, multi_hour: bo
     except (OSError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0]
         raise DataError(
-            f"{path}: cannot be read ({reason}); `ackscope pipeline backfill` makes it anew while landing has its rows"
+            f"{path}: cannot be read ({reason}); `ackscope pipeline backfill` rebuilds it from landing"
         ) from None
     return sort_by_time(table, found) if multi_hour else found
 
 
 def _sorted_by_object(table: Table, hours: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """As many pieces as make `_TOGETHER` at a time, in the order of the key: time last."""
+    """Chunks of up to `_SORT_ROWS` rows, sorted by the key with time last."""
     order = [*(name for name in table.key if name != table.time), table.time]
     batch: list[pa.Table] = []
     for rows in hours:
@@ -101,8 +101,8 @@ def _sorted_by_object(table: Table, hours: Iterable[pa.Table]) -> Iterator[pa.Ta
 
 
 def _sorted(rows: pa.Table, order: Sequence[str]) -> pa.Table:
-    """By these columns, the first one first; nulls last, equal rows as they came."""
-    # Text is compared once a value, and not once a pair of rows: a third of the time.
+    """Sorted by these columns; nulls last, stable."""
+    # Text is compared once per distinct value instead of once per pair of rows: a third of the time.
     places = np.zeros(rows.num_rows, np.int64)
     distinct_so_far = 1
     for name in order:
@@ -115,7 +115,7 @@ def _sorted(rows: pa.Table, order: Sequence[str]) -> pa.Table:
 
 
 def _ranks(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], int]:
-    """The place of each value among all distinct ones, and how many places there are."""
+    """The rank of each value among the distinct ones, and the number of ranks."""
     coded = column.combine_chunks().dictionary_encode()
     values = len(coded.dictionary)
     ranks = np.empty(values + 1, np.int64)

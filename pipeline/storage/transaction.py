@@ -1,4 +1,4 @@
-"""A change of the rollups of one cluster: files are written beside the others, and count once it is committed."""
+"""A transaction on the rollups of one cluster: new files stand next to the old ones and count after the commit."""
 
 import os
 from collections import defaultdict
@@ -29,19 +29,19 @@ from pipeline.storage.row_order import read_hours, sort_by_time, write_rows
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """The rows of one hour or day, there when they are asked for."""
+    """The rows of one hour or day, loaded on demand."""
 
     digest: str
     rows: Callable[[], pa.Table]
 
 
 class Transaction:
-    """Staged files of one cluster, invisible until `commit`; for the only writer.
+    """Staged files of one cluster, invisible until `commit`. Requires the writer lock.
 
-    Hours are since 1970, of the table of baselines those of the week.
+    Hours are since 1970; for the table `baselines`, hours of the week.
 
     Attributes:
-        catalog: what it started from; after a commit, what was committed.
+        manifest: the manifest that it started from; after a commit, the committed one.
     """
 
     def __init__(self, root: Path, manifest: Manifest, clock: Clock) -> None:
@@ -52,11 +52,11 @@ class Transaction:
 
     @property
     def pending(self) -> Manifest:
-        """What a commit would make of it now."""
+        """The manifest that a commit would write now."""
         return replace(self.manifest, tables={name: tuple(files) for name, files in self._tables.items()})
 
     def rows(self, table: Table, start: int, end: int) -> pa.Table:
-        """The rows of the hours from `start` to before `end` as they are staged now, in the order of the key.
+        """The rows of the hours from `start` to before `end` as staged now, sorted by the key.
 
         Raises:
             DataError: a file cannot be read.
@@ -70,12 +70,12 @@ class Transaction:
     def replace_hours(
         self, table: Table, hours: Iterable[int], rows: pa.Table, made_of: Mapping[int, str] | None = None
     ) -> None:
-        """These hours of the table are now exactly those of `rows` that lie in them; its others stay as they are.
+        """Replace these hours of a table with the rows of `rows` that lie in them; its other hours stay.
 
-        `made_of` is for hours and days: the digest of the rows that each was made of.
+        `made_of` is for tables of hours and days: the digest of the source rows of each.
 
         Raises:
-            DataError: a file cannot be written, or one that is only in part replaced cannot be read.
+            DataError: a file cannot be written, or one that is replaced only in part cannot be read.
         """
         numbers = row_hours(table, rows)
         width = hours_per_digest(table)
@@ -94,10 +94,10 @@ class Transaction:
         self._place(table, chunks, digests, _baseline_day(table, rows))
 
     def upsert_range(self, table: Table, start: int, end: int, rows: pa.Table) -> None:
-        """From `start` to before `end`, seconds since 1970, a table of minutes is now exactly these rows.
+        """Replace the minutes from `start` to before `end`, seconds since 1970, of a table of minutes with these rows.
 
         Raises:
-            DataError: as of `replace`.
+            DataError: same as `replace_hours`.
         """
         low, high = (pa.scalar(second * 1_000_000, pa.int64()) for second in (start, end))
         ordered = sort_by_time(table, rows)
@@ -109,7 +109,7 @@ class Transaction:
             if not (start <= hour * HOUR and (hour + 1) * HOUR <= end):
                 old = self.rows(table, hour, hour + 1)
                 times = old[table.time].cast(pa.int64())
-                # Time comes first in the key: what is before and after needs no sorting.
+                # Time is the first key column, so the rows before and after need no sorting.
                 before, after = old.filter(pc.less(times, low)), old.filter(pc.greater_equal(times, high))
                 rows_of_hour = pa.concat_tables([before, rows_of_hour, after]).combine_chunks()
             chunks[hour] = (
@@ -118,10 +118,10 @@ class Transaction:
         self._place(table, chunks, {}, None)
 
     def replace_table(self, table: Table, rows: pa.Table) -> None:
-        """The whole table is now exactly these rows.
+        """Replace a whole table with these rows.
 
         Raises:
-            DataError: as of `replace`.
+            DataError: same as `replace_hours`.
         """
         width = hours_per_digest(table)
         known = {
@@ -131,10 +131,10 @@ class Transaction:
         self.replace_hours(table, known | {start + hour for start in given for hour in range(width)}, rows)
 
     def drop_hours(self, table: Table, hours: Iterable[int]) -> None:
-        """Forget these hours; hours and days that were made of them stay.
+        """Drop expired hours; the hours and days that were downsampled from them stay.
 
         Raises:
-            DataError: as of `replace`.
+            DataError: same as `replace_hours`.
         """
         dropped = set(hours)
         self.replace_hours(table, dropped, arrow_schema(table).empty_table())
@@ -145,13 +145,13 @@ class Transaction:
         starts = {str(hour - hour % hours_per_digest(table)) for hour in dropped}
         for index, it in enumerate(self._tables.get(made.name, ())):
             if starts & it.made_of.keys():
-                # What is left of a day is no reason to make it again.
+                # The remaining hours of a day are no reason to downsample it again.
                 digests = {start: parts.get(start) if start in starts else part for start, part in it.made_of.items()}
                 left = {start: part for start, part in digests.items() if part is not None}
                 self._tables[made.name][index] = replace(it, made_of=left)
 
     def compact_day(self, table: Table, day: date) -> bool:
-        """Put the hour files of a date into one, hour by hour; whether there was anything to do.
+        """Merge the hour files of a date into one; return whether there was anything to do.
 
         Raises:
             DataError: a file cannot be read or written.
@@ -165,10 +165,10 @@ class Transaction:
         return True
 
     def commit(self) -> Manifest:
-        """Make it all count at once, durably; does nothing where nothing changed.
+        """Make all staged changes visible together, durably; does nothing without changes.
 
         Raises:
-            DataError: the disk does not take it; then nothing has changed.
+            DataError: the manifest cannot be written; then nothing has changed.
         """
         pending = self.pending
         if _non_empty(pending) == _non_empty(self.manifest):
@@ -180,7 +180,7 @@ class Transaction:
         for files in self.manifest.tables.values():
             for it in files:
                 if it.path not in named:
-                    # From now on, and not since it was written, it stays for its readers.
+                    # The grace period of a replaced file starts now, not when it was written.
                     with suppress(OSError):
                         os.utime(self._root / it.path)
         path = manifest_path(self._root, committed.cluster)
@@ -193,7 +193,7 @@ class Transaction:
     def _place(
         self, table: Table, chunks: Mapping[int, _Chunk | None], made_of: Mapping[int, str | None], day: date | None
     ) -> None:
-        """Put pieces, or nothing, in the place of those of the same hours."""
+        """Put chunks (None removes one) into the slots of their hours."""
         by_slot: dict[FileSlot, dict[int, _Chunk | None]] = defaultdict(dict)
         for start, chunk in chunks.items():
             by_slot[self._slot_for(table, start, day)][start] = chunk
@@ -218,13 +218,12 @@ class Transaction:
             yield hour, _Chunk(text, partial(self._read, table, it, hour, hour + hours_per_digest(table)))
 
     def _read(self, table: Table, it: DataFile, start: int, end: int) -> pa.Table:
-        """Some hours of a file, in the order of the key."""
         return read_hours(self._root / it.path, table, start, end, multi_hour=_is_multi_hour(table, it))
 
     def _write_slot(
         self, table: Table, slot: FileSlot, chunks: Mapping[int, _Chunk], made_of: Mapping[int, str]
     ) -> None:
-        """The file of a shelf is now exactly these pieces; it is not written where one with the same content stands."""
+        """Replace the file of a slot with these chunks, reusing a file of the same content."""
         files = self._tables.setdefault(table.name, [])
         others = [it for it in files if it.end <= slot.start or it.start >= slot.end]
         if chunks:
@@ -240,11 +239,11 @@ class Transaction:
         self._tables[table.name] = sorted(others, key=lambda it: it.start)
 
     def _write_file(self, table: Table, path: str, chunks: Mapping[int, _Chunk], *, multi_hour: bool) -> int:
-        """Write a file, unless it is there and whole; how many rows it has."""
+        """Write a file unless it already exists; return its number of rows."""
         final = self._root / path
         with suppress(OSError, pa.ArrowException):
             rows = pq.read_metadata(final).num_rows
-            # It may have been left, and be about to be swept.
+            # It may be unreferenced and about to be vacuumed.
             os.utime(final)
             return int(rows)
         written = []
@@ -261,7 +260,7 @@ class Transaction:
 
 
 def _is_multi_hour(table: Table, it: FileSlot | DataFile) -> bool:
-    """Whether a file holds minutes of several hours: a month of days is written again and again, day by day."""
+    """Whether a file holds minutes of several hours; files of days are rewritten too often to sort by object."""
     return table.name in MINUTES and it.end - it.start > hours_per_digest(table)
 
 
@@ -274,7 +273,7 @@ def _non_empty(manifest: Manifest) -> dict[str, tuple[DataFile, ...]]:
 
 
 def _baseline_day(table: Table, rows: pa.Table) -> date | None:
-    """The folder of rows whose hours are those of the week."""
+    """Partition date of baselines: the date of their latest `made_at`."""
     if table.name != BASELINES.name or not rows.num_rows:
         return None
     latest: date = pc.max(rows[table.time]).as_py().date()

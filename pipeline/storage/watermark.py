@@ -1,7 +1,7 @@
-"""Up to when the landing files are in the rollups: what came before may be put together, or expire.
+"""The ingest watermark: landing files older than it are in the rollups, so they may be compacted or expire.
 
-The mark speaks of files, not of rows: every landing file that was there at that moment was rolled up. It is written
-only after a whole `run`, or a whole look of `stream`, and never goes back.
+It is about files, not rows. It is written only after a whole `run`, or a whole listing of `stream`, and never goes
+back.
 """
 
 from functools import partial
@@ -16,9 +16,9 @@ NAME = "_taken.json"
 
 
 def advance_watermark(root: Path, generation: str, until: float) -> None:
-    """Every landing file that was there at `until`, seconds since 1970, is in the rollups at `root`.
+    """Record that every landing file that existed at `until`, seconds since 1970, is in the rollups at `root`.
 
-    `generation` names the versions of the tables: a mark made with others tells nothing.
+    `generation` names the table versions; a watermark of another generation is ignored.
 
     Raises:
         DataError: it cannot be written.
@@ -29,7 +29,7 @@ def advance_watermark(root: Path, generation: str, until: float) -> None:
 
 
 def read_watermark(root: Path, generation: str) -> float:
-    """Seconds since 1970; 0.0 where nothing is known."""
+    """Seconds since 1970; 0.0 if unknown."""
     try:
         document = orjson.loads((root / NAME).read_bytes())
         return float(document["until"]) if document["generation"] == generation else 0.0
@@ -38,7 +38,7 @@ def read_watermark(root: Path, generation: str) -> float:
 
 
 def reset_watermark(root: Path) -> None:
-    """Nothing is known any more."""
+    """Remove the watermark."""
     remove(root / NAME)
 
 

@@ -149,8 +149,8 @@ def test_the_command_prints_sentences_and_json(story: Path, capsys) -> None:
         (["changed", "--at", "now", "--cluster", "shp"], "has no rollups in"),
         (["changed", "--at", "now", "--cluster", "shp"], "did you mean 'shop'?; there are: shop"),
         (["worst", "--by", "redelivered", "--until", "x"], "--until 'x' is no moment"),
-        (["capacity", "--backlog", "0"], "--backlog 0 is no limit"),
-        (["changed", "--at", "now", "--master", "loca"], "--master 'loca' is none that Spark knows"),
+        (["capacity", "--backlog", "0"], "invalid --backlog 0"),
+        (["changed", "--at", "now", "--master", "loca"], "--master 'loca' is not a Spark master"),
     ],
 )
 def test_bad_input_is_one_line(story: Path, capsys, words: list[str], message: str) -> None:
@@ -164,8 +164,8 @@ def test_bad_input_is_one_line(story: Path, capsys, words: list[str], message: s
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["slo", "--under", "0s"], "'0s' is nothing; write 100ms, 1h or 7d"),
-        (["slo", "--under", "1s", "--target", "100"], "'100' is no share; write a percentage above 0 and below 100"),
+        (["slo", "--under", "0s"], "invalid duration '0s'; use 100ms, 1h or 7d"),
+        (["slo", "--under", "1s", "--target", "100"], "invalid percentage '100'; use a number above 0 and below 100"),
         (["worst", "--by", "size"], "invalid choice: 'size'"),
         (["whatever"], "invalid choice: 'whatever'"),
         ([], "the following arguments are required: QUESTION"),

@@ -158,7 +158,7 @@ def test_a_full_disk_changes_nothing(session, tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(DataError, match=r"date=2026-03-01: cannot be written \(No space left on device\); look at"):
+        with pytest.raises(DataError, match=r"date=2026-03-01: cannot be written \(No space left on device\); check"):
             compact(tmp_path, session)
 
     assert before == rows(tmp_path)

@@ -48,7 +48,7 @@ def test_only_what_changed_is_made_again(spark, session, rolled, tmp_path):
     minutes(tmp_path, session)
     (step,) = (it for it in downsample.STEPS if it.target == OUTCOMES_1H)
 
-    assert {HOUR} == set(downsample.stale(rollups.manifest("shop"), step).make)
+    assert {HOUR} == set(downsample.find_stale(rollups.manifest("shop"), step).rebuild)
 
     downsample.refresh(spark, rollups, "shop")
 

@@ -216,7 +216,7 @@ def test_rows_that_do_not_add_up_stop_it(landing):
     plan = planned(landing)
     written = write_new(landing, plan)[:1]
 
-    with pytest.raises(DataError, match=r"date=2026-03-01: 6 rows became 3 when put together; its files stay as"):
+    with pytest.raises(DataError, match=r"date=2026-03-01: merging turned 6 rows into 3; its files are unchanged"):
         swap_in(landing, plan, written)
 
     discard(landing, plan)
@@ -228,7 +228,9 @@ def test_a_damaged_note_is_told(landing):
     """Which files count cannot be known: nothing is read, moved or removed."""
     (landing / BURSTS.folder / "_replaces-0123abcd.json").write_bytes(b"{")
 
-    with pytest.raises(DataError, match=r"_replaces-0123abcd\.json: is damaged, and tells which files were put toge"):
+    with pytest.raises(
+        DataError, match=r"_replaces-0123abcd\.json: is damaged \(it records which files were compacted"
+    ):
         visible(landing)
 
 
@@ -236,7 +238,7 @@ def test_two_at_once_are_refused(tmp_path):
     """The second one is told in one line."""
     with (
         compaction_lock(tmp_path),
-        pytest.raises(DataError, match="another `compact` works there; wait for its end"),
+        pytest.raises(DataError, match="another `compact` is running there; wait until it ends"),
         compaction_lock(tmp_path),
     ):
         pass

@@ -152,8 +152,8 @@ def test_raw_rows_that_are_not_rolled_up_stay(tmp_path, reason):
 
     assert [
         (
-            f"cluster shop: raw rows from 2026-03-0{from_day} on stay, for some are not rolled up for sure: {count}; "
-            "run `ackscope pipeline run`, then this again"
+            f"cluster shop: raw rows from 2026-03-0{from_day} on stay, because some may not be rolled up yet: {count}; "
+            "run `ackscope pipeline run`, then `expire` again"
         )
     ] == summary.refused
     assert [from_day == 4, True, True] == [path.exists() for path in (first, waiting, after)]
@@ -189,7 +189,7 @@ def test_minutes_of_which_no_hour_was_made_stay(tmp_path):
     assert [1] == dates(tmp_path, BURSTS_1M)
     assert [
         (
-            "cluster shop: 1 hours of bursts_1m from 2026-03-01 on stay, for nothing coarser was made of them yet; "
+            "cluster shop: 1 hours of bursts_1m from 2026-03-01 on stay, because they are not downsampled yet; "
             "run `ackscope pipeline run`"
         )
     ] == summary.refused
@@ -208,9 +208,15 @@ def test_a_dry_run_changes_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("ages", "message"),
     [
-        ({"raw": 3600.0}, "--raw is less than 1d: rows that come late would find their hour half gone"),
-        ({"raw": 9 * DAY, "minutes": DAY}, "--minutes is shorter than --raw: what goes would be made again; keep min"),
-        ({"hours": DAY, "minutes": None}, "--hours is shorter than --minutes: what goes would be made again; keep ho"),
+        ({"raw": 3600.0}, "--raw is less than 1d: late rows would find half of their hour expired"),
+        (
+            {"raw": 9 * DAY, "minutes": DAY},
+            "--minutes is shorter than --raw: expired rows would be created again; retain min",
+        ),
+        (
+            {"hours": DAY, "minutes": None},
+            "--hours is shorter than --minutes: expired rows would be created again; retain ho",
+        ),
     ],
 )
 def test_ages_that_make_no_sense(ages, message):

@@ -31,7 +31,7 @@ def test_java_that_is_missing(tmp_path):
 
 def test_java_home_without_java(tmp_path):
     """A JAVA_HOME that is wrong is named, though another Java may be on PATH: Spark would take this one."""
-    with pytest.raises(MissingPart, match=f"JAVA_HOME is {tmp_path}, and {tmp_path}/bin/java is no program"):
+    with pytest.raises(MissingPart, match=f"JAVA_HOME is {tmp_path}, and {tmp_path}/bin/java is not executable"):
         require_java({"JAVA_HOME": str(tmp_path)})
 
 

@@ -63,7 +63,8 @@ def test_leaves_out_rows_of_another_time(tmp_path, caplog):
     apart = tmp_path / "_quarantine" / BURSTS.folder / "a.rows.parquet"
 
     assert [days[0], *days[4:]] == [moment.date() for moment in pq.read_table(apart)["at"].to_pylist()]
-    assert f"{path}: 3 rows of another time are left out, a copy is in {apart}; was a clock wrong?" in caplog.messages
+    (record,) = caplog.records
+    assert (str(path), 3, str(apart)) == tuple(record.msg[key] for key in ("file", "count", "copy"))
 
     stamp = apart.stat().st_mtime_ns
     Landing(tmp_path).files(BURSTS)
@@ -123,9 +124,9 @@ def test_what_may_not_be_read_stays_and_is_told(tmp_path, caplog, monkeypatch):
 
     assert {} == landing.files(BURSTS)
     assert {} == landing.files(BURSTS)
-    assert [f"{path}: left out, may not be read; give it to this user, then `ackscope pipeline run` takes it in"] == (
-        caplog.messages
-    )
+    (record,) = caplog.records
+    assert str(path) == record.msg["file"]
+    assert record.msg["event"].startswith("file not readable, ignored")
     assert 0 == landing.quarantined
 
     monkeypatch.setattr(pq, "ParquetFile", real)
@@ -155,7 +156,7 @@ def test_a_damaged_mark_of_expiry_is_told(tmp_path):
     (tmp_path / "_expired.json").write_bytes(b"x")
 
     with pytest.raises(
-        DataError, match=r"_expired\.json: is damaged, and tells which raw hours have expired; remove it"
+        DataError, match=r"_expired\.json: is damaged \(it records which raw hours have expired\); remove it"
     ):
         Landing(tmp_path).floor("shop")
 
@@ -301,5 +302,5 @@ def test_refuses_a_file_for_a_folder(tmp_path):
     require_folder(path)
     path.write_text("x")
 
-    with pytest.raises(DataError, match="is a file; give the folder that the exporter writes to"):
+    with pytest.raises(DataError, match="is a file; pass the folder that the exporter writes to"):
         require_folder(path)
