@@ -86,7 +86,7 @@ def _kill(root: Path, feeder: Feeder, args: argparse.Namespace) -> Counter[str]:
         if args.minutes and time.monotonic() - began > args.minutes * 60:
             break
         if number % 10 == 0:
-            tell(f"kill {number} of {args.kills}; {feeder.sets} sets of files, catalog {_number(root)}")
+            tell(f"kill {number} of {args.kills}; {feeder.sets} sets of files, manifest {_number(root)}")
         # Both in turn, so that a short test has both.
         killed[_one_life(root, (DRIVER, JAVA)[number % 2], dice)] += 1
     return killed
@@ -222,7 +222,7 @@ def lines(document: Document) -> list[str]:
         ("hours of tables of minutes, compared by digest", str(document["compared"])),
         ("looks of the reader", str(seen["looks"])),
         ("states that it saw, each read whole", str(seen["states"])),
-        ("times that it read the catalog again for a file", str(seen["again"])),
+        ("times that it read the manifest again for a file", str(seen["again"])),
         ("minutes", f"{document['seconds'] / 60:.0f}"),
     ]
     problems = [line for problem in seen["problems"] for line in wrap(f"seen: {problem}", "  ")]

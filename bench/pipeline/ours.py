@@ -55,7 +55,7 @@ def _roll_up(spark: SparkSession, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sum(rollups: Rollups, table: Table, column: str, times: float = 1) -> int:
-    """The sum of a column over all that the catalogs name; each value is whole once it was multiplied."""
+    """The sum of a column over all that the manifests name; each value is whole once it was multiplied."""
     total = 0
     for path in _files(rollups, table):
         values = pq.ParquetFile(path).read([column])[column]

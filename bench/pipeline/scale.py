@@ -1,4 +1,4 @@
-"""One cluster of usual size measured, and what follows for 1, 100 and 10,000: bytes, files, processor, catalogs."""
+"""One cluster of usual size measured, and what follows for 1, 100 and 10,000: bytes, files, processor, manifests."""
 
 import argparse
 import tempfile
@@ -33,7 +33,7 @@ _LOG_LINE = 160
 """Bytes of one file name in the list of Spark's file source, where paths are of usual length."""
 
 _PART = 29
-"""Bytes in a catalog for the digest of one hour."""
+"""Bytes in a manifest for the digest of one hour."""
 
 _SHUFFLED = 170
 """Bytes of a queue sample on its way from task to task."""
@@ -57,7 +57,7 @@ class ScalePlan:
         kept_files: files then, compacted.
         log: bytes of Spark's list of files after its 30 days.
         listing: seconds to look at one day's landing files again, none of them new.
-        catalog: bytes of the catalog of one cluster then, which is read and written whole.
+        manifest: bytes of the manifest of one cluster then, which is read and written whole.
     """
 
     clusters: int
@@ -101,7 +101,7 @@ def measure(args: argparse.Namespace) -> Document:
             "cold_cpu": cold.cpu,
             "cpu": run.cpu,
             "peak": run.peak,
-            "catalog_entry": len(manifest.encode(found)) / max(entries, 1),
+            "manifest_entry": len(manifest.encode(found)) / max(entries, 1),
             "looks": _looks(folder / "small", args.queues),
         }
     return seen | {"plans": [asdict(plan(seen, clusters)) for clusters in CLUSTERS]}
@@ -157,7 +157,7 @@ def plan(seen: dict[str, Any], clusters: int) -> ScalePlan:
         log=files * 30 * _LOG_LINE,
         listing=files * seen["looks"]["again"],
         # A day's file of minutes names 24 hours, one of hours the 24 that it was made of.
-        manifest=(len(MINUTES) * MINUTE_DAYS + len(HOURS) * HOUR_DAYS) * (seen["catalog_entry"] + 24 * _PART),
+        manifest=(len(MINUTES) * MINUTE_DAYS + len(HOURS) * HOUR_DAYS) * (seen["manifest_entry"] + 24 * _PART),
     )
 
 
@@ -182,7 +182,7 @@ def lines(document: Document) -> list[str]:
         ("cores, at half their time", *(f"{it.cores:,.2f}" for it in plans)),
         ("shuffle, GB a day", *(f"{it.shuffle / 1e9:,.2f}" for it in plans)),
         ("state: Spark's list of files, GB", *(f"{it.log / 1e9:,.1f}" for it in plans)),
-        ("catalog of each cluster, MB", *(f"{it.manifest / 1e6:,.1f}" for it in plans)),
+        ("manifest of each cluster, MB", *(f"{it.manifest / 1e6:,.1f}" for it in plans)),
         ("a look at a day's files, s", *(f"{it.listing:,.1f}" for it in plans)),
     ]
     head = (
@@ -192,7 +192,7 @@ def lines(document: Document) -> list[str]:
     took = (
         f"minutes of these hours: {document['cpu']:.0f} s of processor, {document['cold_cpu']:.0f} with Java's start, "
         f"{document['peak'] / MB:.0f} MB at the peak; a landing file is looked at in {looks['first'] * 1e6:.0f} us, "
-        f"and again in {looks['again'] * 1e6:.1f} us; {document['catalog_entry']:.0f} bytes of catalog a rollup file"
+        f"and again in {looks['again'] * 1e6:.1f} us; {document['manifest_entry']:.0f} bytes of manifest a rollup file"
     )
     return [
         head,

@@ -49,7 +49,7 @@ class RollupWatcher:
         self._sums: dict[str, int] = {}
 
     def look(self) -> None:
-        """Read the catalog, and where it is new all that it names."""
+        """Read the manifest, and where it is new all that it names."""
         self.looks += 1
         for _ in range(_TRIES):
             try:
@@ -58,19 +58,19 @@ class RollupWatcher:
                     return
                 self._judge(manifest)
             except FileNotFoundError:
-                # Allowed to a reader that slept for long: the catalog is newer by now.
+                # Allowed to a reader that slept for long: the manifest is newer by now.
                 self.again += 1
             except (DataError, OSError, pa.ArrowException) as error:
                 self.problems[f"{type(error).__name__}: {error}"[:200]] += 1
                 return
             else:
                 return
-        self.problems["a file that the catalog names is not there"] += 1
+        self.problems["a file that the manifest names is not there"] += 1
 
     def _judge(self, manifest: Manifest) -> None:
         tables = {name: self._rows(manifest, name) for name in (LATENCY_1M.name, *COUNTED)}
         if manifest.number < self._number:
-            self.problems["the catalog went back"] += 1
+            self.problems["the manifest went back"] += 1
         self._number = manifest.number
         self.states += 1
         for name, (column, rows) in COUNTED.items():
@@ -102,7 +102,7 @@ class RollupWatcher:
     def _read(self, it: DataFile) -> pa.Table:
         rows = pq.ParquetFile(self._root / it.path).read()
         if rows.num_rows != it.rows:
-            raise DataError(f"{it.path} has {rows.num_rows} rows, the catalog says {it.rows}")
+            raise DataError(f"{it.path} has {rows.num_rows} rows, the manifest says {it.rows}")
         return rows
 
 

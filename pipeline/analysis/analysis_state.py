@@ -1,7 +1,7 @@
-"""What the analyses remember of a cluster: which minutes they have seen, and every shift that may be one.
+"""State of the analyses of a cluster: which minutes were analysed, and every candidate change point.
 
-One file a cluster, `<rollups>/_analysis/<cluster>.parquet`, replaced atomically. It can be removed at any time: then
-all is analysed again. An hour whose minutes expired stays as it was judged.
+One file per cluster, `<rollups>/_analysis/<cluster>.parquet`, replaced atomically. It can be removed at any time: then
+everything is analysed again. An hour whose minutes expired keeps its results.
 """
 
 import hashlib
@@ -26,34 +26,34 @@ from pipeline.storage.durable import atomic_write
 
 CANDIDATES = Table(
     name="candidates",
-    grain="one shift that may be one of `changes`",
+    grain="one candidate for `changes`",
     time=CHANGES.time,
     key=(*CHANGES.key, "soon"),
     columns=(
         *CHANGES.columns,
-        flag("sure", "it stands out far enough to be told; others only tell what is usual"),
-        flag("back", "it goes back to where the level was in the hours before"),
-        flag("soon", "the quick look found it; the same shift may be there once more, found by the patient one"),
+        flag("sure", "it stands out far enough to be reported; others only show what is usual"),
+        flag("back", "it returns to the level of the hours before"),
+        flag("soon", "found by the fast detector; the same shift may be there again, found by the slow one"),
     ),
 )
 
+# Increased when shifts or bands are computed differently: then everything is analysed again.
 VERSION = 2
-"""Raised when shifts or bands are found in another way: all is then analysed again."""
 
 _KEY = b"ackscope"
 _TABLES = sorted({family.source.name for family in FAMILIES})
 
+# By hour since 1970, a digest of its rows.
 Hours = Mapping[int, str]
-"""By hour since 1970 a digest of its rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnalysisState:
-    """What is remembered.
+    """The stored state.
 
     Attributes:
-        shifted: the hours in which shifts were looked for, as they were then.
-        banded: the hours that bands were made of, as they were then.
+        shifted: hours searched for shifts, with their digest then.
+        banded: hours used for bands, with their digest then.
         candidates: rows of `CANDIDATES`.
     """
 
@@ -63,12 +63,12 @@ class AnalysisState:
 
 
 def state_path(root: Path, cluster: str) -> Path:
-    """The file of a cluster."""
+    """The state file of a cluster."""
     return root / "_analysis" / f"{quote(cluster, safe='')}.parquet"
 
 
 def read(root: Path, cluster: str) -> AnalysisState:
-    """What is remembered; nothing where it cannot be read, or is of another version."""
+    """The stored state; an empty one if it cannot be read, or has another version."""
     try:
         rows = pq.ParquetFile(state_path(root, cluster)).read()
         document = orjson.loads((rows.schema.metadata or {})[_KEY])
@@ -81,10 +81,10 @@ def read(root: Path, cluster: str) -> AnalysisState:
 
 
 def write(root: Path, cluster: str, state: AnalysisState) -> None:
-    """Replace it.
+    """Replace the state file.
 
     Raises:
-        DataError: the disk does not take it.
+        DataError: the disk refuses it.
     """
     document = {
         "version": VERSION,
@@ -110,7 +110,7 @@ def hours_now(manifest: Manifest) -> dict[int, str]:
 
 
 def hours_with_rollups(manifest: Manifest) -> set[int]:
-    """The hours of which at least rows of hours are there, as far as whole days tell."""
+    """The hours of days for which the tables of hours have rows."""
     return {
         int(day) + hour
         for name in _TABLES
@@ -121,12 +121,12 @@ def hours_with_rollups(manifest: Manifest) -> set[int]:
 
 
 def changed(then: Hours, now: Hours) -> set[int]:
-    """The hours that are new, or not as they were; those that expired are as they were."""
+    """The hours that are new or changed; expired hours are unchanged."""
     return {hour for hour, digest in now.items() if then.get(hour) != digest}
 
 
 def with_hours(state: AnalysisState, *, shifted: Hours | None = None, banded: Hours | None = None) -> AnalysisState:
-    """With these hours, too."""
+    """The state with these hours added."""
     return replace(
         state,
         shifted={**state.shifted, **(shifted or {})},
@@ -135,12 +135,12 @@ def with_hours(state: AnalysisState, *, shifted: Hours | None = None, banded: Ho
 
 
 def only(hours: Hours, chosen: Iterable[int]) -> dict[int, str]:
-    """Some of them."""
+    """A subset of hours."""
     return {hour: hours[hour] for hour in chosen if hour in hours}
 
 
 def _with_all_columns(rows: pa.Table) -> pa.Table:
-    """With columns that were not told yet when it was written: null."""
+    """With columns that did not exist when it was written: null."""
     schema = arrow_schema(CANDIDATES)
     for name in schema.names:
         if name not in rows.schema.names:

@@ -1,4 +1,4 @@
-"""Which queue a channel or consumer that shifted takes from: it is told with that queue."""
+"""Find the queue that a channel or consumer consumes from, so that its change is listed with the queue."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -12,8 +12,8 @@ from ackscope.tables import CHANGES, CONSUMERS_1M
 
 _QUEUE = "queue"
 
+# (time span, kind, vhost, name).
 PartKey = tuple[int, str, str, str]
-"""(stretch of time, kind, vhost, name)."""
 
 
 def attach_queue(rows: pa.Table, consumers: DataFrame, span_seconds: int) -> pa.Table:
@@ -22,8 +22,8 @@ def attach_queue(rows: pa.Table, consumers: DataFrame, span_seconds: int) -> pa.
     Args:
         rows: with the columns of `CHANGES`.
         consumers: rows of `consumers_1m` of the same time.
-        stretch: seconds; what a shift has consumed from within the same multiple of these counts, so that what is
-            found does not depend on how much is looked at together.
+        span_seconds: a shift is joined with what it consumed from within the same multiple of this, so that the result
+            does not depend on how much is searched together.
     """
     times = [at // (span_seconds * 1_000_000) for at in rows[CHANGES.time].cast(pa.int64()).to_pylist()]
     parts = list(zip(times, *(rows[name].to_pylist() for name in ("kind", "vhost", "name")), strict=True))
@@ -44,7 +44,7 @@ def attach_queue(rows: pa.Table, consumers: DataFrame, span_seconds: int) -> pa.
 
 
 def only_queues(consumers: Iterable[Mapping[str, Any]]) -> dict[PartKey, str]:
-    """The queue of each channel and consumer that has one alone; rows of time, vhost, queue, channel, consumer."""
+    """The queue of each channel and consumer that has exactly one; rows of time, vhost, queue, channel, consumer."""
     queues: dict[PartKey, set[str]] = defaultdict(set)
     for row in consumers:
         for kind in ("channel", "consumer"):

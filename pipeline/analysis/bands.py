@@ -1,7 +1,7 @@
-"""What is usual of a series at an hour of the week: a robust band, or why there is none yet.
+"""Baseline bands: the usual range of a series at an hour of the week, or why there is none yet.
 
-Pure arithmetic over numpy arrays. The middle is a median and the width a median distance from it, so that one incident
-in a few weeks moves neither by much; a series that never moves has a band all the same.
+Pure arithmetic over numpy arrays. The centre is a median and the width a median absolute deviation, so that one
+incident in a few weeks moves neither by much; a series that never moves has a band as well.
 """
 
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ import numpy.typing as npt
 from ackscope.baselines import HOUR_OF_DAY, HOUR_OF_WEEK, NOT_YET
 from pipeline.analysis.noise import NoiseModel, Values
 
+# Minimum number of values for a band by hour of week, or else by hour of day.
 WEEKS, DAYS = 3, 3
-"""Values that a band of the hour of the week, or else of the hour of the day, needs at least."""
 
+# Robust standard deviations to either side of the median.
 WIDTH = 4.0
-"""Robust standard deviations to either side of the middle."""
 
+# Standard deviation of a normal distribution in median absolute deviations.
 _NORMAL = 1.4826
-"""A normal distribution's standard deviation, in median distances from its median."""
 
 _BY_DAY, _BY_WEEK = 1, 2
 
@@ -28,12 +28,12 @@ SCOPES = (NOT_YET, HOUR_OF_DAY, HOUR_OF_WEEK)
 
 @dataclass(frozen=True, slots=True)
 class Bands:
-    """Of many series, an array each.
+    """The bands of many series, one array per attribute.
 
     Attributes:
         scope: index into `SCOPES`.
-        values: how many hours it is made of.
-        low, middle, high: NaN where there is none yet.
+        values: number of hours it is computed from.
+        low, middle, high: NaN if there is none yet; `middle` is the median.
     """
 
     scope: npt.NDArray[np.int64]
@@ -49,11 +49,11 @@ def bands(
     """The bands of series for one hour of one day of the week.
 
     Args:
-        days: matrix of series by days, each the value of that hour; NaN where it is not known.
+        days: matrix of series by days, each the value of that hour; NaN if unknown.
         own: which of the days are that day of the week.
-        noise: how they scatter.
-        low: where given, the same of the lowest within each hour: the band reaches to what is usual of these.
-        high: where given, the same of the highest.
+        noise: their noise model.
+        low: if given, the lowest values within each hour: the band extends to what is usual for these.
+        high: if given, the highest values within each hour.
     """
     weeks, all_days = _known(days[:, own]), _known(days)
     scope = np.where(weeks >= WEEKS, _BY_WEEK, np.where(all_days >= DAYS, _BY_DAY, 0))
@@ -80,14 +80,14 @@ def _band(
 
 
 def _median_and_spread(scaled: Values, noise: NoiseModel) -> tuple[Values, Values]:
-    """Middle and spread of each row."""
+    """Median and spread of each row."""
     middle = median(scaled)
     spread = _NORMAL * median(np.abs(scaled - middle[:, None]))
     return middle, np.fmax(spread, noise.min_scatter(noise.from_scale(middle)))
 
 
 def median(rows: Values) -> Values:
-    """Of each row, what is not NaN; NaN where all of it is."""
+    """The median of each row, ignoring NaN; NaN for empty rows."""
     ordered = np.sort(rows, axis=1)
     known = _known(rows)
     at = np.arange(len(rows))

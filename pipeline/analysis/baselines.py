@@ -1,7 +1,7 @@
 """Hours -> baselines: the bands of all hours of the week.
 
-An hour of the day is the unit: the seven hours of the week that it is part of are made of the same hours, of the last
-eight weeks. After a new hour only its own seven are made again.
+The unit of work is an hour of the day: its seven hours of the week are computed from the same hours of the last eight
+weeks. A new hour only affects its own seven.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,21 +26,21 @@ from pipeline.frames import read_rollups
 from pipeline.hours import HOUR
 
 WEEKS = 8
+# Maximum days that a band is computed from.
 _SPAN_DAYS = WEEKS * 7
-"""Days that a band is made of, at most."""
 
+# Days after which an object that was not seen any more has no band.
 _MAX_ABSENT_DAYS = 14
-"""Days after which an object that was not seen any more has no band."""
 
+# Families with bands: objects that live long enough, and the cluster as a whole.
 BANDED = (*(family for family in FAMILIES if family.banded), CLUSTER)
-"""What has bands: every kind of object that lives long enough, and the cluster as a whole."""
 
 _MAX_ROWS = 4_000_000
 _LOW_SUFFIX, _HIGH_SUFFIX = "_low", "_high"
 
 
 def portions(manifest: Manifest, hours_of_day: Sequence[int]) -> Iterator[list[int]]:
-    """Hours of the day that are worked off at once."""
+    """Hours of the day that are computed together."""
     sources = {family.source.name for family in BANDED}
     rows = sum(it.rows for name in sources for it in manifest.files_for(HOURS[name].name))
     step = max(1, _MAX_ROWS * 24 // max(rows, 1))
@@ -49,14 +49,14 @@ def portions(manifest: Manifest, hours_of_day: Sequence[int]) -> Iterator[list[i
 
 
 def build(spark: SparkSession, root: Path, manifest: Manifest, hours_of_day: Sequence[int], newest: int) -> pa.Table:
-    """The bands of the hours of the week that these hours of the day are part of: rows of `BASELINES`.
+    """The bands of the hours of the week at these hours of the day: rows of `BASELINES`.
 
     Args:
         spark: the session.
         root: the rollup folder.
-        manifest: what counts in it.
-        wanted: hours of the day.
-        newest: the newest hour that has rows, since 1970.
+        manifest: its manifest.
+        hours_of_day: 0 to 23.
+        newest: the newest hour with rows, since 1970.
     """
     last = newest // 24
     first = last - _SPAN_DAYS + 1
@@ -79,15 +79,15 @@ def rows_of(
 
     Args:
         objects: their hours from the beginning of day `first` on.
-        family: what they are.
+        family: their family.
         first: days since 1970.
-        wanted: hours of the day.
-        newest: the newest hour that has rows, since 1970.
+        hours_of_day: 0 to 23.
+        newest: the newest hour with rows, since 1970.
     """
     days = np.arange(first, first + _SPAN_DAYS)
     tables = []
     for hour in hours_of_day:
-        # Today has this hour already, or not yet: eight weeks of it in either case.
+        # Whether or not today already has this hour, the band covers eight weeks of it.
         end = newest - (newest - hour) % 24 + 1
         for measure in family.measures:
             of_day = {
@@ -111,7 +111,7 @@ def rows_of(
 
 
 def _name(objects: ObjectMatrix, measure: str) -> str:
-    """A measure by a name that `noise` knows; all prefixes of one family scatter alike."""
+    """A measure by a name that `noise` knows; all prefixes of one family have the same noise."""
     return (objects.columns["prefix"][0] if len(objects) else "") + measure
 
 

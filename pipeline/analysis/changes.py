@@ -1,7 +1,7 @@
-"""Minutes -> changes: every shift that may be one is remembered, and those that are news are told.
+"""Minutes -> changes: all candidate change points are stored, and the reportable ones are published.
 
-Shifts are looked for in blocks of hours, each with some hours around it, so that what is found depends on the minutes
-alone and not on when it was looked for. Only blocks near minutes that changed are looked through again.
+Shifts are searched in blocks of hours, each with some hours around it, so that the result depends on the minutes alone
+and not on when they were searched. Only blocks near minutes that changed are searched again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,28 +28,27 @@ from pipeline.frames import read_rollups
 from pipeline.hours import HOUR
 
 BLOCK_HOURS = 4
-"""Hours."""
 
+# Unknown from the series of an object; `attach_queue` fills it in.
 _NO_QUEUE = None
-"""Not known from the series of an object; `taking` finds it."""
 
+# Hours around a block that its shifts depend on.
 _BEFORE_HOURS, _AFTER_HOURS = HISTORY_MINUTES // 60, -(-LASTING_MINUTES // 60)
-"""Hours around a block that its shifts depend on."""
 
+# Maximum hours searched together; fewer if they have more than `_MAX_ROWS` rows.
 _MAX_SPAN_HOURS = 72
-"""Hours that are looked through at once, at most; fewer where they have more than so many rows."""
 
 _MAX_ROWS = 4_000_000
 
 
 def blocks_for(hours: set[int], known: set[int]) -> list[int]:
-    """The first hours of the blocks that have known minutes, and whose shifts depend on some of `hours`."""
+    """First hours of the blocks that have known minutes, and whose shifts depend on some of `hours`."""
     near = {hour + step for hour in hours for step in range(-_AFTER_HOURS, _BEFORE_HOURS + 1)}
     return sorted({hour - hour % BLOCK_HOURS for hour in near} & {hour - hour % BLOCK_HOURS for hour in known})
 
 
 def portions(manifest: Manifest, first_hours: Sequence[int]) -> Iterator[list[int]]:
-    """Blocks that are looked through at once."""
+    """Blocks that are searched together."""
     rows: dict[int, int] = {}
     for family in FAMILIES:
         for it in manifest.files_for(family.source.name):
@@ -84,7 +83,7 @@ def search(spark: SparkSession, root: Path, manifest: Manifest, first_hours: Seq
 
 
 def replace_blocks(known: pa.Table, first_hours: Sequence[int], found: pa.Table) -> pa.Table:
-    """What is known, with what was found in these blocks in the place of what was found in them before."""
+    """The known candidates with those of these blocks replaced."""
     hours = pc.divide(known[CANDIDATES.time].cast(pa.int64()), HOUR * 1_000_000)
     inside = pc.is_in(pc.subtract(hours, _modulo(hours)), pa.array(first_hours, pa.int64()))
     rows = pa.concat_tables([known.filter(pc.invert(inside)), found])
@@ -96,9 +95,9 @@ def find_candidates(objects: ObjectMatrix, family: MeasureFamily, start: int, fi
 
     Args:
         objects: their minutes from hour `start` on.
-        family: what they are.
+        family: their family.
         start: hours since 1970.
-        wanted: the blocks in which shifts begin.
+        first_hours: the blocks in which shifts begin.
     """
     rows = []
     for measure in family.shifting:
@@ -132,7 +131,7 @@ def find_candidates(objects: ObjectMatrix, family: MeasureFamily, start: int, fi
 
 
 def _detect(values: np.ndarray, measure: str) -> Iterator[tuple[DetectedShift, bool]]:
-    """The shifts of one series; whether the quick look found them, which is only for what may be told soon."""
+    """The shifts of one series, and whether the fast detector found them, which is only used for early reports."""
     scatter = noise(measure)
     for it in shifts(values, scatter, SLOW):
         yield it, False
@@ -142,7 +141,7 @@ def _detect(values: np.ndarray, measure: str) -> Iterator[tuple[DetectedShift, b
 
 
 def _candidate_rows(values: np.ndarray, measure: str, prefixes: Sequence[str]) -> list[int]:
-    """Rows that move enough; of a measure with prefixes, all are of the noise of its own name."""
+    """Rows that vary enough; measures with prefixes use the noise model of their own name."""
     return [int(row) for row in find_moving(values, noise(f"{prefixes[0]}{measure}"))] if prefixes else []
 
 

@@ -1,8 +1,8 @@
-"""Series on their way from Spark to numpy and back: one row an object, its values as lists.
+"""Series from Spark to numpy and back: one row per object, its values as lists.
 
-Medians of sliding windows are what shifts and bands are made of. Spark would sort every window anew, as boxed values
-in lists: minutes where numpy takes a second. Python therefore does that part, in batches of many series, once an hour
-and for few rows; the hot path has none of it.
+Shifts and bands need medians of sliding windows. Spark would sort every window again, as boxed values in lists:
+minutes, compared with a second in numpy. So Python does that part, in batches of many series, once an hour and for few
+rows; the hot path has none of it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,8 +20,8 @@ from pipeline.analysis.noise import Values
 from pipeline.analysis.series import OBJECT
 from pipeline.schema import spark_schema
 
+# Partitions of the objects, processed independently.
 PARTS = 4
-"""Portions of the objects, each worked off by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class ObjectMatrix:
     """Some objects and their values.
 
     Attributes:
-        columns: `OBJECT`, a list each, in the same order.
-        values: by measure, a matrix of objects by places; NaN where nothing is known.
+        columns: `OBJECT`, one list each, in the same order.
+        values: by measure, a matrix of objects by time index; NaN if unknown.
     """
 
     columns: dict[str, list[str]]
@@ -43,14 +43,14 @@ class ObjectMatrix:
 def analyse(
     frame: DataFrame, place: Column, width: int, table: Table, judge: Callable[[ObjectMatrix], pa.Table]
 ) -> pa.Table:
-    """What `judge` says of all objects of a family's frame: rows of a table.
+    """Apply `judge` to all objects of a family's frame and return its rows.
 
     Args:
         frame: of a family.
-        place: where a row's values belong in the matrix, from 0 to before `width`.
-        width: places.
-        table: what the rows are of.
-        judge: takes some objects, and returns rows of the table; it is run in Python beside Spark.
+        place: the time index of a row, from 0 to before `width`.
+        width: number of time indexes.
+        table: table of the returned rows.
+        judge: takes some objects and returns rows of the table; runs in a Python worker.
     """
     measures = [name for name in frame.columns if name not in ("at", *OBJECT)]
     lists = (
@@ -59,7 +59,7 @@ def analyse(
         .groupBy(*OBJECT)
         .agg(
             F.collect_list("place").alias("place"),
-            # Lists of the same rows in the same order: none may be left out of one.
+            # All lists have the same rows in the same order, so no value may be dropped.
             *(F.collect_list(F.coalesce(name, F.lit(float("nan")))).alias(name) for name in measures),
         )
     )

@@ -1,4 +1,4 @@
-"""The episodes of a cluster's findings, from what was landed and what was known of them before."""
+"""Finding episodes of a cluster, from landed events and the episodes known before."""
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -15,12 +15,12 @@ from pipeline.transforms.episodes import episodes
 
 
 def episodes_of(spark: SparkSession, landing: Landing, rollups: Rollups, cluster: str, now: float) -> pa.Table:
-    """All episodes of a cluster as they are now: what `Change.replace_all` takes.
+    """All episodes of a cluster as of now: input of `Transaction.replace_table`.
 
     Events of a clock that was ahead of `now`, seconds since 1970, do not count.
 
     Raises:
-        DataError: Spark failed for a reason that lies in no landing file.
+        DataError: Spark failed although no landing file is damaged.
     """
     manifest = rollups.manifest(cluster)
     while True:
@@ -44,7 +44,7 @@ def episodes_of(spark: SparkSession, landing: Landing, rollups: Rollups, cluster
 
 
 def _dated(events: DataFrame, now: float) -> DataFrame:
-    """Those that can be meant: at most a day off the date of their folder, and not of the future."""
+    """Events with a plausible date: at most a day off the date of their folder, and not in the future."""
     folder: Column = F.to_date(F.regexp_extract("_metadata.file_path", r"/date=(\d{4}-\d\d-\d\d)/", 1))
     near = F.abs(F.date_diff(F.to_date("at"), folder)) <= 1
     return events.where(near & (F.col("at") < F.timestamp_seconds(F.lit(now + MAX_AHEAD_SECONDS))))

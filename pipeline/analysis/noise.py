@@ -1,6 +1,6 @@
-"""How a measure scatters while nothing happens: the scale on which a shift of it is judged.
+"""Noise models: how a measure scatters in normal operation, the scale on which shifts are judged.
 
-Pure arithmetic over numpy arrays, in which NaN is "not known".
+Pure arithmetic over numpy arrays; NaN is unknown.
 """
 
 from collections.abc import Callable
@@ -14,16 +14,16 @@ Values = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class NoiseModel:
-    """One way to scatter.
+    """The noise of one kind of measure.
 
     Attributes:
-        flat: takes values to a scale on which their scatter does not depend on their level.
-        back: from there to values.
-        least: of a value, the smallest scatter that it may have, on that scale.
-        size: of the level before and after, the smallest difference that matters, in the measure's unit.
-        sure: how many scatters make a shift stand out far enough to be told by itself.
-        rises, falls: whether such a shift may be told before it is known to last. Traffic, and what waits for it, rises
-            for a while on any day; that nobody works, or that a client waits long, is worth a look at once.
+        to_scale: transforms values to a scale on which the scatter does not depend on the level.
+        from_scale: the inverse.
+        min_scatter: smallest scatter of a value, on that scale.
+        min_difference: smallest difference between two levels that matters, in the measure's unit.
+        sure_spreads: number of spreads at which a shift is reported on its own.
+        rises, falls: whether a rise or fall may be reported before it is known to last. Traffic and backlogs rise for a
+            while on any day; a missing consumer or a long client latency deserves attention immediately.
     """
 
     to_scale: Callable[[Values], Values]
@@ -35,14 +35,14 @@ class NoiseModel:
     falls: bool = False
 
     def reports_early(self, change: float) -> bool:
-        """Whether a rise, or of a negative `way` a fall, may be told before it is known to last."""
+        """Whether a rise, or with a negative `change` a fall, may be reported before it is known to last."""
         return self.rises if change > 0 else self.falls
 
 
 def _count_noise(per: float, share: float, min_difference: float, sure_spreads: float = 6.0) -> NoiseModel:
-    """Events: a level of n scatters by the root of n at least, and twice the root scatters the same everywhere.
+    """Event counts: a level of n scatters by at least sqrt(n), and 2*sqrt(n) has the same scatter everywhere.
 
-    `per` events make one unit of the measure, `share` of the level it scatters anyway, `size` units matter.
+    `per` events make one unit of the measure, `share` is the minimum relative scatter, `size` units matter.
     """
 
     def to_scale(value: Values) -> Values:
@@ -64,7 +64,7 @@ def _steady_noise(share: float, step: float, min_difference: float) -> NoiseMode
         return np.asarray(np.arcsinh(value / step) if share else value / step)
 
     def min_scatter(value: Values) -> Values:
-        # Of one step where the value is small, and of its share where it is large.
+        # One step for small values, its share for large ones.
         return np.asarray(np.hypot(1.0, share * value / step) / np.hypot(1.0, value / step) if share else value * 0 + 1)
 
     def from_scale(value: Values) -> Values:
@@ -81,7 +81,7 @@ def _min_difference(min_difference: float, share: float) -> Callable[[Values, Va
 
 
 def noise(measure: str) -> NoiseModel:
-    """Of a measure by its name, as `ackscope.tables.CHANGES` tells them."""
+    """The noise model of a measure, by its name in `ackscope.tables.CHANGES`."""
     what, _, quantile = measure.rpartition("_")
     if what and quantile in _QUANTILES:
         return _QUANTILES[quantile]
@@ -97,12 +97,13 @@ _SHARE = _steady_noise(share=0.0, step=0.02, min_difference=0.1)
 _EARLY_SHARE = replace(_SHARE, rises=True, falls=True)
 _NUMBER = replace(_steady_noise(share=0.05, step=0.05, min_difference=1.0), rises=True, falls=True)
 _QUANTILES = {
-    # A bucket of the histogram is a factor of 1.36 wide; the interpolation within it is good to about a tenth.
+    # A histogram bucket is a factor of 1.36 wide; interpolation within it is accurate to about a tenth.
     "p50": replace(_steady_noise(share=0.08, step=0.0002, min_difference=0.001), rises=True),
     "p99": replace(_steady_noise(share=0.16, step=0.0005, min_difference=0.005), rises=True),
 }
+# All other measures are rates per second: counts of a minute divided by 60.
 _BY_NAME: dict[str, NoiseModel] = {
-    # Queues that are almost full of work have a backlog now and then, which fills what their prefetch allows, too.
+    # Busy queues have a backlog now and then, which also fills their prefetch.
     "ready": _BACKLOG,
     "unacked": _BACKLOG,
     "unconfirmed": _WAITING,
@@ -122,4 +123,3 @@ _BY_NAME: dict[str, NoiseModel] = {
     "disk_alarm": _EARLY_SHARE,
     "redelivered": replace(_RATE, rises=True),
 }
-"""All others are rates, a second: counts of a minute by 60."""

@@ -1,7 +1,6 @@
-"""All analyses of a cluster, made what its rollups say now: what ended, what is usual, what shifted, what to answer.
+"""Bring the analyses of a cluster up to date: episodes, baselines, changes and answers.
 
-Each step is committed by itself, and remembers what it was made of: a kill at any moment only means that the rest is
-done the next time.
+Each step is committed by itself and stores what it was computed from: after a kill the rest is done next time.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,17 +26,17 @@ from pipeline.storage.rollups import Rollups
 
 log = get_logger(__name__)
 
+# Rows this far ahead of the clock are still accepted.
 _MAX_AHEAD_HOURS = 24
-"""Hours that rows may be ahead of the clock without being mistaken."""
 
 
 @dataclass(frozen=True, slots=True)
 class DueWork:
-    """What there is to do.
+    """The work that is due.
 
     Attributes:
-        blocks: first hours of the blocks of minutes in which shifts are to be looked for.
-        hours: hours of the day whose bands are to be made, 0 to 23.
+        blocks: first hours of the blocks of minutes to search for shifts.
+        hours: hours of the day whose bands are to be computed, 0 to 23.
     """
 
     blocks: list[int]
@@ -48,7 +47,7 @@ def due(rollups: Rollups, cluster: str, now: float) -> DueWork:
     """What `refresh` would do.
 
     Raises:
-        DataError: the catalog cannot be read.
+        DataError: the manifest cannot be read.
     """
     manifest = rollups.manifest(cluster)
     return _Pending(manifest, _load_state(rollups, manifest), now).due()
@@ -62,17 +61,17 @@ def refresh(
     now: float,
     go_on: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Do what is due; hours and days must have been made of the minutes before.
+    """Do the work that is due; hours and days must be up to date.
 
-    Not to be called as the only writer: it takes the rollups as such to commit. It ends early where `go_on` says no.
+    Call it without the writer lock: it takes the lock to commit. It ends early if `go_on` returns False.
 
     Args:
         spark: the session.
-        landing: where the events of findings are.
-        rollups: what is analysed, and where it goes.
+        landing: holds the finding events.
+        rollups: analysed and written.
         cluster: its name.
         now: seconds since 1970.
-        go_on: asked between the steps.
+        go_on: called between the steps.
 
     Raises:
         DataError: Spark failed, or a file cannot be read or written.
@@ -86,12 +85,12 @@ def refresh(
             answers_file.write(spark, rollups.root, cluster, now)
     except SPARK_ERRORS as error:
         if go_on():
-            raise DataError(f"the analyses of cluster {cluster} could not be made: {cause(error)}") from None
+            raise DataError(f"the analyses of cluster {cluster} failed: {cause(error)}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """One catalog held against what is remembered of it."""
+    """A manifest compared with the stored state."""
 
     manifest: Manifest
     state: AnalysisState
@@ -99,13 +98,13 @@ class _Pending:
 
     @property
     def minutes(self) -> dict[int, str]:
-        """Hours that have minutes, each with a digest; none of a clock that is far ahead."""
+        """Hours that have minutes, each with a digest; without hours of a clock that is far ahead."""
         latest = int(self.now // HOUR) + _MAX_AHEAD_HOURS
         return {hour: it for hour, it in analysis_state.hours_now(self.manifest).items() if hour <= latest}
 
     @property
     def hours(self) -> dict[int, str]:
-        """All hours that bands can be made of; those of days without minutes stay as they are."""
+        """All hours that bands can be computed from; those of days without minutes are unchanged."""
         minutes = self.minutes
         days = {hour // 24 for hour in minutes}
         old = (
@@ -126,7 +125,7 @@ class _Pending:
 
 
 def _load_state(rollups: Rollups, manifest: Manifest) -> AnalysisState:
-    """What is remembered; bands are all to be made where the catalog has none."""
+    """The stored state; all bands are due if there are none."""
     known = analysis_state.read(rollups.root, manifest.cluster)
     return known if manifest.files_for(BASELINES.name) else replace(known, banded={})
 
@@ -134,7 +133,7 @@ def _load_state(rollups: Rollups, manifest: Manifest) -> AnalysisState:
 def bands(
     spark: SparkSession, rollups: Rollups, cluster: str, now: float, go_on: Callable[[], bool] = lambda: True
 ) -> None:
-    """Make the bands that are due, of hours."""
+    """Compute the bands that are due."""
     manifest = rollups.manifest(cluster)
     work = _Pending(manifest, _load_state(rollups, manifest), now)
     hours = work.hours
@@ -150,7 +149,7 @@ def bands(
 def shifts(
     spark: SparkSession, rollups: Rollups, cluster: str, now: float, go_on: Callable[[], bool] = lambda: True
 ) -> None:
-    """Look for shifts in the blocks that are due, of minutes, and tell those that are news."""
+    """Search the due blocks for shifts, and publish the reportable ones."""
     manifest = rollups.manifest(cluster)
     work = _Pending(manifest, _load_state(rollups, manifest), now)
     minutes, blocks = work.minutes, work.due().blocks
@@ -159,7 +158,7 @@ def shifts(
         if not go_on():
             return
         candidates = changes.replace_blocks(candidates, portion, changes.search(spark, rollups.root, manifest, portion))
-        # An hour counts as seen once all blocks that depend on it were looked through: the latest may not be there yet.
+        # An hour is done once all blocks that depend on it were searched: the latest may not exist yet.
         seen = {hour: it for hour, it in minutes.items() if changes.blocks_for({hour}, set(minutes))[-1] <= portion[-1]}
         _save_state(rollups, cluster, candidates=candidates, shifted=seen)
     _commit(rollups, cluster, CHANGES, select_reportable(candidates))

@@ -1,4 +1,4 @@
-"""Which of the shifts that were found are told as changes."""
+"""Select the detected shifts that are reported as changes."""
 
 import re
 from collections import defaultdict
@@ -14,30 +14,30 @@ from pipeline.analysis.noise import Values
 from pipeline.analysis.novelty import Flags, Minutes, is_novel
 from pipeline.analysis.shifts import LASTING_MINUTES
 
+# A reversal within this time after a shift is reported, too.
 _REVERSAL_MINUTES = 12 * 60
-"""Minutes after a shift in which its end is told, too."""
 
+# Minutes by which the time of a shift may be off.
 _PLACE_TOLERANCE = 2
-"""Minutes by which the place of a shift may be off."""
 
+# Shifts of two measures of one object within this time are one: deliveries equal acks.
 _SAME_MINUTES = 3
-"""Minutes within which shifts of two measures of one object are one: what is delivered is what is acked."""
 
+# Within this time, the fast and the slow detector found the same shift.
 _DUPLICATE_MINUTES = 15
-"""Minutes within which the quick look and the patient one tell the same shift."""
 
 _BACKLOG_MEASURES = {"ready", "unacked", "unconfirmed"}
 
+# The part of a channel name that changes with every connection: `10.0.0.80:30349 -> 10.0.0.1:5672 (1)`.
 _PORT = re.compile(r":\d+(?= -> )| \(\d+\)$")
-"""What is new in the name of a channel with every connection: `10.0.0.80:30349 -> 10.0.0.1:5672 (1)`."""
 
+# (kind, vhost, name, measure).
 Series = tuple[str, str, str, str]
-"""(kind, vhost, name, measure)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Columns of candidates; `at` in minutes since 1970, `size` negative where it fell."""
+    """Columns of candidates; `at` in minutes since 1970, `size` negative for a fall."""
 
     at: Minutes
     before: Values
@@ -50,13 +50,13 @@ class _Columns:
 
 @dataclass(frozen=True, slots=True)
 class _SeriesCandidates:
-    """The candidates of one series, all rows in the order of time.
+    """The candidates of one series, as row numbers in order of time.
 
     Attributes:
-        lasting: what the patient look found.
-        soon: what the quick one found.
-        kin: rows of all series that go by the same clock, its own among them; in no order.
-        backlog: it is of what waits.
+        lasting: found by the slow detector.
+        fast: found by the fast detector.
+        siblings: rows of all series with the same clock, including its own, unsorted.
+        backlog: the measure is a backlog.
     """
 
     shifts: _Columns
@@ -67,11 +67,11 @@ class _SeriesCandidates:
 
 
 def select_reportable(candidates: pa.Table) -> pa.Table:
-    """Rows of `CHANGES`: of `CANDIDATES`, those that are sure, and news.
+    """Rows of `CHANGES`: the `CANDIDATES` that are sure and novel.
 
-    What goes back to where it was is told where the shift away from there was, but for a backlog: that it was worked
-    off follows from what ended it. What is delivered is told only where it is not what is acked; that a channel is at
-    its ceiling, or no more, only beside what else moved of it: every busy hour fills a prefetch that is small.
+    Report a reversal only if the original shift was reported; never report a backlog draining. Report deliveries only
+    if they differ from acks; report a prefetch ceiling only together with another change of the object, because every
+    busy hour fills a small prefetch.
     """
     series: dict[Series, list[int]] = defaultdict(list)
     siblings: dict[Series, list[int]] = defaultdict(list)
@@ -113,7 +113,7 @@ def select_reportable(candidates: pa.Table) -> pa.Table:
 
 
 def _stable_name(kind: str, name: str) -> str:
-    """What of a name stays when the client connects anew: of a channel the hosts, of a consumer the queue."""
+    """The part of a name that survives a reconnect: the hosts of a channel, the queue of a consumer."""
     if kind == "channel":
         return _PORT.sub("", name)
     return name.rpartition("/")[0] if kind == "consumer" else name
@@ -132,13 +132,13 @@ def _series_candidates(
 
 
 def _of_series(one: _SeriesCandidates) -> list[int]:
-    """Those of one series that are told: what lasts, and of the rest what stands out very far."""
+    """The reportable shifts of one series: those that last, and those that stand out very far."""
     lasting = _select_lasting(one)
     return [*lasting, *_transient(one, lasting)]
 
 
 def _novel(one: _SeriesCandidates, index: Minutes) -> list[int]:
-    """Those that are sure, and news among the shifts that the same look found."""
+    """Those that are sure, and novel among the shifts of the same detector."""
     at, size = one.shifts.at, one.shifts.size
     siblings = one.siblings[one.shifts.fast[one.siblings] == one.shifts.fast[index[0]]] if len(index) else one.siblings
     return [
@@ -147,7 +147,7 @@ def _novel(one: _SeriesCandidates, index: Minutes) -> list[int]:
 
 
 def _transient(one: _SeriesCandidates, lasting: Sequence[int]) -> list[int]:
-    """What the quick look tells: nothing that goes home, nor what is told as lasting anyway."""
+    """Shifts of the fast detector that do not revert an earlier one and are not reported as lasting."""
     at = one.shifts.at
     return [
         row
@@ -161,7 +161,7 @@ def _transient(one: _SeriesCandidates, lasting: Sequence[int]) -> list[int]:
 
 
 def _reverts(row: int, one: _SeriesCandidates) -> bool:
-    """Whether a shift goes back to where one in the hours before came from."""
+    """Whether a shift returns to the level before an earlier shift of the last hours."""
     shifts, size = one.shifts, one.shifts.size[row]
     return any(
         0 < shifts.at[row] - shifts.at[it] <= _REVERSAL_MINUTES
@@ -172,7 +172,7 @@ def _reverts(row: int, one: _SeriesCandidates) -> bool:
 
 
 def _select_lasting(one: _SeriesCandidates) -> list[int]:
-    """What the patient look tells, in the order of time."""
+    """Reportable shifts of the slow detector, in order of time."""
     shifts, selected = one.shifts, list[int]()
     for row in _novel(one, one.lasting):
         size = shifts.size[row]
@@ -187,10 +187,7 @@ def _select_lasting(one: _SeriesCandidates) -> list[int]:
 
 
 def _reverted(row: int, one: _SeriesCandidates, start: int, end: int) -> bool:
-    """Whether a shift the other way, of half its size or more, is between so many minutes after it; negative: before.
-
-    What lasted too short is undone soon after; and what undoes one that was not told goes back to what is usual.
-    """
+    """Whether an opposite shift of at least half its size lies between `start` and `end` minutes after it."""
     shifts, index = one.shifts, one.lasting
     apart = shifts.at[index] - shifts.at[row]
     other = shifts.size[index] * np.sign(shifts.size[row]) <= -0.5 * abs(shifts.size[row])

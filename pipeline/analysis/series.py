@@ -1,7 +1,7 @@
-"""The measures of `changes` and `baselines` as series: from tables of minutes, for shifts, or of hours, for bands.
+"""The measures of `changes` and `baselines` as series: from minutes for shifts, from hours for bands.
 
-A frame of a family has the columns `at`, `kind`, `vhost`, `name`, `prefix` and one a measure, null where it is not
-known; a minute or hour without a row has none here, either. The name of a measure is its column's, after the prefix.
+A family's frame has the columns `at`, `kind`, `vhost`, `name`, `prefix` and one per measure, null if unknown; minutes
+or hours without a row are absent. A measure is named by its column, after the prefix.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,8 +26,8 @@ from pipeline.transforms.quantile import quantile
 
 OBJECT = ("kind", "vhost", "name", "prefix")
 _MIN_FOR_MEDIAN = 5
+# Below this many messages a minute, the median or the 99th percentile is not used.
 _MIN_FOR_P99 = 100
-"""Messages of a minute, below which its median, or its 99th percentile, tells nothing."""
 
 _STREAM = "concat_ws('/', probe, stream, node)"
 
@@ -37,12 +37,12 @@ class MeasureFamily:
     """The measures of one kind of object that come from one table.
 
     Attributes:
-        source: the table of minutes; those of hours have the same columns.
-        measures: each as SQL over a row of either; `minutes` is how many it tells of.
-        lowest, highest: of some measures, what says more of how low or high it was within an hour.
+        source: the table of minutes; the table of hours has the same columns.
+        measures: each as SQL over a row of either; `minutes` is the number of minutes it covers.
+        lowest, highest: for some measures, the extreme within an hour.
         banded: whether its objects live long enough for bands.
-        still: measures that say when another one shifts what that one says itself: for bands alone.
-        shape: brings the rows into form first: one an object and minute, with `vhost`, `name` and `prefix`.
+        bands_only: measures that would only repeat shifts of another measure.
+        shape: prepares the rows: one per object and minute, with `vhost`, `name` and `prefix`.
     """
 
     kind: str
@@ -56,16 +56,16 @@ class MeasureFamily:
 
     @property
     def shifting(self) -> tuple[str, ...]:
-        """The measures in which shifts are looked for."""
+        """The measures that are searched for shifts."""
         return tuple(name for name in self.measures if name not in self.bands_only)
 
     def of_minutes(self, rows: DataFrame) -> DataFrame:
-        """The frame of this family, of rows of minutes."""
+        """The frame of this family from rows of minutes."""
         measures = {name: self.measures[name] for name in self.shifting}
         return self._frame(rows.withColumn("minutes", F.lit(1)), self.source.time, measures)
 
     def of_hours(self, rows: DataFrame) -> DataFrame:
-        """The same of rows of hours; with `<measure>_low` and `_high` of those that tell these, too."""
+        """The same from rows of hours; with `<measure>_low` and `_high` where they exist."""
         low = {f"{name}_low": value for name, value in self.lowest.items()}
         high = {f"{name}_high": value for name, value in self.highest.items()}
         return self._frame(rows, HOURS[self.source.name].time, {**self.measures, **low, **high})
@@ -82,7 +82,7 @@ class MeasureFamily:
 
 
 def to_long(frame: DataFrame) -> DataFrame:
-    """A family's frame as (at, kind, vhost, name, measure, value), a row a value that is known."""
+    """A family's frame as (at, kind, vhost, name, measure, value), one row per known value."""
     measures = [name for name in frame.columns if name not in ("at", *OBJECT)]
     rows = frame.unpivot(("at", *OBJECT), tuple(measures), "column", "value").where(F.col("value").isNotNull())
     return rows.select("at", "kind", "vhost", "name", F.concat("prefix", "column").alias("measure"), "value")
@@ -101,7 +101,7 @@ def _by_name(name: str, vhost: str = "vhost", prefix: str = "''") -> Callable[[D
 
 
 def _histograms(rows: DataFrame, time: str) -> DataFrame:
-    """Confirm and delivery side by side, of all delivery modes of a stream together."""
+    """Confirm and delivery latency as columns, over all delivery modes of a stream."""
     by = (time, "probe", "stream", "node", "measure")
     rows_out = (
         rows.where(F.col("measure").isin("confirm", "delivery"))
@@ -141,7 +141,7 @@ def _steps(rows: DataFrame, time: str) -> DataFrame:
 
 
 def _consumers(rows: DataFrame, time: str) -> DataFrame:
-    """One a tag, whatever channel it is on."""
+    """One series per tag, whatever channel it is on."""
     tags = rows.groupBy(time, "vhost", "queue", "tag").agg(
         F.max("prefetch_last").alias("prefetch_last"),
         F.sum("inactive").alias("inactive"),
@@ -154,6 +154,7 @@ def _rates(*names: str) -> dict[str, str]:
     return {name: f"{name} / (60.0 * minutes)" for name in names}
 
 
+# Every measure of every kind of object.
 FAMILIES = (
     MeasureFamily(
         "queue",
@@ -216,4 +217,3 @@ FAMILIES = (
         highest={"mem_used": "mem_used_max"},
     ),
 )
-"""Every measure of every kind of object."""

@@ -1,8 +1,8 @@
-"""Where the level of a series shifted: medians of the minutes before and after, held against how it moves anyway.
+"""Detect level shifts of a series: compare medians of the minutes before and after with the usual variation.
 
-Pure arithmetic over numpy arrays. A shift is told where the minutes after it keep apart from those before it: by
-several of their spreads, by a size that matters, at once and not bit by bit, and by more than twice what the medians
-moved by in the hours before.
+Pure arithmetic over numpy arrays. A shift is accepted if the minutes after it are separated from those before it: by
+several spreads, by a relevant difference, abruptly rather than gradually, and by more than the medians moved in the
+hours before.
 """
 
 from dataclasses import dataclass, replace
@@ -13,14 +13,14 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from pipeline.analysis.noise import NoiseModel, Values
 
+# Maximum minutes that determine the level before; `_MIN_BEFORE` is the minimum.
 BEFORE_MINUTES = 60
-"""Minutes that tell the level before, at most; `_FEW` at least."""
 
+# Minutes that a level must last to be sure: a burst and its backlog are not a new level.
 LASTING_MINUTES = 45
-"""Minutes that a level must last to be sure: a burst, and what it leaves to be worked off, is no news."""
 
+# Maximum minutes before a shift that it depends on.
 HISTORY_MINUTES = 240
-"""Minutes before a shift that it may depend on, at most."""
 
 _MIN_BEFORE = 20
 
@@ -30,8 +30,9 @@ class Thresholds:
     """How far a shift must stand out.
 
     Attributes:
-        restless: times as far as one median of `Look.after` minutes lay from the next in the hours before.
-        apart: share of the minutes on either side that lie beyond the middle between both levels.
+        restlessness: multiple of the largest step between consecutive medians of `DetectorConfig.after` minutes in the
+            hours before.
+        separation: share of the minutes on either side that lie on their side of the midpoint between both levels.
     """
 
     restlessness: float
@@ -40,16 +41,16 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class DetectorConfig:
-    """One way to look for shifts.
+    """The parameters of a detector.
 
     Attributes:
-        after: minutes that tell the level after.
-        shortest: minutes that a level must last to be found at all: what comes often tells what is usual.
+        after: minutes that determine the level after.
+        shortest: minutes that a level must last to be a candidate: frequent shifts show what is usual.
         lasting: minutes that it must last to be sure.
-        spreads: of single minutes, that a shift must have to be found at all.
-        maybe, sure: how far it must stand out to be found, and to be told by itself.
-        times: of the spreads that make a shift of a measure sure.
-        spikes: what ends within `LASTING` minutes is one shift, and no new level.
+        spreads: spreads of single minutes that a shift needs to be a candidate.
+        maybe, sure: thresholds of a candidate, and of a shift that is reported on its own.
+        spread_factor: multiplies the spreads that make a shift of a measure sure.
+        spikes: a shift that ends within `LASTING_MINUTES` is one shift, not a new level.
     """
 
     after: int
@@ -63,27 +64,27 @@ class DetectorConfig:
 
     @property
     def minutes_until_sure(self) -> int:
-        """Minutes from a shift to where it can be sure: the first place that moves may lie a few before it."""
+        """Minutes from a shift until it can be sure: the first index that moves may lie a few before it."""
         return self.lasting + self.after // 4
 
 
+# The median of 20 minutes scatters by a quarter of single minutes: two of their spreads are eight of its own.
 SLOW = DetectorConfig(20, 25, LASTING_MINUTES, 2.0, Thresholds(1.5, 0.8), Thresholds(5.0, 0.85))
-"""The median of 20 minutes scatters by a quarter of single ones: two of their spreads are eight of its own."""
 
+# Reports what stands out very far before it is known to last.
 FAST = DetectorConfig(10, 10, 12, 4.0, Thresholds(1.5, 0.8), Thresholds(6.0, 0.9), 2.0, spikes=True)
-"""Tells what stands out very far before it is known to last."""
 
+# Share of the shift that must happen between the `DetectorConfig.after` minutes before and those after.
 _ABRUPT_SHARE = 0.6
-"""Share of the shift that is there between the `Look.after` minutes before and those after."""
 
+# Minutes that may be missing among the first `DetectorConfig.shortest`.
 _MAX_MISSING = 6
-"""Minutes that may be missing between the first and the last of `Look.shortest`."""
 
+# Spreads beyond which a minute has left the level before.
 _LEFT_SPREADS = 2.5
-"""Spreads beyond which a minute is no longer of the level before."""
 
+# Interquartile range of a normal distribution, in standard deviations.
 _NORMAL = 1.349
-"""The distance of the quartiles of a normal distribution, in standard deviations."""
 
 Minutes = npt.NDArray[np.int64]
 
@@ -93,12 +94,12 @@ class DetectedShift:
     """One shift.
 
     Attributes:
-        at: the first minute on the new level, counted like the columns of what was looked at.
+        at: index of the first minute on the new level.
         before, after: medians.
-        score: the shift in robust spreads of the minutes before; negative where it fell.
-        minutes: how many the new level was seen.
-        sure: it stands out far enough to be told by itself.
-        back: it goes back to where the level was in the hours before.
+        score: the shift in robust spreads of the minutes before; negative for a fall.
+        minutes: duration of the new level so far.
+        sure: it stands out far enough to be reported on its own.
+        back: it returns to the level of the hours before.
     """
 
     at: int
@@ -111,7 +112,7 @@ class DetectedShift:
 
 
 def find_moving(values: Values, noise: NoiseModel) -> npt.NDArray[np.int64]:
-    """Of a matrix of series by minutes, the rows that vary enough for a shift: most queues stand still."""
+    """The rows of a matrix (series by minutes) that vary enough for a shift: most queues do not move."""
     most = np.max(np.where(np.isnan(values), -np.inf, values), axis=1)
     least = np.min(np.where(np.isnan(values), np.inf, values), axis=1)
     with np.errstate(invalid="ignore"):
@@ -119,7 +120,7 @@ def find_moving(values: Values, noise: NoiseModel) -> npt.NDArray[np.int64]:
 
 
 def shifts(values: Values, noise: NoiseModel, config: DetectorConfig = SLOW) -> list[DetectedShift]:
-    """The shifts of one series of minutes, in their order; NaN where a minute is not known."""
+    """The shifts of one series of minutes, in order; NaN is unknown."""
     known = np.flatnonzero(~np.isnan(values))
     level = values[known]
     found: list[DetectedShift] = []
@@ -137,7 +138,7 @@ def shifts(values: Values, noise: NoiseModel, config: DetectorConfig = SLOW) -> 
 
 
 def _next(level: Values, known: Minutes, noise: NoiseModel, config: DetectorConfig) -> DetectedShift | None:
-    """The first shift, `at` counted among the known minutes; None without any."""
+    """The first shift, its index counted among known minutes; None without any."""
     if len(level) < _MIN_BEFORE + config.shortest:
         return None
     segment = _Segment(level, known, noise, config)
@@ -148,18 +149,18 @@ def _next(level: Values, known: Minutes, noise: NoiseModel, config: DetectorConf
 
 
 class _Segment:
-    """One stretch of known minutes on one level, and what may come after it.
+    """Known minutes on one level, and possibly after it.
 
     Arrays are by place: the shift would be between the minute before it and it.
     """
 
     def __init__(self, level: Values, known: Minutes, noise: NoiseModel, config: DetectorConfig) -> None:
-        self._known, self._noise, self._look = known, noise, config
-        self._flat = noise.to_scale(level)
+        self._known, self._noise, self._config = known, noise, config
+        self._scaled = noise.to_scale(level)
         self._places = np.arange(_MIN_BEFORE, len(level) - config.shortest + 1)
         windows = np.sort(sliding_window_view(level, config.after), axis=1)
         self._medians = _medians_of(windows)
-        self._flat_medians = noise.to_scale(self._medians)
+        self._scaled_medians = noise.to_scale(self._medians)
         padded = np.concatenate([np.full(BEFORE_MINUTES, np.nan), level])
         # NaN is sorted to the end.
         earlier = np.sort(sliding_window_view(padded, BEFORE_MINUTES)[self._places], axis=1)
@@ -174,64 +175,64 @@ class _Segment:
 
     def candidates(self) -> list[int]:
         """Places with a large shift of the medians."""
-        large = np.abs(self._shift) >= self._look.spreads * self._spread
+        large = np.abs(self._shift) >= self._config.spreads * self._spread
         large &= np.abs(self._after - self._before) >= self._noise.min_difference(self._before, self._after)
-        shortest = self._look.shortest
+        shortest = self._config.shortest
         large &= self._known[self._places + shortest - 1] - self._known[self._places] < shortest + _MAX_MISSING
         return [int(place) for place in self._places[large]]
 
-    def holds(self, place: int, strict: Thresholds, lasting: int) -> bool:
-        """Whether both sides keep apart, at once, and farther than ever in the hours before."""
-        index, after = place - _MIN_BEFORE, self._look.after
+    def holds(self, place: int, limits: Thresholds, lasting: int) -> bool:
+        """Whether both sides are separated, abruptly, and farther than ever in the hours before."""
+        index, after = place - _MIN_BEFORE, self._config.after
         shift = self._shift[index]
         sign = np.sign(shift)
         midpoint = self._level_before(index) + shift / 2
-        earlier, later = self._flat[max(0, place - BEFORE_MINUTES) : place], self._flat[place : place + lasting]
+        earlier, later = self._scaled[max(0, place - BEFORE_MINUTES) : place], self._scaled[place : place + lasting]
         if (
-            np.mean((earlier - midpoint) * sign < 0) < strict.separation
-            or np.mean((later - midpoint) * sign > 0) < strict.separation
+            np.mean((earlier - midpoint) * sign < 0) < limits.separation
+            or np.mean((later - midpoint) * sign > 0) < limits.separation
         ):
             return False
-        abrupt = (self._flat_medians[place] - self._flat_medians[place - after]) * sign
+        abrupt = (self._scaled_medians[place] - self._scaled_medians[place - after]) * sign
         if abrupt < _ABRUPT_SHARE * abs(shift):
             return False
-        previous_medians = self._flat_medians[place % after : place - after + 1 : after][-HISTORY_MINUTES // after :]
-        return bool(np.max(np.abs(np.diff(previous_medians)), initial=0.0) * strict.restlessness <= abrupt)
+        previous_medians = self._scaled_medians[place % after : place - after + 1 : after][-HISTORY_MINUTES // after :]
+        return bool(np.max(np.abs(np.diff(previous_medians)), initial=0.0) * limits.restlessness <= abrupt)
 
     def sure(self, place: int) -> bool:
-        """Whether it stands out far, and is seen to last."""
+        """Whether it stands out far and has lasted long enough."""
         index = place - _MIN_BEFORE
         if index >= len(self._shift):
             return False
-        large = abs(self._shift[index]) >= self._look.spread_factor * self._noise.sure_spreads * self._spread[index]
-        lasts = len(self._flat) - place >= self._look.minutes_until_sure
-        return bool(large and lasts and self.holds(place, self._look.sure, self._look.lasting))
+        large = abs(self._shift[index]) >= self._config.spread_factor * self._noise.sure_spreads * self._spread[index]
+        lasts = len(self._scaled) - place >= self._config.minutes_until_sure
+        return bool(large and lasts and self.holds(place, self._config.sure, self._config.lasting))
 
     def back(self, place: int) -> bool:
-        """Whether the level after is nearer to that of the hours before than the level before."""
-        level_before = np.median(self._flat[max(0, place - HISTORY_MINUTES) : place])
+        """Whether the level after is nearer to that of the hours before than the level before is."""
+        usual = np.median(self._scaled[max(0, place - HISTORY_MINUTES) : place])
         after = self._level_before(place - _MIN_BEFORE) + self._shift[place - _MIN_BEFORE]
-        return bool(abs(after - level_before) < abs(self._level_before(place - _MIN_BEFORE) - level_before))
+        return bool(abs(after - usual) < abs(self._level_before(place - _MIN_BEFORE) - usual))
 
     def _level_before(self, index: int) -> float:
         return float(self._noise.to_scale(self._before[index : index + 1])[0])
 
     def measure_shift(self, place: int) -> DetectedShift:
-        """The shift near this place, at the very minute."""
+        """The shift near this place, to the minute."""
         index = place - _MIN_BEFORE
         before, spread, sign = self._before[index], self._spread[index], np.sign(self._shift[index])
-        level_before, after = self._level_before(index), self._look.after
-        end = min(len(self._flat), place + 2 * after)
-        later = np.median(self._flat[place + 2 : end])
+        level_before, after = self._level_before(index), self._config.after
+        end = min(len(self._scaled), place + 2 * after)
+        later = np.median(self._scaled[place + 2 : end])
         begin = max(_MIN_BEFORE // 2, place - after // 2)
-        window = self._flat[begin:end]
-        # What it costs to be on the wrong level, minute by minute, for each place of the shift.
+        window = self._scaled[begin:end]
+        # The cost of being on the wrong level, summed over minutes, for each possible place.
         stay = np.concatenate([[0.0], np.cumsum(np.abs(window - level_before))])
-        on_new_level = np.concatenate([[0.0], np.cumsum(np.abs(window - later))])
-        cost = (stay + on_new_level[-1] - on_new_level)[: after + 1]
+        leave = np.concatenate([[0.0], np.cumsum(np.abs(window - later))])
+        cost = (stay + leave[-1] - leave)[: after + 1]
         at = begin + int(np.argmin(cost))
-        # What grows bit by bit left the level before it was nearer to the new one.
-        while at > begin and (self._flat[at - 1] - level_before) * sign > _LEFT_SPREADS * spread:
+        # A gradual change left the old level before it came nearer to the new one.
+        while at > begin and (self._scaled[at - 1] - level_before) * sign > _LEFT_SPREADS * spread:
             at -= 1
         return DetectedShift(
             max(at, 1),
@@ -239,24 +240,24 @@ class _Segment:
             float(self._after[index]),
             float(self._shift[index] / spread),
             0,
-            # At the first place that moves, part of what comes after is still on the level before.
+            # At the first place that moves, part of the minutes after it are still on the old level.
             self.sure(place) or self.sure(max(at, _MIN_BEFORE)),
             self.back(place),
         )
 
 
 def _spike_end(one: DetectedShift, later: Values, noise: NoiseModel, config: DetectorConfig) -> int:
-    """Minutes after which a spike is over; 0 where it is none, or lasts."""
+    """Minutes after which a spike is over; 0 if it is not a spike, or lasts."""
     before, after = noise.to_scale(np.array([one.before, one.after]))
-    on_new_level = (later - (before + after) / 2) * np.sign(after - before) <= 0
-    if not config.spikes or len(on_new_level) < config.shortest + config.after:
+    back_on_old_level = (later - (before + after) / 2) * np.sign(after - before) <= 0
+    if not config.spikes or len(back_on_old_level) < config.shortest + config.after:
         return 0
-    ended = np.flatnonzero(sliding_window_view(on_new_level, config.after).mean(axis=1) > config.sure.separation)
+    ended = np.flatnonzero(sliding_window_view(back_on_old_level, config.after).mean(axis=1) > config.sure.separation)
     return int(ended[0]) if len(ended) and ended[0] < LASTING_MINUTES else 0
 
 
 def _with_duration(one: DetectedShift, level: Values, end: int) -> DetectedShift:
-    """With the level and the minutes that it was seen until the next shift."""
+    """With its level and duration until the next shift."""
     minutes = one.minutes or end - one.at
     later = level[one.at : one.at + min(minutes, LASTING_MINUTES)]
     return replace(one, after=float(np.median(later)), minutes=minutes)
@@ -268,7 +269,7 @@ def _medians_of(windows: Values) -> Values:
 
 
 def _quantiles_of(ordered: Values, counts: Minutes, share: float) -> Values:
-    """A quantile of the first `held` of each ordered row, between its neighbours."""
+    """A quantile of the first `counts` values of each sorted row, interpolated."""
     place = (counts - 1) * share
     low = place.astype(np.int64)
     rows = np.arange(len(ordered))

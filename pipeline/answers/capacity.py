@@ -1,4 +1,4 @@
-"""When disk, memory and backlog reach their limits, if they go on as they did."""
+"""When disk, memory and backlog reach their limits, by linear extrapolation."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -14,8 +14,8 @@ from pipeline.answers.moments import format_duration, format_minute
 from pipeline.answers.rollup_reader import RollupReader
 from pipeline.answers.trend import DAYS_NEEDED, Forecast, Trend, trend
 
+# Queues that are extrapolated: those whose backlog grew most.
 MAX_QUEUES = 10
-"""So many queues are followed one by one: those whose backlog grew by most."""
 
 _QUEUES, _NODES = HOURS[QUEUES_1M.name], HOURS[NODES_1M.name]
 _DAY = 86400.0
@@ -31,7 +31,7 @@ _ORDER = (
 
 
 def nodes(rows: DataFrame) -> DataFrame:
-    """nodes_1h -> `hour`, `node`, memory used and its limit, disk free and its limit, bytes."""
+    """nodes_1h -> `hour`, `node`, memory used and its limit, free disk and its limit, bytes."""
     return rows.select(
         "hour",
         "node",
@@ -43,12 +43,12 @@ def nodes(rows: DataFrame) -> DataFrame:
 
 
 def totals(rows: DataFrame) -> DataFrame:
-    """queues_1h -> `hour`, `ready`: messages that waited in all queues at the end of each hour."""
+    """queues_1h -> `hour`, `ready`: messages ready in all queues at the end of each hour."""
     return rows.groupBy("hour").agg(F.sum("messages_ready_last").alias("ready")).where(F.col("ready").isNotNull())
 
 
 def growth(rows: DataFrame, end: float) -> DataFrame:
-    """queues_1h -> `vhost`, `queue`, `grew`: the median of the last day less that of the days before it."""
+    """queues_1h -> `vhost`, `queue`, `grew`: the median of the last day minus that of the days before."""
     late = F.col("hour") >= F.timestamp_seconds(F.lit(end - _DAY))
     ready = F.col("messages_ready_last")
     return (
@@ -76,7 +76,7 @@ def capacity(
 ) -> HistoryAnswer:
     """When each limit is reached, by the hours from `start` to `end`, seconds since 1970.
 
-    `backlog` is how many messages may wait in one queue; with None no limit is known, and only the growth is told.
+    `backlog` is the limit of messages in one queue; with None only the growth is reported.
     """
     options = {"backlog_limit": backlog}
     queues, of_nodes = (reader.frame(spark, table, start, end) for table in (_QUEUES, _NODES))
@@ -84,7 +84,7 @@ def capacity(
     by_hour = {it["hour"]: it for it in known}
     data = coverage(start, end, by_hour.values())
     if not known:
-        return HistoryAnswer("capacity", options, data, because="there are no hours of queues or nodes in this time")
+        return HistoryAnswer("capacity", options, data, because="no hours of queues or nodes in this time range")
     rows = [*_of_nodes(collected(nodes(of_nodes))), *_of_queues(queues, end, backlog)]
     rows.sort(key=lambda row: (_ORDER.index(Forecast(row["verdict"])), row["at"] or 0.0))
     return HistoryAnswer("capacity", options, data, tuple(_sentence(row, end) for row in rows), tuple(rows))
@@ -146,24 +146,24 @@ def _sentence(row: Mapping[str, Any], now: float) -> str:
     what = {"disk": "free disk", "memory": "memory"}.get(row["what"], "backlog")
     head = f"{what} of {who}: "
     if row["verdict"] == Forecast.NOT_YET:
-        return f"{head}not yet: {row['days']} of {DAYS_NEEDED} days"
+        return f"{head}not enough history: {row['days']} of {DAYS_NEEDED} days"
 
     def size(value: float | None) -> str:
         return quantity(value, row["unit"])
 
     stands = f"{size(row['level'])} now"
     if row["verdict"] in {Forecast.NO_TREND, Forecast.OVER}:
-        rest = "no trend" if row["verdict"] == Forecast.NO_TREND else f"at its limit of {size(row['limit'])} already"
+        rest = "no trend" if row["verdict"] == Forecast.NO_TREND else f"already at its limit of {size(row['limit'])}"
         return f"{head}{stands}, {rest}"
     grows = f"{stands}, {_grows(row, size)}"
     if row["verdict"] == Forecast.NO_LIMIT:
-        why = ": give --backlog N for one" if row["what"] == "backlog" and row["kind"] == "queue" else ""
-        return f"{head}{grows}; no limit is known{why}"
+        why = ": set one with --backlog N" if row["what"] == "backlog" and row["kind"] == "queue" else ""
+        return f"{head}{grows}; no known limit{why}"
     limit = f"its limit of {size(row['limit'])}"
     if row["verdict"] == Forecast.AWAY:
-        return f"{head}{grows}: away from {limit}"
+        return f"{head}{grows}: moving away from {limit}"
     if row["verdict"] == Forecast.FAR:
-        return f"{head}{grows}; {limit} is too far away to tell from {row['days']} days"
+        return f"{head}{grows}; {limit} is too far away to predict from {row['days']} days"
     latest = format_minute(row["latest"]) if row["latest"] else "never"
     return (
         f"{head}{grows}; reaches {limit} in about {format_duration(row['at'] - now)}, "

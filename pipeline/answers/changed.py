@@ -1,4 +1,4 @@
-"""What changed around a moment: who moved first, and by how much."""
+"""What changed around a moment, the likeliest cause first."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -25,7 +25,7 @@ _DAY = 86400.0
 
 
 def changed(root: Path, cluster: str, moment: float, around: float, now: float) -> HistoryAnswer:
-    """The objects that moved from `around` seconds before a moment to as long after it, the likeliest cause first."""
+    """The objects that changed within `around` seconds of a moment, the likeliest cause first."""
     reader = RollupReader.of(root, cluster)
     options = {"at": iso(moment), "around_seconds": around}
     start, end = moment - around, min(moment + around, now)
@@ -34,7 +34,10 @@ def changed(root: Path, cluster: str, moment: float, around: float, now: float) 
         return HistoryAnswer("changed", options, data, because=_NO_CHANGES)
     if data.first is None:
         return HistoryAnswer(
-            "changed", options, data, because="there is no data of this time: nobody looked, or it expired"
+            "changed",
+            options,
+            data,
+            because="no data for this time range: the exporter was not running, or the data has expired",
         )
     changed_objects = rank_changes(
         map(ChangePoint.of, reader.rows(CHANGES, start, end)),
@@ -43,7 +46,7 @@ def changed(root: Path, cluster: str, moment: float, around: float, now: float) 
         around,
     )
     sentences = [_sentence(it, changed_objects) for it in changed_objects[:MAX_ROWS]]
-    nothing = "nothing moved that is larger than the usual ups and downs, and diagnosis found nothing new"
+    nothing = "nothing changed beyond the usual variation, and no finding began"
     rows = tuple(_row(place, it) for place, it in enumerate(changed_objects[:MAX_ROWS], start=1))
     return HistoryAnswer(
         "changed", options, data, tuple(sentences or [nothing]), rows, more={"all": len(changed_objects)}
@@ -51,7 +54,7 @@ def changed(root: Path, cluster: str, moment: float, around: float, now: float) 
 
 
 def data_coverage(reader: RollupReader, start: float, end: float) -> DataCoverage:
-    """When there was data, by the smallest table that tells it: readings, else probes, else queues, by hours."""
+    """When there was data, from the smallest table of hours that shows it: polls, else probes, else queues."""
     for table in (POLLS_1M, OUTCOMES_1M, QUEUES_1M):
         hourly = HOURS[table.name]
         if not reader.has(hourly):
@@ -66,7 +69,7 @@ def data_coverage(reader: RollupReader, start: float, end: float) -> DataCoverag
     return DataCoverage(iso(start), iso(end))
 
 
-_NO_CHANGES = "no shifts were looked for yet: `ackscope pipeline analyse` does, and `stream` does every hour"
+_NO_CHANGES = "changes were not analysed yet: run `ackscope pipeline analyse`; `stream` does it every hour"
 
 
 def _row(place: int, it: ChangedObject) -> dict[str, Any]:
@@ -101,7 +104,7 @@ def _sentence(it: ChangedObject, changed_objects: Iterable[ChangedObject]) -> st
     later = f", {format_duration(it.at - first)} after the first" if it.at - first >= 60 else ""
     parts = [f"{describe_change(one)}{_minute(one.at, it.at)}" for one in it.shifts]
     parts += [
-        f"diagnosis told {one.rule} ({one.severity}){_minute(one.began, it.at)}{repeat_suffix(times)}"
+        f"finding {one.rule} ({one.severity}){_minute(one.began, it.at)}{repeat_suffix(times)}"
         for one, times in it.first_findings()
     ]
     parts += [f"{what}{_minute(at, it.at)}" for at, what in describe_parts(it)]

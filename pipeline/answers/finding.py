@@ -1,4 +1,4 @@
-"""When a finding began, how long it lasts, and how often it comes back."""
+"""When a finding began, how long it lasts, and how often it recurs."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,35 +16,35 @@ from pipeline.answers.changed import data_coverage
 from pipeline.answers.moments import format_duration, format_minute
 from pipeline.answers.rollup_reader import RollupReader
 
+# With older data it is unknown what is active now.
 FRESH_SECONDS = 900.0
-"""Seconds: with older data nobody can say what is there now."""
 
+# Width of the time of day that a recurring finding keeps to.
 _WINDOW_HOURS = 3
-"""Hours of the day that a finding must keep to, to have a typical time."""
 
 _MIN_DATES, _MIN_WEEKS = 4, 3
 _DAYS = ("Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays", "Saturdays", "Sundays")
+# The year 2100: later than any row.
 _NEVER = 4102444800.0
-"""The year 2100: later than any row."""
 
 
 def finding(root: Path, cluster: str, rule: str, name: str | None, now: float) -> HistoryAnswer:
-    """All episodes of one rule, of one object where its name is given, told by the object."""
+    """All episodes of one rule, grouped by object; limited to one object if `name` is given."""
     reader = RollupReader.of(root, cluster)
     options = {"rule": rule, "name": name}
     episodes = [FindingEpisode.of(row) for row in reader.rows(EPISODES, 0, _NEVER)]
     mine = [it for it in episodes if it.rule == rule and (name is None or it.name == name)]
     data = data_coverage(reader, min((it.began for it in mine), default=now), now)
     if not episodes:
-        return HistoryAnswer("finding", options, data, because="no finding was ever told here: its exporter lands them")
+        return HistoryAnswer("finding", options, data, because="no findings in the history; the exporter lands them")
     if not mine:
         known = sorted({it.rule for it in episodes})
         if rule not in known:
             hint = nearest(rule, known)
-            return HistoryAnswer("finding", options, data, because=f"no finding {rule!r} was ever told here{hint}")
+            return HistoryAnswer("finding", options, data, because=f"no finding {rule!r} in the history{hint}")
         names = sorted({it.name for it in episodes if it.rule == rule})
         hint = nearest(name or "", names)
-        return HistoryAnswer("finding", options, data, because=f"{rule} was told, but never of {name!r}{hint}")
+        return HistoryAnswer("finding", options, data, because=f"no finding {rule} about {name!r} in the history{hint}")
     rows = recurrences(mine, now, newest_data(reader, now))
     return HistoryAnswer(
         "finding", options, data, tuple(row["told"] for row in rows[:MAX_ROWS]), tuple(rows[:MAX_ROWS])
@@ -52,18 +52,18 @@ def finding(root: Path, cluster: str, rule: str, name: str | None, now: float) -
 
 
 def newest_data(reader: RollupReader, now: float) -> float | None:
-    """The end of the newest minute that there is data of; None where there is none within two days."""
+    """The end of the newest minute with data; None without any within two days."""
     last = data_coverage(reader, now - 2 * 86400, now).last
     return None if last is None else datetime.fromisoformat(last).timestamp()
 
 
 def recurrences(episodes: Iterable[FindingEpisode], now: float, data_until: float | None) -> list[dict[str, Any]]:
-    """A row for each rule and object, those that are there now first, then those that come most often.
+    """One row per rule and object, active findings first, then the most frequent.
 
     Args:
         episodes: all of them, in any order.
         now: seconds since 1970.
-        fresh: until when there is data; None: there is none.
+        data_until: end of the data, seconds since 1970; None without data.
     """
     by_subject: dict[tuple[str, str, str, str], list[FindingEpisode]] = {}
     for it in sorted(episodes, key=lambda it: it.began):
@@ -96,14 +96,14 @@ def _row(mine: Sequence[FindingEpisode], now: float, data_until: float | None) -
 
 
 def _is_active(last: FindingEpisode, now: float, data_until: float | None) -> str:
-    """yes, no, or cannot tell."""
+    """Returns "yes", "no" or "cannot tell"."""
     if last.ended is not None or not last.lasts:
         return "no"
     return "yes" if data_until is not None and now - data_until <= FRESH_SECONDS else "cannot tell"
 
 
 def typical(began: Sequence[float]) -> str | None:
-    """The hours and the day of the week that it keeps to; None where it keeps to none, or came too rarely to tell."""
+    """The usual hours and day of the week; None if there are none, or too few episodes."""
     words = []
     moments = [datetime.fromtimestamp(at, UTC) for at in began]
     if len({at.date() for at in moments}) >= _MIN_DATES:
@@ -122,18 +122,19 @@ def typical(began: Sequence[float]) -> str | None:
 
 
 def _sentence(row: Mapping[str, Any], last: FindingEpisode, now: float) -> str:
-    """Who, since when or until when, how often, how long, and when it usually comes."""
+    """Object, start or end, frequency, duration, and the usual time."""
     who = f"{row['rule']} of {display_name(row['kind'], row['vhost'], row['name'])}"
     since = f"{format_minute(last.began)} UTC{' or before' if last.found else ''}"
     if row["there"] == "yes":
-        state = f"there now, since {since} ({format_duration(now - last.began)})"
+        state = f"active since {since} ({format_duration(now - last.began)})"
     elif row["there"] == "no" and last.ended is None:
-        state = f"not there now; last began {since}, and when it ended nobody saw"
+        state = f"not active; last began {since}, end unknown"
     elif last.ended is None:
-        state = f"began {since}; whether it is there now cannot be told: no newer data, or nothing was told after it"
+        state = f"began {since}; unknown whether it is active now: no newer data, or it was not reported again"
     else:
-        state = f"not there now; last from {since} to {format_minute(last.ended, last.began)} ({format_duration(last.ended - last.began)})"
-    repeats = "the only time" if row["times"] == 1 else f"{row['times']} times since {row['first'][:10]}"
+        until = f"{format_minute(last.ended, last.began)} ({format_duration(last.ended - last.began)})"
+        state = f"not active; last from {since} to {until}"
+    repeats = "once" if row["times"] == 1 else f"{row['times']} times since {row['first'][:10]}"
     length = row["median_seconds"]
     half = f", half of them longer than {format_duration(length)}" if length is not None and row["times"] > 1 else ""
     usual = f"; mostly {row['typical']}" if row["typical"] else ""

@@ -1,4 +1,4 @@
-"""Moments as people write them, and spans as people read them."""
+"""Parse points in time from users, and format times and durations for them."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -10,18 +10,16 @@ _CLOCK_TIME = re.compile(r"(\d{1,2}):(\d{2})Z?")
 
 
 def parse_moment(text: str, now: float, option: str = "--at") -> float:
-    """Seconds since 1970 of `2026-03-01T12:04`, `12:04` (the last time it was that late), `30m ago` or `now`; UTC.
+    """Seconds since 1970 for `2026-03-01T12:04`, `12:04` (the last time it was that late), `30m ago` or `now`; UTC.
 
     Raises:
-        UsageError: it is none of these, or lies in the future.
+        UsageError: it is none of these, or in the future.
     """
     parsed = _read(text.strip(), now)
     if parsed is None:
-        raise UsageError(
-            f"{option} {text!r} is no moment; write 2026-03-01T12:04 (UTC), 12:04, or how long ago: '30m ago'"
-        )
+        raise UsageError(f"invalid {option} {text!r}; use 2026-03-01T12:04 (UTC), 12:04, '30m ago' or now")
     if parsed > now:
-        raise UsageError(f"{option} {text!r} lies in the future; the answers are about what was")
+        raise UsageError(f"{option} {text!r} is in the future; use a time in the past")
     return parsed
 
 
@@ -58,7 +56,7 @@ def format_duration(duration: float) -> str:
 
 
 def format_minute(wall: float, same_day_as: float | None = None) -> str:
-    """A minute in UTC; without its date where it is that of `beside`."""
+    """A minute in UTC; without its date if it is that of `same_day_as`."""
     at = datetime.fromtimestamp(wall, UTC)
     if same_day_as is not None and datetime.fromtimestamp(same_day_as, UTC).date() == at.date():
         return f"{at:%H:%M}"

@@ -1,4 +1,4 @@
-"""An answer as text for people, in 80 columns."""
+"""An answer as text in 80 columns."""
 
 import textwrap
 from collections.abc import Iterator
@@ -12,24 +12,24 @@ _MAX_SENTENCES = 20
 
 
 def render(answer: HistoryAnswer) -> str:
-    """Sentences, then from when to when there was data."""
+    """Sentences, then the data coverage."""
     return "\n".join(_lines(answer))
 
 
 def _lines(answer: HistoryAnswer) -> Iterator[str]:
     if answer.because is not None:
-        yield from _wrap("cannot tell: ", answer.because)
+        yield from _wrap("no answer: ", answer.because)
     for number, sentence in enumerate(answer.sentences[:_MAX_SENTENCES], start=1):
         yield from _wrap(f"{number:2}. " if len(answer.sentences) > 1 else "", sentence)
     if len(answer.sentences) > _MAX_SENTENCES:
-        yield f"    {len(answer.sentences) - _MAX_SENTENCES} more; --json has them"
+        yield f"    {len(answer.sentences) - _MAX_SENTENCES} more, see --json"
     yield ""
     yield from _wrap("data: ", describe_coverage(answer.data))
 
 
 def describe_coverage(known: DataCoverage) -> str:
-    """From when to when there was data, and what is lacking between."""
-    requested = f"asked about {_minute(known.requested_from)} to {_minute(known.requested_to)} UTC"
+    """When there was data, and its gaps."""
+    requested = f"requested {_minute(known.requested_from)} to {_minute(known.requested_to)} UTC"
     if known.first is None or known.last is None:
         return f"none; {requested}"
     held = (

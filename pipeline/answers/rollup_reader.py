@@ -1,4 +1,4 @@
-"""The rollups of one cluster as the answers read them: large tables as Spark frames, small ones as rows at once."""
+"""Read the rollups of one cluster: large tables as Spark DataFrames, small ones as rows, without Spark."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ from pipeline.hours import HOUR
 
 @dataclass(frozen=True, slots=True)
 class RollupReader:
-    """What is there of one cluster.
+    """The rollups of one cluster.
 
     Attributes:
-        files: the catalog as it was when the question was asked; its files stay for `catalog.GRACE` seconds.
+        manifest: the manifest when the query began; its files stay for `manifest.GRACE_SECONDS`.
     """
 
     root: Path
@@ -34,28 +34,28 @@ class RollupReader:
 
     @classmethod
     def of(cls, root: Path, cluster: str) -> "RollupReader":
-        """The rollups of a cluster as they are now.
+        """The current rollups of a cluster.
 
         Raises:
-            DataError: its catalog cannot be read.
+            DataError: its manifest cannot be read.
         """
         return cls(root, cluster, read_manifest(root, cluster))
 
     def frame(self, spark: SparkSession, table: Table, start: float, end: float) -> DataFrame:
-        """The rows of a table of the hours that lie from `start` to `end`, both seconds since 1970.
+        """The rows of a table for the hours from `start` to `end`, both seconds since 1970.
 
-        The hour of `start` is left out unless it is whole; that of `end` is in, as far as it has come.
+        The hour of `start` is included only if it is complete, the hour of `end` as far as it has data.
         """
         return read_rollups(spark, self.root, self.manifest, table, -int(-start // HOUR), int(-(-end // HOUR)))
 
     def minutes(self, spark: SparkSession, table: Table, start: float, end: float) -> DataFrame:
-        """The rows of a table of minutes that lie whole from `start` to `end`, both seconds since 1970."""
+        """The rows of a table of minutes that lie completely from `start` to `end`, both seconds since 1970."""
         first, last = -int(-start // 60) * 60, int(end // 60) * 60
         hours = read_rollups(spark, self.root, self.manifest, table, first // HOUR, -(-last // HOUR))
         return hours.where(between(table.time, first, last))
 
     def rows(self, table: Table, start: float, end: float, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """The rows of a small table with their time from `start` to `end`; read by Arrow, without Spark.
+        """The rows of a small table with their time from `start` to `end`.
 
         Raises:
             DataError: a file cannot be read.
@@ -72,23 +72,23 @@ class RollupReader:
             paths = manifest.paths(self.root, table.name, int(start // HOUR), int(end // HOUR) + 1)
             if not paths:
                 return schema.empty_table()
-            # A column that an older file does not have is null.
+            # Columns that an older file does not have are null.
             return ds.dataset([str(path) for path in paths], schema=schema).to_table(filter=inside)
 
         rows: list[dict[str, Any]] = _read_twice(read, self).to_pylist()
         return rows
 
     def has(self, table: Table) -> bool:
-        """Whether there is any file of a table."""
+        """Whether a table has any file."""
         return bool(self.manifest.files_for(table.name))
 
 
 def require_cluster(root: Path, cluster: str | None) -> str:
-    """The cluster that was asked for, or the only one.
+    """The requested cluster, or the only one.
 
     Raises:
         DataError: there are no rollups here.
-        UsageError: it is not known, or there are several to choose from.
+        UsageError: it is unknown, or there are several to choose from.
     """
     known = list(clusters(root))
     if not known:
@@ -106,7 +106,7 @@ def require_cluster(root: Path, cluster: str | None) -> str:
 
 
 def _read_twice(read: Callable[[Manifest], pa.Table], reader: RollupReader) -> pa.Table:
-    """Read; where a file is gone, by a new catalog once more."""
+    """Read; if a file was vacuumed meanwhile, read once more with the current manifest."""
     try:
         return read(reader.manifest)
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""A robust trend of hourly values, its daily shape taken out, and when it reaches a limit. Pure.
+"""A robust, seasonally adjusted trend of hourly values, and when it reaches a limit. Pure.
 
-Only values of the same hour of the day are compared with each other (a seasonal Theil-Sen estimate): a daily rise and
-fall makes no trend, and up to a quarter of wild values moves it little. The range is that of Sen, and wide on purpose:
-the hours of a day go up and down together, so they count as one witness a day and not as 24.
+Only values of the same hour of the day are compared (a seasonal Theil-Sen estimator): a daily cycle is not a trend, and
+up to a quarter of outliers moves it little. The confidence interval is Sen's, and deliberately wide: the hours of a day
+move together, so they count as one observation per day, not as 24.
 """
 
 import math
@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
 
+# With fewer days no slope is statistically significant.
 DAYS_NEEDED = 4
-"""With fewer days no slope of any data would be surer than chance."""
 
+# A limit further away than this many times the history is too far to predict.
 HORIZON = 5.0
-"""A limit farther away than so many times the history is too far to tell."""
 
+# Standard deviations of a 90 % confidence interval.
 _Z_90 = 1.645
-"""Standard deviations: nine times in ten the slope lies in its range."""
 
 _DAY = 86400.0
 _MAX_DAYS_A_SEASON = 60
 
 
 class Forecast(StrEnum):
-    """What can be said."""
+    """The result of an extrapolation."""
 
     NOT_YET = "not yet"
     NO_TREND = "no trend"
@@ -41,11 +41,11 @@ class Trend:
     """The trend of one series.
 
     Attributes:
-        days: that have values.
-        slope, low, high: units a day; the range holds the true one nine times in ten. None where it is not yet told.
-        level: where it stands: the median of the latest day.
-        edge: how near it came to the limit in the latest day, a spike left out.
-        at, earliest, latest: when the limit is reached, seconds since 1970; `latest` is None where it may be never.
+        days: days with values.
+        slope, low, high: units per day, with the 90 % confidence interval; None without enough history.
+        level: the current level: the median of the latest day.
+        recent_extreme: the value of the latest day closest to the limit, without outliers.
+        at, earliest, latest: when the limit is reached, seconds since 1970; `latest` is None if it may never be.
     """
 
     forecast: Forecast
@@ -65,7 +65,7 @@ def trend(values: Mapping[float, float], limit: float | None, *, rising: bool = 
 
     Args:
         values: by the start of the hour, seconds since 1970.
-        limit: where it must not get to; None where there is none.
+        limit: the limit; None without one.
         rising: the limit is above; False: below.
     """
     days = len({hour // _DAY for hour in values})
@@ -92,7 +92,7 @@ def trend(values: Mapping[float, float], limit: float | None, *, rising: bool = 
 def _forecast(
     distance: float, slope: float, towards: Sequence[float], now: float, horizon: float
 ) -> tuple[Forecast, float | None, float | None, float | None]:
-    """The verdict, and when: most likely, at the earliest, at the latest; slopes are those towards the limit."""
+    """The result, and when: most likely, earliest, latest; slopes are those towards the limit."""
     if distance <= 0:
         return Forecast.OVER, None, None, None
     if towards[0] <= 0 <= towards[1]:
@@ -106,7 +106,7 @@ def _forecast(
 
 
 def _slopes(values: Mapping[float, float]) -> tuple[list[float], float]:
-    """The slopes between all values of the same hour of the day, a day; and the spread of their count."""
+    """The slopes per day between all values of the same hour of the day; and the standard deviation of their count."""
     seasons: dict[float, list[tuple[float, float]]] = {}
     for at in sorted(values):
         seasons.setdefault(at % _DAY, []).append((at / _DAY, values[at]))
@@ -120,7 +120,7 @@ def _slopes(values: Mapping[float, float]) -> tuple[list[float], float]:
 
 
 def _sen(slopes: Sequence[float], spread: float) -> tuple[float, float, float]:
-    """The median slope and the range around it."""
+    """The median slope and its confidence interval."""
     count, reach = len(slopes), _Z_90 * spread
     low = max(0, math.floor((count - reach) / 2))
     high = min(count - 1, math.ceil((count + reach) / 2))

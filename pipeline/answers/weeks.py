@@ -1,4 +1,4 @@
-"""This week against the one before: only hours that both have data of are compared, and each with the same one."""
+"""This week compared with the week before, using only hours of the week that both have data for."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -17,22 +17,22 @@ from pipeline.answers.rollup_reader import RollupReader
 
 WEEK = 7 * 86400.0
 
+# Queues in the answer: those whose traffic changed most.
 MAX_MOVERS = 20
-"""So many queues are told: those whose share of the cluster's traffic moved by most."""
 
 _COUNTERS = ("published", "delivered", "acked", "redelivered")
 _QUANTILES = {"confirm_p50": 0.5, "confirm_p99": 0.99}
 
 
 def queues(rows: DataFrame) -> DataFrame:
-    """queues_1h -> a row an hour: the counters of all queues, and the messages `ready` in them at its end."""
+    """queues_1h -> one row per hour: the counters of all queues, and their `ready` messages at its end."""
     return rows.groupBy("hour").agg(
         *(F.sum(name).alias(name) for name in _COUNTERS), F.sum("messages_ready_last").alias("ready")
     )
 
 
 def confirms(rows: DataFrame) -> DataFrame:
-    """latency_1h -> a row an hour: the histogram of the confirms of all probe streams."""
+    """latency_1h -> one row per hour: the confirm histogram of all probe streams."""
     mine = (F.col("measure") == "confirm") & (F.col("bounds") == latency.BOUNDS_VERSION)
     return (
         rows.where(mine & expects_acks())
@@ -42,7 +42,7 @@ def confirms(rows: DataFrame) -> DataFrame:
 
 
 def outcomes(rows: DataFrame) -> DataFrame:
-    """outcomes_1h -> a row an hour: `messages` of the probes and those that were not `acked`."""
+    """outcomes_1h -> one row per hour: `messages` of the probes, and `failed` ones that were not acked."""
     mine = rows.where(expects_acks())
     return mine.groupBy("hour").agg(
         F.sum("messages").alias("messages"), F.sum(F.col("messages") - F.col("acked")).alias("failed")
@@ -50,7 +50,7 @@ def outcomes(rows: DataFrame) -> DataFrame:
 
 
 def nodes(rows: DataFrame) -> DataFrame:
-    """nodes_1h -> a row an hour: memory used by all nodes, and their free disk, bytes."""
+    """nodes_1h -> one row per hour: memory used and free disk of all nodes, bytes."""
     return rows.groupBy("hour").agg(F.sum("mem_used_max").alias("mem_used"), F.sum("disk_free_min").alias("disk_free"))
 
 
@@ -104,27 +104,27 @@ def weeks(spark: SparkSession, reader: RollupReader, end: float) -> HistoryAnswe
 
 
 def common(hours: Iterable[float], end: float) -> list[float]:
-    """The hours of the week up to `end` that have data, and had it a week before."""
+    """The hours of the week up to `end` with data in both weeks."""
     known = set(hours)
     return sorted(hour for hour in known if end - WEEK <= hour < end and hour - WEEK in known)
 
 
 def _span(end: float, known: Mapping[str, Sequence[Mapping[str, Any]]]) -> DataCoverage:
-    """Of the table that reaches farthest back."""
+    """The coverage of the table with the longest history."""
     longest = max(known.values(), key=len)
     return coverage(end - 2 * WEEK, end, longest)
 
 
 def _because(data: DataCoverage) -> str:
     if data.first is None:
-        return "there is no data of the last two weeks"
-    return f"no hour of this week has one of the week before beside it; data begins {data.first[:16]}"
+        return "no data for the last two weeks"
+    return f"no hour of this week has data a week before; data begins {data.first[:16]}"
 
 
 def _split(
     rows: Iterable[Mapping[str, Any]], hours: Sequence[float]
 ) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
-    """The rows of this week, and those of the week before, of these hours."""
+    """The rows of this week and of the week before, for these hours."""
     by_hour = {stamp(row["hour"]): row for row in rows}
     pairs = [(by_hour[at], by_hour[at - WEEK]) for at in hours if at in by_hour and at - WEEK in by_hour]
     return [now for now, _ in pairs], [before for _, before in pairs]
@@ -191,19 +191,20 @@ def _changed_movers(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _describe_comparison(rows: Iterable[Mapping[str, Any]]) -> str:
-    """How much of the weeks was held against each other; not every measure has the same hours."""
+    """How much of the weeks was compared; not every measure has the same hours."""
     hours = sorted({row["hours"] for row in rows if row["hours"]})
-    least, most = format_duration(hours[0] * 3600), format_duration(hours[-1] * 3600)
-    return f"compared by {least if least == most else f'{least} to {most}'} of each week, the hours that both have"
+    shortest, longest = format_duration(hours[0] * 3600), format_duration(hours[-1] * 3600)
+    span = shortest if shortest == longest else f"{shortest} to {longest}"
+    return f"compared {span} of each week, the hours with data in both"
 
 
 def _sentence(row: Mapping[str, Any]) -> str:
     what = measure(row["measure"])
     if row["this_week"] is None or row["week_before"] is None:
-        return f"{what.words}: cannot tell, no hour has both weeks"
+        return f"{what.words}: no hour with data in both weeks"
     change = "the same" if row["change"] is None and row["this_week"] == row["week_before"] else _change(row["change"])
     this, before = (quantity(row[name], row["unit"]) for name in ("this_week", "week_before"))
-    return f"{what.words}: {this}, before {before} ({change})"
+    return f"{what.words}: {this}, week before {before} ({change})"
 
 
 def _change(change: float | None) -> str:
@@ -216,4 +217,4 @@ def _change(change: float | None) -> str:
 
 def _mover(row: Mapping[str, Any]) -> str:
     this, before = (quantity(row[name], "messages") for name in ("published", "published_before"))
-    return f"{display_name('queue', row['vhost'], row['queue'])} took in {this}, before {before}"
+    return f"{display_name('queue', row['vhost'], row['queue'])} received {this}, week before {before}"

@@ -1,4 +1,4 @@
-"""Landing rows to rollup rows: pure functions DataFrame -> DataFrame, one file a rollup table."""
+"""Landing rows to rollup rows: pure functions DataFrame -> DataFrame, one module per rollup table."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,14 +39,14 @@ from pipeline.transforms.steps import steps_1m
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """How one rollup table is made.
+    """How one rollup table is computed.
 
     Attributes:
-        build: takes the rows of `source`, then those of each table `beside`; where it has a `memory`, at last the
-            bounds of the minutes that are wanted (`Holding.minutes`).
-        memory: seconds before and after an hour whose landing rows its rollup depends on, too; an hour at most.
-        beside: tables that its rollup depends on, too.
-        most: rollup rows that a landing row may become; 0: always fewer than there are landing rows.
+        build: takes the rows of `source`, then those of each table in `also_reads`; with a `lookback`, finally the
+            range of minutes to return (`SampleHold.minutes`).
+        lookback: seconds before and after an hour whose landing rows its rollup also depends on; at most an hour.
+        also_reads: other tables that its rollup depends on.
+        max_growth: maximum rollup rows per landing row; 0: always fewer rollup rows than landing rows.
     """
 
     source: Table

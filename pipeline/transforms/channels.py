@@ -22,10 +22,10 @@ _CHANNELS = SampleHold(
 
 
 def channels_1m(samples: DataFrame, polls: DataFrame, bounds: DataFrame | None = None) -> DataFrame:
-    """One row a minute and channel.
+    """One row per minute and channel.
 
-    The prefetch is that of each consumer (`basic.qos` with global=false), so a channel may hold as many messages for
-    each that it has; where their number is not told, for one.
+    The prefetch is per consumer (`basic.qos` with global=false), so a channel may have `prefetch * consumers`
+    unacknowledged messages; one consumer is assumed if their number is unknown.
     """
     limited, allowed = "prefetch_count > 0 AND coalesce(consumers, 1) > 0", "prefetch_count * coalesce(consumers, 1)"
     levels = {

@@ -11,7 +11,7 @@ _CONSUMERS = SampleHold(CONSUMER_SAMPLES, "consumers", levels=(*_OWNER, "prefetc
 
 
 def consumers_1m(samples: DataFrame, polls: DataFrame, bounds: DataFrame | None = None) -> DataFrame:
-    """One row a minute and consumer; what it does not tell, counts neither as inactive nor as automatic."""
+    """One row per minute and consumer; unknown flags count neither as inactive nor as automatic."""
     levels = {
         **{name: f"max({name})" for name in _OWNER},
         "inactive": count_polls("NOT active"),

@@ -1,4 +1,4 @@
-"""Minutes to hours, and hours to days: any table, by what its columns say of their merging."""
+"""Minutes to hours, and hours to days, for any table: each column declares how its values merge."""
 
 from pyspark.sql import Column as Spark
 from pyspark.sql import DataFrame
@@ -9,15 +9,15 @@ from pipeline.transforms.common import nanoseconds, seconds
 
 
 def downsampled(rows: DataFrame, source: Table, target: Table) -> DataFrame:
-    """One row of `target` for all rows of `source` that lie in its time and agree in its key.
+    """One row of `target` for all rows of `source` in its time range with the same key.
 
-    Seconds are added as whole nanoseconds, so hours made of minutes are what hours made of landing rows would be, and
-    days made of hours what days made of minutes would be: to the last bit, while a sum is less than 26 days.
+    Seconds are added as whole nanoseconds, so hours made of minutes equal hours made of landing rows, and days made of
+    hours equal days made of minutes, to the last bit, while a sum is less than 26 days.
 
     Args:
-        rows: of `source`, each once; all of an hour or day, or none of it.
-        source: a table of minutes, or one of hours.
-        target: what `coarser` made of it, or of the same minutes.
+        rows: rows of `source`, each once; all rows of an hour or day, or none.
+        source: a table of minutes or hours.
+        target: the table that `coarser` made of it, or of the same minutes.
     """
     same = tuple(it.name for it in target.columns if it.merge is Merge.SAME)
     key = tuple(name for name in target.key if name != target.time)
@@ -43,12 +43,12 @@ def _aggregate(column: Column, source: Table) -> Spark:
     elif column.merge is Merge.LAST:
         downsampled = F.max_by(value, F.when(value.isNotNull(), F.col(source.time)))
     else:
-        raise ValueError(f"{source.name}.{column.name}: does not say how it is merged")
+        raise ValueError(f"{source.name}.{column.name}: declares no merge rule")
     return downsampled.alias(column.name)
 
 
 def _coverage(column: Column, source: Table) -> Spark:
-    """What a table of minutes does not tell of itself: how many, the first and the last."""
+    """The number of minutes, the first and the last, which a table of minutes does not have as columns."""
     if column.merge is Merge.SUM:
         return F.count("*")
     return (F.min if column.merge is Merge.MIN else F.max)(source.time)

@@ -6,8 +6,8 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from ackscope.tables import QUEUE_SAMPLES, QUEUES_1M
 from pipeline.transforms.counter_rates import SampleHold, at_last_poll, at_poll
 
+# Counter of a sample -> its increase per minute.
 COUNTERS = {"publish": "published", "deliver": "delivered", "ack": "acked", "redeliver": "redelivered"}
-"""Counter of a sample -> its increase of a minute."""
 
 _QUEUES = SampleHold(
     QUEUE_SAMPLES,
@@ -19,7 +19,7 @@ _QUEUES = SampleHold(
 
 
 def queues_1m(samples: DataFrame, polls: DataFrame, bounds: DataFrame | None = None) -> DataFrame:
-    """One row a minute and queue."""
+    """One row per minute and queue."""
     levels = {
         "queue_type": "max(queue_type)",
         "messages_ready_max": f"max({at_poll('messages_ready')})",
@@ -29,7 +29,7 @@ def queues_1m(samples: DataFrame, polls: DataFrame, bounds: DataFrame | None = N
         "consumers_min": f"min({at_poll('consumers')})",
         "consumers_last": at_last_poll("consumers"),
     }
-    # As numbers in their order they are gathered in a hash table; text would have all rows sorted.
+    # Encoded as numbers they are aggregated in a hash table; text would make Spark sort all rows.
     types = _types(samples)
     coded = samples.withColumn("queue_type", F.expr(f"array_position({types}, queue_type)"))
     rows = _QUEUES.minutes(coded, polls, levels, bounds)
@@ -38,8 +38,8 @@ def queues_1m(samples: DataFrame, polls: DataFrame, bounds: DataFrame | None = N
 
 
 def _types(samples: DataFrame) -> str:
-    """The types of queues, in order: an array in SQL, which is the same for a long time."""
+    """The distinct queue types, sorted, as an SQL array; it rarely changes, so generated code is reused."""
     types = samples.select("queue_type").distinct().toArrow()["queue_type"].drop_null().to_pylist()
-    # In hexadecimal, for a name is what somebody chose.
+    # In hexadecimal, because names are user input.
     expressions = (f"decode(X'{kind.encode().hex()}', 'UTF-8')" for kind in sorted(types))
     return f"cast(array({', '.join(expressions)}) AS array<string>)"

@@ -91,8 +91,8 @@ def test_the_worst_by_time_at_the_prefetch_ceiling(spark, tmp_path: Path) -> Non
     assert [("orders", 5400.0, 7200.0), ("mails", 900.0, 3600.0)] == [
         (it["queue"], it["value"], it["beside"]) for it in answer.rows
     ]
-    assert "1 h 30 min at the prefetch ceiling" in answer.sentences[0]
-    assert "75 % of the time that they were followed, 85.7 % of all" in answer.sentences[0]
+    assert "1 h 30 min at the prefetch ceiling, summed" in answer.sentences[0]
+    assert "75 % of the time they were followed, 85.7 % of all" in answer.sentences[0]
 
 
 def test_the_worst_by_confirm_tail(spark, tmp_path: Path) -> None:
@@ -110,14 +110,14 @@ def test_the_worst_by_confirm_tail(spark, tmp_path: Path) -> None:
     assert ["confirm/quorum/a", "confirm/classic/a"] == [it["stream"] for it in answer.rows]
     assert [1.0, 0.0] == [it["share"] for it in answer.rows]
     assert 1.0 < answer.rows[0]["value"] <= 1.5
-    assert "100 % of the slowest hundredth of all" in answer.sentences[0]
+    assert "100 % of the slowest 1 % overall" in answer.sentences[0]
 
 
 def test_without_data_nothing_is_ranked(spark, tmp_path: Path) -> None:
     """An empty answer is not the answer that all is well."""
     answer = worst_of(spark, tmp_path, CEILING)
 
-    assert "channels_1h has no hour in this time" == answer.because
+    assert "channels_1h has no hours in this time range" == answer.because
     assert () == answer.rows
 
 
@@ -132,7 +132,7 @@ def test_the_slo_counts_what_was_lost_and_late(spark, tmp_path: Path) -> None:
 
     assert ("all", 1000, 15) == (whole["stream"], whole["messages"], whole["bad"])
     assert -0.5 == pytest.approx(whole["budget_left"])
-    assert "100 ms lies inside a bucket: counted at" in answer.sentences[0]
+    assert "100 ms is inside a bucket: counted at" in answer.sentences[0]
     assert "98.5 % in time of 1,000 messages; 99 % is not met; budget spent" in answer.sentences[1]
     assert "1.5 over 3d" in answer.sentences[1]
     assert {"1h": None, "6h": None} == {name: whole["burn"][name] for name in ("1h", "6h")}
@@ -186,10 +186,10 @@ def test_only_hours_of_both_weeks_are_compared(spark, tmp_path: Path) -> None:
 
     assert (2.0, 1.0, 3) == tuple(by_key["published"][name] for name in ("this_week", "week_before", "hours"))
     assert (10, 5) == (by_key["ready"]["this_week"], by_key["ready"]["week_before"])
-    assert "compared by 3 h of each week, the hours that both have" == answer.sentences[0]
-    assert "publish rate: 2/s, before 1/s (2 times)" == answer.sentences[1]
+    assert "compared 3 h of each week, the hours with data in both" == answer.sentences[0]
+    assert "publish rate: 2/s, week before 1/s (2 times)" == answer.sentences[1]
     assert by_key["confirm_p99"]["this_week"] is None
-    assert "queue 'orders' in vhost '/' took in 21,600 messages, before 5,400 messages" == answer.sentences[-1]
+    assert "queue 'orders' in vhost '/' received 21,600 messages, week before 5,400 messages" == answer.sentences[-1]
 
 
 def test_a_first_week_has_nothing_beside_it(spark, tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_first_week_has_nothing_beside_it(spark, tmp_path: Path) -> None:
     put(tmp_path, QUEUES, [queue(it, "orders", published=1) for it in range(1, 30)])
     answer = weeks(spark, RollupReader.of(tmp_path, "shop"), NOW)
 
-    assert "no hour of this week has one of the week before beside it; data begins 2026-03-14T19:00" == answer.because
+    assert "no hour of this week has data a week before; data begins 2026-03-14T19:00" == answer.because
 
 
 def test_capacity_tells_disk_memory_and_backlog(spark, tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_capacity_of_two_days_is_not_yet_told(spark, tmp_path: Path) -> None:
     put(tmp_path, NODES, rows)
     answer = capacity(spark, RollupReader.of(tmp_path, "shop"), NOW - 14 * DAY, NOW)
 
-    assert ("free disk of node 'a': not yet: 2 of 4 days",) == answer.sentences
+    assert ("free disk of node 'a': not enough history: 2 of 4 days",) == answer.sentences
 
 
 def test_the_file_of_the_page_holds_every_answer(spark, tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_all_that_may_lie_in_a_landing_folder(session, rolled, caplog, tmp_path)
     ] == [(it["event"], it["file"], it.get("copy", it.get("reason"))) for it in logged]
 
 
-def test_a_damaged_catalog_and_one_of_another_version(session, rolled, tmp_path):
+def test_a_damaged_manifest_and_one_of_another_version(session, rolled, tmp_path):
     """Told in one line, and left alone: with it goes the history; without it landing is rolled up again."""
     write(tmp_path / "landing", PROBE_MESSAGES, [message(1, 0)], "a")
     path = manifest_path(tmp_path / "rollups", "shop")

@@ -45,7 +45,7 @@ def sums(rollups):
 def landing_all_the_time(monkeypatch, tmp_path):
     """Sets of files land before and after a job looks at landing folders, and while it waits for the lock.
 
-    What the catalog told after each commit is what it returns.
+    What the manifest told after each commit is what it returns.
     """
     told, landed = [], iter(range(1, SETS))
     left = [AT_ONCE]

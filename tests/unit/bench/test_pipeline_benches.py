@@ -32,7 +32,7 @@ def seen():
         "cold_cpu": 40.0,
         "cpu": 8.0,
         "peak": 900_000_000,
-        "catalog_entry": 200.0,
+        "manifest_entry": 200.0,
         "looks": {"first": 1e-4, "again": 1e-5, "bytes_a_day": 300e6},
     }
 

@@ -10,7 +10,7 @@ from ackscope.manifest import Manifest, ManifestCache
 
 
 def put(root: Path, number: int, age: float) -> None:
-    """A state of the catalog, in the place of the one before, as old as told."""
+    """A state of the manifest, in the place of the one before, as old as told."""
     place = manifest.manifest_path(root, "shop")
     place.parent.mkdir(parents=True, exist_ok=True)
     fresh = place.with_name("fresh")

@@ -74,7 +74,8 @@ def test_rollups_that_cannot_be_written(pipeline, tmp_path, verb):
 
     assert (3, "") == (code, out)
     assert (
-        f"ackscope pipeline: --rollups {tmp_path}/file: cannot be written (File exists); pass a folder that this user can write\n"
+        f"ackscope pipeline: --rollups {tmp_path}/file: cannot be written (File exists); "
+        "pass a folder that this user can write\n"
     ) == err
 
 

@@ -136,15 +136,15 @@ def test_what_expired_is_never_rebuilt(tmp_path):
     assert not late.exists()
 
 
-@pytest.mark.parametrize("reason", ["no mark", "younger than the mark", "not in the catalog"])
+@pytest.mark.parametrize("reason", ["no mark", "younger than the mark", "not in the manifest"])
 def test_raw_rows_that_are_not_rolled_up_stay(tmp_path, reason):
     """With all that come after them; what to run is told. Those before them go."""
     first, waiting, after = (landed(tmp_path, day) for day in (4, 5, 6))
-    rolled(tmp_path, 4, 6, *([] if reason == "not in the catalog" else [5]))
+    rolled(tmp_path, 4, 6, *([] if reason == "not in the manifest" else [5]))
     if reason == "younger than the mark":
         all_ingested(tmp_path, after.stat().st_ctime + 1)
         os.utime(waiting, (after.stat().st_ctime + 9,) * 2)
-    elif reason == "not in the catalog":
+    elif reason == "not in the manifest":
         all_ingested(tmp_path)
     summary = do(tmp_path, raw=3 * DAY)
     from_day = 4 if reason == "no mark" else 5
@@ -196,7 +196,7 @@ def test_minutes_of_which_no_hour_was_made_stay(tmp_path):
 
 
 def test_a_dry_run_changes_nothing(tmp_path):
-    """Neither files nor catalog; what it says is what would be done."""
+    """Neither files nor manifest; what it says is what would be done."""
     rolled(tmp_path, 1, 8)
     before = sorted((path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*.*"))
     planned = do(tmp_path, minutes=3 * DAY, dry_run=True)

@@ -202,7 +202,7 @@ def test_a_file_that_is_gone_is_written_again(tmp_path):
 
 
 def test_counts_what_stands(tmp_path):
-    """Rows are counted as the catalog names them, also after a file was replaced."""
+    """Rows are counted as the manifest names them, also after a file was replaced."""
     rollups = Rollups(tmp_path)
     put(tmp_path, [NINE], rows(0, 1, 2))
     before = rollups.row_counts()
@@ -230,7 +230,7 @@ def test_sweeps_what_nobody_needs(tmp_path):
 
 
 def test_time_to_go_counts_from_the_replacement(tmp_path):
-    """A file that stood for days is kept for those who read the catalog just before it was replaced."""
+    """A file that stood for days is kept for those who read the manifest just before it was replaced."""
     path = tmp_path / put(tmp_path, [NINE], rows(0)).files_for("bursts_1m")[0].path
     os.utime(path, (1, 1))
     put(tmp_path, [NINE], rows(1))
@@ -240,8 +240,8 @@ def test_time_to_go_counts_from_the_replacement(tmp_path):
     assert path.exists()
 
 
-def test_removes_nothing_without_a_catalog_that_can_be_read(tmp_path):
-    """A damaged catalog is told of, and costs no file."""
+def test_removes_nothing_without_a_manifest_that_can_be_read(tmp_path):
+    """A damaged manifest is told of, and costs no file."""
     path = tmp_path / put(tmp_path, [NINE], rows(0)).files_for("bursts_1m")[0].path
     os.utime(path, (1, 1))
     manifest_path(tmp_path, "shop").write_bytes(b"{")
