@@ -62,7 +62,7 @@ class Retention:
 
 
 @dataclass(slots=True)
-class Removed:
+class RemovedData:
     """What was removed, or would be, of one grain.
 
     Attributes:
@@ -87,8 +87,8 @@ class ExpireSummary:
     """
 
     dry_run: bool = False
-    removed: dict[str, Removed] = field(
-        default_factory=lambda: {name: Removed() for name in Retention.__dataclass_fields__}
+    removed: dict[str, RemovedData] = field(
+        default_factory=lambda: {name: RemovedData() for name in Retention.__dataclass_fields__}
     )
     refused: list[str] = field(default_factory=list)
 
@@ -251,7 +251,7 @@ def _not_downsampled(manifest: Manifest, table: Table) -> set[int]:
     return set()
 
 
-def _add_counts(removed: Removed, root: Path, manifest: Manifest, table: Table, hours: set[int]) -> None:
+def _add_counts(removed: RemovedData, root: Path, manifest: Manifest, table: Table, hours: set[int]) -> None:
     for it in manifest.files_for(table.name):
         share = sum(int(start) in hours for start in it.parts) / max(1, len(it.parts))
         if share:

@@ -1,9 +1,9 @@
-"""The minute rollup by DuckDB, Polars or pandas, in a process of its own: `contenders.py ENGINE`, run by their venv.
+"""The minute rollup with DuckDB, Polars or pandas, in its own process and venv: `contenders.py ENGINE`.
 
-One line of JSON on stdin asks for one rollup, one on stdout answers: {"hours": [{"start", "end", "files"}], "to",
-"distinct"} -> {"messages", "counted", "nanoseconds"}. Hours are seconds since 1970. Each engine does it as its users
-would, an hour at a time as ackscope does: leave duplicates of a key out, count outcomes, put four durations into 48
-buckets, and write both tables as Parquet.
+One line of JSON on stdin requests a rollup, one on stdout has the result: {"hours": [{"start", "end", "files"}], "to",
+"distinct"} -> {"messages", "counted", "nanoseconds"}. Hours are seconds since 1970. Each engine does what its users
+would, one hour at a time like ackscope: drop duplicate keys, count outcomes, put four durations into 48 buckets, and
+write both tables as Parquet.
 """
 
 import importlib
@@ -32,7 +32,7 @@ Rollup = Callable[[dict[str, Any], Path, bool], RollupSums]
 
 
 def connected() -> Any:
-    """A DuckDB with memory and threads as ackscope has them."""
+    """A DuckDB connection with the memory and threads of ackscope."""
     base = importlib.import_module("duckdb").connect()
     base.execute(f"SET threads = {_THREADS}; SET memory_limit = '2GB'; SET TimeZone = 'UTC'")
     return base
@@ -97,7 +97,7 @@ def _case(low: int = 0, high: int = latency.BUCKETS - 1) -> str:
 
 
 def polars() -> Rollup:
-    """Lazily from the files, buckets by numpy's bisection."""
+    """Lazy scans of the files, buckets by numpy's bisection."""
     pl, np = importlib.import_module("polars"), importlib.import_module("numpy")
     edges = np.array(latency.EDGES)
 
@@ -156,7 +156,7 @@ def polars() -> Rollup:
 
 
 def pandas() -> Rollup:
-    """Text as categories, or it would not fit; the rest as Arrow reads it."""
+    """Text as categories, or it would not fit into memory."""
     pd, np = importlib.import_module("pandas"), importlib.import_module("numpy")
     parquet, arrow = importlib.import_module("pyarrow.parquet"), importlib.import_module("pyarrow")
     edges = np.array(latency.EDGES)
@@ -215,7 +215,7 @@ ENGINES: dict[str, Callable[[], Rollup]] = {"duckdb": duckdb, "polars": polars, 
 
 
 def main() -> None:
-    """Answer until stdin ends."""
+    """Serve requests until stdin ends."""
     rollup = ENGINES[sys.argv[1]]()
 
     def answer(request: dict[str, Any], to: Path) -> RollupSums:
@@ -229,7 +229,7 @@ def main() -> None:
 
 
 def serve(answer: Callable[[dict[str, Any], Path], dict[str, Any]]) -> None:
-    """Answer each line of stdin with one on stdout, until it ends; what is made goes to the folder of the second."""
+    """Answer each line of stdin with one on stdout; `answer` gets the request and the output folder."""
     for line in sys.stdin:
         request = json.loads(line)
         to = Path(request["to"])

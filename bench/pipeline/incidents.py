@@ -1,10 +1,10 @@
-"""Made-up history with planted incidents: are they found, to the minute, named as the cause, and nothing else told?
+"""Simulated history with planted incidents: found to the minute, named as the cause, without false changes?
 
     python -m bench.pipeline.incidents [--seeds 1,2,3] [--queues 100] [--days 30] [--incidents 12] [--json]
 
-The history comes from `bench.pipeline.fleet`, which knows nothing of how changes are looked for; it goes through the
-product's own code from tables of minutes on. Findings are left out: changes alone must tell. Thresholds were set on
-other seeds than those that are shown.
+The history comes from `bench.pipeline.fleet`, which does not depend on how changes are detected; it goes through the
+product's own code from tables of minutes on. Findings are not used. Thresholds were tuned on other seeds than those
+shown.
 """
 
 import argparse
@@ -39,41 +39,41 @@ from pipeline.analysis.shifts import FAST, SLOW
 from pipeline.session import spark_session
 from pipeline.storage.rollups import Rollups
 
-SHOWS = "planted incidents in a month of made-up history: found to the minute, named first, and nothing else"
+SHOWS = "planted incidents in a month of simulated history: found to the minute, named first, and nothing else"
 
+# The cause should be among this many objects.
 FIRST = 3
-"""Of those that moved, so many are looked at."""
 
+# Seconds from the beginning of an incident to the query: somebody has noticed.
 NOTICED = 15 * 60.0
-"""Seconds from the beginning of an incident to the moment that is asked about: somebody has noticed."""
 
+# Minutes from the beginning of an incident to the query, with what was known by then.
 ASKED = (15, 30, 60)
-"""Minutes from the beginning of an incident to when the question is asked, with what was known by then."""
 
 AROUND = 3600.0
+# Seconds by which a change may be off the truth.
 _NEAR = 120.0
-"""Seconds by which a change may lie off the truth."""
 
+# Seconds around a beginning in which a change of the cause is attributed to it.
 _SEARCHED = 1800.0
-"""Seconds around a beginning in which a change of the cause is taken for it."""
 
 _SETTLING = 900.0
 _WEEK = 7 * 86400.0
+# Seconds within which all changes of one object are one.
 _ONE = 900.0
-"""Seconds within which all that moves of one object is one change."""
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedIncident:
-    """One incident.
+    """The result of one incident.
 
     Attributes:
-        off: seconds from its beginning to the nearest change of its cause; None without one near it.
-        place: of its cause among those that moved, from 1; None where it is not among them.
-        asked_places: the same where the question was asked so many minutes after it began as `ASKED` says.
-        slope: it grows bit by bit.
+        off: seconds from its beginning to the nearest change of its cause; None without one.
+        place: rank of its cause, from 1; None if it is not ranked.
+        later_places: the same for queries after `ASKED` minutes.
+        slope: it grows gradually.
     """
 
     seed: int
@@ -81,7 +81,7 @@ class JudgedIncident:
     began: str
     off: float | None
     place: int | None
-    asked_places: tuple[int | None, ...]
+    later_places: tuple[int | None, ...]
     slope: bool
 
 
@@ -105,7 +105,7 @@ def measure(args: argparse.Namespace) -> Document:
 
 
 def goals(runs: Sequence[Mapping[str, Any]], queues: int, days: float) -> list[Goal]:
-    """What was wanted."""
+    """The goals and their values."""
     judged = [it for run in runs for it in run["incidents"]]
     offs = [abs(it["off"]) for it in judged if it["off"] is not None]
     missed = sum(it["place"] is None or it["place"] > FIRST for it in judged)
@@ -149,7 +149,7 @@ def _run(spark: SparkSession, folder: Path, fleet: Fleet) -> dict[str, Any]:
 
 
 def reported(candidates: pa.Table, known: float = float("inf")) -> list[ChangePoint]:
-    """What is told of these shifts; where `known` is given, with what was seen of them at that moment."""
+    """The reported shifts; with `known`, as of that moment."""
     seen = np.where(candidates["soon"].to_numpy(zero_copy_only=False), FAST.minutes_until_sure, SLOW.minutes_until_sure)
     until = candidates["at"].cast(pa.int64()).to_numpy() / 1e6 + 60.0 * seen
     return [ChangePoint.of(row) for row in select_reportable(candidates.filter(pa.array(until <= known))).to_pylist()]
@@ -159,19 +159,19 @@ def _judged(seed: int, incident: Incident, shifts: Sequence[ChangePoint], candid
     began = _seconds(incident.began)
     causes = {(it.kind, it.vhost, it.name) for it in incident.causes}
     offs = [it.at - began for it in shifts if it.subject in causes and abs(it.at - began) <= _SEARCHED]
-    asked_places = tuple(_place(causes, reported(candidates, began + 60.0 * it), began + 60.0 * it) for it in ASKED)
+    later_places = tuple(_place(causes, reported(candidates, began + 60.0 * it), began + 60.0 * it) for it in ASKED)
     place, off = _place(causes, shifts, began + NOTICED), min(offs, key=abs, default=None)
-    return JudgedIncident(seed, incident.kind, incident.began, off, place, asked_places, incident.slope)
+    return JudgedIncident(seed, incident.kind, incident.began, off, place, later_places, incident.slope)
 
 
 def _place(causes: Collection[ObjectKey], shifts: Sequence[ChangePoint], moment: float) -> int | None:
-    """Of the first of the causes among what moved around a moment."""
+    """The rank of the first of the causes among the changes around a moment."""
     moved = enumerate(rank_changes(shifts, (), moment, AROUND), start=1)
     return next((number for number, it in moved if (it.kind, it.vhost, it.name) in causes), None)
 
 
 def hosts_of(shape: ClusterShape) -> dict[str, str]:
-    """The queue of each client, by the beginning of the names of its channels."""
+    """The queue of each client, by the prefix of its channel names."""
     every = np.arange(len(shape))
     return {
         channel.partition(":")[0]: queue
@@ -180,7 +180,7 @@ def hosts_of(shape: ClusterShape) -> dict[str, str]:
 
 
 def explains(incident: Incident, shift: ChangePoint, hosts: Mapping[str, str]) -> bool:
-    """Whether a shift is of what an incident moved: from its beginning until what it left behind is worked off."""
+    """Whether an incident explains a shift: from its beginning until its backlog is drained."""
     end = _seconds(incident.settled) if incident.settled else float("inf")
     if not _seconds(incident.began) - _NEAR <= shift.at <= end + _SETTLING:
         return False
@@ -193,7 +193,7 @@ def explains(incident: Incident, shift: ChangePoint, hosts: Mapping[str, str]) -
 
 
 def objects(shifts: Sequence[ChangePoint]) -> list[ChangePoint]:
-    """The first of each object's shifts that lie together; a queue with its channels and consumers is one object."""
+    """The first of each object's shifts close in time; a queue with its channels and consumers is one object."""
     last: dict[ObjectKey, float] = {}
     first = []
     for it in sorted(shifts, key=lambda it: it.at):
@@ -208,7 +208,7 @@ def _seconds(moment: str) -> float:
 
 
 def lines(document: Document) -> list[str]:
-    """In 80 columns."""
+    """The tables in 80 columns."""
     legend = f"first {FIRST}: its cause is among them once all is known; N min: when asked so soon after it began"
     return [
         *_incidents(document),
@@ -235,7 +235,7 @@ def _kind(kind: str, found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     offs = [abs(it["off"]) for it in found if it["off"] is not None]
     yield from (kind, str(len(found)), str(len(offs)))
     yield f"{quantile(offs, 0.5):.0f}, {max(offs):.0f}" if offs else "-"
-    for places in ([it["place"] for it in found], *zip(*(it["asked_places"] for it in found), strict=True)):
+    for places in ([it["place"] for it in found], *zip(*(it["later_places"] for it in found), strict=True)):
         yield str(sum(it is not None and it <= FIRST for it in places))
 
 
@@ -262,11 +262,11 @@ def _seeds(text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of whole numbers; write 1,2,3") from None
+        raise argparse.ArgumentTypeError(f"invalid list {text!r}; use 1,2,3") from None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How much history."""
+    """Declare the options."""
     parser.add_argument("--seeds", type=_seeds, default=[1, 2, 3], metavar="N,N", help="(default: 1,2,3)")
     parser.add_argument("--queues", type=int, default=100, metavar="N", help="(default: %(default)s)")
     parser.add_argument("--days", type=int, default=30, metavar="N", help="(default: %(default)s)")

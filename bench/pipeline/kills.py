@@ -1,4 +1,4 @@
-"""The stream, killed at random moments over landing that keeps arriving: is anything lost, doubled, or half seen?"""
+"""The stream, killed at random moments while files keep landing: is anything lost, duplicated or half visible?"""
 
 import argparse
 import json
@@ -26,8 +26,8 @@ from bench.tables import table, wrap
 
 CLUSTER = "shop"
 DRIVER, JAVA = "driver", "java"
+# The share of kills at any moment after the start; the others hit a working stream.
 _EARLY = 0.15
-"""The share of kills at any moment from the start on; the others hit a stream at work."""
 
 _LONGEST_START = 180.0
 _LONGEST_WORK = 6.0
@@ -43,20 +43,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """Kills; then a stream that may end; then one `run` over the same landing, elsewhere."""
+    """Kill streams; let the last one finish; then compare with one `run` over the same landing."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         with _Reader(root / "rollups") as reader:
             with Feeder(root / "landing", CLUSTER, args.every, args.seed) as feeder:
                 killed = _kill(root, feeder, args)
-            tell("the last life, which takes in what is left")
+            tell("the last stream ingests what is left")
             _last_life(root)
         streamed = _parts(root / "rollups", MINUTES)
         tell("one run over all of it")
         _run(root, "batch")
         differing = _differing(streamed, _parts(root / "batch", MINUTES))
-        # Hours and days that a killed stream left for later are made by the next run, as by the next stream.
+        # Hours and days that a killed stream left are downsampled by the next run or stream.
         _run(root, "rollups")
         coarse = [it.name for it in (*HOURS.values(), *DAYS.values())]
         differing += _differing(_parts(root / "rollups", coarse), _parts(root / "batch", coarse))
@@ -87,13 +87,13 @@ def _kill(root: Path, feeder: Feeder, args: argparse.Namespace) -> Counter[str]:
             break
         if number % 10 == 0:
             tell(f"kill {number} of {args.kills}; {feeder.sets} sets of files, manifest {_number(root)}")
-        # Both in turn, so that a short test has both.
+        # Alternate, so that a short test has both.
         killed[_one_life(root, (DRIVER, JAVA)[number % 2], dice)] += 1
     return killed
 
 
 def _one_life(root: Path, victim: str, dice: random.Random) -> str:
-    """Start a stream, kill it or its Java, wait until both are gone; who was killed at what."""
+    """Start a stream, kill it or its Java, wait until both have exited; return who was killed when."""
     before, early = _number(root), dice.random() < _EARLY
     process = _start(root)
     try:
@@ -116,7 +116,7 @@ def _one_life(root: Path, victim: str, dice: random.Random) -> str:
 
 
 def _last_life(root: Path) -> None:
-    """A stream until nothing waits; SIGTERM ends it."""
+    """Run a stream until nothing is pending; SIGTERM ends it."""
     status = root / "rollups" / "_status.json"
     status.unlink(missing_ok=True)
     process = _start(root)
@@ -136,10 +136,10 @@ def _last_life(root: Path) -> None:
 
 
 class _Reader:
-    """The process of `bench.pipeline.watching`, for a `with`.
+    """The process of `bench.pipeline.watching`, for a `with` block.
 
     Attributes:
-        seen: what it told in the end.
+        seen: its final report.
     """
 
     def __init__(self, rollups: Path) -> None:
@@ -148,7 +148,7 @@ class _Reader:
 
     @property
     def problems(self) -> Mapping[str, int]:
-        """What was wrong, and how often."""
+        """Problems and how often they occurred."""
         found: dict[str, int] = self.seen["problems"]
         return found
 
@@ -213,7 +213,7 @@ def _until(condition: Callable[[], bool], seconds: float) -> None:
 
 
 def lines(document: Document) -> list[str]:
-    """Who was killed at what, what was seen, and the goals."""
+    """Kills, observations and goals."""
     seen = document["seen"]
     rows = [(f"killed: {what}", str(count)) for what, count in sorted(document["kills"].items())]
     rows += [
@@ -233,7 +233,7 @@ def lines(document: Document) -> list[str]:
 
 BENCH = Bench(
     "kills",
-    "the stream, killed at random moments over landing that keeps arriving",
+    "the stream, killed at random moments while files keep landing",
     measure,
     lines,
     add_arguments,

@@ -1,7 +1,7 @@
-"""A made-up cluster as landing rows: what the exporter would have written of it, poll by poll.
+"""A simulated cluster as landing rows: what the exporter would have written, poll by poll.
 
-Queues, channels and consumers are tables of changes: a row where something changed, one of the poll before it, a
-heartbeat, and a row that ends what is gone (`ackscope.tables.QUEUE_SAMPLES`).
+Queues, channels and consumers are tables of changes: a row at a change, one of the poll before it, a heartbeat, and a
+tombstone (`ackscope.tables.QUEUE_SAMPLES`).
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _COUNTERS = {"publish": "published", "deliver": "delivered", "ack": "acked", "re
 
 @dataclass(frozen=True, slots=True)
 class _Picked:
-    """Rows to land: of which poll and object each is, and whether it says that the object is gone."""
+    """Rows to land: poll and object of each, and whether it is a tombstone."""
 
     poll: Ints
     thing: Ints
@@ -35,20 +35,20 @@ class _Picked:
 
 
 class _Changes:
-    """Which objects get a row at which poll; remembers the last poll of the stretch before."""
+    """Which objects get a row at which poll; remembers the last poll before."""
 
     def __init__(self) -> None:
         self._last: tuple[Ints, Bools, Bools, int] | None = None
         self._polls = 0
 
     def pick(self, values: Ints, there: Bools, at: Ints, step: int) -> tuple[_Picked, Ints, Ints]:
-        """Rows of a stretch, with the polls and values that their indexes mean: the last poll before it is the first.
+        """Rows of some polls, with the polls and values that their indexes refer to: the first is the last poll before.
 
         Args:
             values: (polls, objects, columns).
             there: (polls, objects).
             at: microseconds of every poll.
-            step: seconds from poll to poll.
+            step: seconds between polls.
         """
         beat = max(1, round(0.9 * HEARTBEAT / step))
         turn = (self._polls + np.arange(len(at)))[:, None] % beat == np.arange(there.shape[1]) % beat
@@ -77,10 +77,10 @@ class _Changes:
 
 
 class LandingRows:
-    """The landing rows of one cluster, stretch after stretch.
+    """The landing rows of one cluster, in order.
 
     Args:
-        shape: of the cluster.
+        shape: the cluster.
     """
 
     def __init__(self, shape: ClusterShape) -> None:
@@ -90,12 +90,12 @@ class LandingRows:
         self._was: Bools = np.zeros((1, len(shape)), dtype=np.bool_)
 
     def rows(self, dice: np.random.Generator, stretch: SimulatedSteps) -> dict[str, pa.Table]:
-        """Rows by the name of their table; where nobody looked, none."""
+        """Rows by table name; none in gaps without polls."""
         seen = np.flatnonzero(~stretch.away)
         counters = self._counters(stretch)
         if not len(seen):
             return {}
-        # The broker's answer is complete a little later each time.
+        # The broker's response is complete a little later each time.
         late = dice.integers(200_000, 900_000, len(seen))
         at = (stretch.first + seen * stretch.step) * 1_000_000 + late
         return {
@@ -107,7 +107,7 @@ class LandingRows:
         }
 
     def _counters(self, stretch: SimulatedSteps) -> Ints:
-        """(steps, queues, counters); a queue that comes back counts from zero."""
+        """(steps, queues, counters); a queue that is declared again counts from zero."""
         there = np.concatenate([self._was, stretch.there])
         came = there[1:] & ~there[:-1]
         self._queues_begin = not self._was.any()

@@ -1,4 +1,4 @@
-"""A landing folder that fills as under a running exporter: a file of each table every ten seconds."""
+"""A landing folder that fills as under a running exporter: one file per table every ten seconds."""
 
 import threading
 import time
@@ -15,24 +15,24 @@ import pyarrow.parquet as pq
 from ackscope.tables import ACK_BURSTS, POLL_SAMPLES, PROBE_MESSAGES, QUEUE_SAMPLES, Table
 from bench.pipeline.columns import ordered
 
+# A queue whose ready messages are the number of its file times `DEEP`.
 MARKER = "marker"
-"""A queue whose ready messages are the number of the file that told them, times `DEEP`."""
 
 DEEP = 1_000_000
 _STREAMS = ("classic", "quorum", "stream")
+# Seconds: the exporter repeats the row of an idle queue within ten minutes.
 _HEARTBEAT = 480.0
-"""Seconds: the exporter tells a queue at rest again within ten minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class LandingLoad:
-    """What lands.
+    """The load that lands.
 
     Attributes:
-        messages: probe messages a second, over three streams.
-        queues: all of them.
-        changing: the share of them that changes from one file to the next.
-        every: seconds from file to file.
+        messages: probe messages per second, over three streams.
+        queues: number of queues.
+        changing: share of the queues that change from one file to the next.
+        every: seconds between files.
     """
 
     messages: int = 2000
@@ -48,7 +48,7 @@ class LandedSet:
     Attributes:
         number: counts from 1.
         renamed: when the last file of the set was there, seconds since 1970.
-        minutes: all messages of each minute since the start of the folder, its own among them; by seconds since 1970.
+        minutes: all messages of each minute since the start, including its own; by seconds since 1970.
     """
 
     number: int
@@ -56,8 +56,8 @@ class LandedSet:
     minutes: dict[int, int] = field(default_factory=dict)
 
 
-class LandingWriter:
-    """Lands what would have come between two moments; then, in a thread, what comes from now on."""
+class LiveLanding:
+    """Lands a past time range; then, from a thread, in real time."""
 
     def __init__(self, root: Path, load: LandingLoad, cluster: str = "shop", seed: int = 1) -> None:
         self.landed: list[LandedSet] = []
@@ -72,7 +72,7 @@ class LandingWriter:
         self._thread = threading.Thread(target=self._run, name="landing", daemon=True)
 
     def past(self, start: float, end: float, sign: Callable[[float], None] = lambda _: None) -> None:
-        """Land everything from `start` to `end`, seconds since 1970, as fast as it goes."""
+        """Land everything from `start` to `end`, seconds since 1970, as fast as possible."""
         moment = start
         while moment + self._load.every <= end:
             self._land(moment, moment + self._load.every)

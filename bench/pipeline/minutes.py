@@ -1,4 +1,4 @@
-"""A stretch of made-up history as rows of the rollup tables of minutes: what the pipeline would have made of it."""
+"""Simulated history as rows of the tables of minutes: what the pipeline would compute."""
 
 import numpy as np
 import pyarrow as pa
@@ -9,17 +9,17 @@ from bench.pipeline.cluster import ClusterShape, Ints
 from bench.pipeline.columns import at, named, ordered
 from bench.pipeline.simulation import LIMIT, SimulatedSteps
 
+# Successful polls per minute.
 POLLS = 2
-"""Good polls a minute."""
 
+# Queues whose first consumer is followed, the busiest: the exporter's limit.
 FOLLOWED = 300
-"""Queues whose first consumer is followed, the busiest: the exporter follows no more than so many."""
 
 USER = "app"
 
 
 def rolled_up(dice: np.random.Generator, stretch: SimulatedSteps, shape: ClusterShape) -> dict[str, pa.Table]:
-    """Rows of queues, channels, consumers, nodes and polls by the name of their table; its steps are minutes."""
+    """Rows of queues, channels, consumers, nodes and polls by table name; the steps are minutes."""
     return {
         QUEUES_1M.name: _queues(stretch, shape),
         CHANNELS_1M.name: _channels(stretch, shape),
@@ -60,7 +60,7 @@ def followed(shape: ClusterShape) -> Ints:
 
 
 def channel_names(queue: Ints, generation: Ints) -> list[str]:
-    """Names of channels as the broker spells them: a new port with every deploy."""
+    """Names of channels as in the broker: a new port with every deploy."""
     return [
         f"10.0.{it // 250}.{it % 250 + 1}:{20000 + (it * 131 + new * 17) % 40000} -> 10.0.0.1:5672 (1)"
         for it, new in zip(queue.tolist(), generation.tolist(), strict=True)
@@ -174,11 +174,11 @@ def _nodes(dice: np.random.Generator, stretch: SimulatedSteps, shape: ClusterSha
 
 
 def node_figures(dice: np.random.Generator, stretch: SimulatedSteps, step: Ints, node: Ints) -> dict[str, np.ndarray]:
-    """What nodes tell of themselves at these steps."""
+    """Node statistics at these steps."""
     count = len(step)
     seconds = stretch.first + step * stretch.step
     memory = stretch.memory[step, node]
-    # Logs fill the disk and are removed every week.
+    # Logs fill the disk and are deleted every week.
     disk = 200e9 - (seconds % (7 * 86400)) / (7 * 86400) * 30e9 - node * 1e9 + dice.normal(0, 1e8, count)
     busy = stretch.published.sum(axis=1)[step] / stretch.step
     return {

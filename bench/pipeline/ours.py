@@ -1,9 +1,9 @@
-"""Ackscope's own rollup in a process of its own, one session for all that is asked; the twin of `contenders.py`.
+"""Ackscope's own rollup in its own process, with one session for all requests; the counterpart of `contenders.py`.
 
 A line on stdin: {"landing", "to", "distinct", "tables"}; a line on stdout: {"messages", "counted", "nanoseconds",
-"listing", "rows", "files"}; `listing` is the seconds that looking at the landing files took, `rows` the rollup rows by
-table, `files` those that hold them. Without `distinct`, duplicates are not looked for, which ackscope itself never
-leaves out. With `tables`, only what is made of these landing tables is made; what they are read beside is read.
+"listing", "rows", "files"}; `listing` is the seconds to list the landing files, `rows` the rollup rows by table,
+`files` their files. Without `distinct` there is no deduplication, which ackscope itself never skips. With `tables`,
+only rollups of these landing tables are computed.
 """
 
 import json
@@ -55,7 +55,7 @@ def _roll_up(spark: SparkSession, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sum(rollups: Rollups, table: Table, column: str, times: float = 1) -> int:
-    """The sum of a column over all that the manifests name; each value is whole once it was multiplied."""
+    """The sum of a column over all files in the manifests; each value is integral after the multiplication."""
     total = 0
     for path in _files(rollups, table):
         values = pq.ParquetFile(path).read([column])[column]
@@ -69,7 +69,7 @@ def _files(rollups: Rollups, table: Table) -> Iterator[Path]:
 
 
 def main() -> None:
-    """Answer until stdin ends."""
+    """Serve requests until stdin ends."""
     with spark_session() as spark:
         for line in sys.stdin:
             request = json.loads(line)

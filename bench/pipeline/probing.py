@@ -1,4 +1,4 @@
-"""Made-up probe messages: how long each took, and how it ended, by what disk, network and nodes do at the time."""
+"""Simulated probe messages: latency and outcome, depending on disk, network and nodes."""
 
 from dataclasses import dataclass
 
@@ -23,8 +23,8 @@ class SimulatedStream:
     Attributes:
         mode: delivery mode, 1 transient, 2 persistent.
         synced: its confirm waits for a disk.
-        rate: messages a second.
-        usual: seconds, the median on a quiet day.
+        rate: messages per second.
+        usual: median on a quiet day, seconds.
     """
 
     probe: str
@@ -36,6 +36,7 @@ class SimulatedStream:
     usual: float
 
 
+# The default streams of the probes.
 STREAMS = (
     SimulatedStream("confirm", "unroutable", "none", 1, synced=False, rate=1.0, usual=0.0004),
     SimulatedStream("confirm", "transient", "classic", 1, synced=False, rate=1.0, usual=0.0006),
@@ -46,16 +47,15 @@ STREAMS = (
     SimulatedStream("delivery", "classic", "classic", 2, synced=True, rate=1.0, usual=0.0012),
     SimulatedStream("delivery", "quorum", "quorum", 2, synced=True, rate=1.0, usual=0.0026),
 )
-"""As the probes have them by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedMessages:
-    """Messages of one stream, in the order of their intended time; durations in seconds, NaN where there is none.
+    """Messages of one stream, sorted by scheduled time; durations in seconds, NaN if there is none.
 
     Attributes:
         outcome: index into `OUTCOMES`.
-        deliveries: -1 where none are awaited.
+        deliveries: -1 if none are expected.
     """
 
     send_delay: Floats
@@ -77,7 +77,7 @@ class SimulatedMessages:
 def draw(
     dice: np.random.Generator, stream: SimulatedStream, hour: Floats, disk: Floats, network: Floats, well: Bools
 ) -> SimulatedMessages:
-    """One message for each element: at this hour of the day, with this disk, network and node or alarm."""
+    """One message per element: at this hour of the day, with this disk, network, and node or alarm state."""
     count = len(hour)
     load = 1 + 0.25 * np.cos(2 * np.pi * (hour - 14) / 24)
     slow = np.where(dice.random(count, np.float32) < 0.004, dice.uniform(4, 25, count), 1.0)
@@ -95,12 +95,12 @@ def draw(
 
 
 def home(number: int, nodes: int) -> int:
-    """The node that a stream of `STREAMS` lives on, by their indexes."""
+    """The node of a stream of `STREAMS`, by index."""
     return number % nodes
 
 
 def subjects(node_names: list[str], *, synced: bool | None = None, node: int = -1) -> list[AffectedObject]:
-    """The streams as objects: those that wait for a disk where `synced`, those of one node where that is given."""
+    """The streams as objects: those that wait for a disk if `synced`, those of one node if it is given."""
     return [
         AffectedObject(
             "probe", "", f"{it.probe}/{it.stream}/{node_names[home(number, len(node_names))]}", "confirm_p50"
@@ -114,7 +114,7 @@ def subjects(node_names: list[str], *, synced: bool | None = None, node: int = -
 
 
 def minutes(dice: np.random.Generator, stretch: SimulatedSteps, node_names: list[str]) -> dict[str, pa.Table]:
-    """`latency_1m` and `outcomes_1m` of a stretch whose steps are minutes."""
+    """`latency_1m` and `outcomes_1m`; the steps are minutes."""
     seen = np.flatnonzero(~stretch.away)
     latencies, outcomes = [], []
     for number, stream in enumerate(STREAMS):
@@ -200,14 +200,14 @@ def _constants(columns_of_stream: dict[str, str | int], rows: int) -> dict[str, 
 def messages(
     dice: np.random.Generator, stretch: SimulatedSteps, node_names: list[str], run_id: str, times: float = 1.0
 ) -> pa.Table:
-    """`probe_messages` of a stretch, in the order in which they were settled; `times` the usual rates."""
+    """`probe_messages`, in the order in which they were settled; `times` the usual rates."""
     parts: dict[str, list[np.ndarray]] = {}
     for number, stream in enumerate(STREAMS):
         node, rate = home(number, len(node_names)), stream.rate * times
         span, since = len(stretch) * stretch.step, round(stretch.first % DAY * rate)
         after = np.arange(round(span * rate)) / rate
         step = np.minimum((after / stretch.step).astype(np.int64), len(stretch) - 1)
-        # While nobody looked at the broker the probes went on.
+        # Probes continue while nobody polls the broker.
         hour = (stretch.first + after) % DAY / 3600
         well = stretch.up[step, node] & ~stretch.blocked[step]
         drawn = draw(dice, stream, hour, stretch.disk[step], stretch.network[step], well)

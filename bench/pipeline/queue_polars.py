@@ -27,15 +27,15 @@ def polars() -> Rollup:
 
     def known(rows: Any) -> Any:
         """Samples once each and in order, with what was known before them, and since when."""
-        is_gone, details = pl.col("gone").fill_null(value=False), pl.col("details_at").dt.epoch("us")
+        tombstone, details = pl.col("gone").fill_null(value=False), pl.col("details_at").dt.epoch("us")
         rows = rows.sort("id", "at")
         # In order, a row that came twice stands beside itself.
         rows = rows.filter((pl.col("at") != pl.col("at").shift(1, fill_value=0)) | (pl.col("id").diff() != 0))
         rows = rows.with_columns(
             pl.min_horizontal(details, "at").alias("told"),
-            is_gone,
+            tombstone,
             details.is_not_null().alias("older"),
-            *(pl.when(is_gone).then(0).otherwise(pl.col(name)).alias(name) for name in COUNTERS),
+            *(pl.when(tombstone).then(0).otherwise(pl.col(name)).alias(name) for name in COUNTERS),
         )
         rows = rows.with_row_index("row").with_columns(
             pl.when(pl.col("id").diff().fill_null(1) != 0).then(pl.col("row")).forward_fill().alias("first"),

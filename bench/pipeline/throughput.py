@@ -1,4 +1,4 @@
-"""Minute rollups side by side with DuckDB, Polars and pandas: the same rows, the same tables, the same machine."""
+"""Minute rollups compared with DuckDB, Polars and pandas: same rows, same tables, same machine."""
 
 import argparse
 import tempfile
@@ -16,11 +16,11 @@ from bench.pipeline.writing import RATE, by_hour, write_fleet, write_messages
 from bench.tables import median, table
 from bench.usage import MB
 
+# Above this many messages, the run without deduplication is skipped.
 _LARGE = 20_000_000
-"""Beyond so many messages, what leaving duplicates in would save is not measured again."""
 
+# Goals: multiple of the fastest engine, growth from the smallest to the largest size, MB of all processes.
 _WARM_TIMES, _LINEAR_TIMES, _MEMORY = 3.0, 1.2, 3000
-"""Goals: times as long as the fastest, times the linear one from the smallest to the largest, MB of all processes."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,7 +92,7 @@ def _summary(runs: dict[str, list[Run]]) -> dict[str, Any]:
 
 
 def _queues(folder: Path, queues: int, hours: int, engines: Engines, warm: int) -> dict[str, Any]:
-    """All tables by ackscope alone, then the one of queues by all."""
+    """All tables with ackscope, then the table of queues with all engines."""
     tell(f"writing {hours} hours of {queues:,} queues")
     landing = folder / "landing-queues"
     landed = write_fleet(landing, Fleet("bench", queues=queues, days=-(-hours // 24), incidents=0), hours, 60)
@@ -147,7 +147,7 @@ def _goals(document: Document) -> list[Goal]:
 
 
 def _times_the_fastest(engines: dict[str, dict[str, Any]], labels: dict[str, str]) -> list[Goal]:
-    """A goal for each of these kinds that a peer has a figure of."""
+    """A goal for each of these kinds for which a peer has a figure."""
     peers = [it for name, it in engines.items() if name != OURS]
     return [
         Goal(text, ratio(engines[OURS][kind], fastest), _WARM_TIMES)
@@ -247,7 +247,7 @@ def _equal(it: dict[str, Any]) -> str:
 BENCH = Bench(
     name="throughput",
     room="pipeline",
-    shows="minute rollups beside DuckDB, Polars and pandas over the same landing files",
+    shows="minute rollups compared with DuckDB, Polars and pandas over the same landing files",
     measure=measure,
     lines=lines,
     add_arguments=add_arguments,

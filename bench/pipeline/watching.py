@@ -1,8 +1,8 @@
-"""A process that reads the rollups all the while, and notes every state that was not whole.
+"""A process that polls the rollups and records every inconsistent state.
 
     python -m bench.pipeline.watching ROLLUPS CLUSTER
 
-It ends on SIGTERM and prints one JSON document: how often it looked, how many states it saw, and what was wrong.
+It ends on SIGTERM and prints one JSON document: the number of polls, the states seen, and the problems.
 """
 
 import signal
@@ -24,20 +24,20 @@ from ackscope.tables import BURSTS_1M, HOURS, LATENCY_1M, OUTCOMES_1M, POLLS_1M,
 from ackscope.tables.arrow import arrow_schema
 from bench.pipeline.feeding import BURSTS, MESSAGES, POLLS, STEPS
 
+# Table -> a count of landing rows, and how many each file adds: a sum that is not a multiple shows half a file.
 COUNTED = {
     OUTCOMES_1M.name: ("messages", MESSAGES),
     BURSTS_1M.name: ("bursts", BURSTS),
     STEPS_1M.name: ("attempts", STEPS),
     POLLS_1M.name: ("reads", POLLS),
 }
-"""Table -> a count of landing rows, and how many each file adds: a sum between two multiples tells of half a file."""
 
 _EVERY = 0.05
 _TRIES = 20
 
 
 class RollupWatcher:
-    """What was seen; `look` takes one more state in."""
+    """What was seen; each `look` checks one state."""
 
     def __init__(self, root: Path, cluster: str) -> None:
         self.looks = 0
@@ -49,7 +49,7 @@ class RollupWatcher:
         self._sums: dict[str, int] = {}
 
     def look(self) -> None:
-        """Read the manifest, and where it is new all that it names."""
+        """Read the manifest, and if it is new, everything in it."""
         self.looks += 1
         for _ in range(_TRIES):
             try:
@@ -58,7 +58,7 @@ class RollupWatcher:
                     return
                 self._judge(manifest)
             except FileNotFoundError:
-                # Allowed to a reader that slept for long: the manifest is newer by now.
+                # Allowed for a reader that slept for long: there is a newer manifest by now.
                 self.again += 1
             except (DataError, OSError, pa.ArrowException) as error:
                 self.problems[f"{type(error).__name__}: {error}"[:200]] += 1
@@ -86,7 +86,7 @@ class RollupWatcher:
         self._judge_hours(manifest, tables[OUTCOMES_1M.name])
 
     def _judge_hours(self, manifest: Manifest, minutes: pa.Table) -> None:
-        """Where an hour says that it was made of the minutes that are there, it adds up to them."""
+        """If an hour has the digest of the current minutes as its source, it must add up to them."""
         hours = HOURS[OUTCOMES_1M.name]
         parts = {hour: text for it in manifest.files_for(OUTCOMES_1M.name) for hour, text in it.parts.items()}
         made = {hour: text for it in manifest.files_for(hours.name) for hour, text in it.made_of.items()}
@@ -121,7 +121,7 @@ def _by_hour(rows: pa.Table, time_column: str) -> dict[int, int]:
 
 
 def main(words: Sequence[str]) -> int:
-    """Look until SIGTERM."""
+    """Poll until SIGTERM."""
     watcher, stop_requested = RollupWatcher(Path(words[0]), words[1]), []
     signal.signal(signal.SIGTERM, lambda *_: stop_requested.append(True))
     while not stop_requested:

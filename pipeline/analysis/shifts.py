@@ -26,7 +26,7 @@ _MIN_BEFORE = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Thresholds:
+class ShiftThresholds:
     """How far a shift must stand out.
 
     Attributes:
@@ -57,8 +57,8 @@ class DetectorConfig:
     shortest: int
     lasting: int
     spreads: float
-    maybe: Thresholds
-    sure: Thresholds
+    maybe: ShiftThresholds
+    sure: ShiftThresholds
     spread_factor: float = 1.0
     spikes: bool = False
 
@@ -69,10 +69,10 @@ class DetectorConfig:
 
 
 # The median of 20 minutes scatters by a quarter of single minutes: two of their spreads are eight of its own.
-SLOW = DetectorConfig(20, 25, LASTING_MINUTES, 2.0, Thresholds(1.5, 0.8), Thresholds(5.0, 0.85))
+SLOW = DetectorConfig(20, 25, LASTING_MINUTES, 2.0, ShiftThresholds(1.5, 0.8), ShiftThresholds(5.0, 0.85))
 
 # Reports what stands out very far before it is known to last.
-FAST = DetectorConfig(10, 10, 12, 4.0, Thresholds(1.5, 0.8), Thresholds(6.0, 0.9), 2.0, spikes=True)
+FAST = DetectorConfig(10, 10, 12, 4.0, ShiftThresholds(1.5, 0.8), ShiftThresholds(6.0, 0.9), 2.0, spikes=True)
 
 # Share of the shift that must happen between the `DetectorConfig.after` minutes before and those after.
 _ABRUPT_SHARE = 0.6
@@ -181,7 +181,7 @@ class _Segment:
         large &= self._known[self._places + shortest - 1] - self._known[self._places] < shortest + _MAX_MISSING
         return [int(place) for place in self._places[large]]
 
-    def holds(self, place: int, limits: Thresholds, lasting: int) -> bool:
+    def holds(self, place: int, limits: ShiftThresholds, lasting: int) -> bool:
         """Whether both sides are separated, abruptly, and farther than ever in the hours before."""
         index, after = place - _MIN_BEFORE, self._config.after
         shift = self._shift[index]

@@ -63,11 +63,11 @@ class HistoryAnswer:
     def document(self) -> dict[str, Any]:
         """The JSON document, with its own names for `options` (asked) and `sentences` (told)."""
         data = asdict(self.data)
-        asked = {"asked_from": data.pop("requested_from"), "asked_to": data.pop("requested_to")}
+        requested = {"asked_from": data.pop("requested_from"), "asked_to": data.pop("requested_to")}
         return {
             "question": self.question,
             "asked": dict(self.options),
-            "data": {**asked, **data},
+            "data": {**requested, **data},
             "told": list(self.sentences),
             "rows": list(self.rows),
             "because": self.because,

@@ -6,7 +6,7 @@ from typing import Protocol
 from pipeline.cli import analyse, ask, backfill, compact, expire, run, stream
 
 
-class Command(Protocol):
+class JobCommand(Protocol):
     """The interface of a job's module.
 
     Attributes:
@@ -24,7 +24,7 @@ class Command(Protocol):
 
 
 # In the order of `--help`.
-COMMANDS: dict[str, Command] = {
+COMMANDS: dict[str, JobCommand] = {
     "run": run,
     "stream": stream,
     "ask": ask,

@@ -105,9 +105,9 @@ class SampleHold:
 
     def _sorted(self, samples: DataFrame) -> DataFrame:
         """Samples by object and time."""
-        is_gone, at, late = "coalesce(gone, false)", "unix_micros(at)", "details_at" in self.source.names
+        tombstone, at, late = "coalesce(gone, false)", "unix_micros(at)", "details_at" in self.source.names
         absent = "0" if self.starts_at_zero else "NULL"
-        counters = (f"if({is_gone}, {absent}, {name}) AS {name}" for name in self.counters)
+        counters = (f"if({tombstone}, {absent}, {name}) AS {name}" for name in self.counters)
         order = ("_hash", *self.key, "at")
         rest = ("known_at", "gone", "older", *self.levels, *self.counters)
         rows = samples.selectExpr(
@@ -116,7 +116,7 @@ class SampleHold:
             *self.key,
             f"{at} AS at",
             f"least(unix_micros(details_at), {at}) AS known_at" if late else f"{at} AS known_at",
-            f"{is_gone} AS gone",
+            f"{tombstone} AS gone",
             "details_at IS NOT NULL AS older" if late else "false AS older",
             *self.levels,
             *counters,

@@ -26,7 +26,7 @@ class Minute:
     key: tuple
     minute: datetime
     levels: list[dict]
-    told: list[dict]
+    known_at: list[dict]
     grown: dict[str, int | None]
 
     def over(self, what, name):
@@ -39,7 +39,7 @@ class Minute:
 
     def owner(self, *names):
         """What is the same in all rows of an object."""
-        return {name: over(max, self.told, name) for name in names}
+        return {name: over(max, self.known_at, name) for name in names}
 
 
 def minutes(
@@ -58,10 +58,10 @@ def minutes(
     for row in samples:
         objects[tuple(row[name] for name in key)][row["at"]] = row
     for name, rows in objects.items():
-        told = [rows[at] for at in sorted(rows)]
-        grown = _grown(told, counters, births=births)
+        known_at = [rows[at] for at in sorted(rows)]
+        grown = _grown(known_at, counters, births=births)
         levels: dict[datetime, list[dict]] = defaultdict(list)
-        for moment, row in _seen(told, sorted(times | set(rows)), wholes):
+        for moment, row in _seen(known_at, sorted(times | set(rows)), wholes):
             levels[_minute(moment)].append(row)
             if row["at"] < _minute(moment) and row.get("details_at") is None:
                 for counter in counters:
@@ -69,7 +69,7 @@ def minutes(
                         grown[_minute(moment), counter] += 0
         for minute in {*levels, *(minute for minute, _ in grown)}:
             increases = {called: grown.get((minute, counter)) for counter, called in counters.items()}
-            yield Minute(name, minute, levels.get(minute, []), told, increases)
+            yield Minute(name, minute, levels.get(minute, []), known_at, increases)
 
 
 def over(what, rows, name):
@@ -78,11 +78,11 @@ def over(what, rows, name):
     return what(values) if values else None
 
 
-def _seen(told: list[dict], moments: list[datetime], wholes: list[datetime]) -> list[tuple[datetime, dict]]:
+def _seen(known_at: list[dict], moments: list[datetime], wholes: list[datetime]) -> list[tuple[datetime, dict]]:
     """The row that holds at each moment at which one does."""
     found = []
     for moment in moments:
-        row = next((row for row in reversed(told) if row["at"] <= moment), None)
+        row = next((row for row in reversed(known_at) if row["at"] <= moment), None)
         if row is None or row["gone"] or moment - row["at"] >= HOLDS:
             continue
         if not any(row["at"] < whole <= moment for whole in wholes):
@@ -90,11 +90,11 @@ def _seen(told: list[dict], moments: list[datetime], wholes: list[datetime]) -> 
     return found
 
 
-def _grown(told: list[dict], counters: Mapping[str, str], *, births: bool) -> dict[tuple[datetime, str], int]:
+def _grown(known_at: list[dict], counters: Mapping[str, str], *, births: bool) -> dict[tuple[datetime, str], int]:
     """(minute, counter) -> what it grew by, where that can be told."""
     grown: dict[tuple[datetime, str], int] = defaultdict(int)
     known: dict[str, tuple[datetime, int]] = {}
-    for row in told:
+    for row in known_at:
         moment = row.get("details_at") or row["at"]
         for counter in counters:
             if row["gone"] or row[counter] is None:

@@ -206,7 +206,7 @@ def random_samples(dice: random.Random, queues: int, first: float, span: float) 
     """Changes of several queues, whose counters begin late, restart, are told late, or not; some queues go."""
     rows = []
     for number in range(queues):
-        name, counters, told_at = f"queue-{number}", dict.fromkeys(("publish", "deliver", "ack", "redeliver")), None
+        name, counters, counted_at = f"queue-{number}", dict.fromkeys(("publish", "deliver", "ack", "redeliver")), None
         for poll_at in range(int(first), int(first + span), EVERY):
             if dice.random() < 0.6:  # nothing changed, or nothing was landed
                 continue
@@ -215,21 +215,21 @@ def random_samples(dice: random.Random, queues: int, first: float, span: float) 
                 counters = dict.fromkeys(counters)
                 continue
             late = dice.random() < 0.3
-            if not late or told_at is None:
-                told_at = poll_at - dice.choice([0, 1, 7]) if late else poll_at
+            if not late or counted_at is None:
+                counted_at = poll_at - dice.choice([0, 1, 7]) if late else poll_at
                 for counter, value in counters.items():
                     if dice.random() < 0.4:
                         counters[counter] = (value or 0) + dice.randint(0, 5000)
                     elif dice.random() < 0.05:
                         counters[counter] = dice.choice([None, 0, 3])
-            told = counters if dice.random() < 0.9 else dict.fromkeys(counters)
+            read_counters = counters if dice.random() < 0.9 else dict.fromkeys(counters)
             level = {
                 "messages_ready": dice.choice([None, dice.randint(0, 900)]),
                 "messages_unacked": dice.randint(0, 9),
                 "consumers": dice.choice([None, dice.randint(0, 3)]),
             }
-            details_at = None if told_at == poll_at else at(told_at)
-            rows.append(sample(poll_at, name, **told, **level, details_at=details_at))
+            details_at = None if counted_at == poll_at else at(counted_at)
+            rows.append(sample(poll_at, name, **read_counters, **level, details_at=details_at))
     return rows
 
 

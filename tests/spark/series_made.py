@@ -49,8 +49,8 @@ def put(rollups: Rollups, rows: list[dict], first: int = 0, end: int | None = No
     """Commit the minutes of these hours since `START`; of all without an end."""
     table = pa.Table.from_pylist(rows, schema=arrow_schema(QUEUES_1M))
     hours = {int(row["minute"].timestamp()) // 3600 for row in rows}
-    wanted = {hour for hour in hours if first <= hour - FIRST and (end is None or hour - FIRST < end)}
+    needed = {hour for hour in hours if first <= hour - FIRST and (end is None or hour - FIRST < end)}
     with rollups.writer_lock():
         transaction = rollups.transaction(CLUSTER)
-        transaction.replace_hours(QUEUES_1M, wanted, table)
+        transaction.replace_hours(QUEUES_1M, needed, table)
         transaction.commit()

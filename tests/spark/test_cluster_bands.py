@@ -16,7 +16,7 @@ _HOURLY = HOURS[QUEUES_1M.name]
 _END = START + timedelta(minutes=59)
 
 
-def _row(hour: int, queue: str, **told) -> dict:
+def _row(hour: int, queue: str, **measures) -> dict:
     """One hour of a queue that is there to the end of it."""
     at = START + timedelta(hours=hour)
     usual = {"samples": 120, "minutes": 60, "published": 3600, "delivered": 3600, "acked": 3600, "redelivered": 0}
@@ -31,7 +31,7 @@ def _row(hour: int, queue: str, **told) -> dict:
         **usual,
         **levels,
         **ends,
-        **told,
+        **measures,
     }
 
 

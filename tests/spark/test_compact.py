@@ -22,7 +22,7 @@ from tests.spark.landing_files import at, message, write, write_random
 pytestmark = pytest.mark.spark
 
 
-def taken_in(root):
+def ingested(root):
     """As after a `run`: all that is there is rolled up."""
     advance_watermark(root / "rollups", jobs.generation(), 1e11)
 
@@ -54,7 +54,7 @@ def test_rows_stay_and_files_become_few(session, tmp_path):
     """Of each table one file, in the order of time, with what the footer tells as before; a dry run tells it before."""
     for seed in range(4):
         write_random(tmp_path / "landing", seed, first=seed * 300, span=300)
-    taken_in(tmp_path)
+    ingested(tmp_path)
     before, tables = rows(tmp_path), len(files(tmp_path))
     planned = compact(tmp_path, session, dry_run=True)
 
@@ -85,7 +85,7 @@ def test_large_folders_become_several_files(session, tmp_path, monkeypatch):
     """One after the other in time, so that a reader of some hours opens some of them."""
     for seed in range(3):
         write(tmp_path / "landing", PROBE_STEPS, write_random(tmp_path / "other", seed)[PROBE_STEPS], f"x{seed}")
-    taken_in(tmp_path)
+    ingested(tmp_path)
     before = rows(tmp_path)
     monkeypatch.setattr(compaction, "_SINGLE_FILE_BYTES", 1000)
     monkeypatch.setattr(compaction, "_TARGET_BYTES", 8000)
@@ -111,7 +111,7 @@ def test_odd_rows_and_damaged_files(session, tmp_path):
     data = bytearray(bad.read_bytes())
     data[4 : len(data) // 3] = b"\xff" * (len(data) // 3 - 4)
     bad.write_bytes(data)
-    taken_in(tmp_path)
+    ingested(tmp_path)
     first, second = compact(tmp_path, session), compact(tmp_path, session)
     (left,) = good.parent.glob("*.parquet")
 
@@ -130,7 +130,7 @@ def test_days_of_rollups_become_one_file(session, fingerprint, tmp_path):
         shutil.rmtree(tmp_path / "landing" / name)
     jobs.run(tmp_path / "landing", tmp_path / "rollups", session, SystemClock(), minutes_only=True)
     before, noon = fingerprint(tmp_path / "rollups"), first_hour(at(0).date()) + 12
-    taken_in(tmp_path)
+    ingested(tmp_path)
     summary = compact(tmp_path, session)
     manifest = Rollups(tmp_path / "rollups").manifest("shop")
 
@@ -150,7 +150,7 @@ def test_a_full_disk_changes_nothing(session, tmp_path, monkeypatch):
 
     for name in ("a", "b"):
         write(tmp_path / "landing", PROBE_MESSAGES, [message(ord(name), 0)], name)
-    taken_in(tmp_path)
+    ingested(tmp_path)
     before = rows(tmp_path)
 
     def full(*_args, **_more):

@@ -54,7 +54,7 @@ def wait_for(condition, what, seconds=120):
         time.sleep(0.05)
 
 
-def taken_in(root):
+def ingested(root):
     """Landing rows that the running stream has rolled up."""
     path = root / "rollups" / "_status.json"
     return json.loads(path.read_bytes())["landing_rows"] if path.exists() else 0
@@ -74,7 +74,7 @@ def test_ctrl_c_ends_it_in_order(tmp_path):
     """Ctrl-C, which goes to the whole group, ends it with 0, without Java, within a few lines."""
     rows = sum(len(rows) for rows in write_random(tmp_path / "landing", seed=1, span=600).values())
     with streaming(tmp_path) as process:
-        wait_for(lambda: taken_in(tmp_path) >= rows, "the first batch")
+        wait_for(lambda: ingested(tmp_path) >= rows, "the first batch")
         (java,) = javas(process)
         os.killpg(process.pid, signal.SIGINT)
         process.wait(60)
@@ -82,10 +82,10 @@ def test_ctrl_c_ends_it_in_order(tmp_path):
         assert 0 == process.returncode
         assert not java.is_running()
 
-    said = (tmp_path / "stderr").read_text().splitlines()
+    output = (tmp_path / "stderr").read_text().splitlines()
 
-    assert [] == [line for line in said if "level=info logger=pipeline." not in line]
-    assert len(said) <= 3
+    assert [] == [line for line in output if "level=info logger=pipeline." not in line]
+    assert len(output) <= 3
 
 
 def test_a_kill_loses_and_doubles_nothing(session, fingerprint, tmp_path):
@@ -102,7 +102,7 @@ def test_a_kill_loses_and_doubles_nothing(session, fingerprint, tmp_path):
         wait_for(lambda: not java.is_running(), "Java to follow")
     last = write_random(tmp_path / "landing", seed=9, span=600)
     with streaming(tmp_path) as process:
-        wait_for(lambda: taken_in(tmp_path) >= sum(len(rows) for rows in last.values()), "the last files")
+        wait_for(lambda: ingested(tmp_path) >= sum(len(rows) for rows in last.values()), "the last files")
         (java,) = javas(process)
         process.terminate()
         process.wait(60)

@@ -113,8 +113,8 @@ def test_an_increase_over_a_gap_keeps_the_gap(history):
 
 def test_a_sample_that_no_poll_goes_with_counts_itself(history):
     """Before the first poll, after the last one, or between them: the minutes of its increases stay as they are."""
-    told = [sample(-150, publish=0), sample(5, publish=10), sample(250, publish=250)]
-    rows = history(told, [poll(0), poll(10), poll(70)])
+    found_rows = [sample(-150, publish=0), sample(5, publish=10), sample(250, publish=250)]
+    rows = history(found_rows, [poll(0), poll(10), poll(70)])
 
     assert {-3: 1, 0: 3, 1: 1, 4: 1} == {minute: row["samples"] for minute, row in rows.items() if row["samples"]}
     assert 250 == sum(row["published"] or 0 for row in rows.values())

@@ -47,7 +47,7 @@ def landing_all_the_time(monkeypatch, tmp_path):
 
     What the manifest told after each commit is what it returns.
     """
-    told, landed = [], iter(range(1, SETS))
+    found_rows, landed = [], iter(range(1, SETS))
     left = [AT_ONCE]
 
     def another():
@@ -70,7 +70,7 @@ def landing_all_the_time(monkeypatch, tmp_path):
 
             def watched():
                 committed = commit()
-                told.append(sums(self.root))
+                found_rows.append(sums(self.root))
                 left[0] = AT_ONCE
                 return committed
 
@@ -79,7 +79,7 @@ def landing_all_the_time(monkeypatch, tmp_path):
 
     monkeypatch.setattr(jobs, "Landing", Busy)
     monkeypatch.setattr(jobs, "Rollups", Watched)
-    return told
+    return found_rows
 
 
 def test_a_stream_shows_whole_files(session, fingerprint, landing_all_the_time, tmp_path):
@@ -88,7 +88,7 @@ def test_a_stream_shows_whole_files(session, fingerprint, landing_all_the_time, 
     land(tmp_path / "landing", 0)
     stream_until(tmp_path, session, lambda status: status["landing_rows"] >= 3 * ROWS * SETS)
 
-    halves = [told for told in landing_all_the_time if any(total % ROWS for total in told.values())]
+    halves = [found_rows for found_rows in landing_all_the_time if any(total % ROWS for total in found_rows.values())]
 
     assert [] == halves
     assert 3 <= len(landing_all_the_time)

@@ -107,19 +107,19 @@ def test_checkpoint_of_another_stream(pipeline, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--trigger", "1x"], "'1x' is not a duration, write 30s, 5m, 1h or 200ms"),
         (["--trigger", "10ms"], "'10ms' is too short, each trigger lists the whole landing folder; use 500ms or more"),
         (["--master", "locol"], "--master 'locol' is not a Spark master; use local[2], local[*], spark://"),
     ],
 )
-def test_bad_options(pipeline, words, told):
+def test_bad_options(pipeline, words, message):
     """An option that cannot be meant is one line, with 3."""
     code, out, err = pipeline("stream", *words)
 
     assert (3, "", 1) == (code, out, len(err.splitlines()))
-    assert told in err
+    assert message in err
 
 
 @pytest.mark.parametrize("address", ["s3a://bucket/landing", "gs://b/x", "hdfs://name:8020/x", "file:///var/x"])
@@ -135,19 +135,19 @@ def test_object_storage_is_refused(pipeline, address):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["2026-03-02", "2026-03-01"], "--to 2026-03-01 is before --from 2026-03-02; swap them"),
         (["2026-02-30", "2026-03-01"], "invalid date '2026-02-30'; use 2026-03-01"),
         (["yesterday", "2026-03-01"], "invalid date 'yesterday'; use 2026-03-01"),
     ],
 )
-def test_dates_that_cannot_be_meant(pipeline, words, told):
+def test_dates_that_cannot_be_meant(pipeline, words, message):
     """Told in one line, with 3."""
     code, out, err = pipeline("backfill", "--from", words[0], "--to", words[1])
 
     assert (3, "", 1) == (code, out, len(err.splitlines()))
-    assert told in err
+    assert message in err
 
 
 def test_nothing_to_rebuild_or_put_together(pipeline):
