@@ -33,7 +33,7 @@ def put(root: Path, table: Table, rows: list[dict], cluster: str = "shop") -> No
 
 
 def row(table: Table, **values) -> dict:
-    """A row of zeros and nothing but for what is told; an hour is whole unless `minutes` says otherwise."""
+    """A row of zeros with the given values; an hour is complete unless `minutes` says otherwise."""
     empty = {Kind.STRING: "", Kind.INT: 0, Kind.FLOAT: 0.0, Kind.BOOL: False, Kind.TIME: None}
     made = {it.name: None if it.nullable else empty[it.kind] for it in table.columns}
     if "bounds" in made:

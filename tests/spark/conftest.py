@@ -46,7 +46,7 @@ def rolled() -> Callable[[Path, Table], list[dict]]:
 
 @pytest.fixture
 def fingerprint() -> Callable[..., dict[str, str]]:
-    """The digest of the rows of every hour that counts, of the tables of minutes or of those asked for."""
+    """The digest of the rows of every current hour, for the tables of minutes or the given ones."""
 
     def digests(rollups: Path, tables: Iterable[str] = MINUTES) -> dict[str, str]:
         return {
@@ -62,7 +62,7 @@ def fingerprint() -> Callable[..., dict[str, str]]:
 
 @pytest.fixture
 def minutes(spark) -> Callable[..., dict[int, dict]]:
-    """Roll up rows of one landing table beside polls: one object's rows by the minute after noon."""
+    """Roll up rows of one landing table with polls: one object's rows by the minute after noon."""
     from pipeline.transforms import TRANSFORMS
 
     def make(table: Table, samples: list[dict], polls: Sequence[dict] = ()) -> dict[int, dict]:

@@ -73,7 +73,7 @@ def minutes(
 
 
 def over(what, rows, name):
-    """The greatest or the least value of a column, of those that are told."""
+    """The greatest or smallest known value of a column."""
     values = [row[name] for row in rows if row[name] is not None]
     return what(values) if values else None
 
@@ -91,7 +91,7 @@ def _seen(known_at: list[dict], moments: list[datetime], wholes: list[datetime])
 
 
 def _grown(known_at: list[dict], counters: Mapping[str, str], *, births: bool) -> dict[tuple[datetime, str], int]:
-    """(minute, counter) -> what it grew by, where that can be told."""
+    """(minute, counter) -> its increase, if known."""
     grown: dict[tuple[datetime, str], int] = defaultdict(int)
     known: dict[str, tuple[datetime, int]] = {}
     for row in known_at:

@@ -186,7 +186,7 @@ def random_bursts(dice: random.Random, count: int, first: float, span: float) ->
 
 
 def random_steps(dice: random.Random, count: int, first: float, span: float) -> list[dict]:
-    """Steps of which some fail, with and without a duration."""
+    """Steps, some of which fail, with and without a duration."""
     rows = []
     for _ in range(count):
         ok = dice.random() < 0.8
@@ -203,7 +203,7 @@ def random_steps(dice: random.Random, count: int, first: float, span: float) -> 
 
 
 def random_samples(dice: random.Random, queues: int, first: float, span: float) -> list[dict]:
-    """Changes of several queues, whose counters begin late, restart, are told late, or not; some queues go."""
+    """Changes of several queues, whose counters begin late, reset, are read late, or not; some queues are deleted."""
     rows = []
     for number in range(queues):
         name, counters, counted_at = f"queue-{number}", dict.fromkeys(("publish", "deliver", "ack", "redeliver")), None
@@ -234,7 +234,7 @@ def random_samples(dice: random.Random, queues: int, first: float, span: float) 
 
 
 def random_polls(dice: random.Random, first: float, span: float) -> list[dict]:
-    """Polls of which some fail, now and then for minutes; of other families, too; the first is whole."""
+    """Polls, some of which fail, sometimes for minutes; of other families, too; the first is whole."""
     rows, away = [], 0
     for number, poll_at in enumerate(range(int(first), int(first + span), EVERY)):
         away = dice.randint(5, 20) if dice.random() < 0.01 else away - 1

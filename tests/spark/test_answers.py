@@ -57,7 +57,7 @@ def test_the_worst_by_redelivery_have_their_share(spark, tmp_path: Path) -> None
 
 
 def test_the_worst_by_backlog(spark, tmp_path: Path) -> None:
-    """By what waits on average, with the most beside it; a peak of one hour is no backlog."""
+    """By the average backlog, with the maximum; a peak of one hour is not a backlog."""
     rows = [queue(it, "deep", messages_ready_last=300, messages_ready_max=310) for it in (1, 2, 3, 4)]
     rows += [queue(1, "peak", messages_ready_last=0, messages_ready_max=5_000)]
     rows += [queue(2, "peak", messages_ready_last=200, messages_ready_max=200)]
@@ -96,7 +96,7 @@ def test_the_worst_by_time_at_the_prefetch_ceiling(spark, tmp_path: Path) -> Non
 
 
 def test_the_worst_by_confirm_tail(spark, tmp_path: Path) -> None:
-    """By p99; what the nack probe is told does not count, nor do other measures."""
+    """By p99; probes that are refused by design do not count, nor do other measures."""
     fast, slow = buckets([0.001] * 990 + [0.002] * 10), buckets([0.001] * 900 + [1.5] * 100)
     rows = [
         stream(LATENCY, 1, "classic", measure="confirm", **fast),
@@ -139,7 +139,7 @@ def test_the_slo_counts_what_was_lost_and_late(spark, tmp_path: Path) -> None:
 
 
 def test_the_burn_of_the_last_hour_is_of_minutes(spark, tmp_path: Path) -> None:
-    """So that it is told while it burns; the budget that is left is gone at this rate."""
+    """So that it is visible while it burns; the time until the budget is exhausted follows from it."""
     good = [stream(OUTCOMES, it, messages=6000, acked=6000) for it in range(1, 101)]
     fast = [stream(LATENCY, it, measure="confirm", **buckets([0.001] * 6000)) for it in range(1, 101)]
     put(tmp_path, OUTCOMES, good)
@@ -159,7 +159,7 @@ def test_the_burn_of_the_last_hour_is_of_minutes(spark, tmp_path: Path) -> None:
 
 
 def test_streams_without_a_queue_do_not_count_in_all(spark, tmp_path: Path) -> None:
-    """They are told by themselves; the nack probe is refused by design, and is not told at all."""
+    """They are listed on their own; probes that are refused by design are not listed at all."""
     rows = [
         stream(OUTCOMES, 1, messages=100, acked=100),
         stream(OUTCOMES, 1, "unroutable", queue_type="none", messages=100, acked=50, lost=50),
@@ -200,8 +200,8 @@ def test_a_first_week_has_nothing_beside_it(spark, tmp_path: Path) -> None:
     assert "no hour of this week has data a week before; data begins 2026-03-14T19:00" == answer.because
 
 
-def test_capacity_tells_disk_memory_and_backlog(spark, tmp_path: Path) -> None:
-    """What reaches its limit comes first; what has no trend says so; a queue without a limit tells its growth."""
+def test_capacity_shows_disk_memory_and_backlog(spark, tmp_path: Path) -> None:
+    """Limits that will be reached come first; a missing trend is stated; without a limit the growth is reported."""
     gib, nodes, queues = 1024**3, [], []
     for back in range(1, 10 * 24 + 1):
         jitter = (back * 7) % 5
@@ -228,7 +228,7 @@ def test_capacity_tells_disk_memory_and_backlog(spark, tmp_path: Path) -> None:
     assert max(len(line) for line in render(answer).splitlines()) <= 80
 
 
-def test_capacity_of_two_days_is_not_yet_told(spark, tmp_path: Path) -> None:
+def test_capacity_of_two_days_is_not_yet_reported(spark, tmp_path: Path) -> None:
     """With how many days there are."""
     rows = [row(NODES, hour=at(back), node="a", disk_free_min=10**9 - 48 + back) for back in range(1, 49)]
     put(tmp_path, NODES, rows)
@@ -238,7 +238,7 @@ def test_capacity_of_two_days_is_not_yet_told(spark, tmp_path: Path) -> None:
 
 
 def test_the_file_of_the_page_holds_every_answer(spark, tmp_path: Path) -> None:
-    """Valid where there is nothing but one episode, too; it is written whole, and read back as it was told."""
+    """Valid with a single episode, too; it is written atomically, and read back unchanged."""
     episode = row(EPISODES, began=at(2), ended=at(1), last_told=at(1), rule="no-consumer", kind="queue", name="orders")
     put(tmp_path, EPISODES, [episode | {"severity": "critical", "vhost": "/"}])
     answers_file.write(spark, tmp_path, "shop", NOW)
@@ -251,8 +251,8 @@ def test_the_file_of_the_page_holds_every_answer(spark, tmp_path: Path) -> None:
     assert [answers_file.answers_path(tmp_path, "shop")] == list((tmp_path / answers_file.FOLDER).iterdir())
 
 
-def test_a_gap_is_told_with_every_answer(spark, tmp_path: Path) -> None:
-    """Hours in which nobody looked."""
+def test_a_gap_is_reported_with_every_answer(spark, tmp_path: Path) -> None:
+    """Hours without polls."""
     put(tmp_path, QUEUES, [queue(it, "orders", redelivered=1) for it in (1, 2, 7, 8)])
     answer = worst_of(spark, tmp_path, REDELIVERED)
 

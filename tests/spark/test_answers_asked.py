@@ -47,7 +47,7 @@ def story(tmp_path: Path) -> Path:
 
 
 def test_what_changed_begins_with_the_cause(story: Path) -> None:
-    """In sentences with before, after, unit and minute; data and its gaps beside."""
+    """In sentences with before, after, unit and minute; with data and its gaps."""
     answer = changed(story, "shop", NOW - 4 * HOUR, 3 * HOUR, NOW)
 
     assert ["orders", "invoices"] == [it["name"] for it in answer.rows]
@@ -98,14 +98,14 @@ def test_a_finding_that_is_there_and_came_before(story: Path) -> None:
 
 
 def test_one_without_newer_data_is_not_called_there(story: Path) -> None:
-    """The exporter may have gone with it."""
+    """The exporter may have stopped."""
     answer = finding(story, "shop", "no-consumer", "orders", NOW + 3 * HOUR)
 
     assert "cannot tell" == answer.rows[0]["there"]
     assert "unknown whether it is active now" in answer.sentences[0]
 
 
-def test_one_that_ended_tells_its_last_time(tmp_path: Path) -> None:
+def test_one_that_ended_shows_its_last_time(tmp_path: Path) -> None:
     """One that was there at the first look began then or before."""
     put(tmp_path, EPISODES, [episode(30, 28, found=True)])
     answer = finding(tmp_path, "shop", "no-consumer", None, NOW)
@@ -186,7 +186,7 @@ def test_without_rollups_it_says_how_to_get_them(tmp_path: Path, capsys) -> None
     assert "no rollups here; run `ackscope pipeline run --landing DIR --rollups" in capsys.readouterr().err
 
 
-def test_several_clusters_have_to_be_told_apart(story: Path, capsys) -> None:
+def test_several_clusters_have_to_be_chosen(story: Path, capsys) -> None:
     """All are named."""
     put(story, POLLS, [row(POLLS, hour=at(1), family="queues")], "a b")
 

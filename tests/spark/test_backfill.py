@@ -1,4 +1,4 @@
-"""`backfill`: some dates again, the same result; where raw rows are gone, the rollups stay."""
+"""`backfill`: the same result for some dates; rollups whose raw rows have expired stay."""
 
 import random
 from datetime import date
@@ -56,7 +56,7 @@ def test_backfill_gives_what_run_gave(session, again, fingerprint, tmp_path):
     assert {key for key in before if int(key.rpartition("/")[2]) % 24 == 0} <= fingerprint(tmp_path / "rollups").keys()
 
 
-def test_a_stop_is_told(again, tmp_path):
+def test_a_stop_is_reported(again, tmp_path):
     """It goes no further, and the command says so."""
     write(tmp_path / "landing", PROBE_STEPS, [step(0)], "steps")
     stop = Stop()

@@ -1,4 +1,4 @@
-"""Whatever is wrong with the input or the disk is told in one line, and costs nothing that is right."""
+"""Errors of input or disk are reported in one line, and do not affect valid data."""
 
 import subprocess
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def run(root, session, rollups="rollups"):
 
 @pytest.fixture
 def small_disk(tmp_path) -> Iterator[Path]:
-    """A file system of its own with room for a few files; `grow` makes it large."""
+    """A separate file system with room for a few files; `grow` enlarges it."""
     disk = tmp_path / "disk"
     disk.mkdir()
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24k", "none", disk], capture_output=True, check=False)

@@ -50,7 +50,7 @@ def test_three_days_make_a_band_of_the_day() -> None:
 
 
 def test_two_days_make_none() -> None:
-    """Too little is told as such, without numbers."""
+    """Too little history is reported as such, without numbers."""
     found = bands(_days(5.0, 5.2), _MONDAYS, noise("published"), None, None)
 
     assert ("not-yet", 2) == (SCOPES[found.scope[0]], found.values[0])
@@ -89,7 +89,7 @@ def test_what_peaks_within_the_hour_is_usual() -> None:
 
 
 def _hours(days: int, name: str = "orders", rate: int = 7200) -> list[dict]:
-    """Rows of `queues_1h`, for which no minutes are kept."""
+    """Rows of `queues_1h` whose minutes have expired."""
     table = HOURS[QUEUES_1M.name]
     reasons = {"samples": 120, "minutes": 60, "published": rate, "delivered": rate, "acked": rate, "redelivered": 0}
     levels = {"messages_ready_max": 5, "messages_ready_last": 0, "consumers_min": 2, "consumers_last": 2}

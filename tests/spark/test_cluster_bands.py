@@ -66,13 +66,13 @@ def test_counts_are_added_up_where_they_are_whole(hours) -> None:
 
 
 def test_levels_are_of_the_end_of_the_hour(hours) -> None:
-    """Of the queues that are there then; not told where one of them does not tell."""
+    """Over the queues that exist then; null if one of them is unknown."""
     assert [8.0, 8.0, 8.0, 4.0, None, 4.0] == [hour["ready"] for hour in hours]
     assert [4.0, 4.0, 4.0, 2.0, 4.0, 2.0] == [hour["unacked"] for hour in hours]
 
 
 def test_the_highest_is_the_end_with_the_peak_of_one_queue(hours) -> None:
-    """Queues do not peak all at once."""
+    """Queues do not peak at the same time."""
     assert [8.0 + 46.0, 8.0 + 5.0] == [hour["ready_high"] for hour in hours[:2]]
 
 

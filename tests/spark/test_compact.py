@@ -51,7 +51,7 @@ def files(root):
 
 
 def test_rows_stay_and_files_become_few(session, tmp_path):
-    """Of each table one file, in the order of time, with what the footer tells as before; a dry run tells it before."""
+    """One file per table, sorted by time, with the same statistics; a dry run predicts it."""
     for seed in range(4):
         write_random(tmp_path / "landing", seed, first=seed * 300, span=300)
     ingested(tmp_path)
@@ -102,7 +102,7 @@ def test_large_folders_become_several_files(session, tmp_path, monkeypatch):
 
 
 def test_odd_rows_and_damaged_files(session, tmp_path):
-    """Rows of another age do not come along, a column that was not known is null, a damaged page is set apart."""
+    """Misdated rows are not copied, an unknown column is null, a damaged file is quarantined."""
     landing = tmp_path / "landing"
     good = write(landing, PROBE_MESSAGES, [message(1, 0), message(2, 1, intended_at=at(4e9))], "a")
     older = pq.read_table(write(landing, PROBE_MESSAGES, [message(3, 2)], "b")).drop_columns(["out_of_order"])
@@ -123,7 +123,7 @@ def test_odd_rows_and_damaged_files(session, tmp_path):
 
 
 def test_days_of_rollups_become_one_file(session, fingerprint, tmp_path):
-    """Hour by hour the same rows; and landing that was put together gives the same rollups in another folder."""
+    """The same rows hour by hour; and compacted landing gives the same rollups in another folder."""
     for seed in range(2):
         write_random(tmp_path / "landing", seed, first=seed * 1800, span=3600)
     for name in files(tmp_path).keys() - {"queue_samples", "poll_samples", "probe_steps"}:

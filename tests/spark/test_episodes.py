@@ -56,7 +56,7 @@ def episode_rows(rows):
 
 
 def test_one_that_ended_and_one_that_lasts(episodes):
-    """Each beginning is an episode of its own; the worst severity and the last words are told."""
+    """Each beginning is a separate episode, with its worst severity and last summary."""
     rows = episodes(
         [
             event(1, "began", severity="info", summary="a"),
@@ -95,7 +95,7 @@ def test_after_a_restart_it_lasts_until_the_rules_had_time(episodes):
     assert [(1, None, False)] == episode_rows(episodes([event(1, "began")], polls(50, 0, 30)))
 
 
-def test_gone_at_one_restart_and_back_at_the_next(episodes):
+def test_removed_at_one_restart_and_back_at_the_next(episodes):
     """What is found at the second was not there at the first."""
     rows = episodes([event(1, "began"), event(90, "found")], polls(100, 0, 30, 90))
 
@@ -111,15 +111,15 @@ def test_a_beginning_whose_end_was_lost(episodes):
     )
 
 
-def test_an_end_of_which_no_beginning_was_told(episodes):
-    """It was there before the first event that is kept."""
+def test_an_end_of_which_no_beginning_was_reported(episodes):
+    """It began before the first retained event."""
     (row,) = episodes([event(5, "ended")], polls(60, 0))
 
     assert (at(305), at(305), True, False) == tuple(row[name] for name in ("began", "ended", "found", "lasts"))
 
 
-def test_nothing_told_is_no_episode(episodes):
-    """And what was known stays, though no event of it is kept."""
+def test_nothing_reported_is_no_episode(episodes):
+    """Known episodes stay although their events have expired."""
     known = episodes([event(1, "began"), event(2, "ended"), event(3, "began")], polls(60, 0))
 
     assert [] == episodes([], [])
@@ -127,7 +127,7 @@ def test_nothing_told_is_no_episode(episodes):
 
 
 def lived(dice, minutes=240):
-    """What an exporter tells of findings that come and go, while it is restarted; and its polls."""
+    """Events of findings that come and go while the exporter is restarted; and its polls."""
     rules = {"no-consumer": 0, "slow-consumer": 4, "backlog": 12}
     truth = {(rule, name): [dice.random() < 0.5 for _ in range(minutes // 20)] for rule in rules for name in ("a", "b")}
     truth["no-consumer", "always"] = [True] * (minutes // 20)
@@ -171,7 +171,7 @@ def _finding(rule, name, severity):
 
 
 def test_random_lives_agree_with_plain_python(episodes):
-    """What the exporter really lands, in full; and the same where its older events are no longer kept."""
+    """What the exporter really lands, in full; and the same after older events have expired."""
     events, read = lived(random.Random(11), minutes=480)
     expected = ordered(golden_episodes.episodes(events, read))
 

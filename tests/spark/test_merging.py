@@ -75,7 +75,7 @@ def test_every_value_says_how_it_is_merged():
     assert [] == unsaid
 
 
-def test_what_is_told_in_no_minute_is_told_in_no_hour(spark):
+def test_what_is_reported_in_no_minute_is_reported_in_no_hour(spark):
     """Null stays null, and a minute without a value does not hide the last one that has."""
     first = dict.fromkeys(QUEUES_1M.names) | {"minute": at(0), "vhost": "/", "queue": "orders", "samples": 6}
     minutes = [

@@ -1,4 +1,4 @@
-"""Quantiles that Spark tells are those that the kernel tells."""
+"""Quantiles in Spark equal those of the kernel."""
 
 import random
 

@@ -93,7 +93,7 @@ def test_counters_of_late_details_belong_to_the_time_between_them(history):
     assert [1, 5, 5, 5] == [row["messages_ready_max"] for row in rows.values()]
 
 
-def test_counters_that_are_not_read_again_are_not_said_to_stand(history):
+def test_counters_that_are_not_read_again_are_not_reported_to_stand(history):
     """Polls that renew only the levels know no increase."""
     rows = history([sample(5, publish=100, details_at=at(0))], every(10, 5, 120))
 
@@ -151,7 +151,7 @@ def test_samples_of_an_older_exporter_are_read(session, rolled, tmp_path):
     assert [(2, 3)] == [(row["samples"], row["published"]) for row in rolled(tmp_path / "rollups", QUEUES_1M)]
 
 
-def test_heartbeats_with_older_counters_tell_that_nothing_grew(history):
+def test_heartbeats_with_older_counters_show_that_nothing_grew(history):
     """Of a broker so large that its counters are read minutes after its levels."""
     rows = history(
         [sample(0, publish=5, details_at=at(-300)), sample(540, publish=5, details_at=at(500))], every(60, 0, 600)

@@ -35,7 +35,7 @@ def test_all_engines_make_the_same(tmp_path):
 
 @pytest.mark.parametrize("name", PEERS)
 def test_a_peer_follows_what_samples_mean(name, tmp_path):
-    """Late counters, ones that begin anew, queues that go, whole polls, rows that came twice: row by row."""
+    """Late counters, resets, deleted queues, whole polls, duplicate rows: row by row."""
     dice = random.Random(3)
     samples, polls = random_samples(dice, 8, 60, 9000), random_polls(dice, 60, 9000)
     for table, rows in ((QUEUE_SAMPLES, samples), (POLL_SAMPLES, polls)):

@@ -83,7 +83,7 @@ def landing_all_the_time(monkeypatch, tmp_path):
 
 
 def test_a_stream_shows_whole_files(session, fingerprint, landing_all_the_time, tmp_path):
-    """Of files that land at any moment of a batch, every state tells wholly; in the end it is what one `run` gives."""
+    """Files that land at any moment of a batch are visible as a whole in every state; the end equals one `run`."""
     (tmp_path / "streamed").mkdir()
     land(tmp_path / "landing", 0)
     stream_until(tmp_path, session, lambda status: status["landing_rows"] >= 3 * ROWS * SETS)

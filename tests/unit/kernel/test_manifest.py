@@ -10,7 +10,7 @@ from ackscope.manifest import Manifest, ManifestCache
 
 
 def put(root: Path, number: int, age: float) -> None:
-    """A state of the manifest, in the place of the one before, as old as told."""
+    """Replace the manifest by one of this number and age."""
     place = manifest.manifest_path(root, "shop")
     place.parent.mkdir(parents=True, exist_ok=True)
     fresh = place.with_name("fresh")
@@ -19,7 +19,7 @@ def put(root: Path, number: int, age: float) -> None:
     fresh.rename(place)
 
 
-def test_a_state_is_taken_apart_once(tmp_path: Path) -> None:
+def test_a_state_is_parsed_once(tmp_path: Path) -> None:
     """The same object, until another state is in its place."""
     cache = ManifestCache()
     put(tmp_path, 1, age=60)
@@ -30,7 +30,7 @@ def test_a_state_is_taken_apart_once(tmp_path: Path) -> None:
     assert [1, 2] == [first.number, cache.read(tmp_path, "shop").number]
 
 
-def test_states_of_one_moment_are_told_apart(tmp_path: Path) -> None:
+def test_states_of_one_moment_are_reported_apart(tmp_path: Path) -> None:
     """However quickly they follow each other."""
     cache, found = ManifestCache(), []
     for number in range(1, 10):
@@ -41,7 +41,7 @@ def test_states_of_one_moment_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_none_is_empty_and_a_broken_one_says_so_each_time(tmp_path: Path) -> None:
-    """What failed is not kept."""
+    """A failure is not cached."""
     cache = ManifestCache()
     assert cache.read(tmp_path, "shop") == Manifest("shop")
 

@@ -67,7 +67,7 @@ def test_the_measures_of_one_object_are_one_entry() -> None:
     assert MOMENT == moved[0].at
 
 
-def test_a_finding_that_comes_and_goes_is_told_once_with_its_number() -> None:
+def test_a_finding_that_comes_and_goes_is_reported_once_with_its_number() -> None:
     """By rule and severity, at its first moment."""
     again = [episode(60.0 * number, "q") for number in range(30)]
     (moved,) = rank_changes([shift(0, "q")], [*again, episode(30, "q", "warning")], MOMENT)
@@ -95,7 +95,7 @@ def test_a_queue_comes_before_its_channels() -> None:
     assert "q" == names(rank_changes([*channels, shift(60, "q", 50.0), probe], [], MOMENT))[0]
 
 
-def test_a_queue_tells_of_its_channels_and_consumers() -> None:
+def test_a_queue_shows_of_its_channels_and_consumers() -> None:
     """One entry, with what moved of each; the first of them says when it began."""
     parts = [shift(-60 + number, f"c{number}", 9.0, "unacked", kind="channel", queue="q") for number in range(4)]
     consumer = shift(30, "q/tag", 9.0, "prefetch", kind="consumer", queue="q")
@@ -111,7 +111,7 @@ def test_a_queue_tells_of_its_channels_and_consumers() -> None:
     ] == describe_parts(moved)
 
 
-def test_a_channel_whose_queue_did_not_move_is_told_by_itself() -> None:
+def test_a_channel_whose_queue_did_not_move_is_reported_by_itself() -> None:
     """Nor does one that moved in another wave belong to it; and what diagnosis said of it stays with it."""
     channel = shift(0, "c", 9.0, "unacked", kind="channel", queue="q")
     later = shift(2 * WAVE_GAP_SECONDS, "q", 5.0)
@@ -129,7 +129,7 @@ def test_a_node_that_stopped_is_first_of_those_that_moved_together() -> None:
     assert ["rabbit@a", "q"] == names(rank_changes([shift(0, "q", 90.0), down], [], MOMENT))
 
 
-def test_only_what_lies_around_the_moment_is_told() -> None:
+def test_only_what_lies_around_the_moment_is_reported() -> None:
     """And nothing that was there at the exporter's first look: when that began is not known."""
     shifts = [shift(3601, "late"), shift(-3600, "early")]
 

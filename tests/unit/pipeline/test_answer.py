@@ -18,7 +18,7 @@ def hour(start: datetime, first: int = 0, last: int = 59) -> dict:
     return {"hour": start, "minutes": last - first + 1, **minutes}
 
 
-def test_gaps_are_told() -> None:
+def test_gaps_are_reported() -> None:
     """Between hours, and where an hour was left early; the time before the first data is none."""
     noon = datetime(2026, 3, 16, 12, tzinfo=UTC)
     hours = [hour(noon, 10), hour(noon + timedelta(hours=1), 0, 29), hour(noon + timedelta(hours=4))]
@@ -30,7 +30,7 @@ def test_gaps_are_told() -> None:
 
 
 def test_minutes_that_lack_inside_an_hour_are_counted() -> None:
-    """The table of hours tells how many it has, not which."""
+    """The table of hours has the number of minutes, not which."""
     noon = datetime(2026, 3, 16, 12, tzinfo=UTC)
 
     assert 20 == coverage(0, NOW, [{**hour(noon), "minutes": 40}]).gap_minutes
@@ -119,7 +119,7 @@ def test_a_report_fits_into_eighty_columns() -> None:
     assert "gaps of 10 h 40 min together: 2026-03-11 00:00 to 2026-03-11 10:40" in " ".join(text.split())
 
 
-def test_what_cannot_be_told_says_why() -> None:
+def test_what_has_no_answer_says_why() -> None:
     """And that there is no data."""
     text = render(
         HistoryAnswer("slo", {}, DataCoverage("2026-03-09T00:00:00Z", "2026-03-16T00:00:00Z"), because="nobody looked")

@@ -27,7 +27,7 @@ def pipeline(tmp_path, capsys):
     return run
 
 
-def test_nothing_to_read_is_said(pipeline, tmp_path):
+def test_nothing_to_read_is_reported(pipeline, tmp_path):
     """Without landing files `run` says so and is content, and needs no Java."""
     code, out, err = pipeline("run")
 
@@ -124,7 +124,7 @@ def test_bad_options(pipeline, words, message):
 
 @pytest.mark.parametrize("address", ["s3a://bucket/landing", "gs://b/x", "hdfs://name:8020/x", "file:///var/x"])
 def test_object_storage_is_refused(pipeline, address):
-    """Files are renamed and locked: an address is refused in one line, and not taken for a folder of that name."""
+    """Files are renamed and locked: an address is rejected in one line, and not used as a folder name."""
     code, out, err = pipeline("run", landing=address)
 
     assert (3, "") == (code, out)
@@ -166,19 +166,19 @@ def test_nothing_to_rebuild_or_put_together(pipeline):
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[2,3]", "spark://h:7077", "yarn"])
 def test_knows_masters(master):
-    """What Spark takes for a master is taken."""
+    """Spark's masters are accepted."""
     assert master == check_master(master)
 
 
 @pytest.mark.parametrize("master", ["", "local[0]", "local[", "spark://", "yarn-client", "local[2] --conf x=y"])
 def test_refuses_other_masters(master):
-    """What it would refuse after ten seconds, or take for more, is refused at once."""
+    """What Spark would reject after ten seconds, or misread, is rejected immediately."""
     with pytest.raises(UsageError):
         check_master(master)
 
 
 def test_reports_for_people(tmp_path):
-    """The summary says what was read, written, set apart and left out."""
+    """The summary says what was read, written, quarantined and ignored."""
     summary = jobs.RunSummary(
         landing_files=2, landing_rows=10, hours=1, rollup_files=3, quarantined=1, misdated_rows=4, seconds=9.26
     )

@@ -27,7 +27,7 @@ FOREVER = 1e11
 
 
 class Killed(BaseException):
-    """The process is gone: nothing is cleaned up."""
+    """The process was killed: nothing is cleaned up."""
 
 
 def write(root, name, *minutes, **more):
@@ -67,14 +67,14 @@ def write_new(root, plan, count=2):
 
 @pytest.fixture
 def landing(tmp_path):
-    """Three small files, of which two hold the same minute."""
+    """Three small files, two of which have the same minute."""
     for name, minutes in (("a", (1, 2)), ("b", (2, 3)), ("c", (61, 62))):
         write(tmp_path, f"{name}.parquet", *minutes)
     return tmp_path
 
 
 def planned(root, watermark=FOREVER):
-    """What is to be put together."""
+    """The compaction plan."""
     return scan_partition(Landing(root), BURSTS, watermark).plan
 
 
@@ -120,7 +120,7 @@ def steps(root, monkeypatch, crash_at):
 
 
 def test_a_kill_at_any_step_loses_and_doubles_nothing(tmp_path, monkeypatch):
-    """Before each call that changes the disk in turn: a reader sees each row once, and the next compaction mends it."""
+    """Before each call that changes the disk: a reader sees each row once, and the next compaction completes it."""
     killed = 0
     for crash_at in range(1, 100):
         root = tmp_path / str(crash_at)
@@ -144,7 +144,7 @@ def test_a_kill_at_any_step_loses_and_doubles_nothing(tmp_path, monkeypatch):
 
 
 def test_a_late_file_joins_those_of_before(landing):
-    """Files that were put together are small, too: with a late one they become one again."""
+    """Compacted files are small, too: they are merged again with a late one."""
     plan = planned(landing)
     swap_in(landing, plan, write_new(landing, plan, 1))
     discard(landing, plan)
@@ -224,7 +224,7 @@ def test_rows_that_do_not_add_up_stop_it(landing):
     assert [1, 2, 2, 3, 61, 62] == visible(landing)
 
 
-def test_a_damaged_note_is_told(landing):
+def test_a_damaged_note_is_reported(landing):
     """Which files count cannot be known: nothing is read, moved or removed."""
     (landing / BURSTS.folder / "_replaces-0123abcd.json").write_bytes(b"{")
 
@@ -235,7 +235,7 @@ def test_a_damaged_note_is_told(landing):
 
 
 def test_two_at_once_are_refused(tmp_path):
-    """The second one is told in one line."""
+    """The second one gets an error of one line."""
     with (
         compaction_lock(tmp_path),
         pytest.raises(DataError, match="another `compact` is running there; wait until it ends"),
@@ -247,7 +247,7 @@ def test_two_at_once_are_refused(tmp_path):
 
 
 def test_a_folder_whose_sources_are_going_is_read_at_once(landing, monkeypatch):
-    """Thousands may go for long: nobody waits for their end, for they do not count any more."""
+    """Removing thousands of sources takes long; nobody waits for it, because they do not count any more."""
     plan = planned(landing)
     (new,) = write_new(landing, plan, 1)
     folder = landing / BURSTS.folder

@@ -79,13 +79,13 @@ def all_ingested(root, until=1e11):
 
 
 def do(root, *, dry_run=False, **keep):
-    """Expire; everything is kept that is not told."""
+    """Expire; grains that are not given are retained for ever."""
     ages = dict.fromkeys(("raw", "minutes", "hours", "days")) | keep
     return expire(root / "landing", root / "rollups", Retention(**ages), Clock(), dry_run=dry_run)
 
 
 def dates(root, table):
-    """Days of March of which a table of the rollups has rows."""
+    """Days of March for which a rollup table has rows."""
     first = first_hour(date(2026, 3, 1))
     return [
         (int(start) - first) // 24 + 1
@@ -138,7 +138,7 @@ def test_what_expired_is_never_rebuilt(tmp_path):
 
 @pytest.mark.parametrize("reason", ["no mark", "younger than the mark", "not in the manifest"])
 def test_raw_rows_that_are_not_rolled_up_stay(tmp_path, reason):
-    """With all that come after them; what to run is told. Those before them go."""
+    """With all later ones; the message says what to run. Earlier ones are removed."""
     first, waiting, after = (landed(tmp_path, day) for day in (4, 5, 6))
     rolled(tmp_path, 4, 6, *([] if reason == "not in the manifest" else [5]))
     if reason == "younger than the mark":
@@ -182,7 +182,7 @@ def test_each_grain_goes_by_its_own_age(tmp_path):
 
 
 def test_minutes_of_which_no_hour_was_made_stay(tmp_path):
-    """They would be lost for ever; what to run is told."""
+    """They would be lost for ever; the message says what to run."""
     rolled(tmp_path, 1, coarse=False)
     summary = do(tmp_path, minutes=3 * DAY)
 

@@ -1,4 +1,4 @@
-"""What a job says that is told to stop, and that it lets go."""
+"""A job that is stopped: its message, and the released lock."""
 
 import fcntl
 import os
@@ -17,14 +17,14 @@ pytestmark = pytest.mark.usefixtures("kept_signals")
 
 @contextmanager
 def no_session():
-    """A Spark that nobody should have started."""
+    """A Spark session that must not be started."""
     pytest.fail("Spark was started")
     yield
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_is_one_line(number):
-    """Whatever the job was at, it is told how to go on; Spark is not started any more."""
+    """Whatever the job was doing, the message says how to continue; Spark is not started any more."""
     with (  # noqa: PT012  the signal comes from within
         pytest.raises(DataError, match=r"^stopped before the end; run it again$") as caught,
         graceful(no_session, "run it again") as (stop, session),
@@ -39,7 +39,7 @@ def test_a_signal_is_one_line(number):
     assert 3 == caught.value.exit_code
 
 
-def test_a_job_that_ends_by_itself_is_told_as_stopped():
+def test_a_job_that_ends_by_itself_is_reported_as_stopped():
     """It may have skipped the rest without an error."""
     with pytest.raises(DataError, match="stopped"), graceful(no_session, "") as (stop, _):
         stop.requested = True

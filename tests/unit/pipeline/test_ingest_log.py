@@ -28,8 +28,8 @@ def names(files):
     return sorted(path.stem for path in files)
 
 
-def test_new_is_what_came_since_and_was_not_taken(tmp_path):
-    """A file that was taken is new no more, also once the moment has moved past it; one that comes then is."""
+def test_new_is_what_came_since_and_was_not_ingested(tmp_path):
+    """An ingested file is not new, also after the watermark has passed it; a later one is."""
     before = write(tmp_path, PROBE_MESSAGES, [message(1, 0)], "a")
     (_, _, stats), *_ = files_seen(tmp_path)
     log = IngestLog(stats.arrived_at)
@@ -52,7 +52,7 @@ def test_new_is_what_came_since_and_was_not_taken(tmp_path):
 
 
 def test_a_file_came_when_it_was_renamed(tmp_path):
-    """The time that its content tells may be long ago: a copy keeps it. Of files put together it is what counts."""
+    """Its mtime may be old: a copy preserves it. For compacted files the mtime counts."""
     for name in ("copied", "compacted-20260301T120000-0a1b2c3d-000000"):
         os.utime(write(tmp_path, PROBE_MESSAGES, [message(1, 0)], name), (NOON, NOON))
 
@@ -60,7 +60,7 @@ def test_a_file_came_when_it_was_renamed(tmp_path):
 
 
 def test_a_window_is_from_the_first_minute_to_the_last_that_a_row_matters_to():
-    """In each hour, and only in hours that may be made anew."""
+    """In each hour, and only in hours that may be rebuilt."""
     first, last = (round((NOON + seconds) * 1e6) for seconds in (3599, 3661))
 
     assert {
@@ -70,7 +70,7 @@ def test_a_window_is_from_the_first_minute_to_the_last_that_a_row_matters_to():
     assert {HOUR_OF_NOON + 1: (NOON + 3600, NOON + 3720)} == work_ranges.narrow({HOUR_OF_NOON + 1}, [(first, last)], 0)
 
 
-def test_work_is_joined_and_taken_apart():
+def test_work_is_joined_and_parsed():
     """Windows of both; what is done now and what is left are the whole."""
     messages, queues = BY_NAME[OUTCOMES_1M.name], BY_NAME[QUEUES_1M.name]
     both = work_ranges.merge_work(

@@ -44,7 +44,7 @@ def test_java_home_without_java(tmp_path):
     ],
 )
 def test_java_that_is_of_no_use(tmp_path, script, message):
-    """A Java that is too old, unknown or broken is told apart."""
+    """Too old, unknown and broken Java are distinguished."""
     program = tmp_path / "java"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)

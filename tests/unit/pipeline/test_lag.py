@@ -18,7 +18,7 @@ def landed(root, name, changed, *seconds):
 
 
 def test_nothing_waits(tmp_path):
-    """An empty folder, and one of which everything is older than the mark."""
+    """An empty folder, and one in which everything is older than the watermark."""
     assert (0, None, None) == _seen(LagTracker(tmp_path, 0.0))
 
     landed(tmp_path, "old", WATERMARK - 1, 0)
@@ -27,7 +27,7 @@ def test_nothing_waits(tmp_path):
 
 
 def test_the_oldest_row_that_waits(tmp_path):
-    """Over all files that came after the mark and were not taken; the newest is told, too."""
+    """Over all files after the watermark that were not ingested; with the newest."""
     landed(tmp_path, "old", WATERMARK - 1, 0)
     ingested = landed(tmp_path, "taken", WATERMARK + 1, 20)
     landed(tmp_path, "a", WATERMARK + 2, 40, 45)
@@ -39,7 +39,7 @@ def test_the_oldest_row_that_waits(tmp_path):
     assert NOON + 20.0 == lag.newest
 
 
-def test_a_mark_forgets_what_was_taken_before(tmp_path):
+def test_a_watermark_forgets_what_was_ingested_before(tmp_path):
     """What was there at the mark is rolled up, whoever took it."""
     landed(tmp_path, "a", WATERMARK + 2, 40)
     lag = LagTracker(tmp_path, WATERMARK)

@@ -1,4 +1,4 @@
-"""How often a stream does what it does beside its batches."""
+"""The schedule of a stream's background maintenance."""
 
 from itertools import pairwise
 from pathlib import Path

@@ -28,7 +28,7 @@ def test_a_terminal_gets_a_bar(monkeypatch):
 
 
 def test_others_get_nothing(monkeypatch):
-    """A log is no place for a bar."""
+    """Logs contain no progress bar."""
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     with progress_bar("run", "hours") as progress:
         progress.expect(1)

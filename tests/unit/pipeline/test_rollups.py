@@ -85,7 +85,7 @@ def test_the_order_of_rows_leaves_no_trace(tmp_path):
 
 
 def test_what_lies_below_a_null_is_no_content(tmp_path):
-    """Arrow leaves anything there: only what is told counts."""
+    """Arrow leaves these bytes undefined: only values count."""
     plain = rows(0)
     masked = pa.Array.from_buffers(pa.float64(), 1, [pa.py_buffer(b"\0"), pa.py_buffer(b"\1" * 8)])
     odd = plain.set_column(plain.column_names.index("interval_max"), "interval_max", masked)
@@ -94,7 +94,7 @@ def test_what_lies_below_a_null_is_no_content(tmp_path):
 
 
 def test_nothing_shows_before_the_commit(tmp_path):
-    """Staged files count for nobody, and a change that is given up leaves what was there."""
+    """Staged files do not count, and an abandoned transaction changes nothing."""
     before = put(tmp_path, [NINE], rows(0))
     transaction = Rollups(tmp_path).transaction("shop")
     transaction.replace_hours(BURSTS_1M, [NINE], rows(1, 2))
@@ -155,7 +155,7 @@ def test_compacted_hours_are_one_file(tmp_path):
 
 
 def test_some_minutes_are_replaced(tmp_path):
-    """Minutes before and after them stay, over the edge of an hour, too; the content is that of all put in at once."""
+    """Minutes before and after them stay, across hours, too; the content equals that of one replacement."""
     put(tmp_path, [NINE, NINE + 1], rows(0, 30, 58, 59, 60, 90))
     transaction = Rollups(tmp_path).transaction("shop")
     transaction.upsert_range(BURSTS_1M, NINE * 3600 + 58 * 60, NINE * 3600 + 61 * 60, rows(59, bursts=7))
@@ -167,7 +167,7 @@ def test_some_minutes_are_replaced(tmp_path):
 
 
 def test_a_whole_table_is_replaced(tmp_path):
-    """What it had and has not any more is gone."""
+    """Rows that are not in the new table are removed."""
     put(tmp_path, range(NINE - 9, NINE + 39), coarse(BURSTS_1H, 0, 24), BURSTS_1H)
     transaction = Rollups(tmp_path).transaction("shop")
     transaction.replace_table(BURSTS_1H, coarse(BURSTS_1H, 1))
@@ -192,8 +192,8 @@ def test_dropped_hours_keep_what_was_made_of_them(tmp_path):
     assert 2 == stands(tmp_path, BURSTS_1H).num_rows
 
 
-def test_a_file_that_is_gone_is_written_again(tmp_path):
-    """The same rows once more mend what somebody removed."""
+def test_a_file_that_is_removed_is_written_again(tmp_path):
+    """Writing the same rows again restores a removed file."""
     manifest = put(tmp_path, [NINE], rows(0))
     (tmp_path / manifest.files_for("bursts_1m")[0].path).unlink()
     put(tmp_path, [NINE], rows(0))
@@ -230,7 +230,7 @@ def test_sweeps_what_nobody_needs(tmp_path):
 
 
 def test_time_to_go_counts_from_the_replacement(tmp_path):
-    """A file that stood for days is kept for those who read the manifest just before it was replaced."""
+    """A file that existed for days stays for readers of the previous manifest."""
     path = tmp_path / put(tmp_path, [NINE], rows(0)).files_for("bursts_1m")[0].path
     os.utime(path, (1, 1))
     put(tmp_path, [NINE], rows(1))
@@ -241,7 +241,7 @@ def test_time_to_go_counts_from_the_replacement(tmp_path):
 
 
 def test_removes_nothing_without_a_manifest_that_can_be_read(tmp_path):
-    """A damaged manifest is told of, and costs no file."""
+    """A damaged manifest is reported, and no file is removed."""
     path = tmp_path / put(tmp_path, [NINE], rows(0)).files_for("bursts_1m")[0].path
     os.utime(path, (1, 1))
     manifest_path(tmp_path, "shop").write_bytes(b"{")
@@ -263,7 +263,7 @@ with Rollups(Path(sys.argv[1])).writer_lock():
 
 
 def test_one_writer_at_a_time(tmp_path):
-    """While another process rebuilds, the lock is taken; when it is killed, the lock is free."""
+    """While another process rebuilds, the lock is held; when it is killed, the lock is free."""
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as other:

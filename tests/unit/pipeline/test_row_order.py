@@ -62,7 +62,7 @@ def the_file(root):
 
 
 def test_rows_of_an_hour_lie_by_time(tmp_path):
-    """Who asks for a minute skips the others."""
+    """A query for a minute skips the others."""
     put(tmp_path, 0, minutes(0))
 
     found_rows = the_file(tmp_path).read().to_pylist()
@@ -95,7 +95,7 @@ def test_rows_lie_as_arrow_would_sort_them(keys, most):
 
 
 def test_rows_of_several_hours_lie_by_object(compacted):
-    """Who asks for a queue skips the others."""
+    """A query for a queue skips the others."""
     found_rows = the_file(compacted[0]).read().to_pylist()
 
     assert 3 * 60 * len(QUEUES) == len(found_rows)

@@ -48,7 +48,7 @@ def test_one_that_moves_away_is_not_called_a_danger() -> None:
 
 
 @pytest.mark.parametrize("days", range(1, DAYS_NEEDED))
-def test_too_few_days_are_said(days: int) -> None:
+def test_too_few_days_are_reported(days: int) -> None:
     """With how many there are."""
     found = trend(series(days, 500.0), 3000.0)
 
@@ -60,12 +60,12 @@ def test_a_limit_far_beyond_the_history_is_not_foretold() -> None:
     assert Forecast.FAR is trend(series(5, 1.0), 3000.0).forecast
 
 
-def test_a_limit_that_is_reached_is_said_whatever_the_trend() -> None:
+def test_a_limit_that_is_reached_is_reported_whatever_the_trend() -> None:
     """It stands at it, and does not move."""
     assert Forecast.OVER is trend(series(5, 0.0), 900.0).forecast
 
 
-def test_without_a_limit_only_the_growth_is_told() -> None:
+def test_without_a_limit_only_the_growth_is_reported() -> None:
     """A backlog has none that is known."""
     assert Forecast.NO_LIMIT is trend(series(10, 50.0, noise=5.0), None).forecast
     assert Forecast.NO_TREND is trend(series(10, 0.0, noise=5.0), None).forecast

@@ -4,16 +4,16 @@ from pipeline.session import _is_local, _settings
 from pipeline.storage.watermark import NAME, advance_watermark, read_watermark
 
 
-def test_the_mark_never_goes_back(tmp_path):
-    """A `run` that began earlier and ended later tells nothing new."""
+def test_the_watermark_never_goes_back(tmp_path):
+    """A `run` that began earlier and ended later does not lower it."""
     advance_watermark(tmp_path, "g1", 100.0)
     advance_watermark(tmp_path, "g1", 50.0)
 
     assert 100.0 == read_watermark(tmp_path, "g1")
 
 
-def test_a_mark_of_other_tables_tells_nothing(tmp_path):
-    """What was rolled up by other versions is rolled up anew, and its mark with it."""
+def test_a_watermark_of_other_tables_shows_nothing(tmp_path):
+    """Rollups of other table versions are rebuilt, so their watermark is ignored."""
     advance_watermark(tmp_path, "g1", 100.0)
 
     assert 0.0 == read_watermark(tmp_path, "g2")
@@ -24,8 +24,8 @@ def test_a_mark_of_other_tables_tells_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("text", [b"", b"x", b"[]", b'{"until": 1}', b'{"generation": "g1", "until": null}'])
-def test_a_damaged_mark_is_none(tmp_path, text):
-    """Nothing is taken for rolled up; the next one is written over it."""
+def test_a_damaged_watermark_is_none(tmp_path, text):
+    """Nothing counts as rolled up; the next write replaces it."""
     (tmp_path / NAME).write_bytes(text)
 
     assert 0.0 == read_watermark(tmp_path, "g1")
