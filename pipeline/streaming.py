@@ -40,7 +40,6 @@ _POLL_SECONDS = 0.2
 # The status file is rewritten at least this often.
 _HEARTBEAT_SECONDS = 10.0
 
-
 # Time that a batch gets to end after a stop request; it usually takes a fraction of a second.
 _STOP_SECONDS = 10.0
 

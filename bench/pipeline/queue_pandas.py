@@ -1,4 +1,4 @@
-"""The minutes of queues by pandas, with numpy where columns are arrays."""
+"""The minutes of queues with pandas, and numpy for arrays."""
 
 import importlib
 from pathlib import Path
@@ -21,12 +21,11 @@ from bench.pipeline.queue_terms import (
 
 
 def pandas() -> Rollup:
-    """Text as categories, queues by number, the rest as Arrow reads it."""
+    """Text as categories, queues by number."""
     pd, np = importlib.import_module("pandas"), importlib.import_module("numpy")
     parquet, arrow = importlib.import_module("pyarrow.parquet"), importlib.import_module("pyarrow")
 
     def read(window: RollupWindow, table: str, columns: list[str], text: list[str]) -> Any:
-        """Times as numbers."""
         parts = [parquet.read_table(path, columns=columns, read_dictionary=text) for path in window[table]]
         rows = arrow.concat_tables(parts).unify_dictionaries()
         for name in {"at", "details_at"}.intersection(columns):
@@ -36,7 +35,7 @@ def pandas() -> Rollup:
         return frame[(frame["at"] >= start - NEAR) & (frame["at"] < end + NEAR)]
 
     def known(window: RollupWindow) -> Any:
-        """Samples once each and in order, with what was known before them, and since when."""
+        """Distinct samples in order, with the counters known before them."""
         rows = read(window, QUEUE_SAMPLES.name, list(QUEUE_SAMPLES.names), [*OWN, "queue_type"]).drop_duplicates(KEY)
         rows["number"] = rows.groupby(OWN, observed=True, sort=False).ngroup()
         rows = rows.sort_values(["number", "at"], ignore_index=True)
@@ -63,7 +62,7 @@ def pandas() -> Rollup:
         return rows
 
     def spread(rows: Any, window: RollupWindow, times: Any, wholes: Any) -> Any:
-        """Samples by the minutes that they say something of, and at how many polls of each."""
+        """Samples by the minutes that they affect, with the number of polls in each."""
         start, end = bounds(window)
         at = rows["at"].to_numpy()
         whole = np.append(wholes, np.inf)[np.searchsorted(wholes, at, "right")]

@@ -1,4 +1,4 @@
-"""The minutes of queues in Polars' expressions."""
+"""The minutes of queues with Polars expressions."""
 
 import importlib
 from pathlib import Path
@@ -9,11 +9,11 @@ from bench.pipeline.queue_terms import COUNTERS, FAMILY, HOLDS, LEVELS, MINUTE, 
 
 
 def polars() -> Rollup:
-    """Lazily from the files, numbers of polls by numpy's bisection."""
+    """Lazy scans of the files, poll numbers by numpy's bisection."""
     pl, np = importlib.import_module("polars"), importlib.import_module("numpy")
 
     def earlier(where: Any) -> Any:
-        """The row of the same queue at which it was so last: in order, no window is needed for that."""
+        """The latest earlier row of the same queue that fulfils a condition; sorted, so no window is needed."""
         row = pl.when(where).then(pl.col("row")).forward_fill().shift(1)
         return pl.when(row >= pl.col("first")).then(row)
 
@@ -26,10 +26,10 @@ def polars() -> Rollup:
         return rows.filter(pl.col("at").is_between(start - NEAR, end + NEAR, closed="left"))
 
     def known(rows: Any) -> Any:
-        """Samples once each and in order, with what was known before them, and since when."""
+        """Distinct samples in order, with the counters known before them."""
         tombstone, details = pl.col("gone").fill_null(value=False), pl.col("details_at").dt.epoch("us")
         rows = rows.sort("id", "at")
-        # In order, a row that came twice stands beside itself.
+        # Sorted, so duplicate rows are adjacent.
         rows = rows.filter((pl.col("at") != pl.col("at").shift(1, fill_value=0)) | (pl.col("id").diff() != 0))
         rows = rows.with_columns(
             pl.min_horizontal(details, "at").alias("told"),
@@ -51,7 +51,7 @@ def polars() -> Rollup:
         )
 
     def grown(rows: Any) -> Any:
-        """From when and by how much."""
+        """The start and the size of each increase."""
         columns = []
         for name in COUNTERS:
             known_at = pl.when(fresh(f"{name}_told")).then(pl.col(f"{name}_told"))
@@ -80,7 +80,7 @@ def polars() -> Rollup:
         good = polls.select("at", "whole").collect()
         times, wholes = np.unique(good["at"]), np.unique(good.filter("whole")["at"])
         samples = read(window, QUEUE_SAMPLES.name).collect()
-        # In the order of their names: sorting and grouping by number is much faster.
+        # Numbered in the order of their names: sorting and grouping by number is much faster.
         queues = samples.select(OWN).unique().sort(OWN).with_row_index("id")
         rows = grown(known(samples.lazy().join(queues.lazy(), on=OWN).drop(OWN))).collect()
         at = rows["at"].to_numpy()

@@ -68,11 +68,11 @@ class Transaction:
         return pa.concat_tables([arrow_schema(table).empty_table(), *found])
 
     def replace_hours(
-        self, table: Table, hours: Iterable[int], rows: pa.Table, made_of: Mapping[int, str] | None = None
+        self, table: Table, hours: Iterable[int], rows: pa.Table, source_digests: Mapping[int, str] | None = None
     ) -> None:
         """Replace these hours of a table with the rows of `rows` that lie in them; its other hours stay.
 
-        `made_of` is for tables of hours and days: the digest of the source rows of each.
+        `source_digests` is for tables of hours and days: the digest of the source rows of each.
 
         Raises:
             DataError: a file cannot be written, or one that is replaced only in part cannot be read.
@@ -90,7 +90,7 @@ class Transaction:
                 others = pc.invert(pc.is_in(row_hours(table, old), pa.array(sorted(unit_hours), pa.int64())))
                 part = sort_by_time(table, pa.concat_tables([old.filter(others), part]))
             chunks[start] = _Chunk(digest(part), partial(_identity, part)) if part.num_rows else None
-        digests = {hour: (made_of or {}).get(hour) for unit_hours in requested.values() for hour in unit_hours}
+        digests = {hour: (source_digests or {}).get(hour) for unit_hours in requested.values() for hour in unit_hours}
         self._place(table, chunks, digests, _baseline_day(table, rows))
 
     def upsert_range(self, table: Table, start: int, end: int, rows: pa.Table) -> None:
@@ -191,7 +191,11 @@ class Transaction:
         return committed
 
     def _place(
-        self, table: Table, chunks: Mapping[int, _Chunk | None], made_of: Mapping[int, str | None], day: date | None
+        self,
+        table: Table,
+        chunks: Mapping[int, _Chunk | None],
+        source_digests: Mapping[int, str | None],
+        day: date | None,
     ) -> None:
         """Put chunks (None removes one) into the slots of their hours."""
         by_slot: dict[FileSlot, dict[int, _Chunk | None]] = defaultdict(dict)
@@ -202,7 +206,7 @@ class Transaction:
             before = {start: chunk for it in files for start, chunk in self._chunks_of(table, it)}
             after = {start: chunk for start, chunk in (before | unit_hours).items() if chunk is not None}
             bound = {int(hour): text for it in files for hour, text in it.made_of.items()}
-            bound |= {hour: text or "" for hour, text in made_of.items() if slot.start <= hour < slot.end}
+            bound |= {hour: text or "" for hour, text in source_digests.items() if slot.start <= hour < slot.end}
             self._write_slot(table, slot, after, {hour: text for hour, text in bound.items() if text})
 
     def _slot_for(self, table: Table, hour: int, day: date | None) -> FileSlot:
@@ -221,14 +225,14 @@ class Transaction:
         return read_hours(self._root / it.path, table, start, end, multi_hour=_is_multi_hour(table, it))
 
     def _write_slot(
-        self, table: Table, slot: FileSlot, chunks: Mapping[int, _Chunk], made_of: Mapping[int, str]
+        self, table: Table, slot: FileSlot, chunks: Mapping[int, _Chunk], source_digests: Mapping[int, str]
     ) -> None:
         """Replace the file of a slot with these chunks, reusing a file of the same content."""
         files = self._tables.setdefault(table.name, [])
         others = [it for it in files if it.end <= slot.start or it.start >= slot.end]
         if chunks:
             parts = {str(start): chunks[start].digest for start in sorted(chunks)}
-            digests = {str(start): made_of[start] for start in sorted(made_of)}
+            digests = {str(start): source_digests[start] for start in sorted(source_digests)}
             named = next(
                 (it for it in files if it.parts == parts and (it.start, it.end) == (slot.start, slot.end)), None
             )

@@ -116,7 +116,7 @@ def test_a_kill_loses_and_doubles_nothing(session, fingerprint, tmp_path):
 
 
 def test_a_run_that_is_reported_to_stop_ends_in_order(tmp_path):
-    """SIGTERM to a working `run`: one line says how to continue, Java and the lock are gone, no partial table counts."""
+    """SIGTERM to a working `run`: one line says how to continue, Java and lock are gone, no partial table counts."""
     write_random(tmp_path / "landing", seed=3, span=4000)
     with working(tmp_path, "run") as process:
         wait_for(lambda: at_work(tmp_path), "a first file")
