@@ -59,7 +59,7 @@ class Maintenance:
         """Start a due task in the background."""
         if self.busy or not self._go_on() or not (_due(self._downsampled, self._clock, DOWNSAMPLE_SECONDS)):
             return
-        self._thread = threading.Thread(target=self._work, name="upkeep", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="maintenance", daemon=True)
         self._thread.start()
 
     def _work(self) -> None:

@@ -51,7 +51,7 @@ def landing_all_the_time(monkeypatch, tmp_path):
     left = [AT_ONCE]
 
     def another():
-        if threading.current_thread().name != "upkeep" and left[0] and (number := next(landed, None)) is not None:
+        if threading.current_thread().name != "maintenance" and left[0] and (number := next(landed, None)) is not None:
             left[0] -= 1
             land(tmp_path / "landing", number)
 
@@ -63,10 +63,10 @@ def landing_all_the_time(monkeypatch, tmp_path):
             return found
 
     class Watched(Rollups):
-        def change(self, cluster):
+        def transaction(self, cluster):
             another()
-            change = super().change(cluster)
-            commit = change.commit
+            transaction = super().transaction(cluster)
+            commit = transaction.commit
 
             def watched():
                 committed = commit()
@@ -74,8 +74,8 @@ def landing_all_the_time(monkeypatch, tmp_path):
                 left[0] = AT_ONCE
                 return committed
 
-            monkeypatch.setattr(change, "commit", watched)
-            return change
+            monkeypatch.setattr(transaction, "commit", watched)
+            return transaction
 
     monkeypatch.setattr(jobs, "Landing", Busy)
     monkeypatch.setattr(jobs, "Rollups", Watched)
