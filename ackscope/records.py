@@ -22,6 +22,18 @@ class Outcome(StrEnum):
     """The channel or connection died before it was settled; the broker may or may not have it."""
 
 
+# The outcome that a probe expects of its messages, if it is not `ACKED`.
+_EXPECTED = {"nack": Outcome.NACKED}
+
+NOT_ACKED_BY_DESIGN = tuple(_EXPECTED)
+"""Probes whose messages are not acked when all is well; they do not count in a share of acked messages."""
+
+
+def expected_outcome(probe: str) -> Outcome:
+    """What becomes of a message of this probe when all is well."""
+    return _EXPECTED.get(probe, Outcome.ACKED)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageRecord:
     """One message of a probe, once its outcome is known.

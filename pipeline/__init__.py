@@ -1,1 +1,4 @@
-"""PySpark: landing files to rollups. `jobs` is the only place with I/O; nobody imports this room."""
+"""The history: a PySpark pipeline from landing files to rollups, analyses and answers.
+
+Only `jobs` and the other job modules do I/O; no other room imports this one.
+"""

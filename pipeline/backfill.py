@@ -1,28 +1,29 @@
-"""Rebuild the rollups of some dates again: the same landing rows give the same rollups."""
+"""Rebuild the rollups of some dates; the same landing rows give the same rollups."""
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 from ackscope.clock import Clock
 from ackscope.tables import MINUTES
-from pipeline import coarse
-from pipeline.arrivals import Arrivals
+from pipeline import downsample
 from pipeline.hours import first_hour
-from pipeline.jobs import Session
+from pipeline.ingest_log import IngestLog
+from pipeline.jobs import SessionFactory
 from pipeline.lag import MARGIN
-from pipeline.progress import Progress, Silent
+from pipeline.progress import NoProgress, Progress
 from pipeline.rebuild import rebuild
 from pipeline.stop import Stop
-from pipeline.storage.landing import Landing, Partition, Touched, require_folder
+from pipeline.storage.landing import Landing, Partition, TouchedHours, require_folder
 from pipeline.storage.rollups import Rollups
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """The dates from `first` to `last`, both among them, of one cluster or all."""
+class DateRange:
+    """The dates from `first` to `last`, both inclusive, of one cluster or all."""
 
     first: date
     last: date
@@ -30,7 +31,7 @@ class Span:
 
     @property
     def days(self) -> tuple[date, ...]:
-        """Each of them."""
+        """Each of the dates."""
         return tuple(self.first + timedelta(days=number) for number in range((self.last - self.first).days + 1))
 
     def __contains__(self, hour: int) -> bool:
@@ -38,59 +39,68 @@ class Span:
 
 
 @dataclass(slots=True)
-class Summary:
+class BackfillSummary:
     """What one `backfill` did, or would do.
 
     Attributes:
         dry_run: nothing was changed.
-        clusters: with raw rows or rollups in these dates.
-        hours: rebuilt, those of each cluster counted by themselves.
-        kept: hours whose raw rows are gone: they stay as they were rolled up.
-        landing_rows: that were read, before duplicates are left out.
-        rollup_files: files of minutes that are new; 0 where everything was as it should be.
-        seconds: from start to end, Java included.
+        clusters: clusters with raw rows or rollups in these dates.
+        hours: hours rebuilt, counted per cluster.
+        without_raw: hours whose raw rows have expired; their rollups stay.
+        landing_rows: rows read, before deduplication.
+        rollup_files: new files of minutes; 0 if nothing changed.
+        seconds: total time, including Java's start.
     """
 
     dry_run: bool = False
     clusters: int = 0
     hours: int = 0
-    kept: int = 0
+    without_raw: int = 0
     landing_rows: int = 0
     rollup_files: int = 0
     seconds: float = 0.0
+
+    def document(self) -> dict[str, Any]:
+        """The JSON document; `without_raw` is `kept` there."""
+        document = asdict(self)
+        return {"kept" if name == "without_raw" else name: value for name, value in document.items()}
 
 
 def backfill(
     landing_root: Path,
     rollups_root: Path,
-    span: Span,
-    session: Session,
+    span: DateRange,
+    session: SessionFactory,
     clock: Clock,
     *,
     stop: Stop | None = None,
     progress: Progress | None = None,
     dry_run: bool = False,
-) -> Summary:
-    """Rebuild every hour of these dates of which landing has rows, and the hours and days that are made of them.
+) -> BackfillSummary:
+    """Rebuild every hour of these dates that has landing rows, and the hours and days above it.
 
     Raises:
         AckscopeError: a folder, a file, Java or Spark cannot be used.
-        StoppedError: a stop is wanted; what was rebuilt is whole.
+        StoppedError: a stop was requested; committed hours are complete.
     """
-    start, stop, progress = clock.now(), stop or Stop(), progress or Silent()
+    start, stop, progress = clock.now(), stop or Stop(), progress or NoProgress()
     require_folder(landing_root)
-    landing, rollups, summary = Landing(landing_root, clock), Rollups(rollups_root, go_on=stop.go_on), Summary(dry_run)
-    arrivals = Arrivals(start.wall - MARGIN)
-    touched: Touched = defaultdict(set)
+    landing, rollups, summary = (
+        Landing(landing_root, clock),
+        Rollups(rollups_root, go_on=stop.go_on),
+        BackfillSummary(dry_run),
+    )
+    ingest_log = IngestLog(start.wall - MARGIN)
+    touched: TouchedHours = defaultdict(set)
     for partition in _partitions(landing, span):
         stop.check()
         files = landing.files(partition)
-        arrivals.take(files)
-        for held in files.values():
-            mine = {hour for hour in held.hours if hour in span}
+        ingest_log.record(files)
+        for stats in files.values():
+            mine = {hour for hour in stats.hours if hour in span}
             if mine:
                 touched[partition.table, partition.cluster] |= mine
-                summary.landing_rows += held.rows
+                summary.landing_rows += stats.rows
     there: dict[str, set[int]] = defaultdict(set)
     for (_, cluster), hours in touched.items():
         there[cluster] |= hours
@@ -98,26 +108,26 @@ def backfill(
     before = {cluster: _rolled_up(rollups, cluster, span) for cluster in rollups.clusters()}
     before = {cluster: hours for cluster, hours in before.items() if hours and span.cluster in {None, cluster}}
     summary.clusters = len(there.keys() | before.keys())
-    summary.kept = sum(len(hours - there.get(cluster, set())) for cluster, hours in before.items())
+    summary.without_raw = sum(len(hours - there.get(cluster, set())) for cluster, hours in before.items())
     if there and not dry_run:
         with session() as spark:
-            summary.rollup_files = rebuild(spark, landing, rollups, touched, arrivals, stop.go_on, progress)
+            summary.rollup_files = rebuild(spark, landing, rollups, touched, ingest_log, stop.go_on, progress)
             for cluster in sorted(there):
-                coarse.refresh(spark, rollups, cluster, stop.go_on)
+                downsample.refresh(spark, rollups, cluster, stop.go_on)
                 stop.check()
     summary.seconds = round(clock.now().since(start), 3)
     return summary
 
 
-def _partitions(landing: Landing, span: Span) -> Iterator[Partition]:
-    """The folders that may hold rows of these dates: a row may stand a day off its own."""
+def _partitions(landing: Landing, span: DateRange) -> Iterator[Partition]:
+    """The folders that may hold rows of these dates: a row may be a day off its own date."""
     first, last = span.first - timedelta(days=1), span.last + timedelta(days=1)
     for partition in landing.partitions():
         if first <= partition.day <= last and span.cluster in {None, partition.cluster}:
             yield partition
 
 
-def _rolled_up(rollups: Rollups, cluster: str, span: Span) -> set[int]:
-    catalog = rollups.catalog(cluster)
-    found = {int(start) for name in MINUTES for it in catalog.shelved(name) for start in it.parts}
+def _rolled_up(rollups: Rollups, cluster: str, span: DateRange) -> set[int]:
+    manifest = rollups.manifest(cluster)
+    found = {int(start) for name in MINUTES for it in manifest.files_for(name) for start in it.parts}
     return {hour for hour in found if hour in span}

@@ -1,17 +1,17 @@
-"""`ackscope pipeline`: landing files to rollups, and what they tell; each job is a file in `pipeline/verbs`."""
+"""The command `ackscope pipeline`; each job is a module in `pipeline/cli`."""
 
 import argparse
 
-from pipeline.verbs import VERBS
+from pipeline.cli import COMMANDS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the jobs and their options."""
-    verbs = parser.add_subparsers(dest="verb", metavar="JOB", required=True)
-    for name, verb in VERBS.items():
-        verb.add_arguments(verbs.add_parser(name, help=verb.HELP))
+    jobs = parser.add_subparsers(dest="verb", metavar="JOB", required=True)
+    for name, command in COMMANDS.items():
+        command.add_arguments(jobs.add_parser(name, help=command.HELP))
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do the chosen job."""
-    return VERBS[args.verb].run(args)
+    """Run the chosen job."""
+    return COMMANDS[args.verb].run(args)

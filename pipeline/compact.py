@@ -1,6 +1,5 @@
-"""Put small files together: landing files of closed days by Spark, hour files of the rollups of closed days."""
+"""Compaction: landing files of completed days with Spark, then hour files of the rollups."""
 
-import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -12,38 +11,48 @@ from pyspark.sql import SparkSession
 
 from ackscope.clock import Clock
 from ackscope.errors import DataError
+from ackscope.log import get_logger
 from ackscope.tables import MINUTES, Table
-from pipeline.frames import between, frame
+from pipeline.frames import between, read_files
 from pipeline.hours import HOUR, date_of, first_hour
-from pipeline.jobs import Session, generation
-from pipeline.progress import Progress, Silent
+from pipeline.jobs import SessionFactory, generation
+from pipeline.progress import NoProgress, Progress
 from pipeline.session import SPARK_ERRORS, cause
 from pipeline.stop import Stop
-from pipeline.storage.compaction import Plan, cut_off, discard, finish, look, only_compaction, pieces, put_in
+from pipeline.storage.compaction import (
+    CompactionPlan,
+    compaction_lock,
+    discard,
+    finish,
+    output_count,
+    scan_partition,
+    swap_in,
+    was_interrupted,
+)
 from pipeline.storage.landing import Landing, Partition, require_folder
 from pipeline.storage.rollups import Rollups
-from pipeline.storage.taken import taken
+from pipeline.storage.watermark import read_watermark
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
-_GROUP = 32 * 2**20
-"""Bytes of a row group: a reader of some hours skips the others."""
+# A query for some hours skips the other row groups.
+_ROW_GROUP_BYTES = 32 * 2**20
 
 
 @dataclass(slots=True)
-class Summary:
+class CompactSummary:
     """What one `compact` did, or would do.
 
     Attributes:
         dry_run: nothing was changed.
-        folders: landing folders that became fewer files.
-        files_before, files_after: landing files of these.
-        bytes_before, bytes_after: of these.
-        rows: of these.
-        behind: landing files that wait, because they are not rolled up for sure.
-        finished: folders in which an earlier compaction had been cut off.
+        folders: landing folders that were compacted.
+        files_before, files_after: their landing files.
+        bytes_before, bytes_after: size of these.
+        rows: rows of these.
+        behind: landing files that must wait, because they may not be rolled up yet.
+        finished: folders in which an earlier compaction had been interrupted.
         rollup_days: days of rollup tables whose hour files became one.
-        seconds: from start to end, Java included.
+        seconds: total time, including Java's start.
     """
 
     dry_run: bool = False
@@ -63,20 +72,21 @@ class Compactor:
     """One `compact` over a landing folder and its rollups.
 
     Args:
-        landing: that folder; it may be missing.
-        rollups: where it is rolled up to.
-        session: starts Spark, which is asked for only when landing files are to be put together.
-        clock: tells which days are closed.
-        cluster: the only one to look at; None is all.
-        after: seconds after its end from which on a day is closed.
-        stop: looked at between two folders.
+        landing: the landing folder; it may not exist.
+        rollups: its rollup folder.
+        session: starts Spark, only if landing files are to be merged.
+        clock: decides which days are completed.
+        cluster: limit to this cluster; None is all.
+        after: seconds after its end at which a day counts as completed.
+        stop: checked between folders.
+        progress: shown to the user.
     """
 
     def __init__(
         self,
         landing: Path,
         rollups: Path,
-        session: Session,
+        session: SessionFactory,
         clock: Clock,
         cluster: str | None = None,
         after: float = 3600.0,
@@ -84,23 +94,23 @@ class Compactor:
         progress: Progress | None = None,
     ) -> None:
         require_folder(landing)
-        self._stop, self._progress = stop or Stop(), progress or Silent()
+        self._stop, self._progress = stop or Stop(), progress or NoProgress()
         self._landing, self._rollups = Landing(landing, clock), Rollups(rollups, go_on=self._stop.go_on)
         self._session, self._clock, self._cluster, self._after = session, clock, cluster, after
-        self.summary = Summary()
+        self.summary = CompactSummary()
 
-    def run(self, *, dry_run: bool = False) -> Summary:
-        """Do it.
+    def run(self, *, dry_run: bool = False) -> CompactSummary:
+        """Compact everything that is due.
 
         Raises:
-            AckscopeError: a folder, a file, Java or Spark cannot be used; what was done until then is whole.
-            StoppedError: a stop is wanted; likewise.
+            AckscopeError: a folder, a file, Java or Spark cannot be used; completed folders stay compacted.
+            StoppedError: a stop was requested; likewise.
         """
         start = self._clock.now()
         self.summary.dry_run = dry_run
         with ExitStack() as stack:
             if not dry_run and self._landing.root.is_dir():
-                stack.enter_context(only_compaction(self._landing.root))
+                stack.enter_context(compaction_lock(self._landing.root))
                 self._finish()
             plans = list(self._plans())
             self._progress.expect(len(plans))
@@ -110,7 +120,7 @@ class Compactor:
                 spark = stack.enter_context(self._session())
                 for plan in plans:
                     self._stop.check()
-                    self._put_together(spark, plan)
+                    self._merge_files(spark, plan)
                     self._progress.done(1)
         self._compact_rollups(dry_run=dry_run)
         self.summary.seconds = round(self._clock.now().since(start), 3)
@@ -126,42 +136,42 @@ class Compactor:
 
     def _finish(self) -> None:
         for partition in self._partitions():
-            if cut_off(self._landing.root, partition):
-                with self._rollups.only_writer():
+            if was_interrupted(self._landing.root, partition):
+                with self._rollups.writer_lock():
                     finish(self._landing.root, partition)
-                log.info("%s: a compaction that was cut off is brought to its end", partition.folder)
+                log.info("interrupted compaction completed", folder=str(partition.folder))
                 self.summary.finished += 1
 
-    def _plans(self) -> Iterator[Plan]:
-        until = taken(self._rollups.root, generation())
+    def _plans(self) -> Iterator[CompactionPlan]:
+        until = read_watermark(self._rollups.root, generation())
         for partition in self._partitions():
             self._stop.check()
             if self._closed(partition.day):
-                found = look(self._landing, partition, until)
+                found = scan_partition(self._landing, partition, until)
                 self.summary.behind += found.behind
                 if found.plan is not None:
                     yield found.plan
 
-    def _count(self, plans: list[Plan]) -> None:
+    def _count(self, plans: list[CompactionPlan]) -> None:
         for plan in plans:
             self.summary.folders += 1
             self.summary.files_before += len(plan.sources)
             self.summary.bytes_before += plan.bytes
             self.summary.rows += plan.rows
-            self.summary.files_after += pieces(plan)
+            self.summary.files_after += output_count(plan)
 
-    def _put_together(self, spark: SparkSession, plan: Plan) -> None:
+    def _merge_files(self, spark: SparkSession, plan: CompactionPlan) -> None:
         root = self._landing.root
         try:
             written = self._write(spark, plan)
             if written is None:
                 return
-            with self._rollups.only_writer():
-                size = put_in(root, plan, written)
+            with self._rollups.writer_lock():
+                size = swap_in(root, plan, written)
         finally:
             discard(root, plan)
         if size is None:
-            log.info("%s: changed meanwhile, and waits for the next compaction", plan.partition.folder)
+            log.info("folder changed meanwhile, left for the next compaction", folder=str(plan.partition.folder))
             return
         self.summary.folders += 1
         self.summary.files_before += len(plan.sources)
@@ -170,56 +180,56 @@ class Compactor:
         self.summary.bytes_after += size
         self.summary.rows += plan.rows
 
-    def _write(self, spark: SparkSession, plan: Plan) -> list[Path] | None:
-        """The new files, which do not count yet; None where a source proved damaged, and was set apart."""
+    def _write(self, spark: SparkSession, plan: CompactionPlan) -> list[Path] | None:
+        """The new files, which do not count yet; None if a source was damaged, and quarantined."""
         table, day = plan.partition.table, first_hour(plan.partition.day)
-        place = plan.hidden(self._landing.root)
+        hidden = plan.hidden(self._landing.root)
         order = [table.time, *(name for name in table.key if name != table.time)]
         try:
-            rows = frame(spark, table, list(plan.sources)).where(
+            rows = read_files(spark, table, list(plan.sources)).where(
                 between(table.time, (day - 24) * HOUR, (day + 48) * HOUR)
             )
-            number = pieces(plan)
+            number = output_count(plan)
             rows = rows.coalesce(1) if number == 1 else rows.repartitionByRange(number, table.time)
-            rows.sortWithinPartitions(*order).write.mode("overwrite").option("parquet.block.size", _GROUP).parquet(
-                f"file:{place}"
-            )
+            rows.sortWithinPartitions(*order).write.mode("overwrite").option(
+                "parquet.block.size", _ROW_GROUP_BYTES
+            ).parquet(f"file:{hidden}")
         except SPARK_ERRORS as error:
             self._stop.check()
-            if self._landing.doubt(table, plan.sources):
+            if self._landing.quarantine_damaged(table, plan.sources):
                 return None
-            raise DataError(
-                f"{place.parent}: cannot be put together ({cause(error)}); its files stay as they are"
-            ) from None
-        return sorted(place.glob("part-*.parquet"))
+            raise DataError(f"{hidden.parent}: cannot be compacted ({cause(error)}); its files are unchanged") from None
+        return sorted(hidden.glob("part-*.parquet"))
 
     def _compact_rollups(self, *, dry_run: bool) -> None:
         for cluster in self._rollups.clusters():
             if self._cluster not in {None, cluster}:
                 continue
-            days = {day: tables for day, tables in _split(self._rollups, cluster).items() if self._closed(day)}
+            days = {
+                day: tables for day, tables in _uncompacted_days(self._rollups, cluster).items() if self._closed(day)
+            }
             self._progress.expect(0 if dry_run else len(days))
             for day, tables in sorted(days.items()):
                 self._stop.check()
                 self.summary.rollup_days += len(tables)
                 if not dry_run:
-                    with self._rollups.only_writer():
-                        change = self._rollups.change(cluster)
+                    with self._rollups.writer_lock():
+                        transaction = self._rollups.transaction(cluster)
                         for table in tables:
-                            change.compact(table, day)
-                        change.commit()
+                            transaction.compact_day(table, day)
+                        transaction.commit()
                     self._progress.done(1)
         if not dry_run:
-            with self._rollups.only_writer():
-                self._rollups.sweep()
+            with self._rollups.writer_lock():
+                self._rollups.vacuum()
 
 
-def _split(rollups: Rollups, cluster: str) -> dict[date, list[Table]]:
-    """The dates of which tables of minutes have several files, with these tables."""
+def _uncompacted_days(rollups: Rollups, cluster: str) -> dict[date, list[Table]]:
+    """Dates for which tables of minutes have several files, with these tables."""
     found: dict[date, list[Table]] = defaultdict(list)
-    catalog = rollups.catalog(cluster)
+    manifest = rollups.manifest(cluster)
     for name, table in MINUTES.items():
-        days = Counter(date_of(it.start) for it in catalog.shelved(name))
+        days = Counter(date_of(it.start) for it in manifest.files_for(name))
         for day, files in days.items():
             if files > 1:
                 found[day].append(table)

@@ -1,4 +1,4 @@
-"""Files of a table as a Spark frame."""
+"""Table files as Spark DataFrames."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
-from ackscope.catalog import Catalog
+from ackscope.manifest import Manifest
 from ackscope.tables import Table
 from pipeline.hours import HOUR
 from pipeline.schema import spark_schema
@@ -15,19 +15,19 @@ from pipeline.schema import spark_schema
 _GLOB = str.maketrans({character: f"\\{character}" for character in "\\*?[]{}"})
 
 
-def frame(spark: SparkSession, table: Table, paths: Sequence[Path]) -> DataFrame:
-    """The rows of these files; an empty frame of the table where there are none."""
+def read_files(spark: SparkSession, table: Table, paths: Sequence[Path]) -> DataFrame:
+    """The rows of these files; an empty DataFrame of the table without any."""
     schema = spark_schema(table)
     if not paths:
         return spark.createDataFrame([], schema)
     return spark.read.schema(schema).parquet(*(spark_path(path) for path in paths))
 
 
-def rolled_up(
-    spark: SparkSession, root: Path, catalog: Catalog, table: Table, start: int | None = None, end: int | None = None
+def read_rollups(
+    spark: SparkSession, root: Path, manifest: Manifest, table: Table, start: int | None = None, end: int | None = None
 ) -> DataFrame:
-    """The rows of a rollup table from hour `start` to before hour `end`, hours since 1970; all where these are None."""
-    rows = frame(spark, table, catalog.files(root, table.name, start, end))
+    """The rows of a rollup table from hour `start` to before hour `end`, hours since 1970; None means unbounded."""
+    rows = read_files(spark, table, manifest.paths(root, table.name, start, end))
     if start is not None:
         rows = rows.where(F.col(table.time) >= F.timestamp_seconds(F.lit(start * HOUR)))
     if end is not None:
@@ -36,26 +36,26 @@ def rolled_up(
 
 
 def spark_path(path: Path) -> str:
-    """A local path as Spark takes it: never another file system's, and never a pattern."""
+    """A local path for Spark: always the local file system, and never a glob pattern."""
     return f"file:{str(path.absolute()).translate(_GLOB)}"
 
 
 def bounds(spark: SparkSession, **moments: int) -> DataFrame:
-    """One row of moments, to be read beside others; given in seconds, microseconds in it.
+    """One broadcast row of times, given in seconds, stored in microseconds.
 
-    Spark generates code that holds every constant, so that constants which change have everything compiled anew.
+    Spark compiles constants into its generated code, so changing constants would recompile everything each time.
     """
     row = {name: pa.array([moment * 1_000_000], pa.int64()) for name, moment in moments.items()}
     return F.broadcast(spark.createDataFrame(pa.table(row)))
 
 
 def within(rows: DataFrame, time: str, near: DataFrame) -> DataFrame:
-    """Rows from `low` to before `high` of `near`, made by `bounds`."""
+    """Rows from `low` to before `high` of `near`, which was made by `bounds`."""
     at = F.unix_micros(time)
     return rows.join(near, (at >= F.col("low")) & (at < F.col("high"))).drop("low", "high")
 
 
 def between(time: str, start: int, end: int) -> Column:
-    """Rows from `start` to before `end`, in seconds since 1970."""
+    """Rows from `start` to before `end`, seconds since 1970."""
     column = F.col(time)
     return (column >= F.timestamp_seconds(F.lit(start))) & (column < F.timestamp_seconds(F.lit(end)))

@@ -1,4 +1,4 @@
-"""Is there a Java that Spark can use? Asked before Spark is, whose own answer is a page long."""
+"""Check for a usable Java before Spark starts, because Spark's own error is a page long."""
 
 import os
 import re
@@ -9,17 +9,17 @@ from pathlib import Path
 
 from ackscope.errors import MissingPart
 
+# Spark 4 needs Java 17 or newer: https://spark.apache.org/docs/4.0.0/#downloading.
 OLDEST = 17
-"""Spark 4 runs on Java 17 or newer: https://spark.apache.org/docs/4.0.0/#downloading."""
 
 _ADVICE = "install it: apt-get install default-jre-headless, or set JAVA_HOME"
 
 
 def require_java(environ: Mapping[str, str] = os.environ) -> Path:
-    """The `java` that Spark will start.
+    """The `java` program that Spark will start.
 
     Raises:
-        MissingPart: there is none, it does not run, or it is too old; one line that says how to get one.
+        MissingPart: it does not exist, does not run, or is too old; the message says how to get one.
     """
     program = _find(environ)
     try:
@@ -28,13 +28,13 @@ def require_java(environ: Mapping[str, str] = os.environ) -> Path:
         raise MissingPart(f"Java does not run: `{program} -version` fails; {_ADVICE}") from None
     version = major(answer.stderr + answer.stdout)
     if version is None or version < OLDEST:
-        told = "of unknown version" if version is None else f"version {version}"
-        raise MissingPart(f"Java is too old: {program} is {told}, Spark needs {OLDEST} or newer; {_ADVICE}")
+        found_version = "of unknown version" if version is None else f"version {version}"
+        raise MissingPart(f"Java is too old: {program} is {found_version}, Spark needs {OLDEST} or newer; {_ADVICE}")
     return program
 
 
 def major(text: str) -> int | None:
-    """The major version in what `java -version` prints: 17 of `"17.0.15"`, 8 of `"1.8.0_392"`."""
+    """The major version in the output of `java -version`: 17 for `"17.0.15"`, 8 for `"1.8.0_392"`."""
     found = re.search(r'version "(?:1\.)?(\d+)', text)
     return int(found[1]) if found else None
 
@@ -44,7 +44,7 @@ def _find(environ: Mapping[str, str]) -> Path:
     if home:
         program = Path(home) / "bin" / "java"
         if not os.access(program, os.X_OK):
-            raise MissingPart(f"Java is missing: JAVA_HOME is {home}, and {program} is no program; {_ADVICE}")
+            raise MissingPart(f"Java is missing: JAVA_HOME is {home}, and {program} is not executable; {_ADVICE}")
         return program
     found = shutil.which("java", path=environ.get("PATH"))
     if found is None:

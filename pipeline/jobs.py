@@ -1,7 +1,6 @@
-"""The jobs, from folder to folder: `run` rebuilds all that landing has, `stream` follows what arrives."""
+"""The jobs `run`, which rebuilds everything that landing has, and `stream`, which follows new files."""
 
 import fcntl
-import logging
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -12,40 +11,41 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from ackscope import latency
-from ackscope.catalog import VERSION
 from ackscope.clock import Clock, iso
 from ackscope.errors import DataError
+from ackscope.log import get_logger
+from ackscope.manifest import VERSION
 from ackscope.tables import LANDING, MINUTES, ROLLUPS
-from pipeline import coarse
+from pipeline import downsample
 from pipeline.analysis.refresh import refresh
-from pipeline.arrivals import Arrivals
-from pipeline.follow import Follower, Status
+from pipeline.ingest_log import IngestLog
 from pipeline.lag import MARGIN
 from pipeline.progress import Progress
 from pipeline.rebuild import rebuild
 from pipeline.stop import Stop
-from pipeline.storage.landing import Landing, Touched, require_folder
+from pipeline.storage.landing import Landing, TouchedHours, require_folder
 from pipeline.storage.rollups import Rollups
-from pipeline.storage.taken import forget, note
+from pipeline.storage.watermark import advance_watermark, reset_watermark
+from pipeline.streaming import Follower, StreamStatus
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _LOCK = "_lock"
 
 
 @dataclass(slots=True)
-class Summary:
+class RunSummary:
     """What one `run` did.
 
     Attributes:
-        landing_files: sound landing files.
-        landing_rows: rows of theirs that count, before duplicates are left out.
-        hours: hours of landing rows, those of each table and cluster counted by themselves.
-        rollup_files: files of minutes that are new.
-        rollup_rows: rows that stand in the rollup files now, by table.
-        quarantined: landing files set apart.
-        misdated_rows: rows left out, more than a day outside the date of their folder.
-        seconds: from start to end, Java included.
+        landing_files: valid landing files.
+        landing_rows: their rows that count, before deduplication.
+        hours: hours of landing rows, counted per table and cluster.
+        rollup_files: new files of minutes.
+        rollup_rows: rows in the rollups now, by table.
+        quarantined: landing files quarantined.
+        misdated_rows: rows ignored, more than a day outside the date of their folder.
+        seconds: total time, including Java's start.
     """
 
     landing_files: int = 0
@@ -58,65 +58,65 @@ class Summary:
     seconds: float = 0.0
 
 
-Session = Callable[[], AbstractContextManager[SparkSession]]
-"""Starts Spark for the length of a `with`; asked for only when there is work."""
+# Starts Spark for a `with` block; called only when there is work.
+SessionFactory = Callable[[], AbstractContextManager[SparkSession]]
 
 
 def run(
     landing_root: Path,
     rollups_root: Path,
-    session: Session,
+    session: SessionFactory,
     clock: Clock,
     progress: Progress | None = None,
     *,
     stop: Stop | None = None,
     minutes_only: bool = False,
-) -> Summary:
-    """Rebuild every hour that landing has; then hours, days and analyses, unless `minutes_only` are wanted.
+) -> RunSummary:
+    """Rebuild every hour that landing has; then hours, days and analyses, unless `minutes_only`.
 
-    Without landing rows, Spark is not even started.
+    Spark is not started if landing has no rows.
 
     Raises:
         AckscopeError: a folder, a file, Java or Spark cannot be used.
-        StoppedError: a stop is wanted; what was committed stays.
+        StoppedError: a stop was requested; committed data stays.
     """
     start, stop = clock.now(), stop or Stop()
     require_folder(landing_root)
-    landing, rollups, summary = Landing(landing_root), Rollups(rollups_root, go_on=stop.go_on), Summary()
-    touched: Touched = defaultdict(set)
-    arrivals, newest = Arrivals(start.wall - MARGIN), 0.0
+    landing, rollups, summary = Landing(landing_root), Rollups(rollups_root, go_on=stop.go_on), RunSummary()
+    touched: TouchedHours = defaultdict(set)
+    ingest_log, newest = IngestLog(start.wall - MARGIN), 0.0
     for partition in landing.partitions():
         stop.check()
         files = landing.files(partition)
-        arrivals.take(files)
-        for held in files.values():
-            touched[partition.table, partition.cluster] |= held.hours
+        ingest_log.record(files)
+        for stats in files.values():
+            touched[partition.table, partition.cluster] |= stats.hours
             summary.landing_files += 1
-            summary.landing_rows += held.rows
-            summary.misdated_rows += held.misdated
-            newest = max(newest, held.last / 1e6 if held.rows else 0.0)
+            summary.landing_rows += stats.rows
+            summary.misdated_rows += stats.misdated
+            newest = max(newest, stats.last / 1e6 if stats.rows else 0.0)
     if any(touched.values()):
         with session() as spark:
-            summary.rollup_files = rebuild(spark, landing, rollups, touched, arrivals, stop.go_on, progress)
+            summary.rollup_files = rebuild(spark, landing, rollups, touched, ingest_log, stop.go_on, progress)
             for cluster in () if minutes_only else rollups.clusters():
-                coarse.refresh(spark, rollups, cluster, stop.go_on)
+                downsample.refresh(spark, rollups, cluster, stop.go_on)
                 refresh(spark, landing, rollups, cluster, clock.now().wall, stop.go_on)
                 stop.check()
-    with rollups.only_writer():
-        rollups.sweep()
-    note(rollups_root, generation(), start.wall - MARGIN)
+    with rollups.writer_lock():
+        rollups.vacuum()
+    advance_watermark(rollups_root, generation(), start.wall - MARGIN)
     summary.hours = sum(len(hours) for hours in touched.values())
-    summary.rollup_rows = rollups.counts()
+    summary.rollup_rows = rollups.row_counts()
     summary.quarantined = landing.quarantined
     summary.seconds = round(clock.now().since(start), 3)
-    rollups.say(asdict(_status(summary, newest, clock)))
+    rollups.write_status(asdict(_status(summary, newest, clock)))
     return summary
 
 
-def _status(summary: Summary, newest: float, clock: Clock) -> Status:
-    """What a `run` leaves for the page and for the exporter: all that was there is rolled up."""
+def _status(summary: RunSummary, newest: float, clock: Clock) -> StreamStatus:
+    """The status document of a `run`: everything that was there is rolled up."""
     reached = iso(newest) if newest else None
-    return Status(
+    return StreamStatus(
         updated_at=clock.now().iso(),
         landing_rows=summary.landing_rows,
         rollup_rows=sum(summary.rollup_rows.values()),
@@ -132,14 +132,13 @@ def stream(
     rollups_root: Path,
     checkpoint: Path,
     trigger: float,
-    session: Session,
+    session: SessionFactory,
     stop: Stop,
     clock: Clock,
-) -> Status:
-    """Follow the landing folder, made if it is not there, until `stop` is wanted.
+) -> StreamStatus:
+    """Follow the landing folder until a stop is requested; create it if it does not exist.
 
-    `checkpoint` is the folder for Spark's list of the files that are done, `trigger` the seconds between two
-    looks for new files.
+    `checkpoint` is the folder of Spark's checkpoint, `trigger` the seconds between two listings of landing.
 
     Raises:
         AckscopeError: a folder, a file, Java or Spark cannot be used.
@@ -150,28 +149,30 @@ def stream(
     try:
         landing_root.mkdir(parents=True, exist_ok=True)
         if not progress.exists() and any(checkpoint.glob("landing-*")):
-            log.info("the tables have changed since the last stream: all of landing is taken in again")
+            log.info("table versions changed since the last stream, ingesting all landing files again")
         progress.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(f"{error.filename}: cannot be made ({error.strerror}); give a folder of this user") from None
-    with _only_stream(progress), session() as spark:
+        raise DataError(
+            f"{error.filename}: cannot be created ({error.strerror}); pass a folder that this user can write"
+        ) from None
+    with _checkpoint_lock(progress), session() as spark:
         if not rollups.clusters():
-            _begin_anew(progress)
-            forget(rollups_root)
-        log.info("following %s, rollups in %s", landing_root, rollups_root)
+            _reset_checkpoint(progress)
+            reset_watermark(rollups_root)
+        log.info("following the landing folder", landing=str(landing_root), rollups=str(rollups_root))
         follower = Follower(spark, landing, rollups, stop, clock)
         follower.follow(progress, trigger)
         return follower.status
 
 
 def generation() -> str:
-    """The name of checkpoints that fit these tables; others start anew and rebuild everything."""
+    """The name of checkpoints that fit these table versions; others are ignored and everything is rebuilt."""
     landing, rollups = (".".join(str(table.version) for table in tables.values()) for tables in (LANDING, MINUTES))
     return f"landing-{landing}_rollups-{rollups}_{latency.BOUNDS_VERSION}_catalog-{VERSION}"
 
 
-def _begin_anew(progress: Path) -> None:
-    """Where no rollups count, no file is done, whatever the checkpoint says."""
+def _reset_checkpoint(progress: Path) -> None:
+    """Forget all ingested files: without rollups none of them counts."""
     for path in progress.iterdir():
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -180,13 +181,13 @@ def _begin_anew(progress: Path) -> None:
 
 
 @contextmanager
-def _only_stream(progress: Path) -> Iterator[None]:
-    """Refuse to share a checkpoint: two streams would each take half of the files."""
+def _checkpoint_lock(progress: Path) -> Iterator[None]:
+    """Hold the lock of a checkpoint: two streams would each ingest half of the files."""
     with (progress / _LOCK).open("wb") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise DataError(
-                f"--checkpoint {progress.parent}: another stream works with it; stop that one or give another folder"
+                f"--checkpoint {progress.parent}: another stream uses it; stop that stream or pass another folder"
             ) from None
         yield

@@ -1,4 +1,4 @@
-"""How far the rollups are behind landing: which files are not rolled up yet, and how old their oldest row is."""
+"""How far the rollups are behind landing: files that are not rolled up yet, and the age of their oldest row."""
 
 import os
 import re
@@ -14,22 +14,22 @@ import pyarrow.parquet as pq
 
 from ackscope.tables import LANDING, Table
 
+# Maximum seconds between the modification of a file and its rename; watermarks are set back by as much.
 MARGIN = 60.0
-"""Seconds between the change of a file and its rename at most: what is noted for others is set back by as much."""
 
 _NAME = re.compile(r"(?:compacted-)?(\d{8}T\d{6})-.*\.parquet")
-_LOOKED_INTO = 40
-"""Waiting files of which the footers are read: the oldest, and as many of the newest."""
+# Footers are read of this many of the oldest pending files, and as many of the newest.
+_MAX_FOOTERS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """Landing files that are not rolled up yet; times in seconds since 1970, None where there are none.
+class PendingFiles:
+    """Landing files that are not rolled up yet; times in seconds since 1970, None without any.
 
     Attributes:
-        files: how many.
-        oldest: the time of the earliest row of those that came first.
-        newest: that of the latest row of those that came last.
+        files: number of files.
+        oldest: time of the earliest row in the oldest files.
+        newest: time of the latest row in the newest files.
     """
 
     files: int = 0
@@ -37,61 +37,65 @@ class Waiting:
     newest: float | None = None
 
 
-class Lag:
-    """Told by the stream what it took; for two threads.
+class LagTracker:
+    """Tracks which files the stream has ingested. Thread-safe.
 
     Args:
         landing: the folder.
-        mark: everything that was there at this moment, seconds since 1970, was rolled up before this process.
+        watermark: everything that existed at this time, seconds since 1970, was rolled up before this process.
 
     Attributes:
-        newest: the time of the latest row that was rolled up, seconds since 1970.
-        mark: everything that was there at this moment is rolled up.
+        newest: time of the latest row rolled up, seconds since 1970.
+        watermark: everything that existed at this time is rolled up.
     """
 
-    def __init__(self, landing: Path, mark: float) -> None:
+    def __init__(self, landing: Path, watermark: float) -> None:
         self.newest: float | None = None
-        self.mark = mark
+        self.watermark = watermark
         self._landing = landing
-        self._taken: set[Path] = set()
+        self._ingested: set[Path] = set()
         self._lock = threading.Lock()
 
-    def took(self, paths: Iterable[Path], newest: float | None) -> None:
-        """These files are rolled up; `newest` is the time of their latest row."""
+    def add(self, paths: Iterable[Path], newest: float | None) -> None:
+        """Record ingested files; `newest` is the time of their latest row."""
         with self._lock:
-            self._taken.update(paths)
+            self._ingested.update(paths)
             if newest is not None:
                 self.newest = max(newest, self.newest or newest)
 
-    def whole(self, until: float) -> None:
-        """Every file that was there at this moment is rolled up."""
+    def advance(self, until: float) -> None:
+        """Raise the watermark: every file that existed then is rolled up."""
         with self._lock:
-            self.mark = max(self.mark, until)
-            self._taken = {path for path in self._taken if _changed(path) >= self.mark}
+            self.watermark = max(self.watermark, until)
+            self._ingested = {path for path in self._ingested if _modified(path) >= self.watermark}
 
-    def look(self) -> Waiting:
-        """What waits now."""
+    def pending(self) -> PendingFiles:
+        """The files that are pending now."""
         with self._lock:
-            mark, taken = self.mark, set(self._taken)
+            watermark, ingested = self.watermark, set(self._ingested)
         found = sorted(
-            ((changed, path, table) for changed, path, table in _since(self._landing, mark) if path not in taken),
+            (
+                (changed, path, table)
+                for changed, path, table in _since(self._landing, watermark)
+                if path not in ingested
+            ),
             key=itemgetter(0),
         )
-        looked = found[:_LOOKED_INTO] + found[_LOOKED_INTO:][-_LOOKED_INTO:]
+        looked = found[:_MAX_FOOTERS] + found[_MAX_FOOTERS:][-_MAX_FOOTERS:]
         times = [span for _, path, table in looked if (span := _span(path, table)) is not None]
-        return Waiting(
+        return PendingFiles(
             len(found),
             min((first for first, _ in times), default=None),
             max((last for _, last in times), default=None),
         )
 
 
-def _since(landing: Path, mark: float) -> Iterator[tuple[float, Path, Table]]:
-    """Files that changed at or after a moment, with when they did; only folders that changed since are looked at."""
-    oldest = datetime.fromtimestamp(max(mark - MARGIN, 0.0), UTC).strftime("%Y%m%dT%H%M%S")
+def _since(landing: Path, watermark: float) -> Iterator[tuple[float, Path, Table]]:
+    """Files modified at or after a time, with that time; only folders modified since are listed."""
+    oldest = datetime.fromtimestamp(max(watermark - MARGIN, 0.0), UTC).strftime("%Y%m%dT%H%M%S")
     for table in LANDING.values():
         for folder in (landing / table.name).glob("cluster=*/date=*"):
-            if _changed(folder) < mark:
+            if _modified(folder) < watermark:
                 continue
             try:
                 with os.scandir(folder) as entries:
@@ -104,14 +108,14 @@ def _since(landing: Path, mark: float) -> Iterator[tuple[float, Path, Table]]:
                         ):
                             continue
                         changed = entry.stat().st_mtime
-                        if changed >= mark:
+                        if changed >= watermark:
                             yield changed, Path(entry.path), table
             except OSError:
-                # It went, or may not be read, which the stream itself says.
+                # It was removed, or is not readable, which the stream itself reports.
                 continue
 
 
-def _changed(path: Path) -> float:
+def _modified(path: Path) -> float:
     try:
         return path.stat().st_mtime
     except OSError:
@@ -119,7 +123,7 @@ def _changed(path: Path) -> float:
 
 
 def _span(path: Path, table: Table) -> tuple[float, float] | None:
-    """The times of the first and the last row, from the footer; None where it does not tell."""
+    """Times of the first and the last row, from the footer; None without statistics."""
     try:
         footer = pq.read_metadata(path)
         index = footer.schema.to_arrow_schema().get_field_index(table.time)

@@ -1,4 +1,4 @@
-"""How far a long job is: a bar on a terminal, nothing elsewhere."""
+"""Progress of a long job: a bar on a terminal, nothing elsewhere."""
 
 import sys
 from collections.abc import Iterator
@@ -9,26 +9,26 @@ from tqdm import tqdm
 
 
 class Progress(Protocol):
-    """Told by a job that goes on."""
+    """Receives the progress of a job."""
 
     def expect(self, units: int) -> None:
-        """So many more are to be done."""
+        """Add units to the total."""
 
     def done(self, units: int) -> None:
-        """So many more are done."""
+        """Mark units as done."""
 
 
-class Silent:
-    """Nobody looks."""
+class NoProgress:
+    """Shows nothing."""
 
     def expect(self, units: int) -> None:
-        """Not shown."""
+        """Ignored."""
 
     def done(self, units: int) -> None:
-        """Not shown."""
+        """Ignored."""
 
 
-class _Bar:
+class _TqdmBar:
     def __init__(self, bar: "tqdm[Any]") -> None:
         self._bar = bar
 
@@ -41,12 +41,12 @@ class _Bar:
 
 
 @contextmanager
-def shown(what: str, unit: str) -> Iterator[Progress]:
-    """A bar on stderr while the job goes on, such as `compact: 12/56 folders`; it goes when the job is over."""
+def progress_bar(what: str, unit: str) -> Iterator[Progress]:
+    """A bar on stderr for a `with` block, such as `compact: 12/56 folders`; removed at the end."""
     if not sys.stderr.isatty():
-        yield Silent()
+        yield NoProgress()
         return
     with tqdm(
         total=0, desc=what, unit=f" {unit}", file=sys.stderr, leave=False, dynamic_ncols=True, mininterval=0
     ) as bar:
-        yield _Bar(bar)
+        yield _TqdmBar(bar)

@@ -1,6 +1,4 @@
-"""A table contract as Spark and as Arrow know it, and whether a file keeps it."""
-
-from typing import Any
+"""The Spark schema of a table, and the check of a file's schema against it."""
 
 import pyarrow as pa
 from pyspark.sql.types import (
@@ -15,6 +13,7 @@ from pyspark.sql.types import (
 )
 
 from ackscope.tables import Kind, Table
+from ackscope.tables.arrow import ARROW_TYPES
 
 _SPARK: dict[Kind, DataType] = {
     Kind.STRING: StringType(),
@@ -23,30 +22,18 @@ _SPARK: dict[Kind, DataType] = {
     Kind.BOOL: BooleanType(),
     Kind.TIME: TimestampType(),
 }
-_ARROW: dict[Kind, Any] = {
-    Kind.STRING: pa.string(),
-    Kind.INT: pa.int64(),
-    Kind.FLOAT: pa.float64(),
-    Kind.BOOL: pa.bool_(),
-    Kind.TIME: pa.timestamp("us", tz="UTC"),
-}
 
 
 def spark_schema(table: Table) -> StructType:
-    """The table's columns for `DataFrameReader.schema`; the partition columns are not among them."""
+    """The table's columns for `DataFrameReader.schema`, without the partition columns."""
     return StructType([StructField(column.name, _SPARK[column.kind]) for column in table.columns])
 
 
-def arrow_schema(table: Table) -> pa.Schema:
-    """The table's columns as they stand in its files."""
-    return pa.schema([pa.field(column.name, _ARROW[column.kind], nullable=column.nullable) for column in table.columns])
-
-
 def mismatch(table: Table, found: pa.Schema) -> str | None:
-    """Why a file with this schema is not one of the table's; None where it is.
+    """Why a file with this schema does not fit the table; None if it does.
 
-    Columns beyond the contract do no harm: a newer writer may add some. Nor do nullable ones that are not there: an
-    older writer did not know them, and its rows are read as telling nothing there.
+    Additional columns are fine: a newer writer may add some. So are missing nullable columns: an older writer did not
+    have them, and they are read as null.
     """
     for column in table.columns:
         index = found.get_field_index(column.name)
@@ -55,13 +42,13 @@ def mismatch(table: Table, found: pa.Schema) -> str | None:
         if index < 0:
             return f"has no column {column.name!r}"
         kind = _plain(found.field(index).type)
-        if kind != _ARROW[column.kind]:
-            return f"column {column.name!r} is {kind}, not {_ARROW[column.kind]}"
+        if kind != ARROW_TYPES[column.kind]:
+            return f"column {column.name!r} is {kind}, not {ARROW_TYPES[column.kind]}"
     return None
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """Text has several forms in memory and one in a Parquet file."""
+    """Dictionary and large strings are plain strings in a Parquet file."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return pa.string() if pa.types.is_large_string(kind) or pa.types.is_string_view(kind) else kind

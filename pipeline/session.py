@@ -1,4 +1,4 @@
-"""One Spark session: its settings, its Java process, and a quiet beginning and end."""
+"""The Spark session: its settings, its Java process, and a clean start and shutdown."""
 
 import logging
 import os
@@ -21,46 +21,46 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from ackscope.errors import MissingPart, UsageError
+from ackscope.log import get_logger
 from pipeline.java import require_java
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
+# What a call into Spark may raise; `ConnectionError` if Java is gone.
 SPARK_ERRORS = (Py4JError, PySparkException, ConnectionError)
-"""What a call into Spark may raise; the last where Java is gone."""
 
 _LOOPBACK = re.compile(r"localhost|127(\.\d+){3}|::1")
 _MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|(spark|k8s)://\S+|yarn")
-_NEWS = ("WARN ", "ERROR ", "FATAL ", "Exception in ", "Terminating due to ")
-"""How lines begin that somebody should read."""
+# Prefixes of lines that are logged as warnings.
+_WARNING_PREFIXES = ("WARN ", "ERROR ", "FATAL ", "Exception in ", "Terminating due to ")
 
 _COMPILE_ALL = "-XX:-DontCompileHugeMethods"
 
-_GOODBYE = 10.0
-"""Seconds that Java gets to end by itself."""
+# Time that Java gets to exit by itself.
+_EXIT_SECONDS = 10.0
 
 
 def check_master(master: str) -> str:
-    """The master as Spark takes it.
+    """Validate a Spark master.
 
     Raises:
-        UsageError: it is none that Spark knows.
+        UsageError: Spark does not know it.
     """
     if not _MASTER.fullmatch(master):
         raise UsageError(
-            f"--master {master!r} is none that Spark knows; write local[2], local[*], spark://HOST:7077, "
-            "yarn or k8s://..."
+            f"--master {master!r} is not a Spark master; use local[2], local[*], spark://HOST:7077, yarn or k8s://..."
         )
     return master
 
 
 @contextmanager
 def spark_session(master: str = "local[2]", *, long_lived: bool = False) -> Iterator[SparkSession]:
-    """Start Java and a Spark session; at the end both are gone.
+    """Start Java and a Spark session; both have ended after the block.
 
-    One that is `long_lived` does little again and again, and is set to spend little on becoming fast.
+    A `long_lived` session runs small jobs repeatedly, so its JIT compiler is limited to cheap optimisations.
 
-    Java runs in a session of its own, so that a Ctrl-C of the terminal or a SIGTERM to the whole group
-    reaches only Python, which ends Java in order. A Python that is killed closes Java's stdin, and Java ends.
+    Java runs in its own process session, so that a Ctrl-C of the terminal or a SIGTERM to the process group reaches
+    only Python, which shuts Java down cleanly. If Python is killed, Java's stdin closes and Java exits.
 
     Raises:
         MissingPart: no usable Java, or Spark does not start.
@@ -69,28 +69,28 @@ def spark_session(master: str = "local[2]", *, long_lived: bool = False) -> Iter
     check_master(master)
     require_java()
     for name in ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        # They log, with tracebacks, what they raise anyway.
+        # They log tracebacks of errors that they raise anyway.
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     logging.getLogger().addFilter(_not_py4j)
-    # The very same Python where Spark needs one: a bare `python3` may lack Arrow.
+    # Workers use the same Python: a bare `python3` may lack Arrow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if _near(master):
+    if _is_local(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    with as_file(files("pipeline") / "log4j2.properties") as quiet:
-        conf = SparkConf().setAll(list(_settings(master, quiet, long_lived=long_lived).items()))
-        gateway, voice = _launch(conf)
+    with as_file(files("pipeline") / "log4j2.properties") as log4j:
+        conf = SparkConf().setAll(list(_settings(master, log4j, long_lived=long_lived).items()))
+        gateway, java_log = _launch(conf)
         try:
             yield _session(conf, gateway)
         finally:
-            voice.hush()
+            java_log.mute()
             _stop(gateway)
-            voice.join()
+            java_log.join()
 
 
 def cause(error: BaseException) -> str:
-    """The one line of a Spark error that says what happened."""
+    """The line of a Spark error that says what happened."""
     if isinstance(error, Py4JError | ConnectionError) and not isinstance(error, Py4JJavaError):
-        return "its Java process is gone; where memory ran out, the kernel's log tells"
+        return "its Java process is gone; check the kernel log for an out-of-memory kill"
     text = str(getattr(error, "java_exception", None) or error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     chosen = next((line for line in reversed(lines) if line.startswith("Caused by:")), lines[0] if lines else "")
@@ -98,12 +98,12 @@ def cause(error: BaseException) -> str:
 
 
 def _not_py4j(record: logging.LogRecord) -> bool:
-    """Some of py4j's tracebacks go to the root logger itself."""
+    """Drop py4j's tracebacks, some of which go to the root logger."""
     return "py4j" not in Path(record.pathname).parts
 
 
-class _Voice(threading.Thread):
-    """Reads what Java prints and passes warnings on, one log line each.
+class _JavaLog(threading.Thread):
+    """Reads what Java prints and logs warnings, one line each.
 
     Attributes:
         last: the last line that was not empty.
@@ -112,22 +112,22 @@ class _Voice(threading.Thread):
     def __init__(self, stream: IO[bytes]) -> None:
         super().__init__(name="java-stderr", daemon=True)
         self._stream = stream
-        self._hushed = False
+        self._muted = False
         self.last = ""
 
-    def hush(self) -> None:
-        """From here on Java is being stopped: what it says of that is no news."""
-        self._hushed = True
+    def mute(self) -> None:
+        """Stop warnings: Java is shutting down."""
+        self._muted = True
 
     def run(self) -> None:
         with self._stream:
             for raw in self._stream:
-                self._pass_on(raw.decode(errors="replace").rstrip())
+                self._forward(raw.decode(errors="replace").rstrip())
 
-    def _pass_on(self, line: str) -> None:
+    def _forward(self, line: str) -> None:
         self.last = line or self.last
-        news = not self._hushed and line.startswith(_NEWS)
-        log.log(logging.WARNING if news else logging.DEBUG, "spark: %s", line)
+        is_warning = not self._muted and line.startswith(_WARNING_PREFIXES)
+        (log.warning if is_warning else log.debug)("spark", line=line)
 
 
 def _settings(master: str, log4j: Path, *, long_lived: bool) -> dict[str, str]:
@@ -135,11 +135,11 @@ def _settings(master: str, log4j: Path, *, long_lived: bool) -> dict[str, str]:
         [
             f'"-Dlog4j2.configurationFile={log4j.as_uri()}"',
             "-Duser.timezone=UTC",
-            # The least memory, and as fast as the others with a heap of 1 GiB and two cores.
+            # Serial GC needs the least memory, and is as fast as others with a heap of 1 GiB and two cores.
             "-XX:+UseSerialGC",
-            # Java leaves methods above 8,000 bytes to its interpreter, and Spark's generated code has such.
+            # Java interprets methods above 8,000 bytes, and Spark generates such methods.
             _COMPILE_ALL,
-            # Spark loses threads to a lack of memory, and then waits for them for good.
+            # After an out-of-memory error Spark loses threads and hangs.
             "-XX:+ExitOnOutOfMemoryError",
             "-XX:+DisplayVMOutputToStderr",
             *(["-XX:TieredStopAtLevel=1"] if long_lived else []),
@@ -152,22 +152,23 @@ def _settings(master: str, log4j: Path, *, long_lived: bool) -> dict[str, str]:
         "spark.driver.defaultJavaOptions": java,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # These lists are kept for the page that is switched off; a stream would grow them for days.
+        # These lists are for the UI, which is off; in a stream they would grow for days.
         "spark.ui.retainedJobs": "10",
         "spark.ui.retainedStages": "10",
         "spark.ui.retainedTasks": "100",
         "spark.sql.ui.retainedExecutions": "5",
         "spark.sql.session.timeZone": "UTC",
-        # All tables together need some hundreds of generated classes, again and again; of 100, the default, each
-        # round would compile them anew. Nor may the order in which parts of a query end make another class of one.
+        # All tables together need some hundreds of generated classes repeatedly; with the default of 100, every round
+        # would recompile them. Nor may the order in which parts of a query end create a different class.
         "spark.sql.codegen.cache.maxEntries": "2000",
         "spark.sql.codegen.useIdInClassName": "false",
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-        # Landing files are many and small: pack them into few tasks, and list them here and not in a job.
+        # Landing files are many and small: pack them into few tasks, and list them in the driver.
         "spark.sql.files.openCostInBytes": "65536",
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
-        # For each file: no look for a checksum file, no search for rows to skip, and no memory for rows it lacks.
+        # For each file: no lookup of a checksum file, no predicate pushdown, and no memory for rows that it does not
+        # have.
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         "spark.sql.parquet.filterPushdown": "false",
         "spark.sql.parquet.columnarReaderBatchSize": "1024",
@@ -177,15 +178,15 @@ def _settings(master: str, log4j: Path, *, long_lived: bool) -> dict[str, str]:
         "spark.sql.streaming.stateStore.providerClass": (
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
         ),
-        # As the exporter writes them: Spark's own form of old is read by others as local time.
+        # The same type as the exporter writes: others read Spark's legacy timestamps as local time.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.parquet.compression.codec": "zstd",
-        # Executors of a cluster; locally there are none.
+        # Executors of a cluster; there are none locally.
         "spark.executor.memory": "1g",
         "spark.executor.defaultJavaOptions": f"-Duser.timezone=UTC {_COMPILE_ALL}",
     }
-    if _near(master):
-        # Both, or results over a megabyte are fetched from the outward address, where nobody listens.
+    if _is_local(master):
+        # Both are needed: results over a megabyte would be fetched from the external address, where nobody listens.
         settings |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
@@ -193,27 +194,27 @@ def _settings(master: str, log4j: Path, *, long_lived: bool) -> dict[str, str]:
     return settings
 
 
-def _near(master: str) -> bool:
-    """Whether everything runs on this machine, so that nobody else need reach it."""
+def _is_local(master: str) -> bool:
+    """Whether everything runs on this machine, so that loopback is enough."""
     if master.startswith("local"):
         return True
     return master.startswith("spark://") and _LOOPBACK.fullmatch(urlsplit(master).hostname or "") is not None
 
 
-def _launch(conf: SparkConf) -> tuple[Any, _Voice]:
+def _launch(conf: SparkConf) -> tuple[Any, _JavaLog]:
     reading, writing = os.pipe()
-    voice = _Voice(os.fdopen(reading, "rb"))
-    voice.start()
+    java_log = _JavaLog(os.fdopen(reading, "rb"))
+    java_log.start()
     try:
         gateway: Any = launch_gateway(  # type: ignore[no-untyped-call]  # ships no types
             conf, {"stderr": writing, "stdout": subprocess.DEVNULL, "start_new_session": True}
         )
     except SPARK_ERRORS:
         os.close(writing)
-        voice.join()
-        raise MissingPart(f"Spark did not start, Java said: {voice.last or 'nothing'}") from None
+        java_log.join()
+        raise MissingPart(f"Spark did not start; Java's last output: {java_log.last or 'nothing'}") from None
     os.close(writing)
-    return gateway, voice
+    return gateway, java_log
 
 
 def _session(conf: SparkConf, gateway: Any) -> SparkSession:
@@ -223,27 +224,27 @@ def _session(conf: SparkConf, gateway: Any) -> SparkSession:
         return SparkSession.builder.getOrCreate()
     except SPARK_ERRORS as error:
         master = conf.get("spark.master")
-        raise MissingPart(f"Spark did not start with --master {master}, is it up? It says: {cause(error)}") from None
+        raise MissingPart(f"Spark did not start with --master {master}, check that it is up: {cause(error)}") from None
     finally:
         if threading.current_thread() is threading.main_thread():
-            # The context takes Ctrl-C for itself; what it means is for the command to say.
+            # The context installs its own SIGINT handler; restore ours.
             signal.signal(signal.SIGINT, interrupt)
 
 
 def _stop(gateway: Any) -> None:
-    """End Spark in order, then Java, and wait until it is gone."""
+    """Stop Spark, then Java, and wait until it has exited."""
     with suppress(*SPARK_ERRORS, OSError):
         session = SparkSession.getActiveSession()
         if session is not None:
             session.stop()
     with suppress(*SPARK_ERRORS, OSError):
         gateway.shutdown()
-    # Java waits for this end of file and exits; see PythonGatewayServer in Spark's sources.
+    # Java exits at this end of file; see PythonGatewayServer in Spark's sources.
     gateway.proc.stdin.close()
     try:
-        gateway.proc.wait(_GOODBYE)
+        gateway.proc.wait(_EXIT_SECONDS)
     except subprocess.TimeoutExpired:
         gateway.proc.kill()
         gateway.proc.wait()
-    # PySpark keeps both for the life of the process, and would hand the dead ones to the next session.
+    # PySpark caches both for the life of the process, and would reuse the dead ones in the next session.
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001  there is no public way

@@ -1,36 +1,36 @@
-"""A wish to stop, from a signal: kept until somebody looks, for a handler that raises would tear Spark apart."""
+"""A stop request from a signal: stored until it is checked, because a handler that raises would break Spark."""
 
 import signal
 from types import FrameType
 
 
 class StoppedError(Exception):
-    """The user asked to stop before the end; what counts is whole, and what was not done stays to be done."""
+    """A stop was requested before the end; committed work is complete."""
 
 
 class Stop:
-    """Set by SIGTERM and SIGINT once `listen` was called."""
+    """Set by SIGTERM and SIGINT after `listen`."""
 
     def __init__(self) -> None:
-        self.wanted = False
+        self.requested = False
 
     def listen(self) -> None:
-        """Take both signals of this process."""
+        """Install handlers for both signals."""
         signal.signal(signal.SIGTERM, self._handle)
         signal.signal(signal.SIGINT, self._handle)
 
     def go_on(self) -> bool:
-        """Whether nobody asked to stop."""
-        return not self.wanted
+        """Whether no stop was requested."""
+        return not self.requested
 
     def check(self) -> None:
-        """Go no further once a stop is wanted.
+        """Raise if a stop was requested.
 
         Raises:
-            StoppedError: it is.
+            StoppedError: it was.
         """
-        if self.wanted:
+        if self.requested:
             raise StoppedError
 
     def _handle(self, _number: int, _frame: FrameType | None) -> None:
-        self.wanted = True
+        self.requested = True

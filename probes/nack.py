@@ -5,7 +5,6 @@ Its length limit is 0 and it rejects what does not fit: nothing is ever stored. 
 
 from dataclasses import replace
 
-from ackscope.records import Outcome
 from probes.message_stream import MessageStream
 from probes.probe_stream import ProbeStream, StreamContext
 from probes.settings import NackSettings, ProbesSettings
@@ -21,9 +20,7 @@ class NackStream(MessageStream):
     def __init__(self, context: StreamContext, settings: NackSettings) -> None:
         # Quorum queues let some messages in before they refuse.
         queue = replace(context.queue(NAME, NAME, "classic"), extra=_REFUSES)
-        who = context.identity(
-            NAME, NAME, queue, rate=settings.rate, payload_bytes=settings.payload_bytes, expected=Outcome.NACKED
-        )
+        who = context.identity(NAME, NAME, queue, rate=settings.rate, payload_bytes=settings.payload_bytes)
         super().__init__(context, settings, who, queue)
 
 

@@ -6,7 +6,7 @@ from random import Random
 from typing import Protocol
 
 from ackscope.clock import Instant
-from ackscope.records import Outcome
+from ackscope.records import expected_outcome
 from probes.identity import PERSISTENT, Identity
 from probes.instrument import LoopLag
 from probes.queues import QueueSpec, long_lived, one_shot, queue_name
@@ -93,7 +93,6 @@ class StreamContext:
         rate: float = 0.0,
         payload_bytes: int = 0,
         delivery_mode: int = PERSISTENT,
-        expected: Outcome = Outcome.ACKED,
     ) -> Identity:
         """Who a stream is; `queue` is None where it needs none."""
         return Identity(
@@ -107,7 +106,7 @@ class StreamContext:
             payload_bytes=payload_bytes,
             delivery_mode=delivery_mode,
             node=self.node,
-            expected=expected,
+            expected=expected_outcome(probe),
         )
 
     def new_stats(self, who: Identity) -> StreamStats:

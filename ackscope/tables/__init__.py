@@ -1,9 +1,9 @@
-"""The tables that rooms exchange as Parquet files, each declared once: writer, Spark and dashboard read this.
+"""The tables that rooms exchange as Parquet files, each declared once for writers, Spark and the dashboard.
 
-Layout of both roots: `<root>/<table>/cluster=<name>/date=<YYYY-MM-DD>/<file>.parquet`; the two partition
-columns are in the path only. `date` is the UTC date of the row's time column. A file is written under a
-name that starts with "." or "_" (which Spark and Arrow skip), fsynced, and renamed: readers never see half a file.
-Which files of the rollups count, is told by `ackscope.catalog`: a folder also holds those that were replaced just now.
+Layout of landing and rollups: `<root>/<table>/cluster=<name>/date=<YYYY-MM-DD>/<file>.parquet`; the two partition
+columns are in the path only. `date` is the UTC date of the row's time column. A file is written under a name that
+starts with "." or "_" (which Spark and Arrow skip), fsynced, and renamed: readers never see half a file. The manifest
+(`ackscope.manifest`) lists the rollup files that count; a folder also holds recently replaced ones.
 """
 
 from ackscope.tables.analysis import ANALYSES, BASELINES, CHANGES, EPISODES
@@ -38,8 +38,8 @@ from ackscope.tables.rollups import (
     STEPS_1M,
 )
 
+# All tables that Spark writes, by name.
 ROLLUPS = MINUTES | {table.name: table for table in (*HOURS.values(), *DAYS.values(), *ANALYSES.values())}
-"""All that Spark writes, by name."""
 
 __all__ = [
     "ACK_BURSTS",

@@ -1,11 +1,11 @@
-"""What a table is: its columns, what one row tells, and how minutes become hours."""
+"""The declaration of a table: its columns, the meaning of a row, and how minutes merge into hours."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """Types that Arrow, Spark and pandas agree on."""
+    """Column types that Arrow, Spark and pandas share."""
 
     STRING = "string"
     INT = "int64"
@@ -16,24 +16,24 @@ class Kind(StrEnum):
 
 
 class Merge(StrEnum):
-    """How the values of minutes make the value of an hour, and those of hours that of a day; nulls are passed over."""
+    """How values of minutes merge into an hour, and those of hours into a day; nulls are skipped."""
 
     SUM = "sum"
-    """Of seconds as whole nanoseconds, so that no order of adding tells."""
+    """Seconds are added as whole nanoseconds, so that the result does not depend on the order."""
     MAX = "max"
     MIN = "min"
     LAST = "last"
-    """Of the latest row that has a value."""
+    """The value of the latest row that has one."""
     SAME = "same"
-    """Rows that differ in it are not merged."""
+    """Rows with different values are not merged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column; absent values are null, never a stand-in.
+    """One column; absent values are null, never a placeholder.
 
     Attributes:
-        merge: in rollups, of all columns but the key.
+        merge: merge rule; in rollups, for all columns except the key.
     """
 
     name: str
@@ -49,9 +49,9 @@ class Table:
 
     Attributes:
         grain: what one row is, in words.
-        time: the column that says when.
-        key: the columns that tell rows apart, within a cluster; () where rows are events.
-        version: raised when a column changes its meaning or goes.
+        time: the time column.
+        key: the columns that identify a row within a cluster; () if rows are events.
+        version: increased when a column changes its meaning or is removed.
     """
 
     name: str
@@ -71,12 +71,12 @@ PARTITIONS = ("cluster", "date")
 
 
 def text(name: str, doc: str, *, nullable: bool = False, merge: Merge | None = None) -> Column:
-    """A column of text."""
+    """A text column."""
     return Column(name, Kind.STRING, doc, nullable, merge)
 
 
 def count(name: str, doc: str, *, nullable: bool = False, merge: Merge | None = None) -> Column:
-    """A column of whole numbers."""
+    """An integer column."""
     return Column(name, Kind.INT, doc, nullable, merge)
 
 
@@ -86,36 +86,36 @@ def seconds(name: str, doc: str, *, nullable: bool = False, merge: Merge | None 
 
 
 def number(name: str, doc: str, *, nullable: bool = False, merge: Merge | None = None) -> Column:
-    """A column of numbers that are no durations."""
+    """A column of numbers other than durations."""
     return Column(name, Kind.FLOAT, doc, nullable, merge)
 
 
 def flag(name: str, doc: str) -> Column:
-    """A column of yes, no, or not told."""
+    """A nullable boolean column."""
     return Column(name, Kind.BOOL, doc, nullable=True)
 
 
 def time(name: str, doc: str, *, nullable: bool = False, merge: Merge | None = None) -> Column:
-    """A column of moments."""
+    """A timestamp column."""
     return Column(name, Kind.TIME, doc, nullable, merge)
 
 
 def coarser(minutes: Table, grain: str, suffix: str) -> Table:
-    """The table of hours or days that is made of a table of minutes.
+    """The table of hours or days that is downsampled from a table of minutes.
 
-    It has the same columns, each merged as it says, and tells the gaps: `minutes` of the hour or day have rows, from
+    It has the same columns, each merged by its rule, and shows gaps: `minutes` of the hour or day have rows, from
     `first_minute` to `last_minute`.
 
     Args:
-        minutes: the table that it is made of.
-        grain: "hour" or "day": also the name of its time column.
-        suffix: of its name, in place of `_1m`.
+        minutes: the table of minutes.
+        grain: "hour" or "day"; also the name of its time column.
+        suffix: replaces `_1m` in its name.
     """
     when = time(grain, f"start of the {grain}")
     known = (
         count("minutes", "minutes that have a row", merge=Merge.SUM),
-        time("first_minute", "the first of them", merge=Merge.MIN),
-        time("last_minute", "the last of them", merge=Merge.MAX),
+        time("first_minute", "the first minute that has a row", merge=Merge.MIN),
+        time("last_minute", "the last minute that has a row", merge=Merge.MAX),
     )
     rest = tuple(column for column in minutes.columns if column.name != minutes.time)
     return replace(

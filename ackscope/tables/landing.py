@@ -1,13 +1,13 @@
-"""What the exporter lands, for Spark to read."""
+"""Landing tables: written by the exporter, read by Spark."""
 
 from ackscope.tables.contract import Table, count, flag, seconds, text, time
 
 STREAM = (
     text("probe", "confirm, delivery, ..."),
-    text("stream", "what tells the streams of a probe apart, such as classic or classic-large"),
-    text("queue_type", 'classic, quorum or stream; "none" where no queue takes part'),
+    text("stream", "name of the stream within the probe, such as classic or classic-large"),
+    text("queue_type", 'classic, quorum or stream; "none" without a queue'),
     text("vhost", "virtual host of the probe's queue"),
-    text("node", 'node whose queue took it; "" where that is not known'),
+    text("node", 'node of the queue; "" if unknown'),
 )
 
 PROBE_MESSAGES = Table(
@@ -16,7 +16,7 @@ PROBE_MESSAGES = Table(
     time="intended_at",
     key=("run_id", "probe", "stream", "node", "epoch", "seq"),
     columns=(
-        time("intended_at", "when the schedule wanted it sent"),
+        time("intended_at", "scheduled send time"),
         *STREAM,
         text("run_id", "one start of the probe process"),
         count("epoch", "counts the probe's channels"),
@@ -24,15 +24,15 @@ PROBE_MESSAGES = Table(
         count("delivery_mode", "1 transient, 2 persistent"),
         count("payload_bytes", "size of the body"),
         text("outcome", "acked, nacked, returned, undecided or lost"),
-        seconds("send_delay", "intended to sent: the probe's own error"),
-        seconds("confirm", "sent to settled", nullable=True),
-        seconds("response", "intended to settled", nullable=True),
-        flag("multiple", "the ack frame that settled it had its multiple flag set"),
-        count("group", "messages that this frame settled", nullable=True),
+        seconds("send_delay", "scheduled to sent: the probe's own delay"),
+        seconds("confirm", "sent to settled (acked, nacked or returned)", nullable=True),
+        seconds("response", "scheduled to settled", nullable=True),
+        flag("multiple", "the frame that settled it had the multiple flag"),
+        count("group", "messages settled by this frame", nullable=True),
         seconds("delivery", "sent to first delivery", nullable=True),
-        count("deliveries", "how often it was delivered", nullable=True),
-        flag("redelivered", "the redelivered flag of any of its deliveries"),
-        flag("out_of_order", "delivered after a later one"),
+        count("deliveries", "number of deliveries", nullable=True),
+        flag("redelivered", "any of its deliveries had the redelivered flag"),
+        flag("out_of_order", "delivered after a later message"),
     ),
 )
 
@@ -46,10 +46,10 @@ ACK_BURSTS = Table(
         *STREAM,
         text("run_id", "one start of the probe process"),
         count("frames", "ack and nack frames"),
-        count("multiple_frames", "those with the multiple flag"),
-        count("messages", "messages that they settled"),
-        seconds("interval", "since the first frame of the burst before", nullable=True),
-        seconds("span", "first to last frame"),
+        count("multiple_frames", "frames with the multiple flag"),
+        count("messages", "messages settled"),
+        seconds("interval", "since the first frame of the previous burst", nullable=True),
+        seconds("span", "from first to last frame"),
     ),
 )
 
@@ -61,73 +61,73 @@ PROBE_STEPS = Table(
     columns=(
         time("at", "when the step began"),
         text("probe", "handshake, rtt, redelivery, nack, ..."),
-        text("stream", "what tells the streams of a probe apart"),
+        text("stream", "name of the stream within the probe"),
         text("vhost", "virtual host"),
-        text("node", 'node that was asked; "" where that is not known'),
+        text("node", 'node that was probed; "" if unknown'),
         text("run_id", "one start of the probe process"),
         text("step", "what was timed, such as tcp, declare, requeue, dead-letter"),
-        seconds("seconds", "how long it took", nullable=True),
-        flag("ok", "it ended as it should"),
-        text("reason", "why not", nullable=True),
+        seconds("seconds", "duration of the step", nullable=True),
+        flag("ok", "it succeeded"),
+        text("reason", "why it failed", nullable=True),
     ),
 )
 
+# Seconds for which a row of a table of changes holds at most, unless a later row repeats it.
 HEARTBEAT = 600.0
-"""Seconds: what a row of a table of changes says holds no longer than this, unless a later row says so again."""
 
+# A table of changes. Between two polls that landed (`poll_samples` of family `queues`, and the times of these rows) the
+# absence of a row means:
+# - The queue was as in its last row, at every poll since, for at most `HEARTBEAT` seconds after that row; after that,
+# it is unknown. Without successful polls it is unknown, too.
+# - A row with a change is preceded by a row of the poll just before, with the old values, unless the last row is of
+# that poll anyway: so the change is known to lie between two polls.
+# - At a poll that is `whole` (`poll_samples`) every existing queue has a row. The exporter's first poll is whole, and
+# the first one after rows were lost because the disk refused them.
+# - A tombstone (`gone` is true) ends the queue: it was deleted, or is not visible to the monitoring user any more. A
+# queue that is declared between two polls has a tombstone at the poll before its first row: its counters began at zero.
+# A queue without one existed at the first whole poll.
+# - Consumers and counters are as of `details_at`; a change of `details_at` alone makes no row.
+# The probes' own queues are not included.
 QUEUE_SAMPLES = Table(
     name="queue_samples",
-    grain="one queue at one poll, where something changed; and again within HEARTBEAT",
+    grain="one queue at one poll where something changed; repeated within HEARTBEAT",
     time="at",
     key=("at", "vhost", "queue"),
     columns=(
-        time("at", "when the broker's answer was complete"),
+        time("at", "when the broker's response was complete"),
         text("vhost", "virtual host"),
         text("queue", "queue name"),
         text("queue_type", "classic, quorum, stream", nullable=True),
-        count("messages_ready", "messages waiting", nullable=True),
+        count("messages_ready", "messages ready", nullable=True),
         count("messages_unacked", "messages delivered and not acknowledged", nullable=True),
         count("consumers", "consumers, as of `details_at`", nullable=True),
-        count("publish", "messages published, counter since the queue exists, as of `details_at`", nullable=True),
+        count("publish", "messages published, counter since the queue was declared, as of `details_at`", nullable=True),
         count("deliver", "messages delivered or got, counter, as of `details_at`", nullable=True),
         count("ack", "messages acknowledged, counter, as of `details_at`", nullable=True),
         count("redeliver", "messages redelivered, counter, as of `details_at`", nullable=True),
-        time("details_at", "when consumers and counters were read; null: at `at`", nullable=True),
-        flag("gone", "true: at `at` the broker did not show this queue; only its key is told"),
+        time("details_at", "when consumers and counters were read; null: same as `at`", nullable=True),
+        flag("gone", "true: the queue did not exist at `at`; all columns except the key are null"),
     ),
     version=2,
 )
-"""A table of changes. Between two polls that landed (`poll_samples` of family `queues`, and the times of these rows)
-the absence of a row means:
 
-- the queue was as in its last row, at every poll since, for at most `HEARTBEAT` seconds after that row; after that,
-  nothing is known of it. Where no poll succeeded, nothing is known either.
-- Before a row that tells a change stands one of the poll just before, with the old values, unless the last row is of
-  that poll anyway: what changed did so between two polls.
-- At a poll that is `whole` (`poll_samples`) every queue has a row: what has none was not there, or not any more. The
-  exporter's first poll is whole, and one after rows were lost because the disk did not take them.
-- A row whose `gone` is true ends the queue: removed, or no more shown to the monitoring user. A queue that appears
-  between two polls has such a row at the poll before its first: its counters began at zero. A queue without one
-  was there at the first whole poll.
-- Consumers and counters are as of `details_at`; that it alone moved on is no change and makes no row.
-
-The probes' own queues are left out.
-"""
-
+# A table of changes like `QUEUE_SAMPLES`, of the followed channels: those with unacknowledged messages or redeliveries
+# before those that only changed, and at most `landing.max_channels`. A channel without a row is not followed, and
+# unknown; a tombstone says that it is not followed any more.
 CHANNEL_SAMPLES = Table(
     name="channel_samples",
-    grain="one channel that matters at one poll, where something changed; and again within HEARTBEAT",
+    grain="one followed channel at one poll where something changed; repeated within HEARTBEAT",
     time="at",
     key=("at", "channel"),
     columns=(
-        time("at", "when the broker's answer was complete"),
-        text("channel", "as the broker spells it: peer:port -> host:port (number)"),
+        time("at", "when the broker's response was complete"),
+        text("channel", "name as in the broker: peer:port -> host:port (number)"),
         text("connection", "name of its connection", nullable=True),
         text("vhost", "virtual host", nullable=True),
-        text("user", "who opened it", nullable=True),
-        text("node", "node that it is on", nullable=True),
+        text("user", "user of the connection", nullable=True),
+        text("node", "node of the channel", nullable=True),
         text("state", "running, flow, blocked, ...", nullable=True),
-        count("prefetch_count", "last basic.qos of the channel; 0 is no limit", nullable=True),
+        count("prefetch_count", "last basic.qos of the channel; 0: unlimited", nullable=True),
         count("consumers", "consumers on it", nullable=True),
         count("messages_unacked", "messages delivered and not acknowledged", nullable=True),
         count("messages_unconfirmed", "messages published and not confirmed", nullable=True),
@@ -136,37 +136,33 @@ CHANNEL_SAMPLES = Table(
         count("deliver", "messages delivered or got, counter", nullable=True),
         count("ack", "messages acknowledged, counter", nullable=True),
         count("redeliver", "messages redelivered, counter", nullable=True),
-        flag("gone", "true: closed, or followed no more; only its key is told"),
+        flag("gone", "true: closed, or not followed any more; all columns except the key are null"),
     ),
 )
-"""A table of changes, as `QUEUE_SAMPLES`, of the channels that are followed: those with unacknowledged messages or
-redeliveries before those that only changed, and no more than `landing.max_channels`. A channel without a row was not
-followed, and nothing is known of it; `gone` says that it is followed no more.
-"""
 
+# A table of changes like `QUEUE_SAMPLES`, of the followed consumers: inactive ones before those that are new or
+# changed, and at most `landing.max_consumers`.
 CONSUMER_SAMPLES = Table(
     name="consumer_samples",
-    grain="one consumer that matters at one poll, where something changed; and again within HEARTBEAT",
+    grain="one followed consumer at one poll where something changed; repeated within HEARTBEAT",
     time="at",
     key=("at", "vhost", "queue", "tag", "channel"),
     columns=(
-        time("at", "when the broker's answer was complete"),
+        time("at", "when the broker's response was complete"),
         text("vhost", "virtual host"),
         text("queue", "queue that it consumes from"),
         text("tag", "consumer tag"),
-        text("channel", 'name of its channel; "" where that is not told'),
+        text("channel", 'name of its channel; "" if unknown'),
         text("connection", "name of its connection", nullable=True),
-        text("user", "who opened it", nullable=True),
+        text("user", "user of the connection", nullable=True),
         text("node", "node of its channel", nullable=True),
-        count("prefetch_count", "deliveries that it may hold unacknowledged; 0 is no limit", nullable=True),
+        count("prefetch_count", "maximum unacknowledged deliveries; 0: unlimited", nullable=True),
         flag("ack_required", "false: automatic acknowledgement"),
-        flag("active", "it may get messages"),
+        flag("active", "the broker delivers messages to it"),
         text("activity_status", "up, single_active, waiting, suspected_down, ...", nullable=True),
-        flag("gone", "true: cancelled, or followed no more; only its key is told"),
+        flag("gone", "true: cancelled, or not followed any more; all columns except the key are null"),
     ),
 )
-"""A table of changes, as `QUEUE_SAMPLES`, of the consumers that are followed: those that are not active before those
-that came or changed, and no more than `landing.max_consumers`."""
 
 NODE_SAMPLES = Table(
     name="node_samples",
@@ -174,23 +170,23 @@ NODE_SAMPLES = Table(
     time="at",
     key=("at", "node"),
     columns=(
-        time("at", "when the broker's answer was complete"),
+        time("at", "when the broker's response was complete"),
         text("node", "name of the node"),
-        flag("running", "it takes part in the cluster"),
+        flag("running", "it is a running member of the cluster"),
         flag("being_drained", "it is in maintenance mode"),
         count("mem_used", "bytes of memory", nullable=True),
-        count("mem_limit", "bytes at which the memory alarm goes off", nullable=True),
+        count("mem_limit", "memory alarm threshold, bytes", nullable=True),
         flag("mem_alarm", "the memory alarm is in force"),
         count("disk_free", "bytes", nullable=True),
-        count("disk_free_limit", "bytes below which the disk alarm goes off", nullable=True),
+        count("disk_free_limit", "disk alarm threshold, bytes", nullable=True),
         flag("disk_free_alarm", "the disk alarm is in force"),
         count("fd_used", "file descriptors", nullable=True),
-        count("fd_total", "file descriptors that it may have", nullable=True),
+        count("fd_total", "file descriptor limit", nullable=True),
         count("sockets_used", "sockets", nullable=True),
-        count("sockets_total", "sockets that it may have", nullable=True),
+        count("sockets_total", "socket limit", nullable=True),
         count("proc_used", "Erlang processes", nullable=True),
-        count("proc_total", "Erlang processes that it may have", nullable=True),
-        count("run_queue", "Erlang processes that wait for a core", nullable=True),
+        count("proc_total", "Erlang process limit", nullable=True),
+        count("run_queue", "Erlang run queue: processes that are waiting for a core", nullable=True),
         count("partitions", "nodes that it is partitioned from", nullable=True),
         seconds("uptime_seconds", "since it started", nullable=True),
     ),
@@ -198,42 +194,42 @@ NODE_SAMPLES = Table(
 
 POLL_SAMPLES = Table(
     name="poll_samples",
-    grain="one good reading of one family of the management API; or a failure, again each minute while it goes on",
+    grain="one successful poll of one endpoint family; or a failed one, repeated every minute while it fails",
     time="at",
     key=("at", "family"),
     columns=(
-        time("at", "of a good reading: when it was complete, as in the samples; of another: when it was known"),
+        time("at", "when the response was complete, as in the samples; for failures, when it was known"),
         text("family", "overview, nodes, queues, ..."),
-        flag("success", "it was read whole"),
-        seconds("took", "how long a good reading took", nullable=True),
-        seconds("age", "since the last good reading, when this was known; null without one", nullable=True),
-        count("objects", "objects that a good reading held; null where it is no list", nullable=True),
-        count("gaps", "fields of a good reading that could not be used", nullable=True),
-        flag("whole", "every object of it has a row in its table of changes: what has none was not there"),
+        flag("success", "the poll succeeded"),
+        seconds("took", "duration of a successful poll", nullable=True),
+        seconds("age", "time since the last successful poll; null without one", nullable=True),
+        count("objects", "number of objects in the response; null if it is not a list", nullable=True),
+        count("gaps", "fields of the response that could not be decoded", nullable=True),
+        flag("whole", "every existing object has a row in its table of changes"),
         text("reason", "why it failed", nullable=True),
     ),
 )
 
+# An inconclusive rule ends nothing: its findings stay as they were until it can decide.
 FINDING_EVENTS = Table(
     name="finding_events",
-    grain="one finding that was there at the first look, began, changed its severity, or ended",
+    grain="one finding that was active at the exporter's start, began, changed its severity, or ended",
     time="at",
     key=("at", "rule", "kind", "vhost", "name"),
     columns=(
-        time("at", "when diagnosis saw it"),
+        time("at", "time of the diagnosis"),
         text("rule", "stable name of the rule"),
-        text("event", "found (there at the exporter's first look), began, changed, ended"),
-        text("severity", "critical, warning or info; of an ended one, its last"),
-        text("severity_before", "of a changed one", nullable=True),
+        text("event", "found (active at the exporter's start), began, changed, ended"),
+        text("severity", "critical, warning or info; for an ended finding, its last"),
+        text("severity_before", "previous severity of a changed finding", nullable=True),
         text("kind", "cluster, node, queue, connection, channel, consumer, exchange, vhost or probe"),
-        text("vhost", 'virtual host; "" where the subject has none'),
+        text("vhost", 'virtual host; "" if the subject has none'),
         text("name", "name of the subject"),
         text("node", "its node", nullable=True),
-        text("since", "ISO 8601: since when the evidence is seen", nullable=True),
-        text("summary", "who suffers, and how", nullable=True),
+        text("since", "start of the evidence, ISO 8601", nullable=True),
+        text("summary", "who is affected, and how", nullable=True),
     ),
 )
-"""A rule that cannot tell ends nothing: its findings stay as they were until it can."""
 
 LANDING = {
     table.name: table
@@ -249,4 +245,3 @@ LANDING = {
         FINDING_EVENTS,
     )
 }
-"""Written by the exporter, read by Spark."""

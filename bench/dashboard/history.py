@@ -1,7 +1,7 @@
 """Thirty days of synthetic rollups that end now, compacted, with everything that the dashboard reads.
 
 The last day has all queues of the cluster; earlier days have few, because the dashboard reads no minutes older than a
-day. Hourly and daily tables are listed in the catalog but not written, except for the one that the dashboard reads.
+day. Hourly and daily tables are listed in the manifest but not written, except for the one that the dashboard reads.
 """
 
 from collections.abc import Iterator
@@ -16,15 +16,15 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ackscope import catalog
+from ackscope import manifest
 from ackscope.baselines import HOUR_OF_WEEK
-from ackscope.catalog import Catalog, Shelved
 from ackscope.clock import iso
+from ackscope.manifest import DataFile, Manifest
 from ackscope.tables import BASELINES, BURSTS_1M, CHANGES, DAYS, EPISODES, HOURS, MINUTES, POLLS_1M, Table
 from bench.pipeline import minutes, probing
 from bench.pipeline.cluster import shape
 from bench.pipeline.columns import at, named, ordered
-from bench.pipeline.simulation import Simulation, Stretch
+from bench.pipeline.simulation import SimulatedSteps, Simulation
 
 _HOUR = 3600
 _OLDER_QUEUES = 50
@@ -50,7 +50,7 @@ def write(root: Path, cluster: str, queues: int, now: float, days: int = 30) -> 
         now: end of the last minute, seconds since 1970.
         days: number of days.
     """
-    shelves: dict[str, list[Shelved]] = {}
+    shelves: dict[str, list[DataFile]] = {}
     for table, rows, first, last in _pieces(queues, int(now), days):
         path = Path(table.name) / f"cluster={quote(cluster, safe='')}" / f"{first}-{last}.parquet"
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -60,9 +60,9 @@ def write(root: Path, cluster: str, queues: int, now: float, days: int = 30) -> 
         if table.name not in shelves:
             firsts = range(int(now) // _HOUR - 24 * days, int(now) // _HOUR, 24)
             shelves[table.name] = [_shelved(f"{table.name}/{first}", first, first + 24, 24) for first in firsts]
-    told = Catalog(cluster, 1, iso(now), {name: tuple(files) for name, files in shelves.items()})
+    told = Manifest(cluster, 1, iso(now), {name: tuple(files) for name, files in shelves.items()})
     for path, body in (
-        (catalog.place(root, cluster), catalog.encode(told)),
+        (manifest.manifest_path(root, cluster), manifest.encode(told)),
         (root / "_answers" / f"{quote(cluster, safe='')}.json", orjson.dumps(_answers(cluster, now))),
     ):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,8 +70,8 @@ def write(root: Path, cluster: str, queues: int, now: float, days: int = 30) -> 
     return sum(path.stat().st_size for path in root.rglob("*.parquet"))
 
 
-def _shelved(path: str, first: int, last: int, rows: int) -> Shelved:
-    return Shelved(path, first, last, rows, {str(hour): f"{hour:016x}" for hour in range(first, last)})
+def _shelved(path: str, first: int, last: int, rows: int) -> DataFile:
+    return DataFile(path, first, last, rows, {str(hour): f"{hour:016x}" for hour in range(first, last)})
 
 
 def _pieces(queues: int, now: int, days: int) -> Iterator[tuple[Table, pa.Table, int, int]]:
@@ -99,13 +99,13 @@ def _pieces(queues: int, now: int, days: int) -> Iterator[tuple[Table, pa.Table,
         yield BASELINES, _bands(dice, names, hour, now), hour, hour + 1
 
 
-def _stretches(queues: int, start: int, steps: int, each: int) -> Iterator[Stretch]:
+def _stretches(queues: int, start: int, steps: int, each: int) -> Iterator[SimulatedSteps]:
     dice = np.random.default_rng(5)
     made = replace(shape(dice, queues, _NODES, steps), names=queue_names(queues), vhosts=["/"] * queues)
     yield from Simulation(made, (), dice, start, steps).stretches(each)
 
 
-def _of_minutes(stretch: Stretch, queues: int) -> Iterator[tuple[Table, pa.Table, int, int]]:
+def _of_minutes(stretch: SimulatedSteps, queues: int) -> Iterator[tuple[Table, pa.Table, int, int]]:
     dice = np.random.default_rng(stretch.first)
     made = replace(shape(dice, queues, _NODES, len(stretch)), names=queue_names(queues), vhosts=["/"] * queues)
     tables = minutes.rolled_up(dice, stretch, made) | probing.minutes(dice, stretch, made.node_names)
@@ -115,7 +115,7 @@ def _of_minutes(stretch: Stretch, queues: int) -> Iterator[tuple[Table, pa.Table
         yield MINUTES[name], rows, first, last
 
 
-def _bursts(dice: np.random.Generator, stretch: Stretch, nodes: list[str]) -> pa.Table:
+def _bursts(dice: np.random.Generator, stretch: SimulatedSteps, nodes: list[str]) -> pa.Table:
     streams = [(stream, node) for stream in _STREAMS for node in nodes]
     step = np.repeat(np.arange(len(stretch)), len(streams))
     which = np.tile(np.arange(len(streams)), len(stretch))

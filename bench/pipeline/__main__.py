@@ -1,4 +1,4 @@
-"""`python -m bench.pipeline [--json]`: every benchmark of the pipeline in a row, kept short, each with its table."""
+"""`python -m bench.pipeline [--json]`: all benchmarks of the pipeline, shortened, with their tables."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The shape of a made-up cluster: its queues, how busy, how slow, what feeds what. Nothing here moves in time."""
+"""The shape of a simulated cluster: its queues, their traffic and chains. Static."""
 
 from dataclasses import dataclass
 
@@ -10,34 +10,34 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 VHOSTS = ("/", "shop", "analytics")
-LONGEST_WAY = 5
-"""Minutes that a message may take from one queue to the next."""
+# Minutes that a message may take from one queue to the next.
+MAX_DELAY = 5
 
 _TEAMS = ("orders", "billing", "stock", "mail", "search", "audit", "fraud", "export")
 _THINGS = ("created", "changed", "paid", "shipped", "index", "retry", "notify", "sync", "report", "import")
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """The queues of one cluster, an array an attribute, all in the same order; rates are messages a second.
+class ClusterShape:
+    """The queues of one cluster, one array per attribute, all in the same order; rates are messages per second.
 
     Attributes:
-        quorum: the others are classic queues.
-        rate: what publishers of its own send on an average weekday; 0 for queues that others feed, and idle ones.
-        swing: how much of it comes and goes with the day, 0 to 0.9.
-        peak: hour of the day that is busiest, UTC.
-        weekend: factor of Saturdays and Sundays.
-        restless: spread of its slow noise, as of a logarithm.
-        burst_every: mean hours from one burst to the next; a burst is short, 4 minutes in the mean and 12 at most.
-        nightly: minute of the day at which a batch of its own begins; -1 without.
-        consumers: how many; 0 for those that nobody empties, such as dead letters.
-        work: seconds of work a message.
-        workers: messages that one consumer works on at once.
+        quorum: True for quorum queues, else classic.
+        rate: own publishers' rate on an average weekday; 0 for queues fed by others, and idle ones.
+        swing: daily variation, 0 to 0.9.
+        peak: busiest hour of the day, UTC.
+        weekend: factor on Saturdays and Sundays.
+        restless: standard deviation of the slow noise of the logarithm.
+        burst_every: mean hours between bursts; a burst lasts 4 minutes on average and at most 12.
+        nightly: minute of the day at which a batch begins; -1 without.
+        consumers: number of consumers; 0 for queues that nobody drains, such as dead letters.
+        work: seconds of work per message.
+        workers: messages that one consumer processes in parallel.
         prefetch: of each consumer.
         feeds: index of the queue that its consumers publish to; -1 without.
-        way: minutes until they do.
+        delay: minutes until they do.
         dead: index of its dead-letter queue; -1 without.
-        born, gone: minutes since the start; a queue that churn does not touch is born before 0 and never gone.
+        born, removed: minutes since the start; a queue that is always there is born before 0 and never removed.
         node: index of its node, for a quorum queue that of its leader.
     """
 
@@ -58,10 +58,10 @@ class Shape:
     workers: Ints
     prefetch: Ints
     feeds: Ints
-    way: Ints
+    delay: Ints
     dead: Ints
     born: Ints
-    gone: Ints
+    removed: Ints
 
     def __len__(self) -> int:
         return len(self.names)
@@ -72,23 +72,23 @@ class Shape:
         return ["quorum" if it else "classic" for it in self.quorum]
 
     def chain(self, queue: int) -> list[int]:
-        """The queues that are fed by it, and by those, in order."""
+        """The queues downstream of a queue, in order."""
         found: list[int] = []
         while (queue := int(self.feeds[queue])) >= 0 and queue not in found:
             found.append(queue)
         return found
 
 
-def shape(dice: np.random.Generator, queues: int, nodes: int, minutes: int) -> Shape:
-    """A cluster with a few busy queues and many small ones.
+def shape(dice: np.random.Generator, queues: int, nodes: int, minutes: int) -> ClusterShape:
+    """A random cluster with a few busy queues and many small ones.
 
-    A tenth of the queues hold dead letters, a seventh are idle, a quarter stand in chains of two or three, one in
-    twenty runs a batch every night, and one in twelve comes or goes while the history lasts.
+    A tenth of the queues are dead-letter queues, a seventh are idle, a quarter form chains of two or three, one in
+    twenty runs a nightly batch, and one in twelve is declared or deleted during the history.
     """
     role = dice.random(queues)
     dead_letters, idle = role < 0.1, (role >= 0.1) & (role < 0.24)
     rate = np.exp(dice.normal(-0.5, 1.8, queues)).clip(0.005, 300)
-    feeds, way = np.full(queues, -1), dice.integers(1, LONGEST_WAY, queues)
+    feeds, delay = np.full(queues, -1), dice.integers(1, MAX_DELAY, queues)
     rate[dead_letters | idle] = 0.0
     working = np.flatnonzero(~dead_letters & ~idle)
     _chain(dice, working, rate, feeds)
@@ -100,18 +100,18 @@ def shape(dice: np.random.Generator, queues: int, nodes: int, minutes: int) -> S
     through = _through(rate, feeds)
     workers = dice.choice([1, 4, 10, 20], queues)
     work = np.exp(dice.normal(-4.0, 1.0, queues)).clip(0.001, 0.5)
-    # Between 30 and 75 per cent busy at the peak of the day.
-    wanted = np.maximum(through, 0.05) * 1.9 / dice.uniform(0.3, 0.75, queues)
-    consumers = np.ceil(wanted * work / workers).astype(np.int64).clip(1, 40)
+    # Consumers are 30 to 75 % busy at the peak of the day.
+    capacity = np.maximum(through, 0.05) * 1.9 / dice.uniform(0.3, 0.75, queues)
+    consumers = np.ceil(capacity * work / workers).astype(np.int64).clip(1, 40)
     consumers[dead_letters] = 0
-    work = np.where(dead_letters, work, workers * consumers / wanted)
-    born, gone = np.full(queues, -1), np.full(queues, minutes + 1)
+    work = np.where(dead_letters, work, workers * consumers / capacity)
+    born, removed = np.full(queues, -1), np.full(queues, minutes + 1)
     loose = (feeds < 0) & ~np.isin(np.arange(queues), feeds) & ~dead_letters & (dead < 0)
     churn = np.flatnonzero(loose & (dice.random(queues) < 0.3))
     late = dice.random(len(churn)) < 0.5
     born[churn[late]] = dice.integers(1, minutes + 1, late.sum())
-    gone[churn[~late]] = dice.integers(1, minutes + 1, (~late).sum())
-    return Shape(
+    removed[churn[~late]] = dice.integers(1, minutes + 1, (~late).sum())
+    return ClusterShape(
         names=_names(dice, queues, letters),
         vhosts=[VHOSTS[it] for it in dice.choice(len(VHOSTS), queues, p=[0.2, 0.6, 0.2])],
         quorum=dice.random(queues) < 0.45,
@@ -129,18 +129,18 @@ def shape(dice: np.random.Generator, queues: int, nodes: int, minutes: int) -> S
         workers=workers,
         prefetch=np.maximum(workers * 2, dice.choice([10, 50, 100], queues)),
         feeds=feeds,
-        way=way,
+        delay=delay,
         dead=dead,
         born=born,
-        gone=gone,
+        removed=removed,
     )
 
 
 def _chain(dice: np.random.Generator, working: Ints, rate: Floats, feeds: Ints) -> None:
-    """Let some working queues feed others, which then have no publishers of their own."""
+    """Let some queues feed others, which then have no publishers of their own."""
     order = dice.permutation(working)
     links = len(order) // 8
-    # Three of the second stage feed a third one.
+    # A third of the second stage feeds a third one.
     heads, second, third = order[:links], order[links : 2 * links], order[2 * links : 2 * links + links // 3]
     feeds[heads] = second
     feeds[second[: len(third)]] = third
@@ -148,7 +148,7 @@ def _chain(dice: np.random.Generator, working: Ints, rate: Floats, feeds: Ints) 
 
 
 def _through(rate: Floats, feeds: Ints) -> Floats:
-    """What goes through each queue, its own and what others feed it with."""
+    """Total rate of each queue, its own and from upstream."""
     through = rate.copy()
     for _ in range(2):
         fed = np.zeros_like(rate)

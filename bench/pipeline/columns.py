@@ -1,25 +1,25 @@
-"""Arrays as columns of a table of the contract."""
+"""Arrays as columns of a declared table."""
 
 import pyarrow as pa
 
 from ackscope.tables import Table
+from ackscope.tables.arrow import arrow_schema
 from bench.pipeline.cluster import Ints
-from bench.pipeline.simulation import Stretch
-from pipeline.schema import arrow_schema
+from bench.pipeline.simulation import SimulatedSteps
 
 
-def at(stretch: Stretch, step: Ints) -> pa.Array:
-    """When these steps begin."""
+def at(stretch: SimulatedSteps, step: Ints) -> pa.Array:
+    """Start times of these steps."""
     return pa.array((stretch.first + step * stretch.step) * 1_000_000, pa.timestamp("us", tz="UTC"))
 
 
 def named(names: list[str], places: Ints) -> pa.Array:
-    """The names at these places."""
+    """The names at these indexes."""
     return pa.array(names, pa.string()).take(pa.array(places))
 
 
 def ordered(table: Table, columns: dict[str, pa.Array]) -> pa.Table:
-    """Columns as rows of the table; those that may be null, and are not given, are."""
+    """Columns as rows of the table; missing nullable columns are null."""
     rows = pa.table(columns)
     for column in table.columns:
         if column.nullable and column.name not in columns:

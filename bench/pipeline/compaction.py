@@ -1,4 +1,4 @@
-"""`python -m bench.pipeline.compaction`: a week of ten-second files becomes few, while somebody reads them."""
+"""`python -m bench.pipeline.compaction`: compact a week of ten-second files while a reader polls them."""
 
 import argparse
 import multiprocessing
@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from ackscope.catalog import read
 from ackscope.clock import SystemClock
+from ackscope.manifest import read
 from ackscope.tables import PROBE_MESSAGES, QUEUES_1M
 from bench.bench import Bench, Document, tell
 from bench.exporter.goals import Goal, ratio
@@ -27,15 +27,15 @@ from pipeline.compact import Compactor
 from pipeline.jobs import generation
 from pipeline.session import spark_session
 from pipeline.storage.landing import Landing, Partition
-from pipeline.storage.taken import note
+from pipeline.storage.watermark import advance_watermark
 
 _TIMES = 3
+# Seconds between two polls of the reader, which shares the cores with the compaction.
 _PAUSE = 0.1
-"""Seconds between two polls of the reader, which shares the cores with what it watches."""
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """Write the week, ask, put it together while a reader polls, ask again."""
+    """Write the week, query it, compact it while a reader polls, and query it again."""
     root = Path(tempfile.mkdtemp(prefix="ackscope-compaction-", dir=args.to))
     try:
         return _measure(root, args)
@@ -50,10 +50,10 @@ def _measure(root: Path, args: argparse.Namespace) -> Document:
     for partition in week.partitions():
         week.write(partition)
     roll_up(root / "rollups", week.days, args.queues)
-    note(root / "rollups", generation(), 1e11)
-    tell(f"written in {time.monotonic() - began:.0f} s; asking")
+    advance_watermark(root / "rollups", generation(), 1e11)
+    tell(f"written in {time.monotonic() - began:.0f} s; querying")
     before = _ask(root)
-    tell("putting together, while a reader polls")
+    tell("compacting, while a reader polls")
     context = multiprocessing.get_context("spawn")
     over, seen = context.Event(), context.Queue()
     reader = context.Process(target=poll, args=(week, over, seen))
@@ -84,7 +84,7 @@ def _measure(root: Path, args: argparse.Namespace) -> Document:
 
 
 def poll(week: Week, over: Event, seen: Any) -> None:
-    """Read folder after folder, until it is over: each row must be there once; a process of its own."""
+    """Read one folder after the other until it is over, in its own process: each row must be there exactly once."""
     landing, partitions = Landing(week.root), list(week.partitions())
     polls = wrong = again = 0
     while not over.is_set() or polls < len(partitions):
@@ -92,7 +92,7 @@ def poll(week: Week, over: Event, seen: Any) -> None:
         try:
             values = _values(landing, partition)
         except FileNotFoundError:
-            # As every reader must: what was listed has gone, so the folder is listed again.
+            # As every reader must: the listed file was removed, so list again.
             again += 1
             continue
         time.sleep(_PAUSE)
@@ -135,14 +135,14 @@ def _slowest(root: Path) -> pa.Table:
 
 
 def _queue(root: Path) -> pa.Table:
-    paths = [str(path) for path in read(root / "rollups", CLUSTER).files(root / "rollups", QUEUES_1M.name)]
+    paths = [str(path) for path in read(root / "rollups", CLUSTER).paths(root / "rollups", QUEUES_1M.name)]
     return ds.dataset(paths, format="parquet").to_table(
         columns=["minute", "published"], filter=ds.field("queue") == "queue-0007"
     )
 
 
 def lines(document: Document) -> list[str]:
-    """The table."""
+    """The result table."""
     summary, polls = document["summary"], document["polls"]
     rows = [
         [what, f"{1000 * before:.0f} ms", f"{1000 * after:.0f} ms", f"{before / after:.0f} x"]
@@ -163,7 +163,7 @@ def lines(document: Document) -> list[str]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How much of it."""
+    """Declare the options."""
     parser.add_argument("--days", type=int, default=7, metavar="N", help="days of landing files (default 7)")
     parser.add_argument("--every", type=int, default=10, metavar="N", help="seconds a file (default 10)")
     parser.add_argument("--queues", type=int, default=2000, metavar="N", help="of the rollups (default 2000)")
@@ -172,7 +172,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 BENCH = Bench(
     "compaction",
-    "small files of a week become few; queries before and after, and what a reader sees meanwhile",
+    "compaction of a week of small files; queries before and after, and what a reader sees meanwhile",
     measure,
     lines,
     add_arguments,

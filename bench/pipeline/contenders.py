@@ -1,9 +1,9 @@
-"""The minute rollup by DuckDB, Polars or pandas, in a process of its own: `contenders.py ENGINE`, run by their venv.
+"""The minute rollup with DuckDB, Polars or pandas, in its own process and venv: `contenders.py ENGINE`.
 
-One line of JSON on stdin asks for one rollup, one on stdout answers: {"hours": [{"start", "end", "files"}], "to",
-"distinct"} -> {"messages", "counted", "nanoseconds"}. Hours are seconds since 1970. Each engine does it as its users
-would, an hour at a time as ackscope does: leave duplicates of a key out, count outcomes, put four durations into 48
-buckets, and write both tables as Parquet.
+One line of JSON on stdin requests a rollup, one on stdout has the result: {"hours": [{"start", "end", "files"}], "to",
+"distinct"} -> {"messages", "counted", "nanoseconds"}. Hours are seconds since 1970. Each engine does what its users
+would, one hour at a time like ackscope: drop duplicate keys, count outcomes, put four durations into 48 buckets, and
+write both tables as Parquet.
 """
 
 import importlib
@@ -24,15 +24,15 @@ _COLUMNS += ["out_of_order"]
 _LONGEST = 1e8
 _THREADS = 2
 
-Answer = dict[str, int]
-Rollup = Callable[[dict[str, Any], Path, bool], Answer]
+RollupSums = dict[str, int]
+Rollup = Callable[[dict[str, Any], Path, bool], RollupSums]
 
 
 # ------------------------------------------------------------ DuckDB
 
 
 def connected() -> Any:
-    """A DuckDB with memory and threads as ackscope has them."""
+    """A DuckDB connection with the memory and threads of ackscope."""
     base = importlib.import_module("duckdb").connect()
     base.execute(f"SET threads = {_THREADS}; SET memory_limit = '2GB'; SET TimeZone = 'UTC'")
     return base
@@ -43,7 +43,7 @@ def duckdb() -> Rollup:
     base = connected()
     by = ", ".join(BY)
 
-    def rollup(hour: dict[str, Any], to: Path, distinct: bool) -> Answer:  # noqa: FBT001  one signature for all
+    def rollup(hour: dict[str, Any], to: Path, distinct: bool) -> RollupSums:  # noqa: FBT001  one signature for all
         rest = ", ".join(f"any_value({name}) AS {name}" for name in _COLUMNS if name not in KEY)
         chosen = f"{', '.join(KEY)}, {rest}" if distinct else ", ".join(_COLUMNS)
         kind, source = ("TABLE", "kept") if distinct else ("VIEW", "seen")
@@ -97,19 +97,19 @@ def _case(low: int = 0, high: int = latency.BUCKETS - 1) -> str:
 
 
 def polars() -> Rollup:
-    """Lazily from the files, buckets by numpy's bisection."""
+    """Lazy scans of the files, buckets by numpy's bisection."""
     pl, np = importlib.import_module("polars"), importlib.import_module("numpy")
     edges = np.array(latency.EDGES)
 
-    def rollup(hour: dict[str, Any], to: Path, distinct: bool) -> Answer:  # noqa: FBT001  one signature for all
+    def rollup(hour: dict[str, Any], to: Path, distinct: bool) -> RollupSums:  # noqa: FBT001  one signature for all
         when = pl.col("intended_at").dt.epoch("us")
         rows = pl.scan_parquet(hour["files"]).select(_COLUMNS)
         rows = rows.filter((when >= hour["start"] * 1_000_000) & (when < hour["end"] * 1_000_000))
         if distinct:
             rows = rows.unique(subset=KEY, keep="any")
-        kept = rows.with_columns(pl.col("intended_at").dt.truncate("1m").alias("minute")).collect()
+        distinct_rows = rows.with_columns(pl.col("intended_at").dt.truncate("1m").alias("minute")).collect()
         waits = pl.col("deliveries")
-        outcomes = kept.group_by(BY).agg(
+        outcomes = distinct_rows.group_by(BY).agg(
             pl.len().alias("messages"),
             *((pl.col("outcome") == name).sum().alias(name) for name in OUTCOMES),
             pl.col("redelivered").sum(),
@@ -120,7 +120,7 @@ def polars() -> Rollup:
         outcomes.sort(BY).write_parquet(to / f"outcomes.{hour['start']}.parquet", compression="zstd")
         parts = []
         for measure in MEASURES:
-            part = kept.select(*BY, pl.col(measure).alias("seconds")).drop_nulls("seconds")
+            part = distinct_rows.select(*BY, pl.col(measure).alias("seconds")).drop_nulls("seconds")
             part = part.filter((pl.col("seconds") >= 0) & (pl.col("seconds") <= _LONGEST))
             bucket = np.searchsorted(edges, part["seconds"].to_numpy(), "left").astype(np.int8)
             counted = (
@@ -156,13 +156,13 @@ def polars() -> Rollup:
 
 
 def pandas() -> Rollup:
-    """Text as categories, or it would not fit; the rest as Arrow reads it."""
+    """Text as categories, or it would not fit into memory."""
     pd, np = importlib.import_module("pandas"), importlib.import_module("numpy")
     parquet, arrow = importlib.import_module("pyarrow.parquet"), importlib.import_module("pyarrow")
     edges = np.array(latency.EDGES)
     text = [column.name for column in PROBE_MESSAGES.columns if column.kind == "string" and column.name in _COLUMNS]
 
-    def rollup(hour: dict[str, Any], to: Path, distinct: bool) -> Answer:  # noqa: FBT001  one signature for all
+    def rollup(hour: dict[str, Any], to: Path, distinct: bool) -> RollupSums:  # noqa: FBT001  one signature for all
         tables = [parquet.read_table(path, columns=_COLUMNS, read_dictionary=text) for path in hour["files"]]
         rows = arrow.concat_tables(tables).unify_dictionaries().to_pandas()
         second = rows["intended_at"].astype("int64") // 1_000_000
@@ -215,13 +215,13 @@ ENGINES: dict[str, Callable[[], Rollup]] = {"duckdb": duckdb, "polars": polars, 
 
 
 def main() -> None:
-    """Answer until stdin ends."""
+    """Serve requests until stdin ends."""
     rollup = ENGINES[sys.argv[1]]()
 
-    def answer(asked: dict[str, Any], to: Path) -> Answer:
+    def answer(request: dict[str, Any], to: Path) -> RollupSums:
         total = dict.fromkeys(("messages", "counted", "nanoseconds"), 0)
-        for hour in asked["hours"]:
-            for name, value in rollup(hour, to, asked["distinct"]).items():
+        for hour in request["hours"]:
+            for name, value in rollup(hour, to, request["distinct"]).items():
                 total[name] += value
         return total
 
@@ -229,12 +229,12 @@ def main() -> None:
 
 
 def serve(answer: Callable[[dict[str, Any], Path], dict[str, Any]]) -> None:
-    """Answer each line of stdin with one on stdout, until it ends; what is made goes to the folder of the second."""
+    """Answer each line of stdin with one on stdout; `answer` gets the request and the output folder."""
     for line in sys.stdin:
-        asked = json.loads(line)
-        to = Path(asked["to"])
+        request = json.loads(line)
+        to = Path(request["to"])
         to.mkdir(parents=True, exist_ok=True)
-        print(json.dumps(answer(asked, to)), flush=True)
+        print(json.dumps(answer(request, to)), flush=True)
 
 
 if __name__ == "__main__":

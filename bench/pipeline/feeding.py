@@ -1,4 +1,4 @@
-"""Landing files that keep arriving, each with rows of several hours: what a stream that is killed works on."""
+"""Landing files that keep arriving, each with rows of several hours: the input of a stream that is killed."""
 
 import random
 import threading
@@ -11,19 +11,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ackscope.tables import ACK_BURSTS, POLL_SAMPLES, PROBE_MESSAGES, PROBE_STEPS, QUEUE_SAMPLES, Table
-from pipeline.schema import arrow_schema
+from ackscope.tables.arrow import arrow_schema
 
 Row = dict[str, Any]
+# Two hours before midnight: files have rows of two dates.
 START = datetime(2026, 3, 1, 22, tzinfo=UTC)
-"""Two hours before midnight: files hold rows of two dates."""
 
 HOURS = 4
+# Rows of one file, spread over all hours; no two files share a row.
 MESSAGES, BURSTS, STEPS, SAMPLES, POLLS = 60, 30, 30, 8, 8
-"""Rows of one file, spread over all hours; no file holds a row of another."""
 
 
 class Feeder:
-    """Lands a set of files every so often, in a thread; for a `with`."""
+    """Lands sets of files from a thread, inside a `with` block."""
 
     def __init__(self, root: Path, cluster: str, every: float, seed: int) -> None:
         self.sets = 0
@@ -45,7 +45,7 @@ class Feeder:
             self.land()
 
     def land(self) -> None:
-        """One set of files; of one table in four now and then none, and now and then one twice."""
+        """Land one set of files; sometimes without one of the tables, sometimes with a duplicate file."""
         self.sets += 1
         for table, rows in self._tables(self.sets):
             if self._dice.random() < 0.25:
@@ -62,7 +62,7 @@ class Feeder:
         yield PROBE_MESSAGES, [self._message(number, seq, it) for seq, it in enumerate(self._moments(MESSAGES))]
 
     def _moments(self, count: int) -> list[datetime]:
-        """Times over all hours, as many in each; no two alike."""
+        """Times evenly spread over all hours; no two are equal."""
         spread = timedelta(hours=HOURS) / count
         return [START + spread * (index + self._dice.random()) for index in range(count)]
 

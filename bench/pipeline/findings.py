@@ -1,4 +1,4 @@
-"""Finding events of made-up history: what a diagnosis would have said of incidents, and of much else besides."""
+"""Finding events of a simulated history: those of incidents, and unrelated ones."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from ackscope.tables import FINDING_EVENTS
 from bench.pipeline import incident_plan as kinds
-from bench.pipeline.cluster import Shape
+from bench.pipeline.cluster import ClusterShape
 from bench.pipeline.incident_plan import Planned
 
+# The share of incidents that diagnosis finds, some minutes late.
 FOUND = 0.7
-"""The share of incidents that diagnosis names; it is late by some minutes."""
 
+# Unrelated findings per week.
 _A_WEEK = 25
-"""Findings a week that have nothing to do with incidents."""
 
 _RULES = {
     kinds.CONSUMER_STOPS: "no-consumer",
@@ -37,13 +37,13 @@ _OTHERS = ("connection-churn", "publisher-silent", "stale-head", "consumer-flapp
 
 def events(
     dice: np.random.Generator,
-    shape: Shape,
+    shape: ClusterShape,
     plan: Sequence[Planned],
     settled: Mapping[Planned, int],
     start: int,
     total: int,
 ) -> pa.Table:
-    """Rows of `finding_events`, in the order of time."""
+    """Rows of `finding_events`, in order of time."""
     rows = []
     for planned in plan:
         if dice.random() < FOUND:
@@ -64,7 +64,7 @@ def events(
 
 
 def _pair(
-    shape: Shape, planned: Planned, rule: str, severity: str, start: int, began: int, ended: int
+    shape: ClusterShape, planned: Planned, rule: str, severity: str, start: int, began: int, ended: int
 ) -> list[dict[str, Any]]:
     queue, node = planned.queue, planned.node
     if planned.kind == kinds.DEAD_LETTERS and shape.dead[queue] >= 0:

@@ -1,10 +1,10 @@
-"""Realistic history of a made-up fleet, with planted incidents whose truth is known.
+"""Realistic history of a simulated fleet, with planted incidents whose ground truth is known.
 
     python -m bench.pipeline.fleet --to DIR [--clusters 1] [--queues 100] [--days 30] [--incidents 12] [--seed 1]
 
 Queues of very different sizes with daily and weekly seasons, slow and fast noise, short bursts, nightly batches,
-deploys (consumers away for a minute), chains of queues, dead letters, queues that come and go, and stretches nobody
-looked at. Everything follows from the seed. Nothing here knows how changes are looked for.
+deploys (consumers absent for a minute), chains of queues, dead letters, queues that are declared and deleted, and gaps
+without polls. Everything follows from the seed. Nothing here depends on how changes are detected.
 """
 
 from collections.abc import Iterator
@@ -21,23 +21,23 @@ import pyarrow.parquet as pq
 from ackscope.cli import Parser
 from bench.bench import tell
 from bench.pipeline import findings, incident_plan, minutes, probing
-from bench.pipeline.cluster import Shape, shape
+from bench.pipeline.cluster import ClusterShape, shape
 from bench.pipeline.incident_plan import Incident, Planned
 from bench.pipeline.simulation import Simulation
 
+# A Monday, seconds since 1970.
 START = int(datetime(2026, 1, 5, tzinfo=UTC).timestamp())
-"""A Monday, seconds since 1970."""
 
 _NODES = 3
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """The history of one cluster; to be walked through once, from its beginning.
+    """The history of one cluster; iterate over it once, from its beginning.
 
     Attributes:
         cluster: its name.
-        seed: all chance follows from it.
+        seed: of all randomness.
         start: seconds since 1970, a full hour.
     """
 
@@ -54,22 +54,22 @@ class Fleet:
         return self.days * 1440
 
     @cached_property
-    def shape(self) -> Shape:
+    def shape(self) -> ClusterShape:
         """Its queues."""
         return shape(self._dice("shape"), self.queues, _NODES, self.total)
 
     @cached_property
     def plan(self) -> tuple[Planned, ...]:
-        """What shall happen in it."""
+        """The planned incidents."""
         return incident_plan.plan(self._dice("plan"), self.shape, self.total, self.incidents)
 
     @cached_property
     def simulation(self) -> Simulation:
-        """It in motion, in steps of a minute."""
+        """Its simulation, in steps of a minute."""
         return Simulation(self.shape, self.plan, self._dice("motion"), self.start, self.total)
 
     def minutes(self) -> Iterator[tuple[int, dict[str, pa.Table]]]:
-        """Day by day: its first hour, counted since 1970, and its rows by the name of the table of minutes.
+        """Day by day: its first hour since 1970, and its rows by the name of the table of minutes.
 
         Tables: queues, channels, consumers, nodes, polls, latency, outcomes. Not every minute has rows.
         """
@@ -79,16 +79,16 @@ class Fleet:
             yield stretch.first // 3600, rows | probing.minutes(dice, stretch, self.shape.node_names)
 
     def landing(self, step: int = 30, hours: int = 1, times: float = 1.0) -> Iterator[tuple[int, dict[str, pa.Table]]]:
-        """The same cluster as landing rows: (hour since 1970, rows by the name of the table), `hours` at once.
+        """The same cluster as landing rows: (hour since 1970, rows by the name of the table), `hours` at a time.
 
         Args:
-            step: seconds from poll to poll.
-            hours: how many at once.
-            times: how many probe messages, in times of the usual rates; 0 for none.
+            step: seconds between polls.
+            hours: hours per item.
+            times: probe messages, as a multiple of the usual rates; 0 for none.
         """
-        from bench.pipeline.landed import Landed  # noqa: PLC0415  only who lands needs it
+        from bench.pipeline.landed import LandingRows  # noqa: PLC0415  only who lands needs it
 
-        dice, landed = self._dice("landing"), Landed(self.shape)
+        dice, landed = self._dice("landing"), LandingRows(self.shape)
         motion = Simulation(self.shape, self.plan, self._dice("motion"), self.start, self.total, step)
         for stretch in motion.stretches(hours * 60):
             rows = landed.rows(dice, stretch)
@@ -99,14 +99,14 @@ class Fleet:
             yield stretch.first // 3600, rows
 
     def truth(self) -> list[Incident]:
-        """The incidents; known once `minutes` was walked through to its end."""
-        return [self._told(it) for it in self.plan]
+        """The incidents; known after `minutes` was exhausted."""
+        return [self._truth_of(it) for it in self.plan]
 
     def finding_events(self) -> pa.Table:
-        """Rows of `finding_events` of the whole history, after `minutes`: of incidents, mostly, and of other things."""
+        """Rows of `finding_events` of the whole history, after `minutes`: mostly of incidents."""
         return findings.events(self._dice("findings"), self.shape, self.plan, self._settled, self.start, self.total)
 
-    def _told(self, planned: Planned) -> Incident:
+    def _truth_of(self, planned: Planned) -> Incident:
         synced = True if planned.kind == incident_plan.DISK_SLOWS else None
         node = planned.node if planned.kind == incident_plan.NODE_DIES else -1
         streams = probing.subjects(self.shape.node_names, synced=synced, node=node)
@@ -125,7 +125,7 @@ class Fleet:
 
 
 def fleets(clusters: int, queues: int, days: int, incidents: int, seed: int) -> list[Fleet]:
-    """Clusters of different sizes: the first has `queues`, each that follows two thirds of that, 20 at least."""
+    """Clusters of different sizes: the first has `queues`, each next one two thirds of that, at least 20."""
     return [
         Fleet(f"cluster-{number + 1}", seed + number, max(20, round(queues * (2 / 3) ** number)), days, incidents)
         for number in range(clusters)
@@ -133,16 +133,18 @@ def fleets(clusters: int, queues: int, days: int, incidents: int, seed: int) -> 
 
 
 def write_truth(path: Path, fleet: Fleet) -> None:
-    """The truth of a fleet as one JSON document, once its history was walked through."""
+    """Write the ground truth as one JSON document, after the history was generated."""
     document = {"cluster": fleet.cluster, "seed": fleet.seed, "days": fleet.days, "queues": fleet.queues}
     incidents = [it.as_dict() for it in fleet.truth()]
     path.write_bytes(orjson.dumps(document | {"incidents": incidents}, option=orjson.OPT_INDENT_2) + b"\n")
 
 
 def main(words: list[str] | None = None) -> int:
-    """Write a history: a Parquet file a table and day, and the truth beside it."""
-    parser = Parser(prog="python -m bench.pipeline.fleet", description="write made-up history with planted incidents")
-    parser.add_argument("--to", type=Path, required=True, metavar="DIR", help="folder that is made")
+    """Write a history: one Parquet file per table and day, and the ground truth."""
+    parser = Parser(
+        prog="python -m bench.pipeline.fleet", description="write a simulated history with planted incidents"
+    )
+    parser.add_argument("--to", type=Path, required=True, metavar="DIR", help="output folder")
     for name, default in (("clusters", 1), ("queues", 100), ("days", 30), ("incidents", 12), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=default, help=f"default {default}")
     args = parser.parse_args(words)

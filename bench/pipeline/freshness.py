@@ -1,4 +1,4 @@
-"""How long from a landing file to its rows on the page, at 2,000 probe messages a second and 10,000 queues."""
+"""Delay from a landing file to its rows on the page, at 2,000 probe messages per second and 10,000 queues."""
 
 import argparse
 import os
@@ -13,40 +13,42 @@ from pathlib import Path
 
 from bench.bench import Bench, Document, tell
 from bench.exporter.goals import Goal
-from bench.pipeline.live import DEEP, Landed, Load, Writer
+from bench.pipeline.live import DEEP, LandedSet, LandingLoad, LiveLanding
 from bench.tables import median, quantile, table
 from bench.usage import MB, cpu_seconds, usage
 from dashboard.data import rollups
 
 CLUSTER = "shop"
 MEDIAN, TAIL = 15.0, 30.0
-_LOOK = 0.5
-_SETTLED = 300.0
-"""Seconds that the stream gets to take in what was there before."""
+_POLL_SECONDS = 0.5
+# Time that the stream gets to ingest what was there before.
+_CATCH_UP_SECONDS = 300.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--minutes", type=float, default=10.0, help="to measure (default 10)")
-    parser.add_argument("--before", type=float, default=50.0, help="minutes that landed already (default 50)")
+    parser.add_argument("--minutes", type=float, default=10.0, help="duration of the measurement (default 10)")
+    parser.add_argument("--before", type=float, default=50.0, help="minutes landed before the start (default 50)")
     parser.add_argument("--messages", type=int, default=2000, help="probe messages a second (default 2000)")
     parser.add_argument("--queues", type=int, default=10_000, help="(default 10000)")
-    parser.add_argument("--changing", type=float, default=0.2, help="share that changes within 10 s (default 0.2)")
+    parser.add_argument(
+        "--changing", type=float, default=0.2, help="share of queues that change within 10 s (default 0.2)"
+    )
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """A past that is landed at once, a stream over it, and then the present."""
-    load = Load(args.messages, args.queues, args.changing)
+    """Land a history, start a stream over it, then land in real time."""
+    load = LandingLoad(args.messages, args.queues, args.changing)
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
-        writer = Writer(root / "landing", load, CLUSTER)
+        writer = LiveLanding(root / "landing", load, CLUSTER)
         now = time.time()
         tell(f"landing the last {args.before:g} minutes")
         writer.past(now - args.before * 60, now)
         with writer, _streaming(root) as stream:
-            seen = _Seen(root / "rollups", writer)
-            tell("the stream takes in what was there before")
-            seen.wait(_SETTLED)
+            seen = _VisibilityWatch(root / "rollups", writer)
+            tell("the stream ingests what was there before")
+            seen.wait(_CATCH_UP_SECONDS)
             tell(f"measuring for {args.minutes:g} minutes")
             cpu, began = cpu_seconds(stream.pid), time.monotonic()
             loads = seen.watch(args.minutes * 60)
@@ -70,24 +72,24 @@ def measure(args: argparse.Namespace) -> Document:
     }
 
 
-class _Seen:
-    """Looks at the rollups as the page does, and notes when each set of files was all there."""
+class _VisibilityWatch:
+    """Reads the rollups as the page does, and records when each set of files was visible."""
 
-    def __init__(self, root: Path, writer: Writer) -> None:
+    def __init__(self, root: Path, writer: LiveLanding) -> None:
         self._root, self._writer = root, writer
         self._at: dict[int, float] = {}
         self._first = self._last = 0
 
     def wait(self, seconds: float) -> None:
-        """Until what is there now is visible; only later files are measured."""
+        """Wait until everything landed so far is visible; only later files are measured."""
         self._first = len(self._writer.landed) + 1
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and not self._visible(self._writer.landed[self._first - 2]):
-            time.sleep(_LOOK)
+            time.sleep(_POLL_SECONDS)
         self._first = len(self._writer.landed) + 1
 
     def watch(self, seconds: float) -> list[float]:
-        """Look for so long, and then until the last set is there; the load of the machine meanwhile."""
+        """Poll for some seconds, then until the last set is visible; return the machine's load meanwhile."""
         loads: list[float] = []
         deadline, last = time.monotonic() + seconds, None
         while True:
@@ -99,30 +101,30 @@ class _Seen:
                 return loads
             self._note(waiting)
             loads.append(os.getloadavg()[0])
-            time.sleep(_LOOK)
+            time.sleep(_POLL_SECONDS)
 
     def delays(self) -> list[float]:
-        """Seconds from each set of files to its rows; of one that never came, until now."""
+        """Seconds from each set of files to its rows; for sets that never became visible, until now."""
         sets = self._writer.landed[self._first - 1 : self._last]
         return [self._at.get(it.number, time.time()) - it.renamed for it in sets]
 
-    def _note(self, waiting: list[Landed]) -> None:
+    def _note(self, waiting: list[LandedSet]) -> None:
         if waiting:
             messages, marker = self._look()
             for it in waiting:
                 if self._there(it, messages, marker):
                     self._at[it.number] = time.time()
 
-    def _visible(self, it: Landed) -> bool:
+    def _visible(self, it: LandedSet) -> bool:
         return self._there(it, *self._look())
 
     @staticmethod
-    def _there(it: Landed, messages: dict[int, int], marker: int) -> bool:
+    def _there(it: LandedSet, messages: dict[int, int], marker: int) -> bool:
         newest = max(it.minutes)
         return marker >= it.number and messages.get(newest, 0) >= it.minutes[newest]
 
     def _look(self) -> tuple[dict[int, int], int]:
-        """Messages by minute, and the number of the newest file that the marker queue tells."""
+        """Messages by minute, and the number of the newest file, from the marker queue."""
         end = datetime.fromtimestamp(time.time() + 60, UTC).replace(second=0, microsecond=0)
         history = rollups.read(self._root, CLUSTER, end - timedelta(minutes=4), end)
         messages: dict[int, int] = {}
@@ -168,7 +170,7 @@ def lines(document: Document) -> list[str]:
 
 BENCH = Bench(
     "freshness",
-    "how long it takes from a landing file to its rows on the page",
+    "delay from a landing file to its rows on the page",
     measure,
     lines,
     add_arguments,

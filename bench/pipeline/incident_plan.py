@@ -1,4 +1,4 @@
-"""Incidents to plant in made-up history: which, when, on what, and the truth that answers are held against."""
+"""Incidents to plant in a simulated history: kind, time and object, and the ground truth."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from bench.pipeline.cluster import Ints, Shape
+from bench.pipeline.cluster import ClusterShape, Ints
 
 CONSUMER_STOPS, CONSUMER_SLOWS, PUBLISHER_BURST = "consumer-stops", "consumer-slows", "publisher-burst"
 REQUEUE_LOOP, DISK_SLOWS, NETWORK_SLOWS = "requeue-loop", "disk-slows", "network-slows"
 MEMORY_ALARM, NODE_DIES, PREFETCH_TOO_SMALL = "memory-alarm", "node-dies", "prefetch-too-small"
 DEPLOY_HALVES, BACKLOG_LEAK, DEAD_LETTERS = "deploy-halves", "backlog-leak", "dead-letters"
 
+# Every kind -> minimum and maximum duration in minutes.
 LENGTHS = {
     CONSUMER_STOPS: (45, 180),
     CONSUMER_SLOWS: (60, 240),
@@ -27,14 +28,13 @@ LENGTHS = {
     BACKLOG_LEAK: (240, 720),
     DEAD_LETTERS: (90, 360),
 }
-"""Every kind -> how many minutes it lasts, at least and at most."""
 
 FED, CHAINED, LETTERED = {PUBLISHER_BURST}, {CONSUMER_STOPS, CONSUMER_SLOWS, DEPLOY_HALVES}, {DEAD_LETTERS}
+# Those whose cause is not a queue.
 OF_ALL = {DISK_SLOWS, NETWORK_SLOWS, MEMORY_ALARM, NODE_DIES}
-"""Those whose cause is no queue."""
 
+# This share of the history has no incidents, so that baselines can be learned.
 LEAD = 0.3
-"""This share of the history stays without incidents, for what is usual to be learned from."""
 
 FIRST_MEASURE = {
     CONSUMER_STOPS: "acked",
@@ -54,12 +54,12 @@ FIRST_MEASURE = {
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What shall happen; minutes since the start of the history.
+    """A planned incident; minutes since the start of the history.
 
     Attributes:
-        queue: index of the queue that it happens to; -1 of those of a node or of all.
-        node: index of the node that it happens to; -1 of the others.
-        strength: 0 to 1: how bad within the range of its kind.
+        queue: index of the affected queue; -1 for incidents of a node or the cluster.
+        node: index of the affected node; -1 for others.
+        strength: 0 to 1, within the range of its kind.
     """
 
     kind: str
@@ -71,8 +71,8 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """An object, and what of it moved."""
+class AffectedObject:
+    """An object, and the measure that changed."""
 
     kind: str
     vhost: str
@@ -82,14 +82,14 @@ class Subject:
 
 @dataclass(slots=True)
 class Incident:
-    """The truth about one.
+    """The ground truth of one incident.
 
     Attributes:
         began, ended: of the cause, ISO 8601 UTC, whole minutes.
-        settled: when what it left behind was worked off, too; "" where that was not within the history.
-        slope: it grows bit by bit, so that no minute of it is a step.
-        causes: the object where it began; where several name the same (a disk has the streams that wait for it), each.
-        consequences: what follows on other objects, minutes later or with it.
+        settled: when its backlog was drained; "" if not within the history.
+        slope: it grows gradually, so that no minute of it is a step.
+        causes: the object where it began; several if they are equivalent (the streams that wait for a disk).
+        consequences: changes of other objects, at the same time or minutes later.
         everywhere: any object of the cluster may have been affected.
     """
 
@@ -100,25 +100,25 @@ class Incident:
     settled: str
     slope: bool
     everywhere: bool
-    causes: list[Subject] = field(default_factory=list)
-    consequences: list[Subject] = field(default_factory=list)
+    causes: list[AffectedObject] = field(default_factory=list)
+    consequences: list[AffectedObject] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
-        """For the JSON document beside the history."""
+        """For the JSON document."""
         return asdict(self)
 
 
-def plan(dice: np.random.Generator, shape: Shape, minutes: int, incidents: int) -> tuple[Planned, ...]:
-    """Incidents one after the other, in a random order, each on an object that it can be seen on.
+def plan(dice: np.random.Generator, shape: ClusterShape, minutes: int, incidents: int) -> tuple[Planned, ...]:
+    """Incidents one after the other, in random order, each on an object that shows it.
 
-    Each has a stretch of the history of its own, and is over before two thirds of that; kinds come again once all
-    were there. Time of day and day of week are left to chance.
+    Each has its own part of the history, and is over after two thirds of it; kinds repeat after all have occurred. Time
+    of day and day of week are random.
 
     Raises:
         ValueError: the history is too short for so many.
     """
     kinds = [kind for _ in range(-(-incidents // len(LENGTHS))) for kind in dice.permutation(list(LENGTHS))]
-    start, taken = round(minutes * LEAD), set[int]()
+    start, used = round(minutes * LEAD), set[int]()
     stretch = (minutes - start) // max(incidents, 1)
     if incidents and stretch < 4 * 60:
         raise ValueError(f"{minutes} minutes are too few for {incidents} incidents; they need {incidents * 6} hours")
@@ -127,26 +127,26 @@ def plan(dice: np.random.Generator, shape: Shape, minutes: int, incidents: int) 
         low, high = LENGTHS[kind]
         length = min(int(dice.integers(low, high + 1)), stretch // 2)
         began = start + number * stretch + int(dice.integers(0, max(1, stretch * 2 // 3 - length)))
-        # Not on one that goes before its backlog may be worked off.
-        queue = -1 if kind in OF_ALL else _queue(dice, shape, kind, taken, began + 2 * length)
-        taken.add(queue)
+        # Not on a queue that is deleted before its backlog may be drained.
+        queue = -1 if kind in OF_ALL else _queue(dice, shape, kind, used, began + 2 * length)
+        used.add(queue)
         node = int(dice.integers(0, len(shape.node_names))) if kind in {MEMORY_ALARM, NODE_DIES} else -1
         found.append(Planned(kind, began, began + length, queue, node, float(dice.random())))
     return tuple(found)
 
 
-def _queue(dice: np.random.Generator, shape: Shape, kind: str, taken: set[int], until: int) -> int:
-    """A queue of some traffic that stays `until` then, and has what the kind needs where there is any such queue."""
-    steady = (shape.born < 0) & (shape.gone > until) & (shape.consumers > 0) & (shape.nightly < 0)
+def _queue(dice: np.random.Generator, shape: ClusterShape, kind: str, used: set[int], until: int) -> int:
+    """A queue with some traffic that exists until `until`, and fits the kind if possible."""
+    steady = (shape.born < 0) & (shape.removed > until) & (shape.consumers > 0) & (shape.nightly < 0)
     fed = np.isin(np.arange(len(shape)), shape.feeds[shape.feeds >= 0])
     own = steady & (shape.rate >= 0.5) & (shape.rate <= 100)
-    wanted = own & ~fed
+    candidates = own & ~fed
     if kind in CHAINED:
-        wanted = own & (shape.feeds >= 0)
+        candidates = own & (shape.feeds >= 0)
     elif kind in LETTERED:
-        wanted = own & (shape.dead >= 0)
-    free = np.array(sorted(taken), dtype=np.int64)
-    for mask in (wanted, own, steady):
+        candidates = own & (shape.dead >= 0)
+    free = np.array(sorted(used), dtype=np.int64)
+    for mask in (candidates, own, steady):
         choice: Ints = np.setdiff1d(np.flatnonzero(mask), free)
         if len(choice):
             return int(dice.choice(choice))
@@ -154,33 +154,33 @@ def _queue(dice: np.random.Generator, shape: Shape, kind: str, taken: set[int], 
 
 
 def incident(
-    planned: Planned, shape: Shape, cluster: str, times: tuple[str, str, str], streams: Sequence[Subject]
+    planned: Planned, shape: ClusterShape, cluster: str, times: tuple[str, str, str], streams: Sequence[AffectedObject]
 ) -> Incident:
-    """The truth about a planned one.
+    """The ground truth of a planned incident.
 
     Args:
-        planned: what was planned.
-        shape: of the cluster.
+        planned: the plan.
+        shape: the cluster.
         cluster: its name.
         times: when it began, ended and was settled, ISO 8601.
         streams: the probe streams that it slows or fails.
     """
     began, ended, settled = times
     slope, everywhere = planned.kind == BACKLOG_LEAK, planned.kind in OF_ALL
-    told = Incident(planned.kind, cluster, began, ended, settled, slope=slope, everywhere=everywhere)
+    truth = Incident(planned.kind, cluster, began, ended, settled, slope=slope, everywhere=everywhere)
     queue, measure = planned.queue, FIRST_MEASURE[planned.kind]
     if planned.kind in {DISK_SLOWS, NETWORK_SLOWS}:
-        told.causes = list(streams)
+        truth.causes = list(streams)
     elif planned.node >= 0:
-        told.causes = [Subject("node", "", shape.node_names[planned.node], measure)]
-        told.consequences = list(streams)
+        truth.causes = [AffectedObject("node", "", shape.node_names[planned.node], measure)]
+        truth.consequences = list(streams)
     if queue >= 0:
-        told.causes = [_queue_subject(shape, queue, measure)]
-        told.consequences = [_queue_subject(shape, other, "published") for other in shape.chain(queue)]
+        truth.causes = [_queue_subject(shape, queue, measure)]
+        truth.consequences = [_queue_subject(shape, other, "published") for other in shape.chain(queue)]
         if planned.kind == DEAD_LETTERS and shape.dead[queue] >= 0:
-            told.consequences.append(_queue_subject(shape, int(shape.dead[queue]), "ready"))
-    return told
+            truth.consequences.append(_queue_subject(shape, int(shape.dead[queue]), "ready"))
+    return truth
 
 
-def _queue_subject(shape: Shape, queue: int, measure: str) -> Subject:
-    return Subject("queue", shape.vhosts[queue], shape.names[queue], measure)
+def _queue_subject(shape: ClusterShape, queue: int, measure: str) -> AffectedObject:
+    return AffectedObject("queue", shape.vhosts[queue], shape.names[queue], measure)

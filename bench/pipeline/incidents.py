@@ -1,10 +1,10 @@
-"""Made-up history with planted incidents: are they found, to the minute, named as the cause, and nothing else told?
+"""Simulated history with planted incidents: found to the minute, named as the cause, without false changes?
 
     python -m bench.pipeline.incidents [--seeds 1,2,3] [--queues 100] [--days 30] [--incidents 12] [--json]
 
-The history comes from `bench.pipeline.fleet`, which knows nothing of how changes are looked for; it goes through the
-product's own code from tables of minutes on. Findings are left out: changes alone must tell. Thresholds were set on
-other seeds than those that are shown.
+The history comes from `bench.pipeline.fleet`, which does not depend on how changes are detected; it goes through the
+product's own code from tables of minutes on. Findings are not used. Thresholds were tuned on other seeds than those
+shown.
 """
 
 import argparse
@@ -23,57 +23,57 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from ackscope.ranking import Shift, Subject, ranked
+from ackscope.ranking import ChangePoint, ObjectKey, rank_changes
 from ackscope.tables import MINUTES
 from bench.bench import Bench, Document, tell
 from bench.exporter.goals import Goal
-from bench.pipeline.cluster import Shape
+from bench.pipeline.cluster import ClusterShape
 from bench.pipeline.fleet import Fleet
 from bench.pipeline.incident_plan import Incident
 from bench.pipeline.minutes import channel_names
 from bench.tables import quantile, table
-from pipeline.analysis import memory
+from pipeline.analysis import analysis_state
 from pipeline.analysis.refresh import shifts as shifts_of
-from pipeline.analysis.shifts import PATIENT, QUICK
-from pipeline.analysis.telling import told
+from pipeline.analysis.report_filter import select_reportable
+from pipeline.analysis.shifts import FAST, SLOW
 from pipeline.session import spark_session
 from pipeline.storage.rollups import Rollups
 
-SHOWS = "planted incidents in a month of made-up history: found to the minute, named first, and nothing else"
+SHOWS = "planted incidents in a month of simulated history: found to the minute, named first, and nothing else"
 
+# The cause should be among this many objects.
 FIRST = 3
-"""Of those that moved, so many are looked at."""
 
+# Seconds from the beginning of an incident to the query: somebody has noticed.
 NOTICED = 15 * 60.0
-"""Seconds from the beginning of an incident to the moment that is asked about: somebody has noticed."""
 
+# Minutes from the beginning of an incident to the query, with what was known by then.
 ASKED = (15, 30, 60)
-"""Minutes from the beginning of an incident to when the question is asked, with what was known by then."""
 
 AROUND = 3600.0
+# Seconds by which a change may be off the truth.
 _NEAR = 120.0
-"""Seconds by which a change may lie off the truth."""
 
+# Seconds around a beginning in which a change of the cause is attributed to it.
 _SEARCHED = 1800.0
-"""Seconds around a beginning in which a change of the cause is taken for it."""
 
 _SETTLING = 900.0
 _WEEK = 7 * 86400.0
+# Seconds within which all changes of one object are one.
 _ONE = 900.0
-"""Seconds within which all that moves of one object is one change."""
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """One incident.
+class JudgedIncident:
+    """The result of one incident.
 
     Attributes:
-        off: seconds from its beginning to the nearest change of its cause; None without one near it.
-        place: of its cause among those that moved, from 1; None where it is not among them.
-        asked: the same where the question was asked so many minutes after it began as `ASKED` says.
-        slope: it grows bit by bit.
+        off: seconds from its beginning to the nearest change of its cause; None without one.
+        place: rank of its cause, from 1; None if it is not ranked.
+        later_places: the same for queries after `ASKED` minutes.
+        slope: it grows gradually.
     """
 
     seed: int
@@ -81,7 +81,7 @@ class Judged:
     began: str
     off: float | None
     place: int | None
-    asked: tuple[int | None, ...]
+    later_places: tuple[int | None, ...]
     slope: bool
 
 
@@ -105,7 +105,7 @@ def measure(args: argparse.Namespace) -> Document:
 
 
 def goals(runs: Sequence[Mapping[str, Any]], queues: int, days: float) -> list[Goal]:
-    """What was wanted."""
+    """The goals and their values."""
     judged = [it for run in runs for it in run["incidents"]]
     offs = [abs(it["off"]) for it in judged if it["off"] is not None]
     missed = sum(it["place"] is None or it["place"] > FIRST for it in judged)
@@ -123,17 +123,17 @@ def _run(spark: SparkSession, folder: Path, fleet: Fleet) -> dict[str, Any]:
     rollups = Rollups(folder)
     minutes = 0
     for first_hour, tables in fleet.minutes():
-        with rollups.only_writer():
-            change = rollups.change(fleet.cluster)
+        with rollups.writer_lock():
+            transaction = rollups.transaction(fleet.cluster)
             for name, rows in tables.items():
-                change.replace(MINUTES[name], range(first_hour, first_hour + 24), rows)
+                transaction.replace_hours(MINUTES[name], range(first_hour, first_hour + 24), rows)
                 minutes += rows.num_rows
-            change.commit()
+            transaction.commit()
     start = time.monotonic()
     shifts_of(spark, rollups, fleet.cluster, float(fleet.start + fleet.total * 60))
     ended = time.monotonic()
-    candidates = memory.read(folder, fleet.cluster).candidates
-    shifts, truth, hosts = told_of(candidates), fleet.truth(), hosts_of(fleet.shape)
+    candidates = analysis_state.read(folder, fleet.cluster).candidates
+    shifts, truth, hosts = reported(candidates), fleet.truth(), hosts_of(fleet.shape)
     wrong = [it for it in shifts if not any(explains(incident, it, hosts) for incident in truth)]
     return {
         "seed": fleet.seed,
@@ -148,30 +148,30 @@ def _run(spark: SparkSession, folder: Path, fleet: Fleet) -> dict[str, Any]:
     }
 
 
-def told_of(candidates: pa.Table, known: float = float("inf")) -> list[Shift]:
-    """What is told of these shifts; where `known` is given, with what was seen of them at that moment."""
-    seen = np.where(candidates["soon"].to_numpy(zero_copy_only=False), QUICK.seen, PATIENT.seen)
+def reported(candidates: pa.Table, known: float = float("inf")) -> list[ChangePoint]:
+    """The reported shifts; with `known`, as of that moment."""
+    seen = np.where(candidates["soon"].to_numpy(zero_copy_only=False), FAST.minutes_until_sure, SLOW.minutes_until_sure)
     until = candidates["at"].cast(pa.int64()).to_numpy() / 1e6 + 60.0 * seen
-    return [Shift.of(row) for row in told(candidates.filter(pa.array(until <= known))).to_pylist()]
+    return [ChangePoint.of(row) for row in select_reportable(candidates.filter(pa.array(until <= known))).to_pylist()]
 
 
-def _judged(seed: int, incident: Incident, shifts: Sequence[Shift], candidates: pa.Table) -> Judged:
+def _judged(seed: int, incident: Incident, shifts: Sequence[ChangePoint], candidates: pa.Table) -> JudgedIncident:
     began = _seconds(incident.began)
     causes = {(it.kind, it.vhost, it.name) for it in incident.causes}
     offs = [it.at - began for it in shifts if it.subject in causes and abs(it.at - began) <= _SEARCHED]
-    asked = tuple(_place(causes, told_of(candidates, began + 60.0 * it), began + 60.0 * it) for it in ASKED)
+    later_places = tuple(_place(causes, reported(candidates, began + 60.0 * it), began + 60.0 * it) for it in ASKED)
     place, off = _place(causes, shifts, began + NOTICED), min(offs, key=abs, default=None)
-    return Judged(seed, incident.kind, incident.began, off, place, asked, incident.slope)
+    return JudgedIncident(seed, incident.kind, incident.began, off, place, later_places, incident.slope)
 
 
-def _place(causes: Collection[Subject], shifts: Sequence[Shift], moment: float) -> int | None:
-    """Of the first of the causes among what moved around a moment."""
-    moved = enumerate(ranked(shifts, (), moment, AROUND), start=1)
+def _place(causes: Collection[ObjectKey], shifts: Sequence[ChangePoint], moment: float) -> int | None:
+    """The rank of the first of the causes among the changes around a moment."""
+    moved = enumerate(rank_changes(shifts, (), moment, AROUND), start=1)
     return next((number for number, it in moved if (it.kind, it.vhost, it.name) in causes), None)
 
 
-def hosts_of(shape: Shape) -> dict[str, str]:
-    """The queue of each client, by the beginning of the names of its channels."""
+def hosts_of(shape: ClusterShape) -> dict[str, str]:
+    """The queue of each client, by the prefix of its channel names."""
     every = np.arange(len(shape))
     return {
         channel.partition(":")[0]: queue
@@ -179,8 +179,8 @@ def hosts_of(shape: Shape) -> dict[str, str]:
     }
 
 
-def explains(incident: Incident, shift: Shift, hosts: Mapping[str, str]) -> bool:
-    """Whether a shift is of what an incident moved: from its beginning until what it left behind is worked off."""
+def explains(incident: Incident, shift: ChangePoint, hosts: Mapping[str, str]) -> bool:
+    """Whether an incident explains a shift: from its beginning until its backlog is drained."""
     end = _seconds(incident.settled) if incident.settled else float("inf")
     if not _seconds(incident.began) - _NEAR <= shift.at <= end + _SETTLING:
         return False
@@ -192,14 +192,14 @@ def explains(incident: Incident, shift: Shift, hosts: Mapping[str, str]) -> bool
     return shift.subject in touched or (shift.kind in {"channel", "consumer"} and of_queue in queues)
 
 
-def objects(shifts: Sequence[Shift]) -> list[Shift]:
-    """The first of each object's shifts that lie together; a queue with its channels and consumers is one object."""
-    last: dict[Subject, float] = {}
+def objects(shifts: Sequence[ChangePoint]) -> list[ChangePoint]:
+    """The first of each object's shifts close in time; a queue with its channels and consumers is one object."""
+    last: dict[ObjectKey, float] = {}
     first = []
     for it in sorted(shifts, key=lambda it: it.at):
-        if it.at - last.get(it.whole, -_ONE * 2) > _ONE:
+        if it.at - last.get(it.parent, -_ONE * 2) > _ONE:
             first.append(it)
-        last[it.whole] = it.at
+        last[it.parent] = it.at
     return first
 
 
@@ -208,9 +208,16 @@ def _seconds(moment: str) -> float:
 
 
 def lines(document: Document) -> list[str]:
-    """In 80 columns."""
-    asked = f"first {FIRST}: its cause is among them once all is known; N min: when asked so soon after it began"
-    return [*_incidents(document), asked, "", *_runs(document), "", *(Goal(**it).line() for it in document["goals"])]
+    """The tables in 80 columns."""
+    legend = f"first {FIRST}: its cause is among them once all is known; N min: when asked so soon after it began"
+    return [
+        *_incidents(document),
+        legend,
+        "",
+        *_runs(document),
+        "",
+        *(Goal(**it).line() for it in document["goals"]),
+    ]
 
 
 def _incidents(document: Document) -> list[str]:
@@ -228,7 +235,7 @@ def _kind(kind: str, found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     offs = [abs(it["off"]) for it in found if it["off"] is not None]
     yield from (kind, str(len(found)), str(len(offs)))
     yield f"{quantile(offs, 0.5):.0f}, {max(offs):.0f}" if offs else "-"
-    for places in ([it["place"] for it in found], *zip(*(it["asked"] for it in found), strict=True)):
+    for places in ([it["place"] for it in found], *zip(*(it["later_places"] for it in found), strict=True)):
         yield str(sum(it is not None and it <= FIRST for it in places))
 
 
@@ -255,11 +262,11 @@ def _seeds(text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of whole numbers; write 1,2,3") from None
+        raise argparse.ArgumentTypeError(f"invalid list {text!r}; use 1,2,3") from None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How much history."""
+    """Declare the options."""
     parser.add_argument("--seeds", type=_seeds, default=[1, 2, 3], metavar="N,N", help="(default: 1,2,3)")
     parser.add_argument("--queues", type=int, default=100, metavar="N", help="(default: %(default)s)")
     parser.add_argument("--days", type=int, default=30, metavar="N", help="(default: %(default)s)")

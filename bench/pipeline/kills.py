@@ -1,4 +1,4 @@
-"""The stream, killed at random moments over landing that keeps arriving: is anything lost, doubled, or half seen?"""
+"""The stream, killed at random moments while files keep landing: is anything lost, duplicated or half visible?"""
 
 import argparse
 import json
@@ -16,8 +16,8 @@ from typing import Any, Self
 
 import psutil
 
-from ackscope.catalog import Catalog, read
 from ackscope.errors import DataError
+from ackscope.manifest import Manifest, read
 from ackscope.tables import DAYS, HOURS, MINUTES
 from bench.bench import Bench, Document, tell
 from bench.exporter.goals import Goal
@@ -26,8 +26,8 @@ from bench.tables import table, wrap
 
 CLUSTER = "shop"
 DRIVER, JAVA = "driver", "java"
+# The share of kills at any moment after the start; the others hit a working stream.
 _EARLY = 0.15
-"""The share of kills at any moment from the start on; the others hit a stream at work."""
 
 _LONGEST_START = 180.0
 _LONGEST_WORK = 6.0
@@ -43,24 +43,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """Kills; then a stream that may end; then one `run` over the same landing, elsewhere."""
+    """Kill streams; let the last one finish; then compare with one `run` over the same landing."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         with _Reader(root / "rollups") as reader:
             with Feeder(root / "landing", CLUSTER, args.every, args.seed) as feeder:
                 killed = _kill(root, feeder, args)
-            tell("the last life, which takes in what is left")
+            tell("the last stream ingests what is left")
             _last_life(root)
         streamed = _parts(root / "rollups", MINUTES)
         tell("one run over all of it")
         _run(root, "batch")
         differing = _differing(streamed, _parts(root / "batch", MINUTES))
-        # Hours and days that a killed stream left for later are made by the next run, as by the next stream.
+        # Hours and days that a killed stream left are downsampled by the next run or stream.
         _run(root, "rollups")
         coarse = [it.name for it in (*HOURS.values(), *DAYS.values())]
         differing += _differing(_parts(root / "rollups", coarse), _parts(root / "batch", coarse))
-        rows = sum(it.rows for files in _catalog(root / "batch").tables.values() for it in files)
+        rows = sum(it.rows for files in _manifest(root / "batch").tables.values() for it in files)
         files = sum(1 for _ in (root / "landing").rglob("*.parquet"))
     goals = [
         Goal("hours and days of a table that differ from those of one run", float(len(differing)), 0.0),
@@ -86,14 +86,14 @@ def _kill(root: Path, feeder: Feeder, args: argparse.Namespace) -> Counter[str]:
         if args.minutes and time.monotonic() - began > args.minutes * 60:
             break
         if number % 10 == 0:
-            tell(f"kill {number} of {args.kills}; {feeder.sets} sets of files, catalog {_number(root)}")
-        # Both in turn, so that a short test has both.
+            tell(f"kill {number} of {args.kills}; {feeder.sets} sets of files, manifest {_number(root)}")
+        # Alternate, so that a short test has both.
         killed[_one_life(root, (DRIVER, JAVA)[number % 2], dice)] += 1
     return killed
 
 
 def _one_life(root: Path, victim: str, dice: random.Random) -> str:
-    """Start a stream, kill it or its Java, wait until both are gone; who was killed at what."""
+    """Start a stream, kill it or its Java, wait until both have exited; return who was killed when."""
     before, early = _number(root), dice.random() < _EARLY
     process = _start(root)
     try:
@@ -116,7 +116,7 @@ def _one_life(root: Path, victim: str, dice: random.Random) -> str:
 
 
 def _last_life(root: Path) -> None:
-    """A stream until nothing waits; SIGTERM ends it."""
+    """Run a stream until nothing is pending; SIGTERM ends it."""
     status = root / "rollups" / "_status.json"
     status.unlink(missing_ok=True)
     process = _start(root)
@@ -124,8 +124,8 @@ def _last_life(root: Path) -> None:
 
     def done() -> bool:
         nonlocal settled
-        said = json.loads(status.read_bytes()) if status.exists() else {}
-        settled = settled + 1 if said.get("lag_seconds") == 0 else 0
+        status_document = json.loads(status.read_bytes()) if status.exists() else {}
+        settled = settled + 1 if status_document.get("lag_seconds") == 0 else 0
         return settled > 200
 
     try:
@@ -136,10 +136,10 @@ def _last_life(root: Path) -> None:
 
 
 class _Reader:
-    """The process of `bench.pipeline.watching`, for a `with`.
+    """The process of `bench.pipeline.watching`, for a `with` block.
 
     Attributes:
-        seen: what it told in the end.
+        seen: its final report.
     """
 
     def __init__(self, rollups: Path) -> None:
@@ -148,7 +148,7 @@ class _Reader:
 
     @property
     def problems(self) -> Mapping[str, int]:
-        """What was wrong, and how often."""
+        """Problems and how often they occurred."""
         found: dict[str, int] = self.seen["problems"]
         return found
 
@@ -158,8 +158,8 @@ class _Reader:
 
     def __exit__(self, *_: object) -> None:
         self._process.send_signal(signal.SIGTERM)
-        told, _error = self._process.communicate(timeout=120)
-        self.seen = json.loads(told)
+        output, _error = self._process.communicate(timeout=120)
+        self.seen = json.loads(output)
 
 
 def _start(root: Path) -> subprocess.Popen[bytes]:
@@ -182,20 +182,23 @@ def _command(root: Path, verb: str, rollups: str) -> list[str]:
 
 def _number(root: Path) -> int:
     try:
-        return _catalog(root / "rollups").number
+        return _manifest(root / "rollups").number
     except DataError:
         return -1
 
 
-def _catalog(root: Path) -> Catalog:
+def _manifest(root: Path) -> Manifest:
     return read(root, CLUSTER)
 
 
 def _parts(root: Path, tables: Iterable[str]) -> dict[str, str]:
     """The digest of the rows of every hour, or day."""
-    catalog = _catalog(root)
+    manifest = _manifest(root)
     return {
-        f"{name}/{start}": text for name in tables for it in catalog.shelved(name) for start, text in it.parts.items()
+        f"{name}/{start}": text
+        for name in tables
+        for it in manifest.files_for(name)
+        for start, text in it.parts.items()
     }
 
 
@@ -210,7 +213,7 @@ def _until(condition: Callable[[], bool], seconds: float) -> None:
 
 
 def lines(document: Document) -> list[str]:
-    """Who was killed at what, what was seen, and the goals."""
+    """Kills, observations and goals."""
     seen = document["seen"]
     rows = [(f"killed: {what}", str(count)) for what, count in sorted(document["kills"].items())]
     rows += [
@@ -219,7 +222,7 @@ def lines(document: Document) -> list[str]:
         ("hours of tables of minutes, compared by digest", str(document["compared"])),
         ("looks of the reader", str(seen["looks"])),
         ("states that it saw, each read whole", str(seen["states"])),
-        ("times that it read the catalog again for a file", str(seen["again"])),
+        ("times that it read the manifest again for a file", str(seen["again"])),
         ("minutes", f"{document['seconds'] / 60:.0f}"),
     ]
     problems = [line for problem in seen["problems"] for line in wrap(f"seen: {problem}", "  ")]
@@ -230,7 +233,7 @@ def lines(document: Document) -> list[str]:
 
 BENCH = Bench(
     "kills",
-    "the stream, killed at random moments over landing that keeps arriving",
+    "the stream, killed at random moments while files keep landing",
     measure,
     lines,
     add_arguments,

@@ -1,7 +1,7 @@
-"""A made-up cluster as landing rows: what the exporter would have written of it, poll by poll.
+"""A simulated cluster as landing rows: what the exporter would have written, poll by poll.
 
-Queues, channels and consumers are tables of changes: a row where something changed, one of the poll before it, a
-heartbeat, and a row that ends what is gone (`ackscope.tables.QUEUE_SAMPLES`).
+Queues, channels and consumers are tables of changes: a row at a change, one of the poll before it, a heartbeat, and a
+tombstone (`ackscope.tables.QUEUE_SAMPLES`).
 """
 
 from dataclasses import dataclass
@@ -17,38 +17,38 @@ from ackscope.tables import (
     POLL_SAMPLES,
     QUEUE_SAMPLES,
 )
-from bench.pipeline.cluster import Bools, Ints, Shape
+from bench.pipeline.cluster import Bools, ClusterShape, Ints
 from bench.pipeline.columns import named, ordered
 from bench.pipeline.minutes import USER, channel_names, followed, node_figures
-from bench.pipeline.simulation import Stretch
+from bench.pipeline.simulation import SimulatedSteps
 
 _COUNTERS = {"publish": "published", "deliver": "delivered", "ack": "acked", "redeliver": "redelivered"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Picked:
-    """Rows to land: of which poll and object each is, and whether it says that the object is gone."""
+    """Rows to land: poll and object of each, and whether it is a tombstone."""
 
     poll: Ints
     thing: Ints
-    gone: Bools
+    removed: Bools
 
 
 class _Changes:
-    """Which objects get a row at which poll; remembers the last poll of the stretch before."""
+    """Which objects get a row at which poll; remembers the last poll before."""
 
     def __init__(self) -> None:
         self._last: tuple[Ints, Bools, Bools, int] | None = None
         self._polls = 0
 
     def pick(self, values: Ints, there: Bools, at: Ints, step: int) -> tuple[_Picked, Ints, Ints]:
-        """Rows of a stretch, with the polls and values that their indexes mean: the last poll before it is the first.
+        """Rows of some polls, with the polls and values that their indexes refer to: the first is the last poll before.
 
         Args:
             values: (polls, objects, columns).
             there: (polls, objects).
             at: microseconds of every poll.
-            step: seconds from poll to poll.
+            step: seconds between polls.
         """
         beat = max(1, round(0.9 * HEARTBEAT / step))
         turn = (self._polls + np.arange(len(at)))[:, None] % beat == np.arange(there.shape[1]) % beat
@@ -68,34 +68,34 @@ class _Changes:
         earlier = there[:-1] & there[1:] & differs & ~landed[:-1]
         here = np.concatenate([np.zeros_like(now[:1]), now])
         here[:-1] |= earlier
-        gone = np.zeros_like(here)
-        gone[1:] |= left
-        gone[:-1] |= came
-        poll, thing = np.nonzero(here | gone)
+        removed = np.zeros_like(here)
+        removed[1:] |= left
+        removed[:-1] |= came
+        poll, thing = np.nonzero(here | removed)
         self._last = values[-1:], there[-1:], landed[-1:], int(at[-1])
-        return _Picked(poll, thing, gone[poll, thing]), np.concatenate([[then], at]), values
+        return _Picked(poll, thing, removed[poll, thing]), np.concatenate([[then], at]), values
 
 
-class Landed:
-    """The landing rows of one cluster, stretch after stretch.
+class LandingRows:
+    """The landing rows of one cluster, in order.
 
     Args:
-        shape: of the cluster.
+        shape: the cluster.
     """
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: ClusterShape) -> None:
         self._shape, self._which = shape, followed(shape)
         self._queues, self._channels, self._consumers = _Changes(), _Changes(), _Changes()
         self._counted = np.zeros((len(_COUNTERS), len(shape)), dtype=np.int64)
         self._was: Bools = np.zeros((1, len(shape)), dtype=np.bool_)
 
-    def rows(self, dice: np.random.Generator, stretch: Stretch) -> dict[str, pa.Table]:
-        """Rows by the name of their table; where nobody looked, none."""
+    def rows(self, dice: np.random.Generator, stretch: SimulatedSteps) -> dict[str, pa.Table]:
+        """Rows by table name; none in gaps without polls."""
         seen = np.flatnonzero(~stretch.away)
         counters = self._counters(stretch)
         if not len(seen):
             return {}
-        # The broker's answer is complete a little later each time.
+        # The broker's response is complete a little later each time.
         late = dice.integers(200_000, 900_000, len(seen))
         at = (stretch.first + seen * stretch.step) * 1_000_000 + late
         return {
@@ -106,8 +106,8 @@ class Landed:
             POLL_SAMPLES.name: self._poll_rows(at, whole=self._queues_begin),
         }
 
-    def _counters(self, stretch: Stretch) -> Ints:
-        """(steps, queues, counters); a queue that comes back counts from zero."""
+    def _counters(self, stretch: SimulatedSteps) -> Ints:
+        """(steps, queues, counters); a queue that is declared again counts from zero."""
         there = np.concatenate([self._was, stretch.there])
         came = there[1:] & ~there[:-1]
         self._queues_begin = not self._was.any()
@@ -121,24 +121,24 @@ class Landed:
             found.append(counted)
         return np.stack(found, axis=2)
 
-    def _queue_rows(self, stretch: Stretch, seen: Ints, at: Ints, counters: Ints) -> pa.Table:
+    def _queue_rows(self, stretch: SimulatedSteps, seen: Ints, at: Ints, counters: Ints) -> pa.Table:
         shape = self._shape
         levels = np.stack([stretch.ready[seen], stretch.unacked[seen], stretch.consumers[seen]], axis=2)
         values = np.concatenate([levels, counters], axis=2)
         rows, moments, values = self._queues.pick(values, stretch.there[seen], at, stretch.step)
-        told = values[rows.poll, rows.thing]
+        row_values = values[rows.poll, rows.thing]
         names = ("messages_ready", "messages_unacked", "consumers", *_COUNTERS)
         columns = {
             "at": _moment(moments[rows.poll]),
             "vhost": named(shape.vhosts, rows.thing),
             "queue": named(shape.names, rows.thing),
             "queue_type": named(shape.types, rows.thing),
-            **{name: pa.array(told[:, index], mask=rows.gone) for index, name in enumerate(names)},
-            "gone": pa.array(rows.gone),
+            **{name: pa.array(row_values[:, index], mask=rows.removed) for index, name in enumerate(names)},
+            "gone": pa.array(rows.removed),
         }
         return ordered(QUEUE_SAMPLES, columns)
 
-    def _channel_rows(self, stretch: Stretch, seen: Ints, at: Ints, counters: Ints) -> pa.Table:
+    def _channel_rows(self, stretch: SimulatedSteps, seen: Ints, at: Ints, counters: Ints) -> pa.Table:
         which, shape = self._which, self._shape
         consumers = np.maximum(stretch.consumers[seen][:, which], 1)
         levels = [stretch.prefetch[seen][:, which], -(-stretch.unacked[seen][:, which] // consumers)]
@@ -146,8 +146,8 @@ class Landed:
         own = [counters[:, which, index] // consumers for index in range(1, len(_COUNTERS))]
         there = stretch.there[seen][:, which] & (stretch.consumers[seen][:, which] > 0)
         rows, moments, values = self._channels.pick(np.stack([generation, *levels, *own], 2), there, at, stretch.step)
-        told = values[rows.poll, rows.thing]
-        name = pa.array(channel_names(which[rows.thing], told[:, 0]), pa.string())
+        row_values = values[rows.poll, rows.thing]
+        name = pa.array(channel_names(which[rows.thing], row_values[:, 0]), pa.string())
         columns = {
             "at": _moment(moments[rows.poll]),
             "channel": name,
@@ -157,22 +157,22 @@ class Landed:
             "node": named(shape.node_names, shape.node[which[rows.thing]]),
             "state": pa.repeat("running", len(rows.poll)),
             **{
-                key: pa.array(told[:, index], mask=rows.gone)
+                key: pa.array(row_values[:, index], mask=rows.removed)
                 for index, key in ((1, "prefetch_count"), (2, "messages_unacked"), (3, "deliver"), (4, "ack"))
             },
-            "redeliver": pa.array(told[:, 5], mask=rows.gone),
-            "gone": pa.array(rows.gone),
+            "redeliver": pa.array(row_values[:, 5], mask=rows.removed),
+            "gone": pa.array(rows.removed),
         }
         return ordered(CHANNEL_SAMPLES, columns)
 
-    def _consumer_rows(self, stretch: Stretch, seen: Ints, at: Ints) -> pa.Table:
+    def _consumer_rows(self, stretch: SimulatedSteps, seen: Ints, at: Ints) -> pa.Table:
         which, shape = self._which, self._shape
         values = np.stack([stretch.generation[seen][:, which], stretch.prefetch[seen][:, which]], 2)
         there = stretch.there[seen][:, which] & (stretch.consumers[seen][:, which] > 0)
         rows, moments, values = self._consumers.pick(values, there, at, stretch.step)
-        told, queue = values[rows.poll, rows.thing], which[rows.thing]
-        name = pa.array(channel_names(queue, told[:, 0]), pa.string())
-        known = pa.array(~rows.gone)
+        row_values, queue = values[rows.poll, rows.thing], which[rows.thing]
+        name = pa.array(channel_names(queue, row_values[:, 0]), pa.string())
+        known = pa.array(~rows.removed)
         columns = {
             "at": _moment(moments[rows.poll]),
             "vhost": named(shape.vhosts, queue),
@@ -182,14 +182,14 @@ class Landed:
             "connection": name,
             "user": pa.repeat(USER, len(queue)),
             "node": named(shape.node_names, shape.node[queue]),
-            "prefetch_count": pa.array(told[:, 1], mask=rows.gone),
+            "prefetch_count": pa.array(row_values[:, 1], mask=rows.removed),
             "ack_required": known,
             "active": known,
-            "gone": pa.array(rows.gone),
+            "gone": pa.array(rows.removed),
         }
         return ordered(CONSUMER_SAMPLES, columns)
 
-    def _node_rows(self, dice: np.random.Generator, stretch: Stretch, seen: Ints, at: Ints) -> pa.Table:
+    def _node_rows(self, dice: np.random.Generator, stretch: SimulatedSteps, seen: Ints, at: Ints) -> pa.Table:
         poll, node = np.nonzero(np.ones((len(seen), len(self._shape.node_names)), dtype=np.bool_))
         figures = node_figures(dice, stretch, seen[poll], node)
         up = stretch.up[seen[poll], node]

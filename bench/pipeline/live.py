@@ -1,4 +1,4 @@
-"""A landing folder that fills as under a running exporter: a file of each table every ten seconds."""
+"""A landing folder that fills as under a running exporter: one file per table every ten seconds."""
 
 import threading
 import time
@@ -15,24 +15,24 @@ import pyarrow.parquet as pq
 from ackscope.tables import ACK_BURSTS, POLL_SAMPLES, PROBE_MESSAGES, QUEUE_SAMPLES, Table
 from bench.pipeline.columns import ordered
 
+# A queue whose ready messages are the number of its file times `DEEP`.
 MARKER = "marker"
-"""A queue whose ready messages are the number of the file that told them, times `DEEP`."""
 
 DEEP = 1_000_000
 _STREAMS = ("classic", "quorum", "stream")
+# Seconds: the exporter repeats the row of an idle queue within ten minutes.
 _HEARTBEAT = 480.0
-"""Seconds: the exporter tells a queue at rest again within ten minutes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """What lands.
+class LandingLoad:
+    """The load that lands.
 
     Attributes:
-        messages: probe messages a second, over three streams.
-        queues: all of them.
-        changing: the share of them that changes from one file to the next.
-        every: seconds from file to file.
+        messages: probe messages per second, over three streams.
+        queues: number of queues.
+        changing: share of the queues that change from one file to the next.
+        every: seconds between files.
     """
 
     messages: int = 2000
@@ -42,13 +42,13 @@ class Load:
 
 
 @dataclass(slots=True)
-class Landed:
+class LandedSet:
     """One set of files.
 
     Attributes:
         number: counts from 1.
         renamed: when the last file of the set was there, seconds since 1970.
-        minutes: all messages of each minute since the start of the folder, its own among them; by seconds since 1970.
+        minutes: all messages of each minute since the start, including its own; by seconds since 1970.
     """
 
     number: int
@@ -56,23 +56,23 @@ class Landed:
     minutes: dict[int, int] = field(default_factory=dict)
 
 
-class Writer:
-    """Lands what would have come between two moments; then, in a thread, what comes from now on."""
+class LiveLanding:
+    """Lands a past time range; then, from a thread, in real time."""
 
-    def __init__(self, root: Path, load: Load, cluster: str = "shop", seed: int = 1) -> None:
-        self.landed: list[Landed] = []
+    def __init__(self, root: Path, load: LandingLoad, cluster: str = "shop", seed: int = 1) -> None:
+        self.landed: list[LandedSet] = []
         self._root, self._load, self._cluster = root, load, cluster
         self._dice = np.random.default_rng(seed)
         self._number = self._seq = 0
         self._totals: dict[int, int] = {}
         self._published = self._dice.integers(0, 10**6, load.queues)
-        self._told = np.full(load.queues, -1e18)
+        self._reported_at = np.full(load.queues, -1e18)
         self._names = pa.array([MARKER, *(f"queue-{number:05d}" for number in range(1, load.queues))])
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="landing", daemon=True)
 
     def past(self, start: float, end: float, sign: Callable[[float], None] = lambda _: None) -> None:
-        """Land everything from `start` to `end`, seconds since 1970, as fast as it goes."""
+        """Land everything from `start` to `end`, seconds since 1970, as fast as possible."""
         moment = start
         while moment + self._load.every <= end:
             self._land(moment, moment + self._load.every)
@@ -98,7 +98,7 @@ class Writer:
         self._number += 1
         for table, rows in self._tables(start, end):
             self._write(table, rows, end)
-        self.landed.append(Landed(self._number, time.time(), dict(self._totals)))
+        self.landed.append(LandedSet(self._number, time.time(), dict(self._totals)))
 
     def _tables(self, start: float, end: float) -> Iterator[tuple[Table, pa.Table]]:
         yield POLL_SAMPLES, self._polls(end)
@@ -163,10 +163,12 @@ class Writer:
 
     def _queues(self, end: float) -> pa.Table:
         load = self._load
-        due = (self._dice.random(load.queues) < load.changing) | (end - self._told > _HEARTBEAT * self._dice.random())
+        due = (self._dice.random(load.queues) < load.changing) | (
+            end - self._reported_at > _HEARTBEAT * self._dice.random()
+        )
         due[0] = True
         index = np.flatnonzero(due)
-        self._told[index] = end
+        self._reported_at[index] = end
         self._published[index] += self._dice.integers(1, 500, len(index))
         ready = self._dice.integers(0, 100, len(index))
         ready[0] = self._number * DEEP

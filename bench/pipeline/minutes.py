@@ -1,25 +1,25 @@
-"""A stretch of made-up history as rows of the rollup tables of minutes: what the pipeline would have made of it."""
+"""Simulated history as rows of the tables of minutes: what the pipeline would compute."""
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ackscope.tables import CHANNELS_1M, CONSUMERS_1M, NODES_1M, POLLS_1M, QUEUES_1M
-from bench.pipeline.cluster import Ints, Shape
+from bench.pipeline.cluster import ClusterShape, Ints
 from bench.pipeline.columns import at, named, ordered
-from bench.pipeline.simulation import LIMIT, Stretch
+from bench.pipeline.simulation import LIMIT, SimulatedSteps
 
+# Successful polls per minute.
 POLLS = 2
-"""Good polls a minute."""
 
+# Queues whose first consumer is followed, the busiest: the exporter's limit.
 FOLLOWED = 300
-"""Queues whose first consumer is followed, the busiest: the exporter follows no more than so many."""
 
 USER = "app"
 
 
-def rolled_up(dice: np.random.Generator, stretch: Stretch, shape: Shape) -> dict[str, pa.Table]:
-    """Rows of queues, channels, consumers, nodes and polls by the name of their table; its steps are minutes."""
+def rolled_up(dice: np.random.Generator, stretch: SimulatedSteps, shape: ClusterShape) -> dict[str, pa.Table]:
+    """Rows of queues, channels, consumers, nodes and polls by table name; the steps are minutes."""
     return {
         QUEUES_1M.name: _queues(stretch, shape),
         CHANNELS_1M.name: _channels(stretch, shape),
@@ -29,7 +29,7 @@ def rolled_up(dice: np.random.Generator, stretch: Stretch, shape: Shape) -> dict
     }
 
 
-def _queues(stretch: Stretch, shape: Shape) -> pa.Table:
+def _queues(stretch: SimulatedSteps, shape: ClusterShape) -> pa.Table:
     step, queue = np.nonzero(stretch.there & ~stretch.away[:, None])
     before = np.concatenate([stretch.ready[:1], stretch.ready[:-1]])
     columns = {
@@ -53,21 +53,21 @@ def _queues(stretch: Stretch, shape: Shape) -> pa.Table:
     return ordered(QUEUES_1M, columns)
 
 
-def followed(shape: Shape) -> Ints:
+def followed(shape: ClusterShape) -> Ints:
     """Queues whose consumers are followed."""
     busy = np.argsort(-np.maximum(shape.rate, 0), kind="stable")
     return busy[shape.consumers[busy] > 0][:FOLLOWED]
 
 
 def channel_names(queue: Ints, generation: Ints) -> list[str]:
-    """Names of channels as the broker spells them: a new port with every deploy."""
+    """Names of channels as in the broker: a new port with every deploy."""
     return [
         f"10.0.{it // 250}.{it % 250 + 1}:{20000 + (it * 131 + new * 17) % 40000} -> 10.0.0.1:5672 (1)"
         for it, new in zip(queue.tolist(), generation.tolist(), strict=True)
     ]
 
 
-def _consumed(stretch: Stretch, shape: Shape) -> tuple[Ints, Ints]:
+def _consumed(stretch: SimulatedSteps, shape: ClusterShape) -> tuple[Ints, Ints]:
     """Steps and queues at which a consumer was followed."""
     which = followed(shape)
     there = (stretch.there & ~stretch.away[:, None] & (stretch.consumers > 0))[:, which]
@@ -75,7 +75,7 @@ def _consumed(stretch: Stretch, shape: Shape) -> tuple[Ints, Ints]:
     return step, which[place]
 
 
-def _channels(stretch: Stretch, shape: Shape) -> pa.Table:
+def _channels(stretch: SimulatedSteps, shape: ClusterShape) -> pa.Table:
     step, queue = _consumed(stretch, shape)
     consumers, prefetch = stretch.consumers[step, queue], stretch.prefetch[step, queue]
     unacked = -(-stretch.unacked[step, queue] // consumers)
@@ -105,7 +105,7 @@ def _channels(stretch: Stretch, shape: Shape) -> pa.Table:
     return ordered(CHANNELS_1M, columns)
 
 
-def _consumers(stretch: Stretch, shape: Shape) -> pa.Table:
+def _consumers(stretch: SimulatedSteps, shape: ClusterShape) -> pa.Table:
     step, queue = _consumed(stretch, shape)
     name = _channel(stretch, step, queue)
     zero = pa.repeat(pa.scalar(0, pa.int64()), len(step))
@@ -126,7 +126,7 @@ def _consumers(stretch: Stretch, shape: Shape) -> pa.Table:
     return ordered(CONSUMERS_1M, columns)
 
 
-def _channel(stretch: Stretch, step: Ints, queue: Ints) -> pa.Array:
+def _channel(stretch: SimulatedSteps, step: Ints, queue: Ints) -> pa.Array:
     """The name of the channel at each of these steps."""
     codes, places = np.unique(queue * 1_000_000 + stretch.generation[step, queue], return_inverse=True)
     return named(channel_names(codes // 1_000_000, codes % 1_000_000), places)
@@ -136,7 +136,7 @@ def _connection(channels: pa.Array) -> pa.Array:
     return pc.replace_substring(channels, " (1)", "")
 
 
-def _nodes(dice: np.random.Generator, stretch: Stretch, shape: Shape) -> pa.Table:
+def _nodes(dice: np.random.Generator, stretch: SimulatedSteps, shape: ClusterShape) -> pa.Table:
     step, node = np.nonzero(np.repeat(~stretch.away[:, None], len(shape.node_names), axis=1))
     figures = node_figures(dice, stretch, step, node)
     down = ~stretch.up[step, node]
@@ -173,12 +173,12 @@ def _nodes(dice: np.random.Generator, stretch: Stretch, shape: Shape) -> pa.Tabl
     return ordered(NODES_1M, columns)
 
 
-def node_figures(dice: np.random.Generator, stretch: Stretch, step: Ints, node: Ints) -> dict[str, np.ndarray]:
-    """What nodes tell of themselves at these steps."""
+def node_figures(dice: np.random.Generator, stretch: SimulatedSteps, step: Ints, node: Ints) -> dict[str, np.ndarray]:
+    """Node statistics at these steps."""
     count = len(step)
     seconds = stretch.first + step * stretch.step
     memory = stretch.memory[step, node]
-    # Logs fill the disk and are removed every week.
+    # Logs fill the disk and are deleted every week.
     disk = 200e9 - (seconds % (7 * 86400)) / (7 * 86400) * 30e9 - node * 1e9 + dice.normal(0, 1e8, count)
     busy = stretch.published.sum(axis=1)[step] / stretch.step
     return {
@@ -198,7 +198,7 @@ def node_figures(dice: np.random.Generator, stretch: Stretch, step: Ints, node: 
     }
 
 
-def _polls(dice: np.random.Generator, stretch: Stretch, shape: Shape) -> pa.Table:
+def _polls(dice: np.random.Generator, stretch: SimulatedSteps, shape: ClusterShape) -> pa.Table:
     families = {
         "overview": (0.01, 1),
         "nodes": (0.02, len(shape.node_names)),

@@ -1,9 +1,9 @@
-"""Ackscope's own rollup in a process of its own, one session for all that is asked; the twin of `contenders.py`.
+"""Ackscope's own rollup in its own process, with one session for all requests; the counterpart of `contenders.py`.
 
 A line on stdin: {"landing", "to", "distinct", "tables"}; a line on stdout: {"messages", "counted", "nanoseconds",
-"listing", "rows", "files"}; `listing` is the seconds that looking at the landing files took, `rows` the rollup rows by
-table, `files` those that hold them. Without `distinct`, duplicates are not looked for, which ackscope itself never
-leaves out. With `tables`, only what is made of these landing tables is made; what they are read beside is read.
+"listing", "rows", "files"}; `listing` is the seconds to list the landing files, `rows` the rollup rows by table,
+`files` their files. Without `distinct` there is no deduplication, which ackscope itself never skips. With `tables`,
+only rollups of these landing tables are computed.
 """
 
 import json
@@ -21,7 +21,7 @@ from ackscope.clock import SystemClock
 from ackscope.tables import LANDING, LATENCY_1M, MINUTES, OUTCOMES_1M, Table
 from pipeline.rebuild import rebuild
 from pipeline.session import spark_session
-from pipeline.storage.landing import Landing, Touched
+from pipeline.storage.landing import Landing, TouchedHours
 from pipeline.storage.rollups import Rollups
 from pipeline.transforms import latency, outcomes
 from pipeline.transforms.common import distinct_messages
@@ -31,17 +31,17 @@ def _as_they_are(rows: DataFrame) -> DataFrame:
     return rows
 
 
-def _roll_up(spark: SparkSession, asked: dict[str, Any]) -> dict[str, Any]:
+def _roll_up(spark: SparkSession, request: dict[str, Any]) -> dict[str, Any]:
     clock = SystemClock()
     began = clock.now()
-    landing, rollups = Landing(Path(asked["landing"])), Rollups(Path(asked["to"]))
-    touched: Touched = defaultdict(set)
-    tables = asked.get("tables") or LANDING
+    landing, rollups = Landing(Path(request["landing"])), Rollups(Path(request["to"]))
+    touched: TouchedHours = defaultdict(set)
+    tables = request.get("tables") or LANDING
     for partition in landing.partitions():
         if partition.table.name not in tables:
             continue
-        for held in landing.files(partition).values():
-            touched[partition.table, partition.cluster] |= held.hours
+        for stats in landing.files(partition).values():
+            touched[partition.table, partition.cluster] |= stats.hours
     listing = clock.now().since(began)
     rebuild(spark, landing, rollups, touched)
     return {
@@ -49,13 +49,13 @@ def _roll_up(spark: SparkSession, asked: dict[str, Any]) -> dict[str, Any]:
         "counted": _sum(rollups, LATENCY_1M, "count"),
         "nanoseconds": _sum(rollups, LATENCY_1M, "sum", 1e9),
         "listing": listing,
-        "rows": {name: rows for name, rows in rollups.counts().items() if rows and name in MINUTES},
+        "rows": {name: rows for name, rows in rollups.row_counts().items() if rows and name in MINUTES},
         "files": {name: [str(path) for path in _files(rollups, table)] for name, table in MINUTES.items()},
     }
 
 
 def _sum(rollups: Rollups, table: Table, column: str, times: float = 1) -> int:
-    """The sum of a column over all that the catalogs name; each value is whole once it was multiplied."""
+    """The sum of a column over all files in the manifests; each value is integral after the multiplication."""
     total = 0
     for path in _files(rollups, table):
         values = pq.ParquetFile(path).read([column])[column]
@@ -65,18 +65,18 @@ def _sum(rollups: Rollups, table: Table, column: str, times: float = 1) -> int:
 
 def _files(rollups: Rollups, table: Table) -> Iterator[Path]:
     for cluster in rollups.clusters():
-        yield from rollups.catalog(cluster).files(rollups.root, table.name)
+        yield from rollups.manifest(cluster).paths(rollups.root, table.name)
 
 
 def main() -> None:
-    """Answer until stdin ends."""
+    """Serve requests until stdin ends."""
     with spark_session() as spark:
         for line in sys.stdin:
-            asked = json.loads(line)
-            chosen = distinct_messages if asked["distinct"] else _as_they_are
+            request = json.loads(line)
+            chosen = distinct_messages if request["distinct"] else _as_they_are
             for module in (latency, outcomes):
                 vars(module)[distinct_messages.__name__] = chosen
-            print(json.dumps(_roll_up(spark, asked)), flush=True)
+            print(json.dumps(_roll_up(spark, request)), flush=True)
 
 
 if __name__ == "__main__":

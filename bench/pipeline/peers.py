@@ -1,4 +1,4 @@
-"""DuckDB, Polars and pandas in a virtual environment of the benchmark's own, in the user's cache: made once."""
+"""DuckDB, Polars and pandas in a virtual environment of their own, in the user's cache."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ def peers_python() -> Path:
     """The interpreter of that environment.
 
     Raises:
-        MissingPart: it could not be made.
+        MissingPart: it could not be created.
     """
     name = "-".join(f"{package}{version}" for package, version in VERSIONS.items())
     root = cache_directory(os.environ) / "pipeline-peers" / name
@@ -35,7 +35,7 @@ def _make(root: Path) -> None:
     with tempfile.TemporaryDirectory(dir=root.parent) as folder:
         partial = Path(folder) / "venv"
         packages = [f"{package}=={version}" for package, version in VERSIONS.items()]
-        # Its scripts would name the folder that it was made in; only its interpreter is used.
+        # Its scripts would contain the temporary path; only its interpreter is used.
         _run([sys.executable, "-m", "venv", str(partial)])
         _run([str(partial / "bin" / "python"), "-m", "pip", "install", "--quiet", *packages])
         partial.rename(root)
@@ -44,5 +44,5 @@ def _make(root: Path) -> None:
 def _run(words: list[str]) -> None:
     done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        raise MissingPart(f"the peers could not be installed from PyPI: {(said or ['pip said nothing'])[-1][:200]}")
+        output = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        raise MissingPart(f"the peers could not be installed from PyPI: {(output or ['pip said nothing'])[-1][:200]}")

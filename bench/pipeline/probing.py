@@ -1,4 +1,4 @@
-"""Made-up probe messages: how long each took, and how it ended, by what disk, network and nodes do at the time."""
+"""Simulated probe messages: latency and outcome, depending on disk, network and nodes."""
 
 from dataclasses import dataclass
 
@@ -9,22 +9,22 @@ from ackscope import latency
 from ackscope.tables import LATENCY_1M, OUTCOMES, OUTCOMES_1M, PROBE_MESSAGES
 from bench.pipeline.cluster import Bools, Floats, Ints
 from bench.pipeline.columns import ordered
-from bench.pipeline.incident_plan import Subject
-from bench.pipeline.simulation import DAY, Stretch
+from bench.pipeline.incident_plan import AffectedObject
+from bench.pipeline.simulation import DAY, SimulatedSteps
 
 _VHOST = "ackscope"
 _TIMEOUT = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class SimulatedStream:
     """One stream of a probe.
 
     Attributes:
         mode: delivery mode, 1 transient, 2 persistent.
         synced: its confirm waits for a disk.
-        rate: messages a second.
-        usual: seconds, the median on a quiet day.
+        rate: messages per second.
+        usual: median on a quiet day, seconds.
     """
 
     probe: str
@@ -36,26 +36,26 @@ class Stream:
     usual: float
 
 
+# The default streams of the probes.
 STREAMS = (
-    Stream("confirm", "unroutable", "none", 1, synced=False, rate=1.0, usual=0.0004),
-    Stream("confirm", "transient", "classic", 1, synced=False, rate=1.0, usual=0.0006),
-    Stream("confirm", "classic", "classic", 2, synced=True, rate=5.0, usual=0.0011),
-    Stream("confirm", "classic-large", "classic", 2, synced=True, rate=1.0, usual=0.0018),
-    Stream("confirm", "quorum", "quorum", 2, synced=True, rate=5.0, usual=0.0024),
-    Stream("confirm", "stream", "stream", 2, synced=False, rate=1.0, usual=0.0013),
-    Stream("delivery", "classic", "classic", 2, synced=True, rate=1.0, usual=0.0012),
-    Stream("delivery", "quorum", "quorum", 2, synced=True, rate=1.0, usual=0.0026),
+    SimulatedStream("confirm", "unroutable", "none", 1, synced=False, rate=1.0, usual=0.0004),
+    SimulatedStream("confirm", "transient", "classic", 1, synced=False, rate=1.0, usual=0.0006),
+    SimulatedStream("confirm", "classic", "classic", 2, synced=True, rate=5.0, usual=0.0011),
+    SimulatedStream("confirm", "classic-large", "classic", 2, synced=True, rate=1.0, usual=0.0018),
+    SimulatedStream("confirm", "quorum", "quorum", 2, synced=True, rate=5.0, usual=0.0024),
+    SimulatedStream("confirm", "stream", "stream", 2, synced=False, rate=1.0, usual=0.0013),
+    SimulatedStream("delivery", "classic", "classic", 2, synced=True, rate=1.0, usual=0.0012),
+    SimulatedStream("delivery", "quorum", "quorum", 2, synced=True, rate=1.0, usual=0.0026),
 )
-"""As the probes have them by default."""
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """Messages of one stream, in the order of their intended time; durations in seconds, NaN where there is none.
+class SimulatedMessages:
+    """Messages of one stream, sorted by scheduled time; durations in seconds, NaN if there is none.
 
     Attributes:
         outcome: index into `OUTCOMES`.
-        deliveries: -1 where none are awaited.
+        deliveries: -1 if none are expected.
     """
 
     send_delay: Floats
@@ -74,8 +74,10 @@ class Drawn:
         }
 
 
-def draw(dice: np.random.Generator, stream: Stream, hour: Floats, disk: Floats, network: Floats, well: Bools) -> Drawn:
-    """One message for each element: at this hour of the day, with this disk, network and node or alarm."""
+def draw(
+    dice: np.random.Generator, stream: SimulatedStream, hour: Floats, disk: Floats, network: Floats, well: Bools
+) -> SimulatedMessages:
+    """One message per element: at this hour of the day, with this disk, network, and node or alarm state."""
     count = len(hour)
     load = 1 + 0.25 * np.cos(2 * np.pi * (hour - 14) / 24)
     slow = np.where(dice.random(count, np.float32) < 0.004, dice.uniform(4, 25, count), 1.0)
@@ -89,18 +91,20 @@ def draw(dice: np.random.Generator, stream: Stream, hour: Floats, disk: Floats, 
     deliveries = np.where(awaited, np.where(there, again, 0), -1)
     later = confirm + dice.exponential(0.0004, count) + network
     delivery = np.where(awaited & there, later, np.nan)
-    return Drawn(dice.exponential(6e-5, count), confirm, delivery, outcome, deliveries)
+    return SimulatedMessages(dice.exponential(6e-5, count), confirm, delivery, outcome, deliveries)
 
 
 def home(number: int, nodes: int) -> int:
-    """The node that a stream of `STREAMS` lives on, by their indexes."""
+    """The node of a stream of `STREAMS`, by index."""
     return number % nodes
 
 
-def subjects(node_names: list[str], *, synced: bool | None = None, node: int = -1) -> list[Subject]:
-    """The streams as objects: those that wait for a disk where `synced`, those of one node where that is given."""
+def subjects(node_names: list[str], *, synced: bool | None = None, node: int = -1) -> list[AffectedObject]:
+    """The streams as objects: those that wait for a disk if `synced`, those of one node if it is given."""
     return [
-        Subject("probe", "", f"{it.probe}/{it.stream}/{node_names[home(number, len(node_names))]}", "confirm_p50")
+        AffectedObject(
+            "probe", "", f"{it.probe}/{it.stream}/{node_names[home(number, len(node_names))]}", "confirm_p50"
+        )
         for number, it in enumerate(STREAMS)
         if (synced is None or it.synced == synced) and node in {-1, home(number, len(node_names))}
     ]
@@ -109,8 +113,8 @@ def subjects(node_names: list[str], *, synced: bool | None = None, node: int = -
 # ------------------------------------------------------------ as minutes
 
 
-def minutes(dice: np.random.Generator, stretch: Stretch, node_names: list[str]) -> dict[str, pa.Table]:
-    """`latency_1m` and `outcomes_1m` of a stretch whose steps are minutes."""
+def minutes(dice: np.random.Generator, stretch: SimulatedSteps, node_names: list[str]) -> dict[str, pa.Table]:
+    """`latency_1m` and `outcomes_1m`; the steps are minutes."""
     seen = np.flatnonzero(~stretch.away)
     latencies, outcomes = [], []
     for number, stream in enumerate(STREAMS):
@@ -120,15 +124,15 @@ def minutes(dice: np.random.Generator, stretch: Stretch, node_names: list[str]) 
         hour = (stretch.first + step * stretch.step) % DAY / 3600
         well = stretch.up[step, node] & ~stretch.blocked[step]
         drawn = draw(dice, stream, hour, stretch.disk[step], stretch.network[step], well)
-        told = _told(stream, node_names[node])
+        columns_of_stream = _stream_columns(stream, node_names[node])
         at = (stretch.first + np.arange(len(stretch)) * stretch.step) * 1_000_000
-        outcomes.append(_outcomes(drawn, step, len(stretch), at, told))
+        outcomes.append(_outcomes(drawn, step, len(stretch), at, columns_of_stream))
         for measure, values in drawn.measures().items():
-            latencies.append(_histograms(values, step, len(stretch), at, {**told, "measure": measure}))
+            latencies.append(_histograms(values, step, len(stretch), at, {**columns_of_stream, "measure": measure}))
     return {LATENCY_1M.name: pa.concat_tables(latencies), OUTCOMES_1M.name: pa.concat_tables(outcomes)}
 
 
-def _told(stream: Stream, node: str) -> dict[str, str | int]:
+def _stream_columns(stream: SimulatedStream, node: str) -> dict[str, str | int]:
     return {
         "probe": stream.probe,
         "stream": stream.stream,
@@ -139,7 +143,7 @@ def _told(stream: Stream, node: str) -> dict[str, str | int]:
     }
 
 
-def _histograms(values: Floats, step: Ints, steps: int, at: Ints, told: dict[str, str | int]) -> pa.Table:
+def _histograms(values: Floats, step: Ints, steps: int, at: Ints, columns_of_stream: dict[str, str | int]) -> pa.Table:
     there = np.isfinite(values)
     values, step = values[there], step[there]
     bucket = np.searchsorted(np.array(latency.EDGES), values, side="left")
@@ -151,7 +155,7 @@ def _histograms(values: Floats, step: Ints, steps: int, at: Ints, told: dict[str
     rows = np.flatnonzero(counts.sum(axis=1))
     columns = {
         "minute": pa.array(at[rows], pa.timestamp("us", tz="UTC")),
-        **_constants(told, len(rows)),
+        **_constants(columns_of_stream, len(rows)),
         "bounds": pa.repeat(latency.BOUNDS_VERSION, len(rows)),
         "count": pa.array(counts[rows].sum(axis=1)),
         "sum": pa.array(total[rows]),
@@ -161,7 +165,9 @@ def _histograms(values: Floats, step: Ints, steps: int, at: Ints, told: dict[str
     return ordered(LATENCY_1M, columns)
 
 
-def _outcomes(drawn: Drawn, step: Ints, steps: int, at: Ints, told: dict[str, str | int]) -> pa.Table:
+def _outcomes(
+    drawn: SimulatedMessages, step: Ints, steps: int, at: Ints, columns_of_stream: dict[str, str | int]
+) -> pa.Table:
     def count(which: Bools) -> Ints:
         return np.bincount(step[which], minlength=steps)
 
@@ -178,30 +184,30 @@ def _outcomes(drawn: Drawn, step: Ints, steps: int, at: Ints, told: dict[str, st
     }
     columns = {
         "minute": pa.array(at[rows], pa.timestamp("us", tz="UTC")),
-        **_constants(told, len(rows)),
+        **_constants(columns_of_stream, len(rows)),
         **{name: pa.array(values[rows]) for name, values in counts.items()},
     }
     return ordered(OUTCOMES_1M, columns)
 
 
-def _constants(told: dict[str, str | int], rows: int) -> dict[str, pa.Array]:
-    return {name: pa.repeat(pa.scalar(value), rows) for name, value in told.items()}
+def _constants(columns_of_stream: dict[str, str | int], rows: int) -> dict[str, pa.Array]:
+    return {name: pa.repeat(pa.scalar(value), rows) for name, value in columns_of_stream.items()}
 
 
 # ------------------------------------------------------------ as landing rows
 
 
 def messages(
-    dice: np.random.Generator, stretch: Stretch, node_names: list[str], run_id: str, times: float = 1.0
+    dice: np.random.Generator, stretch: SimulatedSteps, node_names: list[str], run_id: str, times: float = 1.0
 ) -> pa.Table:
-    """`probe_messages` of a stretch, in the order in which they were settled; `times` the usual rates."""
+    """`probe_messages`, in the order in which they were settled; `times` the usual rates."""
     parts: dict[str, list[np.ndarray]] = {}
     for number, stream in enumerate(STREAMS):
         node, rate = home(number, len(node_names)), stream.rate * times
         span, since = len(stretch) * stretch.step, round(stretch.first % DAY * rate)
         after = np.arange(round(span * rate)) / rate
         step = np.minimum((after / stretch.step).astype(np.int64), len(stretch) - 1)
-        # While nobody looked at the broker the probes went on.
+        # Probes continue while nobody polls the broker.
         hour = (stretch.first + after) % DAY / 3600
         well = stretch.up[step, node] & ~stretch.blocked[step]
         drawn = draw(dice, stream, hour, stretch.disk[step], stretch.network[step], well)

@@ -1,7 +1,8 @@
-"""The minutes of queues by DuckDB, Polars or pandas; the twin of `contenders.py`, by the same protocol.
+"""The minutes of queues with DuckDB, Polars or pandas; the counterpart of `contenders.py`, with the same protocol.
 
-{"windows": [{"start", "end", "queue_samples", "poll_samples"}], "to"} -> {"files": {"queues_1m": [...]}}: a file a
-window, of the columns of `QUEUES_1M`. Each engine does it as its users would; of rows that share a key, any one stays.
+{"windows": [{"start", "end", "queue_samples", "poll_samples"}], "to"} -> {"files": {"queues_1m": [...]}}: one file per
+window, with the columns of `QUEUES_1M`. Each engine does what its users would; of rows with the same key, any one
+stays.
 """
 
 import sys
@@ -18,12 +19,12 @@ ENGINES = {"duckdb": duckdb, "polars": polars, "pandas": pandas}
 
 
 def main() -> None:
-    """Answer until stdin ends."""
+    """Serve requests until stdin ends."""
     rollup = ENGINES[sys.argv[1]]()
 
-    def answer(asked: dict[str, Any], to: Path) -> dict[str, Any]:
-        files = {window["start"]: to / f"{QUEUES_1M.name}.{window['start']}.parquet" for window in asked["windows"]}
-        for window in asked["windows"]:
+    def answer(request: dict[str, Any], to: Path) -> dict[str, Any]:
+        files = {window["start"]: to / f"{QUEUES_1M.name}.{window['start']}.parquet" for window in request["windows"]}
+        for window in request["windows"]:
             rollup(window, files[window["start"]])
         return {"files": {QUEUES_1M.name: [str(path) for path in files.values()]}}
 

@@ -1,17 +1,17 @@
-"""The minutes of queues in SQL."""
+"""The minutes of queues with DuckDB, in SQL."""
 
 from pathlib import Path
 
 from ackscope.tables import POLL_SAMPLES, QUEUE_SAMPLES, QUEUES_1M
 from bench.pipeline.contenders import connected
-from bench.pipeline.queue_terms import COUNTERS, FAMILY, HOLDS, KEY, LEVELS, MINUTE, NEAR, Rollup, Window, bounds
+from bench.pipeline.queue_terms import COUNTERS, FAMILY, HOLDS, KEY, LEVELS, MINUTE, NEAR, Rollup, RollupWindow, bounds
 
 
 def duckdb() -> Rollup:
-    """In one statement."""
+    """A single SQL statement."""
     base = connected()
 
-    def rollup(window: Window, to: Path) -> None:
+    def rollup(window: RollupWindow, to: Path) -> None:
         parts = {**_polls(window), **_known(window), **_spread(window)}
         steps = ", ".join(f"{name} AS ({query})" for name, query in parts.items())
         made = f"WITH {steps} {_minutes()}"
@@ -20,7 +20,7 @@ def duckdb() -> Rollup:
     return rollup
 
 
-def _read(window: Window, table: str) -> str:
+def _read(window: RollupWindow, table: str) -> str:
     start, end = bounds(window)
     return (
         f'(SELECT * RENAME ("at" AS moment) FROM read_parquet({window[table]!r})) '  # noqa: S608  our own words, here and below
@@ -28,8 +28,8 @@ def _read(window: Window, table: str) -> str:
     )
 
 
-def _polls(window: Window) -> dict[str, str]:
-    """How many polls there are up to the times of samples, and up to the minutes."""
+def _polls(window: RollupWindow) -> dict[str, str]:
+    """The number of polls up to the times of samples, and up to the minutes."""
     start, end = bounds(window)
     return {
         "polls": (
@@ -56,15 +56,15 @@ def _polls(window: Window) -> dict[str, str]:
     }
 
 
-def _known(window: Window) -> dict[str, str]:
-    """Samples once each, of queues by number, with what was known before them, and since when."""
+def _known(window: RollupWindow) -> dict[str, str]:
+    """Distinct samples, queues by number, with the counters known before them."""
     samples = _read(window, QUEUE_SAMPLES.name)
     rest = ", ".join(f"any_value({name}) AS {name}" for name in QUEUE_SAMPLES.names if name not in KEY)
     counted = ", ".join(f"CASE WHEN gone THEN 0 ELSE {name} END AS {name}" for name in COUNTERS)
     then = ", ".join(_earlier(f"{name} IS NOT NULL", f"{{told: told, value: {name}}}", name) for name in COUNTERS)
     some = _earlier(f"coalesce({', '.join(COUNTERS)}) IS NOT NULL", "told", "some")
     return {
-        # In the order of their names: sorting and grouping by number is much faster.
+        # Numbered in the order of their names: sorting and grouping by number is much faster.
         "queues": (
             "SELECT vhost, queue, row_number() OVER (ORDER BY vhost, queue) AS id "  # noqa: S608
             f"FROM (SELECT DISTINCT vhost, queue FROM {samples})"
@@ -90,8 +90,8 @@ def _earlier(where: str, value: str, name: str) -> str:
     return f"lag(CASE WHEN {where} THEN {value} END IGNORE NULLS) OVER own AS {name}_then"
 
 
-def _spread(window: Window) -> dict[str, str]:
-    """Samples by the minutes that they say something of."""
+def _spread(window: RollupWindow) -> dict[str, str]:
+    """Samples by the minutes that they affect."""
     start, end = bounds(window)
     since = ", ".join(
         f"CASE WHEN gone OR {name} IS NULL THEN NULL WHEN {_fresh(f'{name}_then.told')} THEN {name}_then "

@@ -1,20 +1,31 @@
-"""The minutes of queues by pandas, with numpy where columns are arrays."""
+"""The minutes of queues with pandas, and numpy for arrays."""
 
 import importlib
 from pathlib import Path
 from typing import Any
 
 from ackscope.tables import POLL_SAMPLES, QUEUE_SAMPLES, QUEUES_1M, Kind
-from bench.pipeline.queue_terms import COUNTERS, FAMILY, HOLDS, KEY, LEVELS, MINUTE, NEAR, OWN, Rollup, Window, bounds
+from bench.pipeline.queue_terms import (
+    COUNTERS,
+    FAMILY,
+    HOLDS,
+    KEY,
+    LEVELS,
+    MINUTE,
+    NEAR,
+    OWN,
+    Rollup,
+    RollupWindow,
+    bounds,
+)
 
 
 def pandas() -> Rollup:
-    """Text as categories, queues by number, the rest as Arrow reads it."""
+    """Text as categories, queues by number."""
     pd, np = importlib.import_module("pandas"), importlib.import_module("numpy")
     parquet, arrow = importlib.import_module("pyarrow.parquet"), importlib.import_module("pyarrow")
 
-    def read(window: Window, table: str, columns: list[str], text: list[str]) -> Any:
-        """Times as numbers."""
+    def read(window: RollupWindow, table: str, columns: list[str], text: list[str]) -> Any:
         parts = [parquet.read_table(path, columns=columns, read_dictionary=text) for path in window[table]]
         rows = arrow.concat_tables(parts).unify_dictionaries()
         for name in {"at", "details_at"}.intersection(columns):
@@ -23,8 +34,8 @@ def pandas() -> Rollup:
         frame = rows.to_pandas()
         return frame[(frame["at"] >= start - NEAR) & (frame["at"] < end + NEAR)]
 
-    def known(window: Window) -> Any:
-        """Samples once each and in order, with what was known before them, and since when."""
+    def known(window: RollupWindow) -> Any:
+        """Distinct samples in order, with the counters known before them."""
         rows = read(window, QUEUE_SAMPLES.name, list(QUEUE_SAMPLES.names), [*OWN, "queue_type"]).drop_duplicates(KEY)
         rows["number"] = rows.groupby(OWN, observed=True, sort=False).ngroup()
         rows = rows.sort_values(["number", "at"], ignore_index=True)
@@ -44,14 +55,14 @@ def pandas() -> Rollup:
 
         for name in COUNTERS:
             own = fresh(f"{name}_told")
-            told = before[f"{name}_told"].where(own, before["some_told"].where(fresh("some_told")))
-            rows[f"{name}_told"] = told.where(there[name] & ~rows["gone"])
+            known_at = before[f"{name}_told"].where(own, before["some_told"].where(fresh("some_told")))
+            rows[f"{name}_told"] = known_at.where(there[name] & ~rows["gone"])
             value = before[f"{name}_then"].where(own, 0)
             rows[f"{name}_grown"] = (rows[name] - value).where(rows[name] >= value, rows[name])
         return rows
 
-    def spread(rows: Any, window: Window, times: Any, wholes: Any) -> Any:
-        """Samples by the minutes that they say something of, and at how many polls of each."""
+    def spread(rows: Any, window: RollupWindow, times: Any, wholes: Any) -> Any:
+        """Samples by the minutes that they affect, with the number of polls in each."""
         start, end = bounds(window)
         at = rows["at"].to_numpy()
         whole = np.append(wholes, np.inf)[np.searchsorted(wholes, at, "right")]
@@ -69,17 +80,17 @@ def pandas() -> Rollup:
         return rows.take(place).assign(minute=minute, polls=polls + itself)
 
     def share(rows: Any, name: str) -> Any:
-        told, since, minute = rows["told"], rows[f"{name}_told"], rows["minute"]
+        known_at, since, minute = rows["told"], rows[f"{name}_told"], rows["minute"]
 
         def upto(moment: Any) -> Any:
-            return np.floor(rows[f"{name}_grown"] * ((moment - since) / (told - since)))
+            return np.floor(rows[f"{name}_grown"] * ((moment - since) / (known_at - since)))
 
-        inside = (minute <= told) & (minute + MINUTE > since)
-        still = (rows["polls"] > 0) & (rows["at"] < minute) & ~rows["older"] & rows[name].notna()
-        part = upto(np.minimum(told, minute + MINUTE)) - upto(np.maximum(since, minute))
-        return part.where(inside, still.astype("float64").where(still) * 0)
+        inside = (minute <= known_at) & (minute + MINUTE > since)
+        unchanged = (rows["polls"] > 0) & (rows["at"] < minute) & ~rows["older"] & rows[name].notna()
+        part = upto(np.minimum(known_at, minute + MINUTE)) - upto(np.maximum(since, minute))
+        return part.where(inside, unchanged.astype("float64").where(unchanged) * 0)
 
-    def rollup(window: Window, to: Path) -> None:
+    def rollup(window: RollupWindow, to: Path) -> None:
         polls = read(window, POLL_SAMPLES.name, ["at", "family", "success", "whole"], ["family"])
         good = polls[(polls["family"] == FAMILY) & polls["success"].fillna(value=False).astype(bool)]
         whole = good["whole"].fillna(value=False).astype(bool)

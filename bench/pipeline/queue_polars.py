@@ -1,41 +1,41 @@
-"""The minutes of queues in Polars' expressions."""
+"""The minutes of queues with Polars expressions."""
 
 import importlib
 from pathlib import Path
 from typing import Any
 
 from ackscope.tables import POLL_SAMPLES, QUEUE_SAMPLES, QUEUES_1M
-from bench.pipeline.queue_terms import COUNTERS, FAMILY, HOLDS, LEVELS, MINUTE, NEAR, OWN, Rollup, Window, bounds
+from bench.pipeline.queue_terms import COUNTERS, FAMILY, HOLDS, LEVELS, MINUTE, NEAR, OWN, Rollup, RollupWindow, bounds
 
 
 def polars() -> Rollup:
-    """Lazily from the files, numbers of polls by numpy's bisection."""
+    """Lazy scans of the files, poll numbers by numpy's bisection."""
     pl, np = importlib.import_module("polars"), importlib.import_module("numpy")
 
     def earlier(where: Any) -> Any:
-        """The row of the same queue at which it was so last: in order, no window is needed for that."""
+        """The latest earlier row of the same queue that fulfils a condition; sorted, so no window is needed."""
         row = pl.when(where).then(pl.col("row")).forward_fill().shift(1)
         return pl.when(row >= pl.col("first")).then(row)
 
     def fresh(then: str) -> Any:
         return (pl.col("told") > pl.col(then)) & (pl.col("at") - pl.col(then) <= NEAR)
 
-    def read(window: Window, table: str) -> Any:
+    def read(window: RollupWindow, table: str) -> Any:
         start, end = bounds(window)
         rows = pl.scan_parquet(window[table]).with_columns(pl.col("at").dt.epoch("us"))
         return rows.filter(pl.col("at").is_between(start - NEAR, end + NEAR, closed="left"))
 
     def known(rows: Any) -> Any:
-        """Samples once each and in order, with what was known before them, and since when."""
-        gone, details = pl.col("gone").fill_null(value=False), pl.col("details_at").dt.epoch("us")
+        """Distinct samples in order, with the counters known before them."""
+        tombstone, details = pl.col("gone").fill_null(value=False), pl.col("details_at").dt.epoch("us")
         rows = rows.sort("id", "at")
-        # In order, a row that came twice stands beside itself.
+        # Sorted, so duplicate rows are adjacent.
         rows = rows.filter((pl.col("at") != pl.col("at").shift(1, fill_value=0)) | (pl.col("id").diff() != 0))
         rows = rows.with_columns(
             pl.min_horizontal(details, "at").alias("told"),
-            gone,
+            tombstone,
             details.is_not_null().alias("older"),
-            *(pl.when(gone).then(0).otherwise(pl.col(name)).alias(name) for name in COUNTERS),
+            *(pl.when(tombstone).then(0).otherwise(pl.col(name)).alias(name) for name in COUNTERS),
         )
         rows = rows.with_row_index("row").with_columns(
             pl.when(pl.col("id").diff().fill_null(1) != 0).then(pl.col("row")).forward_fill().alias("first"),
@@ -51,36 +51,36 @@ def polars() -> Rollup:
         )
 
     def grown(rows: Any) -> Any:
-        """From when and by how much."""
+        """The start and the size of each increase."""
         columns = []
         for name in COUNTERS:
-            told = pl.when(fresh(f"{name}_told")).then(pl.col(f"{name}_told"))
-            told = told.when(fresh("some_told")).then(pl.col("some_told"))
+            known_at = pl.when(fresh(f"{name}_told")).then(pl.col(f"{name}_told"))
+            known_at = known_at.when(fresh("some_told")).then(pl.col("some_told"))
             now, before = pl.col(name), pl.when(fresh(f"{name}_told")).then(pl.col(f"{name}_then")).otherwise(0)
             columns += [
-                pl.when(~pl.col("gone") & now.is_not_null()).then(told).alias(f"{name}_told"),
+                pl.when(~pl.col("gone") & now.is_not_null()).then(known_at).alias(f"{name}_told"),
                 pl.when(now >= before).then(now - before).otherwise(now).alias(f"{name}_grown"),
             ]
         return rows.with_columns(columns)
 
     def share(name: str) -> Any:
-        told, since, minute = pl.col("told"), pl.col(f"{name}_told"), pl.col("minute")
+        known_at, since, minute = pl.col("told"), pl.col(f"{name}_told"), pl.col("minute")
 
         def upto(moment: Any) -> Any:
-            return (pl.col(f"{name}_grown") * ((moment - since) / (told - since))).floor().cast(pl.Int64)
+            return (pl.col(f"{name}_grown") * ((moment - since) / (known_at - since))).floor().cast(pl.Int64)
 
-        start, end = pl.max_horizontal(since, minute), pl.min_horizontal(told, minute + MINUTE)
-        inside = since.is_not_null() & (minute <= told) & (minute + MINUTE > since)
-        still = (pl.col("polls") > 0) & (pl.col("at") < minute) & ~pl.col("older") & pl.col(name).is_not_null()
-        return pl.when(inside).then(upto(end) - upto(start)).when(still).then(0)
+        start, end = pl.max_horizontal(since, minute), pl.min_horizontal(known_at, minute + MINUTE)
+        inside = since.is_not_null() & (minute <= known_at) & (minute + MINUTE > since)
+        unchanged = (pl.col("polls") > 0) & (pl.col("at") < minute) & ~pl.col("older") & pl.col(name).is_not_null()
+        return pl.when(inside).then(upto(end) - upto(start)).when(unchanged).then(0)
 
-    def rollup(window: Window, to: Path) -> None:
+    def rollup(window: RollupWindow, to: Path) -> None:
         start, end = bounds(window)
         polls = read(window, POLL_SAMPLES.name).filter(pl.col("family") == FAMILY, "success")
         good = polls.select("at", "whole").collect()
         times, wholes = np.unique(good["at"]), np.unique(good.filter("whole")["at"])
         samples = read(window, QUEUE_SAMPLES.name).collect()
-        # In the order of their names: sorting and grouping by number is much faster.
+        # Numbered in the order of their names: sorting and grouping by number is much faster.
         queues = samples.select(OWN).unique().sort(OWN).with_row_index("id")
         rows = grown(known(samples.lazy().join(queues.lazy(), on=OWN).drop(OWN))).collect()
         at = rows["at"].to_numpy()

@@ -1,8 +1,8 @@
-"""What `queue_samples` mean, in the words that the rollups of queues by DuckDB, Polars and pandas share.
+"""The meaning of `queue_samples`, shared by the rollups of queues with DuckDB, Polars and pandas.
 
-A sample holds at every poll until the next one, and what a counter grew by is spread over the time since it was known
-last (`QUEUE_SAMPLES`). All times are microseconds since 1970. Polls are numbered, so that how many lie between two
-moments is a difference.
+A sample holds at every poll until the next one, and the increase of a counter is spread over the time since its last
+reading (`QUEUE_SAMPLES`). All times are microseconds since 1970. Polls are numbered, so that the number of polls
+between two times is a difference.
 """
 
 from collections.abc import Callable
@@ -15,21 +15,21 @@ from pipeline.hours import REACH
 FAMILY = "queues"
 OWN = ["vhost", "queue"]
 KEY = [*OWN, "at"]
+# Level of a sample -> aggregate per minute, in addition to the last value.
 LEVELS = {"messages_ready": "max", "messages_unacked": "max", "consumers": "min"}
-"""Level of a sample -> which one of a minute is told beside the last."""
 
+# Counter of a sample -> its increase per minute.
 COUNTERS = {"publish": "published", "deliver": "delivered", "ack": "acked", "redeliver": "redelivered"}
-"""Counter of a sample -> its increase of a minute."""
 
 MINUTE, HOLDS, NEAR = 60_000_000, round(HEARTBEAT * 1_000_000), REACH * 1_000_000
 
-Window = dict[str, Any]
-"""{"start", "end"} in seconds, and the files with rows that it depends on, by table."""
+# {"start", "end"} in seconds, and the files with rows that it depends on, by table.
+RollupWindow = dict[str, Any]
 
-Rollup = Callable[[Window, Path], None]
-"""Makes one Parquet file of a window."""
+# Writes one Parquet file for a window.
+Rollup = Callable[[RollupWindow, Path], None]
 
 
-def bounds(window: Window) -> tuple[int, int]:
-    """From when to when."""
+def bounds(window: RollupWindow) -> tuple[int, int]:
+    """Start and end in microseconds."""
     return window["start"] * 1_000_000, window["end"] * 1_000_000

@@ -1,4 +1,4 @@
-"""A landing of queues as work for all engines, and what must be equal of what they make of it."""
+"""A landing folder of queues as work for all engines, and the sums that must be equal."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,36 +9,36 @@ import pyarrow.parquet as pq
 
 from ackscope.tables import POLL_SAMPLES, QUEUE_SAMPLES, QUEUES_1M, Kind, Table
 from pipeline.hours import HOUR, REACH
-from pipeline.storage.footer import Contents
+from pipeline.storage.file_stats import FileStats
 from pipeline.storage.landing import Landing
 
 _SUMMED = [column.name for column in QUEUES_1M.columns if column.kind == Kind.INT]
 
 
 def windows(landing: Path) -> list[dict[str, Any]]:
-    """Every hour that has samples: from when to when, and by table the files with rows that it depends on."""
-    held = {table: _held(landing, table) for table in (QUEUE_SAMPLES, POLL_SAMPLES)}
-    hours = set[int]().union(*(it.hours for it in held[QUEUE_SAMPLES].values()))
-    return [_window(hour * HOUR, held) for hour in sorted(hours)]
+    """Every hour with samples: start, end, and by table the files with rows that it depends on."""
+    stats = {table: _stats(landing, table) for table in (QUEUE_SAMPLES, POLL_SAMPLES)}
+    hours = set[int]().union(*(it.hours for it in stats[QUEUE_SAMPLES].values()))
+    return [_window(hour * HOUR, stats) for hour in sorted(hours)]
 
 
-def _window(start: int, held: dict[Table, dict[Path, Contents]]) -> dict[str, Any]:
+def _window(start: int, stats: dict[Table, dict[Path, FileStats]]) -> dict[str, Any]:
     first, last = (start - REACH) * 1_000_000, (start + HOUR + REACH) * 1_000_000
     files = {
         table.name: [str(path) for path, it in mine.items() if it.first < last and first <= it.last]
-        for table, mine in held.items()
+        for table, mine in stats.items()
     }
     return {"start": start, "end": start + HOUR, **files}
 
 
-def _held(root: Path, table: Table) -> dict[Path, Contents]:
+def _stats(root: Path, table: Table) -> dict[Path, FileStats]:
     landing = Landing(root)
     folders = [partition for partition in landing.partitions() if partition.table == table]
     return {path: it for folder in folders for path, it in landing.files(folder).items()}
 
 
 def sums(files: Iterable[str]) -> tuple[int, ...]:
-    """Over all rows of these files of `QUEUES_1M`: how many, and the sums of their columns."""
+    """Over all rows of these files of `QUEUES_1M`: the number of rows, and the sums of their columns."""
     total = [0] * (1 + len(_SUMMED))
     for path in files:
         rows = pq.read_table(path, columns=_SUMMED, partitioning=None)

@@ -1,4 +1,4 @@
-"""One cluster of usual size measured, and what follows for 1, 100 and 10,000: bytes, files, processor, catalogs."""
+"""The measured cost of one typical cluster, multiplied to 1, 100 and 10,000: bytes, files, CPU, manifests."""
 
 import argparse
 import tempfile
@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from ackscope import catalog
+from ackscope import manifest
 from ackscope.tables import DAYS, HOURS, LANDING, MINUTES, POLL_SAMPLES
 from bench.bench import Bench, Document, tell
 from bench.pipeline.fleet import Fleet
@@ -20,44 +20,44 @@ from bench.usage import MB
 from pipeline.storage.landing import Landing
 
 CLUSTERS = (1, 100, 10_000)
+# Seconds between two landing files of a table, and between polls; the exporter's defaults.
 ROTATE, STEP = 10, 15
-"""Seconds from one landing file of a table to the next, and from poll to poll, as the exporter has them."""
 
+# Retention of each grain.
 RAW_DAYS, MINUTE_DAYS, HOUR_DAYS = 3, 30, 400
-"""For how long each is kept."""
 
+# Landing tables with rows in every file: messages, bursts, steps, queues, channels, polls.
 _WRITTEN_ALWAYS = 6
-"""Landing tables that get rows with every file: messages, bursts, steps, queues, channels, polls."""
 
+# Bytes of one file name in the list of Spark's file source, for paths of typical length.
 _LOG_LINE = 160
-"""Bytes of one file name in the list of Spark's file source, where paths are of usual length."""
 
+# Bytes in a manifest for the digest of one hour.
 _PART = 29
-"""Bytes in a catalog for the digest of one hour."""
 
+# Bytes of a shuffled queue sample.
 _SHUFFLED = 170
-"""Bytes of a queue sample on its way from task to task."""
 
+# Share of a core to plan with: the rest is for late data, rebuilds and queries.
 _BUSY = 0.5
-"""The share of a core that may be planned with: the rest is for what comes late, is done again, or is asked."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What so many clusters need; bytes and files a day, unless it says otherwise.
+class ScalePlan:
+    """What a number of clusters needs; bytes and files are per day unless stated otherwise.
 
     Attributes:
-        small: landing as it is written, a file a table every `ROTATE` seconds.
+        small: landing as written, one file per table every `ROTATE` seconds.
         landing: the same compacted.
-        files: landing files before they are compacted.
-        cpu: processor seconds.
-        cores: at `_BUSY`.
-        shuffle: bytes that go from task to task.
-        kept: bytes of landing and rollups together, once all are as old as they may become.
-        kept_files: files then, compacted.
+        files: landing files before compaction.
+        cpu: CPU seconds.
+        cores: at a load of `_BUSY`.
+        shuffle: shuffled bytes.
+        stored: bytes of landing and rollups at full retention.
+        stored_files: files at full retention, compacted.
         log: bytes of Spark's list of files after its 30 days.
-        listing: seconds to look at one day's landing files again, none of them new.
-        catalog: bytes of the catalog of one cluster then, which is read and written whole.
+        listing: seconds to list one day's landing files again, none of them new.
+        manifest: bytes of the manifest of one cluster at full retention; it is read and written as a whole.
     """
 
     clusters: int
@@ -68,11 +68,11 @@ class Plan:
     cpu: float
     cores: float
     shuffle: float
-    kept: float
-    kept_files: float
+    stored: float
+    stored_files: float
     log: float
     listing: float
-    catalog: float
+    manifest: float
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """Land and roll up some hours of one cluster, look at many small files, and multiply."""
+    """Land and roll up some hours of one cluster, list many small files, and multiply."""
     with tempfile.TemporaryDirectory(prefix="ackscope-bench-") as name:
         folder = Path(name)
         tell(f"landing {args.hours} hours of {args.queues} queues")
@@ -90,8 +90,8 @@ def measure(args: argparse.Namespace) -> Document:
         landed = write_fleet(folder / "landing", fleet, args.hours, STEP, times=1)
         tell("rolling up, twice: Java's start is in the first")
         (cold, run), sizes = roll_up(folder / "landing", folder / "rollups", times=2)
-        told = catalog.read(folder / "rollups" / "0", fleet.cluster)
-        entries = sum(len(files) for files in told.tables.values())
+        found = manifest.read(folder / "rollups" / "0", fleet.cluster)
+        entries = sum(len(files) for files in found.tables.values())
         seen: dict[str, Any] = {
             "queues": args.queues,
             "hours": args.hours,
@@ -101,14 +101,14 @@ def measure(args: argparse.Namespace) -> Document:
             "cold_cpu": cold.cpu,
             "cpu": run.cpu,
             "peak": run.peak,
-            "catalog_entry": len(catalog.encode(told)) / max(entries, 1),
+            "manifest_entry": len(manifest.encode(found)) / max(entries, 1),
             "looks": _looks(folder / "small", args.queues),
         }
     return seen | {"plans": [asdict(plan(seen, clusters)) for clusters in CLUSTERS]}
 
 
 def _looks(root: Path, queues: int, files: int = 2000) -> dict[str, float]:
-    """Processor seconds a file to look at landing files for the first time, and again; bytes a day in small files."""
+    """CPU seconds per file to list landing files for the first time, and again; bytes per day in small files."""
     fleet = Fleet("bench", queues=queues, days=1, incidents=0)
     _, tables = next(iter(fleet.landing(step=STEP, times=1)))
     folder = root / POLL_SAMPLES.name / "cluster=bench" / "date=2026-01-05"
@@ -130,17 +130,17 @@ def _looks(root: Path, queues: int, files: int = 2000) -> dict[str, float]:
     return {"first": took[0], "again": took[1], "bytes_a_day": sum(sizes) * 86400 / ROTATE}
 
 
-def plan(seen: dict[str, Any], clusters: int) -> Plan:
-    """Multiply what was measured of one."""
+def plan(seen: dict[str, Any], clusters: int) -> ScalePlan:
+    """Multiply the measurements of one cluster."""
     days = 24 / seen["hours"] * clusters
-    landing = sum(told[1] for told in seen["landed"].values()) * days
+    landing = sum(found[1] for found in seen["landed"].values()) * days
     files = _WRITTEN_ALWAYS * 86400 / ROTATE * clusters
     minutes = sum(seen["bytes"].values()) * days
-    # A column of an hour is as wide as one of a minute; there are sixty times fewer.
+    # An hour row is as wide as a minute row; there are sixty times fewer.
     hours = minutes / 60
     cpu = seen["cpu"] * days
     small = seen["looks"]["bytes_a_day"] * clusters
-    return Plan(
+    return ScalePlan(
         clusters=clusters,
         small=small,
         landing=landing,
@@ -149,50 +149,51 @@ def plan(seen: dict[str, Any], clusters: int) -> Plan:
         cpu=cpu,
         cores=cpu / 86400 / _BUSY,
         shuffle=seen["landed"]["queue_samples"][0] * days * _SHUFFLED,
-        # The last day of landing is small files yet.
-        kept=landing * (RAW_DAYS - 1) + small + minutes * MINUTE_DAYS + hours * HOUR_DAYS,
-        kept_files=clusters
+        # The last day of landing is not compacted yet.
+        stored=landing * (RAW_DAYS - 1) + small + minutes * MINUTE_DAYS + hours * HOUR_DAYS,
+        stored_files=clusters
         * (len(LANDING) * (RAW_DAYS - 1) + len(MINUTES) * (MINUTE_DAYS + 24) + len(HOURS) * HOUR_DAYS + len(DAYS) * 24)
         + files,
         log=files * 30 * _LOG_LINE,
         listing=files * seen["looks"]["again"],
-        # A day's file of minutes names 24 hours, one of hours the 24 that it was made of.
-        catalog=(len(MINUTES) * MINUTE_DAYS + len(HOURS) * HOUR_DAYS) * (seen["catalog_entry"] + 24 * _PART),
+        # A day file of minutes lists 24 hours, one of hours the 24 digests of its source.
+        manifest=(len(MINUTES) * MINUTE_DAYS + len(HOURS) * HOUR_DAYS) * (seen["manifest_entry"] + 24 * _PART),
     )
 
 
 def lines(document: Document) -> list[str]:
-    """What was measured, then what was multiplied."""
+    """The measurements, then the multiplied figures."""
     measured = [
-        (name, f"{told[0] * 24 // document['hours']:,}", f"{told[1] / max(told[0], 1):.1f}", _mb(told[1], document))
-        for name, told in document["landed"].items()
+        (name, f"{found[0] * 24 // document['hours']:,}", f"{found[1] / max(found[0], 1):.1f}", _mb(found[1], document))
+        for name, found in document["landed"].items()
     ] + [
         (name, f"{rows * 24 // document['hours']:,}", f"{document['bytes'][name] / rows:.1f}", _mb(size, document))
         for (name, rows), size in zip(document["rows"].items(), document["bytes"].values(), strict=True)
     ]
     looks = document["looks"]
-    plans = [Plan(**it) for it in document["plans"]]
+    plans = [ScalePlan(**it) for it in document["plans"]]
     rows = [
         ("landing as written, GB a day", *(f"{it.small / 1e9:,.2f}" for it in plans)),
         ("landing compacted, GB a day", *(f"{it.landing / 1e9:,.2f}" for it in plans)),
         ("landing files a day, 10 s each", *(f"{it.files:,.0f}" for it in plans)),
         ("minutes, GB a day", *(f"{it.minutes / 1e9:,.3f}" for it in plans)),
-        ("kept in the end, GB", *(f"{it.kept / 1e9:,.1f}" for it in plans)),
-        ("files kept in the end", *(f"{it.kept_files:,.0f}" for it in plans)),
-        ("cores, at half their time", *(f"{it.cores:,.2f}" for it in plans)),
+        ("stored in the end, GB", *(f"{it.stored / 1e9:,.1f}" for it in plans)),
+        ("files stored in the end", *(f"{it.stored_files:,.0f}" for it in plans)),
+        ("cores, at 50 % load", *(f"{it.cores:,.2f}" for it in plans)),
         ("shuffle, GB a day", *(f"{it.shuffle / 1e9:,.2f}" for it in plans)),
         ("state: Spark's list of files, GB", *(f"{it.log / 1e9:,.1f}" for it in plans)),
-        ("catalog of each cluster, MB", *(f"{it.catalog / 1e6:,.1f}" for it in plans)),
-        ("a look at a day's files, s", *(f"{it.listing:,.1f}" for it in plans)),
+        ("manifest of each cluster, MB", *(f"{it.manifest / 1e6:,.1f}" for it in plans)),
+        ("listing a day's files, s", *(f"{it.listing:,.1f}" for it in plans)),
     ]
     head = (
         f"measured: {document['queues']} queues, 3 nodes, probes at their default rates, polls every {STEP} s, "
         f"{document['hours']} hours"
     )
     took = (
-        f"minutes of these hours: {document['cpu']:.0f} s of processor, {document['cold_cpu']:.0f} with Java's start, "
-        f"{document['peak'] / MB:.0f} MB at the peak; a landing file is looked at in {looks['first'] * 1e6:.0f} us, "
-        f"and again in {looks['again'] * 1e6:.1f} us; {document['catalog_entry']:.0f} bytes of catalog a rollup file"
+        f"minutes of these hours: {document['cpu']:.0f} s of CPU, {document['cold_cpu']:.0f} including Java's start, "
+        f"{document['peak'] / MB:.0f} MB at the peak; listing takes {looks['first'] * 1e6:.0f} us per new landing "
+        f"file, {looks['again'] * 1e6:.1f} us per known one; {document['manifest_entry']:.0f} bytes of manifest per "
+        "rollup file"
     )
     return [
         head,

@@ -1,7 +1,7 @@
-"""A made-up cluster in motion: what is published, waits, is delivered and acknowledged, step by step.
+"""Simulation of a cluster: published, ready, delivered and acked messages, step by step.
 
-Queues are filled and emptied by Poisson counts, so backlogs, full prefetch windows and starved queues downstream come
-about by themselves: an incident changes one cause (consumers, speed, a node's memory), and the rest follows.
+Queues are filled and drained by Poisson counts, so backlogs, full prefetch windows and starved queues downstream
+emerge: an incident changes one cause (consumers, speed, a node's memory), and the rest follows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,44 +10,44 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.pipeline import incident_plan as kinds
-from bench.pipeline.cluster import LONGEST_WAY, Bools, Floats, Ints, Shape
+from bench.pipeline.cluster import MAX_DELAY, Bools, ClusterShape, Floats, Ints
 from bench.pipeline.incident_plan import Planned
 
 DAY = 86400
+# Seconds between two values of the slow noise, which has a memory of some three hours.
 _KNOT = 600
-"""Seconds between two values of the slow noise, which remembers some three hours."""
 
 _MEMORY = np.exp(-_KNOT / 10800)
 _ROUND_TRIP = 0.0005
+# Minutes of a nightly batch, and the multiple of the queue's own rate that it adds.
 _BATCH, _BATCH_TIMES = 40, 12.0
-"""Minutes of a nightly batch, and how many times the queue's own rate it adds."""
 
+# Mean minutes between deploys of a queue's consumers, which are then absent for a minute.
 _DEPLOY_EVERY = 8 * 1440
-"""Minutes from one deploy of a queue's consumers to the next, in the mean: they are away for a minute."""
 
+# Mean minutes between gaps without polls: 5 to 40 minutes without any row.
 _GAP_EVERY = 7 * 1440
-"""Minutes from one time that nobody looked to the next, in the mean: 5 to 40 minutes without any row."""
 
+# Memory alarm threshold of a node, bytes.
 LIMIT = 6 * 1024**3
-"""Bytes of a node's memory at which its alarm goes off."""
 
+# Share of it used by an empty node, and bytes per ready message.
 _USUAL, _A_MESSAGE = 0.35, 2500
-"""What of it is used by an empty node, and bytes a waiting message."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class SimulatedSteps:
     """Some steps of a history, arrays of (steps, queues) or (steps, nodes) or (steps,).
 
     Attributes:
-        first: seconds since 1970 at which its first step begins.
+        first: start of the first step, seconds since 1970.
         step: seconds.
-        there: the queue exists and its node answers for it.
-        away: nobody looked: no row of this step may be landed or rolled up.
-        generation: grows with every deploy of the queue's consumers, whose channels are then new ones.
-        disk: factor of how long a persistent message takes to be confirmed.
-        network: seconds that every answer takes longer.
-        blocked: publishers are stopped by a memory alarm.
+        there: the queue exists and its node is up.
+        away: no polls: no row of this step may be landed or rolled up.
+        generation: increases with every deploy of the queue's consumers, whose channels are then new.
+        disk: factor of the confirm latency of persistent messages.
+        network: additional latency of every response, seconds.
+        blocked: publishers are blocked by a memory alarm.
     """
 
     first: int
@@ -78,18 +78,24 @@ class Simulation:
 
     Args:
         shape: the cluster.
-        plan: what shall happen.
-        dice: where all chance comes from.
+        plan: the planned incidents.
+        dice: source of randomness.
         start: seconds since 1970, a full minute.
-        minutes: how long.
+        minutes: duration.
         step: seconds; divides a minute, or is one.
 
     Attributes:
-        settled: incident -> minute since the start at which its backlog was worked off; known once that was passed.
+        settled: incident -> minute since the start at which its backlog was drained; known once that has passed.
     """
 
     def __init__(
-        self, shape: Shape, plan: Sequence[Planned], dice: np.random.Generator, start: int, minutes: int, step: int = 60
+        self,
+        shape: ClusterShape,
+        plan: Sequence[Planned],
+        dice: np.random.Generator,
+        start: int,
+        minutes: int,
+        step: int = 60,
     ) -> None:
         self.settled: dict[Planned, int] = {}
         self._shape, self._plan, self._dice = shape, tuple(plan), dice
@@ -98,7 +104,7 @@ class Simulation:
         self._slow = dice.normal(0.0, 1.0, queues)
         self._waiting: Floats = np.zeros(queues)
         self._in_flight: Ints = np.zeros(queues, dtype=np.int64)
-        self._on_the_way: Floats = np.zeros((LONGEST_WAY * 60 // step + 1, queues))
+        self._in_transit: Floats = np.zeros((MAX_DELAY * 60 // step + 1, queues))
         self._burst_left: Ints = np.zeros(queues, dtype=np.int64)
         self._burst_times: Floats = np.ones(queues)
         self._generation: Ints = np.zeros(queues, dtype=np.int64)
@@ -108,29 +114,29 @@ class Simulation:
         gaps = dice.poisson(minutes / _GAP_EVERY)
         self._gaps = [(at, at + int(dice.integers(5, 41))) for at in dice.integers(0, minutes, gaps).tolist()]
 
-    def stretches(self, minutes: int) -> Iterator[Stretch]:
-        """The whole history in stretches of so many minutes, to be had once."""
+    def stretches(self, minutes: int) -> Iterator[SimulatedSteps]:
+        """The whole history in parts of so many minutes; iterate once."""
         for first in range(0, self._minutes, minutes):
             yield self._stretch(first, min(minutes, self._minutes - first))
 
-    def _stretch(self, minute: int, minutes: int) -> Stretch:
+    def _stretch(self, minute: int, minutes: int) -> SimulatedSteps:
         steps = minutes * 60 // self._step
         rates = self._rates(minute * 60, steps)
-        told: dict[str, list[Floats]] = {}
+        recorded: dict[str, list[Floats]] = {}
         for number in range(steps):
             at = minute * 60 + number * self._step
             for name, values in self._advance(at, rates[number]).items():
-                told.setdefault(name, []).append(values)
-        stacked = {name: np.stack(values) for name, values in told.items()}
+                recorded.setdefault(name, []).append(values)
+        stacked = {name: np.stack(values) for name, values in recorded.items()}
         whole = {name: stacked.pop(name).astype(np.bool_) for name in ("there", "up", "blocked", "away")}
         slow = {name: stacked.pop(name).astype(np.float64) for name in ("disk", "network")}
         rest = {name: values.astype(np.int64) for name, values in stacked.items()}
-        return Stretch(self._start + minute * 60, self._step, **whole, **slow, **rest)  # type: ignore[arg-type]
+        return SimulatedSteps(self._start + minute * 60, self._step, **whole, **slow, **rest)  # type: ignore[arg-type]
 
     # -------------------------------------------------------- what publishers do by themselves
 
     def _rates(self, since: int, steps: int) -> Floats:
-        """Messages a second, by season and noise."""
+        """Messages per second, by season and noise."""
         shape, dice = self._shape, self._dice
         seconds = self._start + since + np.arange(steps) * self._step
         hour = (seconds % DAY / 3600)[:, None]
@@ -155,7 +161,7 @@ class Simulation:
         return rates
 
     def _bursts(self) -> Floats:
-        """Factors of the bursts that are going on."""
+        """Factors of the active bursts."""
         dice, minutes = self._dice, self._step / 60
         self._burst_left = np.maximum(self._burst_left - 1, 0)
         begins = (dice.random(len(self._shape)) < minutes / 60 / self._shape.burst_every) & (self._burst_left == 0)
@@ -176,37 +182,39 @@ class Simulation:
                     self._usual[planned] = float(rate[planned.queue])
                     self._before[planned] = float(self._waiting[planned.queue]) if planned.queue >= 0 else 0.0
                 scene.happen(planned, minute - planned.began, rate, self._usual[planned])
-        alive = (minute > shape.born) & (minute <= shape.gone)
+        alive = (minute > shape.born) & (minute <= shape.removed)
         there = alive & (scene.up[shape.node] | shape.quorum)
         deployed = self._deploys(minute, scene.deployed)
         consumers = np.where(deployed, 0, scene.consumers)
         factor = 0.0 if scene.blocked else self._bursts() * scene.publishing
-        ring, slot = self._on_the_way, at // self._step % len(self._on_the_way)
+        ring, slot = self._in_transit, at // self._step % len(self._in_transit)
         come = np.where(there, dice.poisson(rate * factor * self._step), 0) + np.where(there, ring[slot], 0)
-        # What cannot be delivered on is tried again by who wanted to.
+        # Messages that cannot be passed on are retried by their publishers.
         ring[(slot + 1) % len(ring)] += np.where(there, 0, ring[slot])
         ring[slot] = 0
         trip = _ROUND_TRIP + scene.network
         ability = consumers * np.minimum(shape.workers / shape.work, scene.prefetch / (shape.work + trip)) * scene.speed
         room = np.where(there, ability * self._step, 0)
-        taken = np.minimum(dice.poisson(np.minimum(room, 1e9)), self._waiting + come)
-        self._waiting = self._waiting + come - taken
+        delivered_now = np.minimum(dice.poisson(np.minimum(room, 1e9)), self._waiting + come)
+        self._waiting = self._waiting + come - delivered_now
         # Consumers that go leave what they had: it is delivered again to those that come.
         again = np.where(deployed & there, self._in_flight, 0) + np.where(
             there, dice.poisson(scene.loop * self._step), 0
         )
-        rejected = dice.binomial(taken.astype(np.int64), scene.rejecting)
-        acked = np.minimum(taken - rejected, taken)
+        rejected = dice.binomial(delivered_now.astype(np.int64), scene.rejecting)
+        acked = np.minimum(delivered_now - rejected, delivered_now)
         self._pass_on(slot, acked, rejected)
         window = consumers * scene.prefetch
-        flight = dice.poisson(np.minimum(taken / self._step * (shape.work + trip), 1e6)) + np.minimum(scene.loop, 50)
+        flight = dice.poisson(np.minimum(delivered_now / self._step * (shape.work + trip), 1e6)) + np.minimum(
+            scene.loop, 50
+        )
         self._in_flight = np.minimum(np.where(self._waiting >= 1, window, flight), window).astype(np.int64)
         self._settle(minute)
         return {
             "away": np.array(any(low <= minute < high for low, high in self._gaps)),
             "there": there,
             "published": come,
-            "delivered": taken + again,
+            "delivered": delivered_now + again,
             "acked": acked,
             "redelivered": again,
             "ready": self._waiting + np.where(there, dice.poisson(np.minimum(rate * 0.01, 3)), 0) * (come > 0),
@@ -231,18 +239,18 @@ class Simulation:
         return now
 
     def _pass_on(self, slot: int, acked: Floats, rejected: Ints) -> None:
-        """What was worked off goes to the next queue, what was rejected to the dead letters, minutes later."""
-        shape, ring = self._shape, self._on_the_way
+        """Processed messages go to the next queue, rejected ones to the dead letters, minutes later."""
+        shape, ring = self._shape, self._in_transit
         steps = 60 // self._step
         feeding = np.flatnonzero(shape.feeds >= 0)
-        places = (slot + shape.way[feeding] * steps) % len(ring)
+        places = (slot + shape.delay[feeding] * steps) % len(ring)
         np.add.at(ring, (places, shape.feeds[feeding]), acked[feeding])
         losing = np.flatnonzero((shape.dead >= 0) & (rejected > 0))
         if len(losing):
             np.add.at(ring[(slot + 3 * steps) % len(ring)], shape.dead[losing], rejected[losing])
 
     def _used(self, at: int, scene: "_Scene") -> Floats:
-        """Bytes of memory of every node."""
+        """Memory of every node, bytes."""
         held = np.bincount(self._shape.node, self._waiting + self._in_flight, len(scene.up)) * _A_MESSAGE
         daily = 1 + 0.06 * np.cos(2 * np.pi * ((self._start + at) % DAY / 3600 - 14) / 24)
         own = LIMIT * _USUAL * daily * (1 + self._dice.normal(0, 0.015, len(scene.up)))
@@ -250,7 +258,7 @@ class Simulation:
         return used
 
     def _settle(self, minute: int) -> None:
-        """Note incidents whose backlog is worked off."""
+        """Record incidents whose backlog is drained."""
         for planned in self._plan:
             if minute >= planned.ended and planned not in self.settled:
                 left = self._waiting[planned.queue] if planned.queue >= 0 else 0.0
@@ -259,14 +267,14 @@ class Simulation:
 
 
 class _Scene:
-    """What incidents make of one step; without any, all is as it always is."""
+    """The effect of incidents on one step."""
 
-    def __init__(self, shape: Shape, dice: np.random.Generator) -> None:
+    def __init__(self, shape: ClusterShape, dice: np.random.Generator) -> None:
         queues, nodes = len(shape), len(shape.node_names)
         self._shape, self._dice = shape, dice
         self.consumers, self.prefetch = shape.consumers, shape.prefetch
         self.speed, self.publishing = np.ones(queues), np.ones(queues)
-        # A few messages are no good on any day.
+        # A few messages are rejected on any day.
         self.rejecting = np.where(shape.dead >= 0, 0.0001, 0.0)
         self.loop = np.zeros(queues)
         self.deployed = np.zeros(queues, dtype=np.bool_)
@@ -275,7 +283,7 @@ class _Scene:
         self.disk, self.network, self.blocked = 1.0, 0.0, False
 
     def happen(self, planned: Planned, age: int, rate: Floats, usual: float) -> None:
-        """Let an incident have its effect, `age` minutes after it began; `usual` is the queue's rate of that minute."""
+        """Apply an incident, `age` minutes after it began; `usual` is the queue's rate of that minute."""
         shape, queue, bad = self._shape, planned.queue, planned.strength
         used = usual * shape.work[queue] / shape.workers[queue] / max(1, shape.consumers[queue])
         match planned.kind:
@@ -290,7 +298,7 @@ class _Scene:
                 self.speed[queue] = 0.8
             case kinds.DISK_SLOWS:
                 self.disk = 3 + 9 * bad
-                # Publishers that wait for confirms send less, once their windows are full.
+                # Publishers with a window of outstanding confirms send less once it is full.
                 held = shape.quorum & (age >= 3)
                 self.publishing = np.where(held, 0.75 - 0.2 * bad, self.publishing)
             case kinds.NETWORK_SLOWS:
@@ -310,10 +318,10 @@ class _Scene:
                 self.speed[queue] = min(1.0, used * 0.5)
                 self.deployed[queue] = age == 0
             case kinds.BACKLOG_LEAK:
-                # A little slower than what comes, whatever that is.
+                # A little slower than the publish rate, whatever it is.
                 self.speed[queue] = min(1.0, used * rate[queue] / max(usual, 1e-9) * (0.92 - 0.2 * bad))
             case kinds.DEAD_LETTERS:
-                # Tried again first, dead-lettered three minutes later.
+                # Retried first, dead-lettered three minutes later.
                 share = 0.15 + 0.4 * bad
                 self.loop[queue] = rate[queue] * share * 3
                 self.rejecting[queue] = share
@@ -326,7 +334,7 @@ def _with(values: Ints, place: int, value: int) -> Ints:
 
 
 def _weekend(seconds: Ints) -> Floats:
-    """0 on workdays, 1 at the weekend, and hours in between: nobody stops at midnight sharp."""
+    """0 on workdays, 1 at the weekend, with hours of transition."""
     # 1970 began on a Thursday.
     hour = (seconds / 3600 + 72) % 168
     late = np.where(hour < 84, hour + 168, hour)

@@ -1,4 +1,4 @@
-"""Minute rollups side by side with DuckDB, Polars and pandas: the same rows, the same tables, the same machine."""
+"""Minute rollups compared with DuckDB, Polars and pandas: same rows, same tables, same machine."""
 
 import argparse
 import tempfile
@@ -16,11 +16,11 @@ from bench.pipeline.writing import RATE, by_hour, write_fleet, write_messages
 from bench.tables import median, table
 from bench.usage import MB
 
+# Above this many messages, the run without deduplication is skipped.
 _LARGE = 20_000_000
-"""Beyond so many messages, what leaving duplicates in would save is not measured again."""
 
+# Goals: multiple of the fastest engine, growth from the smallest to the largest size, MB of all processes.
 _WARM_TIMES, _LINEAR_TIMES, _MEMORY = 3.0, 1.2, 3000
-"""Goals: times as long as the fastest, times the linear one from the smallest to the largest, MB of all processes."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,10 +59,10 @@ def _messages(folder: Path, count: int, engines: Engines, warm: int) -> dict[str
     tell(f"writing {count:,} messages")
     landing = folder / f"landing-{count}"
     size = write_messages(landing, count)
-    asked = {"landing": str(landing), "hours": by_hour(landing)}
+    request = {"landing": str(landing), "hours": by_hour(landing)}
     found = engines.compare(
         f"{count:,} messages",
-        lambda kind: asked | {"distinct": kind != "without"},
+        lambda kind: request | {"distinct": kind != "without"},
         lambda run: tuple(run.answer[name] for name in ("messages", "counted", "nanoseconds")),
         warm,
         ("warm", "without") if count <= _LARGE else ("warm",),
@@ -79,11 +79,11 @@ def _compared(found: dict[str, dict[str, list[Run]]]) -> dict[str, Any]:
 
 
 def _summary(runs: dict[str, list[Run]]) -> dict[str, Any]:
-    told = {kind: runs.get(kind, []) for kind in ("cold", "warm", "without")}
+    labels = {kind: runs.get(kind, []) for kind in ("cold", "warm", "without")}
     return {
-        **{kind: median([run.wall for run in each]) for kind, each in told.items()},
-        **{f"{kind}_cpu": median([run.cpu for run in each]) for kind, each in told.items()},
-        "peak": max(run.peak for each in told.values() for run in each),
+        **{kind: median([run.wall for run in each]) for kind, each in labels.items()},
+        **{f"{kind}_cpu": median([run.cpu for run in each]) for kind, each in labels.items()},
+        "peak": max(run.peak for each in labels.values() for run in each),
         "listing": median([run.answer.get("listing") for run in runs["warm"]]),
     }
 
@@ -92,16 +92,16 @@ def _summary(runs: dict[str, list[Run]]) -> dict[str, Any]:
 
 
 def _queues(folder: Path, queues: int, hours: int, engines: Engines, warm: int) -> dict[str, Any]:
-    """All tables by ackscope alone, then the one of queues by all."""
+    """All tables with ackscope, then the table of queues with all engines."""
     tell(f"writing {hours} hours of {queues:,} queues")
     landing = folder / "landing-queues"
     landed = write_fleet(landing, Fleet("bench", queues=queues, days=-(-hours // 24), incidents=0), hours, 60)
     tell(f"{OURS}: {queues:,} queues, {hours} hours")
     (run,), sizes = roll_up(landing, folder / OURS / "queues")
-    asked = {"landing": str(landing), "windows": windows(landing), "tables": [QUEUE_SAMPLES.name], "distinct": True}
+    request = {"landing": str(landing), "windows": windows(landing), "tables": [QUEUE_SAMPLES.name], "distinct": True}
     found = engines.compare(
         f"{queues:,} queues, {hours} hours",
-        lambda _: asked,
+        lambda _: request,
         lambda run: sums(run.answer["files"][QUEUES_1M.name]),
         warm,
     )
@@ -123,14 +123,14 @@ def _queues(folder: Path, queues: int, hours: int, engines: Engines, warm: int) 
 def _goals(document: Document) -> list[Goal]:
     goals = []
     for size in document["sizes"]:
-        told = {
+        labels = {
             "warm": "warm: seconds",
             "warm_cpu": "warm: processor time",
             "without_cpu": "duplicates left in: processor time",
         }
         many = f"{size['messages'] / 1e6:g} M"
         goals += _times_the_fastest(
-            size["engines"], {kind: f"{many}, {text}, times the fastest" for kind, text in told.items()}
+            size["engines"], {kind: f"{many}, {text}, times the fastest" for kind, text in labels.items()}
         )
     if len(document["sizes"]) > 1:
         first, last = document["sizes"][0], document["sizes"][-1]
@@ -146,12 +146,12 @@ def _goals(document: Document) -> list[Goal]:
     return goals
 
 
-def _times_the_fastest(engines: dict[str, dict[str, Any]], told: dict[str, str]) -> list[Goal]:
-    """A goal for each of these kinds that a peer has a figure of."""
+def _times_the_fastest(engines: dict[str, dict[str, Any]], labels: dict[str, str]) -> list[Goal]:
+    """A goal for each of these kinds for which a peer has a figure."""
     peers = [it for name, it in engines.items() if name != OURS]
     return [
         Goal(text, ratio(engines[OURS][kind], fastest), _WARM_TIMES)
-        for kind, text in told.items()
+        for kind, text in labels.items()
         if (fastest := min((it[kind] for it in peers if it[kind] is not None), default=None)) is not None
     ]
 
@@ -200,18 +200,18 @@ def _figure(value: float | None) -> str:
 
 def _where(size: dict[str, Any]) -> list[str]:
     ours = size["engines"][OURS]
-    told = f"ackscope: {size['messages'] / ours['warm_cpu']:,.0f} messages a second of one core"
+    labels = f"ackscope: {size['messages'] / ours['warm_cpu']:,.0f} messages a second of one core"
     if ours["without_cpu"] is not None:
-        told += f"; to look for duplicates is {max(0.0, 1 - ours['without_cpu'] / ours['warm_cpu']):.0%} of it"
-    return [f"{told}; to look at the files {ours['listing']:.2f} s"]
+        labels += f"; to look for duplicates is {max(0.0, 1 - ours['without_cpu'] / ours['warm_cpu']):.0%} of it"
+    return [f"{labels}; to look at the files {ours['listing']:.2f} s"]
 
 
 def _queue_lines(it: dict[str, Any]) -> list[str]:
-    landed, size = (sum(told[index] for told in it["landed"].values()) for index in (0, 1))
+    landed, size = (sum(labels[index] for labels in it["landed"].values()) for index in (0, 1))
     made = sum(it["rows"].values())
     rows = [
-        (name, f"{told[0]:,}", f"{told[1] / max(told[0], 1):.1f}", f"{told[1] / MB:.0f}")
-        for name, told in it["landed"].items()
+        (name, f"{labels[0]:,}", f"{labels[1] / max(labels[0], 1):.1f}", f"{labels[1] / MB:.0f}")
+        for name, labels in it["landed"].items()
     ] + [
         (name, f"{count:,}", f"{it['bytes'][name] / count:.1f}", f"{it['bytes'][name] / MB:.0f}")
         for name, count in it["rows"].items()
@@ -247,7 +247,7 @@ def _equal(it: dict[str, Any]) -> str:
 BENCH = Bench(
     name="throughput",
     room="pipeline",
-    shows="minute rollups beside DuckDB, Polars and pandas over the same landing files",
+    shows="minute rollups compared with DuckDB, Polars and pandas over the same landing files",
     measure=measure,
     lines=lines,
     add_arguments=add_arguments,

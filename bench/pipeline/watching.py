@@ -1,8 +1,8 @@
-"""A process that reads the rollups all the while, and notes every state that was not whole.
+"""A process that polls the rollups and records every inconsistent state.
 
     python -m bench.pipeline.watching ROLLUPS CLUSTER
 
-It ends on SIGTERM and prints one JSON document: how often it looked, how many states it saw, and what was wrong.
+It ends on SIGTERM and prints one JSON document: the number of polls, the states seen, and the problems.
 """
 
 import signal
@@ -18,26 +18,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ackscope.catalog import Catalog, Shelved, read
 from ackscope.errors import DataError
+from ackscope.manifest import DataFile, Manifest, read
 from ackscope.tables import BURSTS_1M, HOURS, LATENCY_1M, OUTCOMES_1M, POLLS_1M, ROLLUPS, STEPS_1M
+from ackscope.tables.arrow import arrow_schema
 from bench.pipeline.feeding import BURSTS, MESSAGES, POLLS, STEPS
-from pipeline.schema import arrow_schema
 
+# Table -> a count of landing rows, and how many each file adds: a sum that is not a multiple shows half a file.
 COUNTED = {
     OUTCOMES_1M.name: ("messages", MESSAGES),
     BURSTS_1M.name: ("bursts", BURSTS),
     STEPS_1M.name: ("attempts", STEPS),
     POLLS_1M.name: ("reads", POLLS),
 }
-"""Table -> a count of landing rows, and how many each file adds: a sum between two multiples tells of half a file."""
 
 _EVERY = 0.05
 _TRIES = 20
 
 
-class Watch:
-    """What was seen; `look` takes one more state in."""
+class RollupWatcher:
+    """What was seen; each `look` checks one state."""
 
     def __init__(self, root: Path, cluster: str) -> None:
         self.looks = 0
@@ -49,29 +49,29 @@ class Watch:
         self._sums: dict[str, int] = {}
 
     def look(self) -> None:
-        """Read the catalog, and where it is new all that it names."""
+        """Read the manifest, and if it is new, everything in it."""
         self.looks += 1
         for _ in range(_TRIES):
             try:
-                catalog = read(self._root, self._cluster)
-                if catalog.number == self._number:
+                manifest = read(self._root, self._cluster)
+                if manifest.number == self._number:
                     return
-                self._judge(catalog)
+                self._judge(manifest)
             except FileNotFoundError:
-                # Allowed to a reader that slept for long: the catalog is newer by now.
+                # Allowed for a reader that slept for long: there is a newer manifest by now.
                 self.again += 1
             except (DataError, OSError, pa.ArrowException) as error:
                 self.problems[f"{type(error).__name__}: {error}"[:200]] += 1
                 return
             else:
                 return
-        self.problems["a file that the catalog names is not there"] += 1
+        self.problems["a file that the manifest names is not there"] += 1
 
-    def _judge(self, catalog: Catalog) -> None:
-        tables = {name: self._rows(catalog, name) for name in (LATENCY_1M.name, *COUNTED)}
-        if catalog.number < self._number:
-            self.problems["the catalog went back"] += 1
-        self._number = catalog.number
+    def _judge(self, manifest: Manifest) -> None:
+        tables = {name: self._rows(manifest, name) for name in (LATENCY_1M.name, *COUNTED)}
+        if manifest.number < self._number:
+            self.problems["the manifest went back"] += 1
+        self._number = manifest.number
         self.states += 1
         for name, (column, rows) in COUNTED.items():
             total = pc.sum(tables[name][column]).as_py() or 0
@@ -83,26 +83,26 @@ class Watch:
         sent = tables[LATENCY_1M.name].filter(pc.field("measure") == "send_delay")
         if _by_minute(sent, "count") != _by_minute(tables[OUTCOMES_1M.name], "messages"):
             self.problems["latency_1m and outcomes_1m tell of different messages"] += 1
-        self._judge_hours(catalog, tables[OUTCOMES_1M.name])
+        self._judge_hours(manifest, tables[OUTCOMES_1M.name])
 
-    def _judge_hours(self, catalog: Catalog, minutes: pa.Table) -> None:
-        """Where an hour says that it was made of the minutes that are there, it adds up to them."""
+    def _judge_hours(self, manifest: Manifest, minutes: pa.Table) -> None:
+        """If an hour has the digest of the current minutes as its source, it must add up to them."""
         hours = HOURS[OUTCOMES_1M.name]
-        parts = {hour: text for it in catalog.shelved(OUTCOMES_1M.name) for hour, text in it.parts.items()}
-        made = {hour: text for it in catalog.shelved(hours.name) for hour, text in it.made_of.items()}
+        parts = {hour: text for it in manifest.files_for(OUTCOMES_1M.name) for hour, text in it.parts.items()}
+        made = {hour: text for it in manifest.files_for(hours.name) for hour, text in it.made_of.items()}
         sums = _by_hour(minutes, "minute")
-        for hour, found in _by_hour(self._rows(catalog, hours.name), "hour").items():
+        for hour, found in _by_hour(self._rows(manifest, hours.name), "hour").items():
             if made.get(str(hour)) == parts.get(str(hour)) and sums.get(hour) != found:
                 self.problems[f"hour {hour} has {found} messages, its minutes {sums.get(hour)}"] += 1
 
-    def _rows(self, catalog: Catalog, name: str) -> pa.Table:
-        found = [self._read(it) for it in catalog.shelved(name)]
+    def _rows(self, manifest: Manifest, name: str) -> pa.Table:
+        found = [self._read(it) for it in manifest.files_for(name)]
         return pa.concat_tables(found) if found else arrow_schema(ROLLUPS[name]).empty_table()
 
-    def _read(self, it: Shelved) -> pa.Table:
+    def _read(self, it: DataFile) -> pa.Table:
         rows = pq.ParquetFile(self._root / it.path).read()
         if rows.num_rows != it.rows:
-            raise DataError(f"{it.path} has {rows.num_rows} rows, the catalog says {it.rows}")
+            raise DataError(f"{it.path} has {rows.num_rows} rows, the manifest says {it.rows}")
         return rows
 
 
@@ -121,18 +121,18 @@ def _by_hour(rows: pa.Table, time_column: str) -> dict[int, int]:
 
 
 def main(words: Sequence[str]) -> int:
-    """Look until SIGTERM."""
-    watch, wanted = Watch(Path(words[0]), words[1]), []
-    signal.signal(signal.SIGTERM, lambda *_: wanted.append(True))
-    while not wanted:
-        watch.look()
+    """Poll until SIGTERM."""
+    watcher, stop_requested = RollupWatcher(Path(words[0]), words[1]), []
+    signal.signal(signal.SIGTERM, lambda *_: stop_requested.append(True))
+    while not stop_requested:
+        watcher.look()
         time.sleep(_EVERY)
-    watch.look()
+    watcher.look()
     document = {
-        "looks": watch.looks,
-        "states": watch.states,
-        "again": watch.again,
-        "problems": dict(watch.problems.most_common(20)),
+        "looks": watcher.looks,
+        "states": watcher.states,
+        "again": watcher.again,
+        "problems": dict(watcher.problems.most_common(20)),
     }
     sys.stdout.buffer.write(orjson.dumps(document))
     return 0

@@ -1,4 +1,4 @@
-"""A week of landing files as an exporter writes them every ten seconds, and of hour files of rollups; known sums."""
+"""A week of landing files, one every ten seconds, and of hour files of rollups, with known sums."""
 
 import os
 from collections.abc import Iterator
@@ -11,23 +11,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ackscope.tables import PROBE_MESSAGES, QUEUE_SAMPLES, QUEUES_1M, Table
+from ackscope.tables.arrow import arrow_schema
 from pipeline.hours import first_hour
-from pipeline.schema import arrow_schema
 from pipeline.storage.landing import Partition
 from pipeline.storage.rollups import Rollups
 
 CLUSTER = "shop"
 FIRST = date(2026, 3, 2)
 TABLES = (PROBE_MESSAGES, QUEUE_SAMPLES)
+# Per file: 20 messages per second, and the changes of some queues.
 _ROWS = {PROBE_MESSAGES: 200, QUEUE_SAMPLES: 50}
-"""A file: 20 messages a second, and the changes of some queues."""
 
 _US = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Week:
-    """So many days from `FIRST` on, a file of each table every so many seconds."""
+    """Some days from `FIRST` on, with one file per table every `every` seconds."""
 
     root: Path
     days: int
@@ -35,12 +35,12 @@ class Week:
 
     @property
     def dates(self) -> tuple[date, ...]:
-        """Each of them."""
+        """Each date."""
         return tuple(FIRST + timedelta(days=number) for number in range(self.days))
 
     @property
     def files(self) -> int:
-        """Of each table and day."""
+        """Files per table and day."""
         return 86_400 // self.every
 
     def partitions(self) -> Iterator[Partition]:
@@ -50,7 +50,7 @@ class Week:
                 yield Partition(table, CLUSTER, day)
 
     def rows(self, partition: Partition) -> int:
-        """In a folder; the column `value` of `checked` holds each number from 0 to before this once."""
+        """Rows in a folder; the column named by `checked` has each number from 0 to before this once."""
         return self.files * _ROWS[partition.table]
 
     def write(self, partition: Partition) -> None:
@@ -71,12 +71,12 @@ class Week:
 
 
 def checked(table: Table) -> str:
-    """The column by which rows that are missing or doubled are seen."""
+    """The column that shows missing or duplicate rows."""
     return "seq" if table is PROBE_MESSAGES else "publish"
 
 
 def roll_up(root: Path, days: int, queues: int) -> None:
-    """Minutes of so many queues, an hour a commit as `stream` does it."""
+    """Minutes of some queues, one commit per hour like `stream`."""
     rollups, dice = Rollups(root), np.random.default_rng(1)
     names = pa.array([f"queue-{number:04d}" for number in range(queues)])
     start = first_hour(FIRST)
@@ -91,10 +91,10 @@ def roll_up(root: Path, days: int, queues: int) -> None:
         columns["minute"] = pa.array(minutes, pa.timestamp("us", tz="UTC"))
         columns["queue"] = pa.chunked_array([names] * 60).combine_chunks()
         columns |= {name: pa.array(["x"] * count) for name in QUEUES_1M.names if name not in columns}
-        with rollups.only_writer():
-            change = rollups.change(CLUSTER)
-            change.replace(QUEUES_1M, [hour], pa.table(columns).select(QUEUES_1M.names))
-            change.commit()
+        with rollups.writer_lock():
+            transaction = rollups.transaction(CLUSTER)
+            transaction.replace_hours(QUEUES_1M, [hour], pa.table(columns).select(QUEUES_1M.names))
+            transaction.commit()
 
 
 def _rows(table: Table, size: int) -> pa.Table:

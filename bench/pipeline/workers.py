@@ -1,4 +1,4 @@
-"""Ackscope and its peers as processes that answer lines, with what each answer took of time and memory."""
+"""Ackscope and its peers as processes that serve requests, with the time and memory of each."""
 
 import json
 import shutil
@@ -21,8 +21,8 @@ from bench.usage import MB, cpu_seconds
 
 OURS = "ackscope"
 PEERS = ("duckdb", "polars", "pandas")
+# Modules that the peers run for each of the two rollups.
 MESSAGES, QUEUES = "bench.pipeline.contenders", "bench.pipeline.queue_contenders"
-"""What the peers run, to roll up the one and the other."""
 
 _OURS = "bench.pipeline.ours"
 
@@ -31,10 +31,10 @@ _LOOK = 0.1
 
 @dataclass(slots=True)
 class Run:
-    """One answer: seconds, processor seconds, most bytes that the processes held at once.
+    """One request: seconds, CPU seconds, peak memory of the processes in bytes.
 
     Attributes:
-        sums: what must be equal for all engines.
+        sums: values that must be equal for all engines.
     """
 
     wall: float
@@ -45,13 +45,13 @@ class Run:
 
 
 class Worker:
-    """A process that answers lines."""
+    """A process that serves requests."""
 
     def __init__(self, name: str, process: subprocess.Popen[str]) -> None:
         self._name, self._process = name, process
 
-    def ask(self, asked: dict[str, Any]) -> Run:
-        """Ask for one rollup, and wait for it.
+    def ask(self, request: dict[str, Any]) -> Run:
+        """Send one request and wait for the result.
 
         Raises:
             DataError: the process ended instead.
@@ -60,21 +60,21 @@ class Worker:
         with _Peak(self._process.pid) as peak:
             if self._process.stdin is None or self._process.stdout is None:
                 raise AssertionError("both are pipes")
-            self._process.stdin.write(json.dumps(asked) + "\n")
+            self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
             line = self._process.stdout.readline()
         if not line:
-            raise DataError(f"{self._name} gave up in the middle; what it said stands above")
+            raise DataError(f"{self._name} ended unexpectedly; see its output above")
         wall = time.monotonic() - began
         return Run(wall, cpu_seconds(self._process.pid) - before, peak.bytes, json.loads(line))
 
 
 @contextmanager
 def working(name: str, peers: str = MESSAGES) -> Iterator[Worker]:
-    """The process of an engine, until the block ends; `peers` is the module that it runs unless it is ours.
+    """The process of an engine, for a `with` block; `peers` is the module of peers.
 
     Raises:
-        MissingPart: the peers cannot be had.
+        MissingPart: the peers cannot be installed.
     """
     words = [sys.executable, "-m", _OURS] if name == OURS else [str(peers_python()), "-m", peers, name]
     root = Path(__file__).parents[2]
@@ -82,18 +82,18 @@ def working(name: str, peers: str = MESSAGES) -> Iterator[Worker]:
     try:
         yield Worker(name, process)
     finally:
-        # The end of its stdin is the end of its work.
+        # Closing stdin ends it.
         process.communicate()
 
 
 @dataclass(slots=True)
 class Engines:
-    """Engines side by side; the first question to each starts its process, and is its cold run.
+    """Engines to compare; the first request to each starts its process, and is its cold run.
 
     Attributes:
         names: in the order in which they take turns.
-        peers: the module that answers, of those that are not ours.
-        folder: what they make goes here, until it was counted.
+        peers: the module that peers run.
+        folder: for output, removed after each run.
         stack: ends them.
     """
 
@@ -106,18 +106,18 @@ class Engines:
     def compare(
         self,
         what: str,
-        asked: Callable[[str], dict[str, Any]],
+        request: Callable[[str], dict[str, Any]],
         sums: Callable[[Run], tuple[int, ...]],
         warm: int,
         kinds: Sequence[str] = ("warm",),
     ) -> dict[str, dict[str, list[Run]]]:
-        """Runs by engine and kind: cold ones where this is the first question, then so many of each kind in turn."""
+        """Runs by engine and kind: cold ones for the first request, then `warm` runs of each kind in turn."""
         found = {name: {kind: list[Run]() for kind in ("cold", *kinds)} for name in self.names}
 
         def ask(name: str, kind: str, number: int) -> Run:
             tell(f"{name}: {what}, {kind}, {number + 1}")
             to = self.folder / name / f"{kind}-{number}"
-            run = self._workers[name].ask(asked(kind) | {"to": str(to)})
+            run = self._workers[name].ask(request(kind) | {"to": str(to)})
             run.sums = sums(run)
             tell(f"{name}: {run.wall:.1f} s, {run.cpu:.1f} s of processor, {run.peak / MB:.0f} MB, sums {run.sums}")
             shutil.rmtree(to)
@@ -135,7 +135,7 @@ class Engines:
 
 
 class _Peak:
-    """The most memory that a process and its children hold at once, while a block runs."""
+    """Peak memory of a process and its children, while a block runs."""
 
     def __init__(self, pid: int) -> None:
         self.bytes = 0
@@ -161,7 +161,7 @@ class _Peak:
 
 
 def roll_up(landing: Path, to: Path, times: int = 1) -> tuple[list[Run], dict[str, int]]:
-    """Let a fresh process of ackscope make all minutes so many times; what each took, and the bytes of each table."""
+    """Roll up all minutes several times in a fresh process of ackscope; return the runs, and bytes by table."""
     with working(OURS) as worker:
         runs = [
             worker.ask({"landing": str(landing), "to": str(to / str(number)), "distinct": True})

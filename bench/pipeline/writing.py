@@ -1,4 +1,4 @@
-"""Made-up history as landing files."""
+"""Simulated history as landing files."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,15 +14,15 @@ from bench.pipeline.cluster import shape
 from bench.pipeline.fleet import START, Fleet
 from bench.pipeline.simulation import Simulation
 
+# Messages per second.
 RATE = 2000
-"""Messages a second."""
 
 _FILE_MINUTES = 15
 _USUAL_RATE = sum(stream.rate for stream in probing.STREAMS)
 
 
 def write_messages(root: Path, count: int) -> int:
-    """Land so many messages of probes that send `RATE` together, a file a quarter of an hour; the bytes of all."""
+    """Land some messages of probes that send `RATE` in total, one file per 15 minutes; return the bytes."""
     dice = np.random.default_rng(7)
     minutes = -(-count // (RATE * 60))
     quiet = shape(dice, 20, 3, minutes)
@@ -35,14 +35,14 @@ def write_messages(root: Path, count: int) -> int:
 
 
 def write_fleet(root: Path, fleet: Fleet, hours: int, step: int, times: float = 0) -> dict[str, list[int]]:
-    """Land the first hours of a cluster, a file an hour; rows and bytes by table.
+    """Land the first hours of a cluster, one file per hour; return rows and bytes by table.
 
     Args:
         root: the landing folder.
         fleet: the cluster.
-        hours: how many.
-        step: seconds from poll to poll.
-        times: how many probe messages, in times of the usual rates.
+        hours: number of hours.
+        step: seconds between polls.
+        times: probe messages, as a multiple of the usual rates.
     """
     found: dict[str, list[int]] = {}
     for number, (hour, tables) in enumerate(fleet.landing(step=step, times=times)):
@@ -51,13 +51,13 @@ def write_fleet(root: Path, fleet: Fleet, hours: int, step: int, times: float = 
         for name, rows in tables.items():
             day = datetime.fromtimestamp(hour * 3600, UTC).date().isoformat()
             size = _write(rows, root / name / f"cluster={fleet.cluster}" / f"date={day}", hour)
-            told = found.setdefault(name, [0, 0])
-            told[0], told[1] = told[0] + rows.num_rows, told[1] + size
+            totals = found.setdefault(name, [0, 0])
+            totals[0], totals[1] = totals[0] + rows.num_rows, totals[1] + size
     return found
 
 
 def by_hour(landing: Path) -> list[dict[str, Any]]:
-    """Every hour with the files that have rows of it; the files are named by when they begin."""
+    """Every hour with the files that have its rows; files are named by their start."""
     hours: dict[int, list[str]] = {}
     for path in sorted(landing.rglob("*.parquet")):
         first = int(path.stem)

@@ -7,7 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from ackscope.measures import Measure
-from ackscope.ranking import Moved, name_of, verb
+from ackscope.ranking import ChangedObject, describe_change, display_name
 from dashboard.charts import minute_charts, theme
 from dashboard.format.escape import plot_text
 from dashboard.frames.minute_frames import Axis
@@ -18,20 +18,24 @@ _UNITS = {"rate": "per second", "seconds": "ms", "share": "%", "bytes": "MiB", "
 _SCALE = {"seconds": 1000.0, "share": 100.0, "bytes": 1 / 1024**2}
 
 
-def changes(changed: Sequence[Moved], axis: Axis, moment: datetime) -> go.Figure:
+def changes(changed: Sequence[ChangedObject], axis: Axis, moment: datetime) -> go.Figure:
     """Change points by object, the likeliest cause on top: increases and decreases as triangles, findings as stars.
 
     Changes of a queue's channels and consumers are on the line of the queue.
     """
     zone = axis.start.tzinfo
     rows = list(changed[:_SHOWN])
-    labels = [f"{number}. {plot_text(name_of(it.kind, it.vhost, it.name), 40)}" for number, it in enumerate(rows, 1)]
+    labels = [
+        f"{number}. {plot_text(display_name(it.kind, it.vhost, it.name), 40)}" for number, it in enumerate(rows, 1)
+    ]
     figure = go.Figure()
     for name, symbol, colour in (("increase", "triangle-up", INCREASE), ("decrease", "triangle-down", DECREASE)):
         found = [
             (
                 shift,
-                verb(shift) if shift in it.shifts else f"{name_of(shift.kind, '', shift.name)}: {verb(shift)}",
+                describe_change(shift)
+                if shift in it.shifts
+                else f"{display_name(shift.kind, '', shift.name)}: {describe_change(shift)}",
                 label,
             )
             for it, label in zip(rows, labels, strict=True)

@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from ackscope import catalog
-from ackscope.ranking import Shift, Told
+from ackscope import manifest
+from ackscope.ranking import ChangePoint, FindingEpisode
 from ackscope.tables import BASELINES, CHANGES, EPISODES, HOURS, OUTCOMES_1M, POLLS_1M, QUEUES_1M, Table
-from dashboard.data.rollups import read_with_retry, schema
+from ackscope.tables.arrow import arrow_schema
+from dashboard.data.rollups import read_with_retry
 
 FOLDER, VERSION = "_answers", 1
 _HOUR = 3600
@@ -62,8 +63,8 @@ class ChangesInRange:
         problem: why the history cannot be read; None if it was read.
     """
 
-    shifts: tuple[Shift, ...] = ()
-    episodes: tuple[Told, ...] = ()
+    shifts: tuple[ChangePoint, ...] = ()
+    episodes: tuple[FindingEpisode, ...] = ()
     analysed: bool = False
     hours_with_data: int = 0
     hours: int = 0
@@ -104,12 +105,12 @@ def answers(root: Path, cluster: str) -> HistoryAnswers:
 def changes(root: Path, cluster: str, start: datetime, end: datetime) -> ChangesInRange:
     """Change points and finding episodes from `start` to `end`, both in UTC."""
 
-    def read(known: catalog.Catalog) -> ChangesInRange:
+    def read(known: manifest.Manifest) -> ChangesInRange:
         shifts, episodes = (_table(root, known, table, start, end).to_pylist() for table in (CHANGES, EPISODES))
         return ChangesInRange(
-            shifts=tuple(map(Shift.of, shifts)),
-            episodes=tuple(map(Told.of, episodes)),
-            analysed=bool(known.shelved(CHANGES.name) or known.shelved(BASELINES.name)),
+            shifts=tuple(map(ChangePoint.of, shifts)),
+            episodes=tuple(map(FindingEpisode.of, episodes)),
+            analysed=bool(known.files_for(CHANGES.name) or known.files_for(BASELINES.name)),
             hours_with_data=len(_hours_with_data(root, known, start, end)),
             hours=max(1, round((end - start).total_seconds() / _HOUR)),
         )
@@ -121,13 +122,13 @@ def changes(root: Path, cluster: str, start: datetime, end: datetime) -> Changes
 def queue_bands(root: Path, cluster: str, vhost: str, queue: str, start: datetime, end: datetime) -> QueueBands:
     """One queue from `start` to `end`, both in UTC, and its bands for the hours of the week in this range."""
 
-    def read(known: catalog.Catalog) -> QueueBands:
+    def read(known: manifest.Manifest) -> QueueBands:
         mine = (pc.field("vhost") == vhost) & (pc.field("queue") == queue)
         minutes = _table(root, known, QUEUES_1M, start, end, mine, BAND_COLUMNS).sort_by("minute")
         first = int(start.timestamp() // _HOUR)
         hours = [(hour + 3 * 24) % 168 for hour in range(first, int(-(-end.timestamp() // _HOUR)))]
         usual = (pc.field("kind") == "queue") & (pc.field("vhost") == vhost) & (pc.field("name") == queue)
-        paths = (path for hour in sorted(set(hours)) for path in known.files(root, BASELINES.name, hour, hour + 1))
+        paths = (path for hour in sorted(set(hours)) for path in known.paths(root, BASELINES.name, hour, hour + 1))
         bands = _read(tuple(dict.fromkeys(paths)), BASELINES, usual & pc.field("hour_of_week").isin(sorted(set(hours))))
         return QueueBands(minutes=minutes.to_pandas(), bands=bands.to_pandas())
 
@@ -135,19 +136,19 @@ def queue_bands(root: Path, cluster: str, vhost: str, queue: str, start: datetim
     return found if found is not None else QueueBands(problem=problem)
 
 
-def _hours_with_data(root: Path, known: catalog.Catalog, start: datetime, end: datetime) -> set[datetime]:
+def _hours_with_data(root: Path, known: manifest.Manifest, start: datetime, end: datetime) -> set[datetime]:
     """The hours with data, from the smallest table that has files: polls, else probes, else queues."""
     floor = datetime.fromtimestamp(start.timestamp() // _HOUR * _HOUR, UTC)
     for table in (POLLS_1M, OUTCOMES_1M, QUEUES_1M):
         hourly = HOURS[table.name]
-        if known.shelved(hourly.name):
+        if known.files_for(hourly.name):
             return set(_table(root, known, hourly, floor, end, columns=("hour",))["hour"].to_pylist())
     return set()
 
 
 def _table(
     root: Path,
-    known: catalog.Catalog,
+    known: manifest.Manifest,
     table: Table,
     start: datetime,
     end: datetime,
@@ -157,12 +158,14 @@ def _table(
     kind = pa.timestamp("us", tz="UTC")
     inside = (pc.field(table.time) >= pa.scalar(start, kind)) & (pc.field(table.time) < pa.scalar(end, kind))
     first, last = int(start.timestamp() // _HOUR), int(-(-end.timestamp() // _HOUR))
-    files = known.files(root, table.name, first, last)
+    files = known.paths(root, table.name, first, last)
     return _read(files, table, inside if condition is None else inside & condition, columns)
 
 
 def _read(paths: Sequence[Path], table: Table, condition: Any, columns: Sequence[str] | None = None) -> pa.Table:
     names = list(columns or table.names)
     if not paths:
-        return schema(table).empty_table().select(names)
-    return ds.dataset([str(path) for path in paths], schema=schema(table)).to_table(columns=names, filter=condition)
+        return arrow_schema(table).empty_table().select(names)
+    return ds.dataset([str(path) for path in paths], schema=arrow_schema(table)).to_table(
+        columns=names, filter=condition
+    )

@@ -1,7 +1,7 @@
 """The pipeline's rollups, read from Parquet files. Failures are part of the result: nothing raises for a bad file.
 
-The catalog of a cluster lists its files, which are immutable. A file that was replaced some time ago is deleted: then
-the catalog is read again.
+The manifest of a cluster lists its files, which are immutable. A file that was replaced some time ago is deleted: then
+the manifest is read again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,36 +15,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from ackscope import catalog
+from ackscope import manifest
 from ackscope.errors import DataError
 from ackscope.tables import BURSTS_1M, LATENCY_1M, MINUTES, OUTCOMES_1M, QUEUES_1M, Kind, Table
+from ackscope.tables.arrow import ARROW_TYPES, arrow_schema
 
 T = TypeVar("T")
 
 WORST_QUEUES = 4
 
-CATALOGS = catalog.Kept()
+MANIFESTS = manifest.ManifestCache()
 """Shared by all viewers."""
 
 # The sum of only null values is null, not zero.
 _NULL_IF_EMPTY = pc.ScalarAggregateOptions(min_count=1)
 
-_ARROW = {
-    Kind.STRING: pa.string(),
-    Kind.INT: pa.int64(),
-    Kind.FLOAT: pa.float64(),
-    Kind.BOOL: pa.bool_(),
-    Kind.TIME: pa.timestamp("us", tz="UTC"),
-}
-
-
-def schema(table: Table) -> Any:
-    """The Arrow schema of a table's files; the partition columns are only in the path."""
-    return pa.schema([pa.field(column.name, _ARROW[column.kind], column.nullable) for column in table.columns])
-
 
 def _empty(table: Table) -> pd.DataFrame:
-    frame: pd.DataFrame = schema(table).empty_table().to_pandas()
+    frame: pd.DataFrame = arrow_schema(table).empty_table().to_pandas()
     return frame
 
 
@@ -75,7 +63,7 @@ class MinuteHistory:
 
 def clusters(root: Path) -> tuple[str, ...]:
     """Names of the clusters that have rollups."""
-    return catalog.clusters(root)
+    return manifest.clusters(root)
 
 
 def last_of_file(path: Path) -> datetime | None:
@@ -106,8 +94,8 @@ def read(root: Path, cluster: str, start: datetime, end: datetime) -> MinuteHist
     return history if history is not None else MinuteHistory(problem=problem)
 
 
-def read_with_retry(root: Path, cluster: str, read: Callable[[catalog.Catalog], T]) -> tuple[T | None, str | None]:
-    """Read files by the catalog of a cluster; after a failure once more, by a catalog that is read again.
+def read_with_retry(root: Path, cluster: str, read: Callable[[manifest.Manifest], T]) -> tuple[T | None, str | None]:
+    """Read files by the manifest of a cluster; after a failure once more, by a catalog that is read again.
 
     Returns:
         The result and None, or None and the error of the second attempt.
@@ -115,7 +103,7 @@ def read_with_retry(root: Path, cluster: str, read: Callable[[catalog.Catalog], 
     problem = None
     for _ in range(2):
         try:
-            return read(CATALOGS.read(root, cluster)), None
+            return read(MANIFESTS.read(root, cluster)), None
         except (OSError, pa.ArrowException, DataError) as error:
             problem = str(error).splitlines()[0]
     return None, problem
@@ -126,11 +114,11 @@ def _newest(root: Path, cluster: str, of_file: Callable[[Path], datetime | None]
     newest: list[datetime] = []
     complete = True
     try:
-        known = CATALOGS.read(root, cluster)
+        known = MANIFESTS.read(root, cluster)
     except DataError:
         return None, False
     for name in MINUTES:
-        files = known.files(root, name)
+        files = known.paths(root, name)
         try:
             newest += [minute for file in files[-1:] if (minute := of_file(file)) is not None]
         except (OSError, pa.ArrowException):
@@ -138,27 +126,27 @@ def _newest(root: Path, cluster: str, of_file: Callable[[Path], datetime | None]
     return max(newest, default=None), complete
 
 
-def _read(root: Path, known: catalog.Catalog, start: datetime, end: datetime) -> MinuteHistory:
-    when = (pc.field("minute") >= pa.scalar(start, _ARROW[Kind.TIME])) & (
-        pc.field("minute") < pa.scalar(end, _ARROW[Kind.TIME])
+def _read(root: Path, known: manifest.Manifest, start: datetime, end: datetime) -> MinuteHistory:
+    when = (pc.field("minute") >= pa.scalar(start, ARROW_TYPES[Kind.TIME])) & (
+        pc.field("minute") < pa.scalar(end, ARROW_TYPES[Kind.TIME])
     )
     first, last = int(start.timestamp() // 3600), -int(-end.timestamp() // 3600)
 
     def frame(table: Table) -> pd.DataFrame:
-        files = [str(file) for file in known.files(root, table.name, first, last)]
+        files = [str(file) for file in known.paths(root, table.name, first, last)]
         if not files:
             return _empty(table)
-        rows: pd.DataFrame = ds.dataset(files, schema=schema(table)).to_table(filter=when).to_pandas()
+        rows: pd.DataFrame = ds.dataset(files, schema=arrow_schema(table)).to_table(filter=when).to_pandas()
         return rows
 
-    depth, redelivered = _queues(known.files(root, QUEUES_1M.name, first, last), when)
+    depth, redelivered = _queues(known.paths(root, QUEUES_1M.name, first, last), when)
     return MinuteHistory(
         latency=frame(LATENCY_1M),
         outcomes=frame(OUTCOMES_1M),
         bursts=frame(BURSTS_1M),
         depth=depth,
         redelivered=redelivered,
-        missing=tuple(name for name in MINUTES if not known.shelved(name)),
+        missing=tuple(name for name in MINUTES if not known.files_for(name)),
     )
 
 
@@ -188,7 +176,7 @@ def _queues(files: Sequence[Path], when: Any) -> tuple[pd.DataFrame, pd.DataFram
     deepest = pc.scalar(False)
     for row in worst.slice(0, WORST_QUEUES).to_pylist():
         deepest |= (pc.field("vhost") == row["vhost"]) & (pc.field("queue") == row["queue"])
-    depth = ds.dataset([str(file) for file in files], schema=schema(QUEUES_1M)).to_table(filter=when & deepest)
+    depth = ds.dataset([str(file) for file in files], schema=arrow_schema(QUEUES_1M)).to_table(filter=when & deepest)
     summed = pa.concat_tables(sums).group_by("minute").aggregate([("redelivered_sum", "sum", _NULL_IF_EMPTY)])
     redelivered = summed.rename_columns({"redelivered_sum_sum": "redelivered"})
     return depth.to_pandas(), redelivered.to_pandas()
@@ -196,5 +184,5 @@ def _queues(files: Sequence[Path], when: Any) -> tuple[pd.DataFrame, pd.DataFram
 
 def _batches(files: Sequence[Path], columns: list[str], when: Any) -> Iterator[Any]:
     for file in files:
-        pieces = ds.dataset(str(file), schema=schema(QUEUES_1M)).to_batches(columns=columns, filter=when)
+        pieces = ds.dataset(str(file), schema=arrow_schema(QUEUES_1M)).to_batches(columns=columns, filter=when)
         yield from (piece for piece in pieces if piece.num_rows)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ackscope.ranking import Shift, Told, name_of, verb
+from ackscope.ranking import ChangePoint, FindingEpisode, describe_change, display_name
 from ackscope.reports import FindingReport
 from dashboard.data.notes import Note
 from dashboard.format.escape import visible
@@ -35,8 +35,8 @@ class TimelineEntry:
 
 
 def entries(
-    shifts: Iterable[Shift],
-    episodes: Iterable[Told],
+    shifts: Iterable[ChangePoint],
+    episodes: Iterable[FindingEpisode],
     findings: Iterable[FindingReport],
     notes: Iterable[Note],
     start: float,
@@ -54,7 +54,7 @@ def entries(
     """
     found: dict[tuple[object, ...], TimelineEntry] = {}
     for it in episodes:
-        who = name_of(it.kind, it.vhost, it.name)
+        who = display_name(it.kind, it.vhost, it.name)
         began = f"{it.rule}: {it.summary}" if it.summary else it.rule
         note = " (already present when the exporter started)" if it.found else ""
         found[BEGAN, it.rule, it.subject, round(it.began)] = TimelineEntry(
@@ -71,11 +71,11 @@ def entries(
         if since is not None and (finding.rule, subject) not in known:
             what = f"{finding.rule}: {finding.summary}"
             found[BEGAN, finding.rule, subject] = TimelineEntry(
-                since, BEGAN, name_of(*subject), what, finding.severity.value
+                since, BEGAN, display_name(*subject), what, finding.severity.value
             )
     for shift in shifts:
         found[SHIFT, shift.subject, shift.measure, shift.at] = TimelineEntry(
-            shift.at, SHIFT, name_of(*shift.subject), verb(shift)
+            shift.at, SHIFT, display_name(*shift.subject), describe_change(shift)
         )
     for number, written in enumerate(notes):
         found[NOTE, number] = TimelineEntry(written.at, NOTE, written.author or "somebody", written.text)

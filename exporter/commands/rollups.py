@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from ackscope import catalog
+from ackscope import manifest
 from ackscope.baselines import Baselines, hour_of_week
 from ackscope.errors import UsageError
 
@@ -56,7 +56,7 @@ def usual(args: argparse.Namespace) -> Usual | None:
         if args.cluster is not None:
             raise UsageError("--cluster: names a cluster of the rollups; give --rollups DIR, too")
         return None
-    known = catalog.clusters(args.rollups)
+    known = manifest.clusters(args.rollups)
     if not known:
         raise UsageError(f"--rollups: {args.rollups} holds no rollups; name the folder that `ackscope pipeline` writes")
     if args.cluster is None and len(known) > 1:

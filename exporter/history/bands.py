@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ackscope import catalog
+from ackscope import manifest
 from ackscope.baselines import HOUR_OF_DAY, HOUR_OF_WEEK, NOT_YET, Band, Baselines, NoBand, NotYet, Subject
 from ackscope.errors import DataError
 from ackscope.tables import BASELINES
@@ -23,7 +23,7 @@ MOST = 500_000
 """Bands of one cluster that are read at most: some 150 MB."""
 
 _AGAIN = 3
-"""Looks at the catalog before giving up: a file that it names may be replaced while we come to it."""
+"""Looks at the manifest before giving up: a file that it names may be replaced while we come to it."""
 _TOLD = ("kind", "vhost", "name", "measure", "scope", "values", "low", "middle", "high")
 
 
@@ -34,7 +34,7 @@ def read_bands(root: Path, cluster: str, hour: int) -> tuple[Baselines, tuple[st
         the bands, none where the pipeline made none yet; and the files that they are from, which never change.
 
     Raises:
-        DataError: the catalog, or a file that it names, cannot be read.
+        DataError: the manifest, or a file that it names, cannot be read.
     """
     gone = ""
     for _ in range(_AGAIN):
@@ -43,16 +43,16 @@ def read_bands(root: Path, cluster: str, hour: int) -> tuple[Baselines, tuple[st
             return _read(root, paths, hour), paths
         except FileNotFoundError as error:
             gone = error.filename
-    raise DataError(f"{gone}: is not there, though the catalog names it; `ackscope pipeline run` mends that")
+    raise DataError(f"{gone}: is not there, though the manifest names it; `ackscope pipeline run` mends that")
 
 
 def band_files(root: Path, cluster: str, hour: int) -> tuple[str, ...]:
     """The files of that hour, below the root.
 
     Raises:
-        DataError: the catalog cannot be read.
+        DataError: the manifest cannot be read.
     """
-    return tuple(it.path for it in catalog.read(root, cluster).shelved(BASELINES.name, hour, hour + 1))
+    return tuple(it.path for it in manifest.read(root, cluster).files_for(BASELINES.name, hour, hour + 1))
 
 
 def _read(root: Path, paths: Sequence[str], hour: int) -> Baselines:

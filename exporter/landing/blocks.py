@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from ackscope.tables import Table
-from exporter.landing.columns import ARROW, column
+from ackscope.tables.arrow import arrow_schema
+from exporter.landing.columns import column
 
 _NUMBERS = count()
 
@@ -85,11 +86,6 @@ class Block:
 def join(blocks: Sequence[Block]) -> pa.Table:
     """Blocks of one key as one Arrow table."""
     return pa.concat_tables([block.arrow() for block in blocks]) if len(blocks) != 1 else blocks[0].arrow()
-
-
-def arrow_schema(table: Table) -> pa.Schema:
-    """The table's columns as Arrow sees them."""
-    return pa.schema([pa.field(it.name, ARROW[it.kind], nullable=it.nullable) for it in table.columns])
 
 
 def arrow_table(table: Table, columns: Columns) -> pa.Table:

@@ -12,14 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from ackscope.tables import Kind
-
-ARROW: dict[Kind, Any] = {
-    Kind.STRING: pa.string(),
-    Kind.INT: pa.int64(),
-    Kind.FLOAT: pa.float64(),
-    Kind.BOOL: pa.bool_(),
-    Kind.TIME: pa.timestamp("us", tz="UTC"),
-}
+from ackscope.tables.arrow import ARROW_TYPES
 
 
 def column(kind: Kind, values: Sequence[Any]) -> pa.Array:
@@ -31,7 +24,7 @@ def column(kind: Kind, values: Sequence[Any]) -> pa.Array:
     nulls = values.count(None)
     valid = pa.py_buffer(_bits([value is not None for value in values])) if nulls else None
     buffers = _FORMS[kind](values if not nulls else [_EMPTY[kind] if value is None else value for value in values])
-    return pa.Array.from_buffers(ARROW[kind], len(values), [valid, *map(pa.py_buffer, buffers)], null_count=nulls)
+    return pa.Array.from_buffers(ARROW_TYPES[kind], len(values), [valid, *map(pa.py_buffer, buffers)], null_count=nulls)
 
 
 def _numbers(code: str) -> Callable[[Sequence[Any]], list[Any]]:

@@ -15,7 +15,7 @@ from typing import Any
 import requests
 import yaml
 
-from ackscope import catalog
+from ackscope import manifest
 from lab.cluster import Lab, start_lab
 from lab.demo.prometheus import answers, start_prometheus
 from lab.demo.services import Service, ServiceFailed, Services
@@ -143,5 +143,5 @@ def running_stack(*, broker: str, nodes: int = 1, extra: Extra = NOTHING) -> Ite
         watcher.wait_until(lambda: answers(f"http://{exporter}/-/ready"), "an answer of /-/ready", _FIRST_POLL)
         start_prometheus(services, folder / "prometheus", listen=prometheus, target=exporter)
         web.wait_until(lambda: answers(f"http://{page}/_stcore/health", "ok"), "an answer", _PAGE_START)
-        spark.wait_until(lambda: bool(catalog.clusters(stack.rollups)), "a first rollup", _SPARK_START)
+        spark.wait_until(lambda: bool(manifest.clusters(stack.rollups)), "a first rollup", _SPARK_START)
         yield stack

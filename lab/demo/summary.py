@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from ackscope import catalog, tables
+from ackscope import manifest, tables
 
 
 @dataclass(slots=True)
@@ -37,9 +37,9 @@ def rows(root: Path, names: dict[str, tables.Table]) -> int:
 
 
 def rolled(root: Path, names: Iterable[str]) -> int:
-    """Number of rows that the catalogs under `root` name, in these rollup tables."""
-    catalogs = [catalog.read(root, cluster) for cluster in catalog.clusters(root)]
-    return sum(it.rows for known in catalogs for name in names for it in known.shelved(name))
+    """Number of rows that the manifests under `root` name, in these rollup tables."""
+    manifests = [manifest.read(root, cluster) for cluster in manifest.clusters(root)]
+    return sum(it.rows for known in manifests for name in names for it in known.files_for(name))
 
 
 def _dataset(root: Path, table: tables.Table) -> ds.Dataset:

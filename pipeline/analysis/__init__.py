@@ -1,1 +1,1 @@
-"""What the rollups tell beyond numbers: what is usual, what shifted, how long each finding lasted."""
+"""Analyses of the rollups: baselines, change points and finding episodes."""

@@ -1,7 +1,7 @@
-"""What is usual of a series at an hour of the week: a robust band, or why there is none yet.
+"""Baseline bands: the usual range of a series at an hour of the week, or why there is none yet.
 
-Pure arithmetic over numpy arrays. The middle is a median and the width a median distance from it, so that one incident
-in a few weeks moves neither by much; a series that never moves has a band all the same.
+Pure arithmetic over numpy arrays. The centre is a median and the width a median absolute deviation, so that one
+incident in a few weeks moves neither by much; a series that never moves has a band as well.
 """
 
 from dataclasses import dataclass
@@ -10,30 +10,30 @@ import numpy as np
 import numpy.typing as npt
 
 from ackscope.baselines import HOUR_OF_DAY, HOUR_OF_WEEK, NOT_YET
-from pipeline.analysis.noise import Noise, Values
+from pipeline.analysis.noise import NoiseModel, Values
 
+# Minimum number of values for a band by hour of week, or else by hour of day.
 WEEKS, DAYS = 3, 3
-"""Values that a band of the hour of the week, or else of the hour of the day, needs at least."""
 
+# Robust standard deviations to either side of the median.
 WIDTH = 4.0
-"""Robust standard deviations to either side of the middle."""
 
+# Standard deviation of a normal distribution in median absolute deviations.
 _NORMAL = 1.4826
-"""A normal distribution's standard deviation, in median distances from its median."""
 
-_OF_DAYS, _OF_WEEKS = 1, 2
+_BY_DAY, _BY_WEEK = 1, 2
 
 SCOPES = (NOT_YET, HOUR_OF_DAY, HOUR_OF_WEEK)
 
 
 @dataclass(frozen=True, slots=True)
 class Bands:
-    """Of many series, an array each.
+    """The bands of many series, one array per attribute.
 
     Attributes:
         scope: index into `SCOPES`.
-        values: how many hours it is made of.
-        low, middle, high: NaN where there is none yet.
+        values: number of hours it is computed from.
+        low, middle, high: NaN if there is none yet; `middle` is the median.
     """
 
     scope: npt.NDArray[np.int64]
@@ -43,47 +43,51 @@ class Bands:
     high: Values
 
 
-def bands(days: Values, own: npt.NDArray[np.bool_], noise: Noise, low: Values | None, high: Values | None) -> Bands:
+def bands(
+    days: Values, own: npt.NDArray[np.bool_], noise: NoiseModel, low: Values | None, high: Values | None
+) -> Bands:
     """The bands of series for one hour of one day of the week.
 
     Args:
-        days: matrix of series by days, each the value of that hour; NaN where it is not known.
+        days: matrix of series by days, each the value of that hour; NaN if unknown.
         own: which of the days are that day of the week.
-        noise: how they scatter.
-        low: where given, the same of the lowest within each hour: the band reaches to what is usual of these.
-        high: where given, the same of the highest.
+        noise: their noise model.
+        low: if given, the lowest values within each hour: the band extends to what is usual for these.
+        high: if given, the highest values within each hour.
     """
     weeks, all_days = _known(days[:, own]), _known(days)
-    scope = np.where(weeks >= WEEKS, _OF_WEEKS, np.where(all_days >= DAYS, _OF_DAYS, 0))
+    scope = np.where(weeks >= WEEKS, _BY_WEEK, np.where(all_days >= DAYS, _BY_DAY, 0))
     middle, under, over = _band(days, own, scope, noise)
     if low is not None:
         under = np.fmin(under, _band(low, own, scope, noise)[1])
     if high is not None:
         over = np.fmax(over, _band(high, own, scope, noise)[2])
-    return Bands(scope, np.where(scope == _OF_WEEKS, weeks, all_days), under, middle, over)
+    return Bands(scope, np.where(scope == _BY_WEEK, weeks, all_days), under, middle, over)
 
 
 def _band(
-    days: Values, own: npt.NDArray[np.bool_], scope: npt.NDArray[np.int64], noise: Noise
+    days: Values, own: npt.NDArray[np.bool_], scope: npt.NDArray[np.int64], noise: NoiseModel
 ) -> tuple[Values, Values, Values]:
-    flat = noise.flat(days)
-    wide = _of(flat, noise)
-    narrow = _of(flat[:, own], noise)
-    middle, spread = (np.where(scope == _OF_WEEKS, mine, others) for mine, others in zip(narrow, wide, strict=True))
+    scaled = noise.to_scale(days)
+    all_days_stats = _median_and_spread(scaled, noise)
+    own_days_stats = _median_and_spread(scaled[:, own], noise)
+    middle, spread = (
+        np.where(scope == _BY_WEEK, mine, others) for mine, others in zip(own_days_stats, all_days_stats, strict=True)
+    )
     known = scope > 0
-    under, over = (noise.back(middle + way * WIDTH * spread) for way in (-1.0, 1.0))
-    return tuple(np.where(known, it, np.nan) for it in (noise.back(middle), under, over))  # type: ignore[return-value]
+    under, over = (noise.from_scale(middle + sign * WIDTH * spread) for sign in (-1.0, 1.0))
+    return tuple(np.where(known, it, np.nan) for it in (noise.from_scale(middle), under, over))  # type: ignore[return-value]
 
 
-def _of(flat: Values, noise: Noise) -> tuple[Values, Values]:
-    """Middle and spread of each row."""
-    middle = median(flat)
-    spread = _NORMAL * median(np.abs(flat - middle[:, None]))
-    return middle, np.fmax(spread, noise.least(noise.back(middle)))
+def _median_and_spread(scaled: Values, noise: NoiseModel) -> tuple[Values, Values]:
+    """Median and spread of each row."""
+    middle = median(scaled)
+    spread = _NORMAL * median(np.abs(scaled - middle[:, None]))
+    return middle, np.fmax(spread, noise.min_scatter(noise.from_scale(middle)))
 
 
 def median(rows: Values) -> Values:
-    """Of each row, what is not NaN; NaN where all of it is."""
+    """The median of each row, ignoring NaN; NaN for empty rows."""
     ordered = np.sort(rows, axis=1)
     known = _known(rows)
     at = np.arange(len(rows))

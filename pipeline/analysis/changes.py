@@ -1,7 +1,7 @@
-"""Minutes -> changes: every shift that may be one is remembered, and those that are news are told.
+"""Minutes -> changes: all candidate change points are stored, and the reportable ones are published.
 
-Shifts are looked for in blocks of hours, each with some hours around it, so that what is found depends on the minutes
-alone and not on when it was looked for. Only blocks near minutes that changed are looked through again.
+Shifts are searched in blocks of hours, each with some hours around it, so that the result depends on the minutes alone
+and not on when they were searched. Only blocks near minutes that changed are searched again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,51 +15,50 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
-from ackscope.catalog import Catalog
+from ackscope.manifest import Manifest
 from ackscope.tables import CONSUMERS_1M
-from pipeline.analysis.memory import CANDIDATES
+from ackscope.tables.arrow import arrow_schema
+from pipeline.analysis.analysis_state import CANDIDATES
+from pipeline.analysis.attach_queue import attach_queue
+from pipeline.analysis.column_packing import ObjectMatrix, analyse
 from pipeline.analysis.noise import noise
-from pipeline.analysis.packed import Objects, judged
-from pipeline.analysis.series import FAMILIES, Family
-from pipeline.analysis.shifts import HISTORY, LASTING, PATIENT, QUICK, Found, moving, shifts
-from pipeline.analysis.taking import taking
-from pipeline.frames import rolled_up
+from pipeline.analysis.series import FAMILIES, MeasureFamily
+from pipeline.analysis.shifts import FAST, HISTORY_MINUTES, LASTING_MINUTES, SLOW, DetectedShift, find_moving, shifts
+from pipeline.frames import read_rollups
 from pipeline.hours import HOUR
-from pipeline.schema import arrow_schema
 
-BLOCK = 4
-"""Hours."""
+BLOCK_HOURS = 4
 
+# Unknown from the series of an object; `attach_queue` fills it in.
 _NO_QUEUE = None
-"""Not known from the series of an object; `taking` finds it."""
 
-_BEFORE, _AFTER = HISTORY // 60, -(-LASTING // 60)
-"""Hours around a block that its shifts depend on."""
+# Hours around a block that its shifts depend on.
+_BEFORE_HOURS, _AFTER_HOURS = HISTORY_MINUTES // 60, -(-LASTING_MINUTES // 60)
 
-_WIDEST = 72
-"""Hours that are looked through at once, at most; fewer where they have more than so many rows."""
+# Maximum hours searched together; fewer if they have more than `_MAX_ROWS` rows.
+_MAX_SPAN_HOURS = 72
 
-_ROWS_AT_ONCE = 4_000_000
-
-
-def blocks(hours: set[int], known: set[int]) -> list[int]:
-    """The first hours of the blocks that have known minutes, and whose shifts depend on some of `hours`."""
-    near = {hour + step for hour in hours for step in range(-_AFTER, _BEFORE + 1)}
-    return sorted({hour - hour % BLOCK for hour in near} & {hour - hour % BLOCK for hour in known})
+_MAX_ROWS = 4_000_000
 
 
-def portions(catalog: Catalog, wanted: Sequence[int]) -> Iterator[list[int]]:
-    """Blocks that are looked through at once."""
+def blocks_for(hours: set[int], known: set[int]) -> list[int]:
+    """First hours of the blocks that have known minutes, and whose shifts depend on some of `hours`."""
+    near = {hour + step for hour in hours for step in range(-_AFTER_HOURS, _BEFORE_HOURS + 1)}
+    return sorted({hour - hour % BLOCK_HOURS for hour in near} & {hour - hour % BLOCK_HOURS for hour in known})
+
+
+def portions(manifest: Manifest, first_hours: Sequence[int]) -> Iterator[list[int]]:
+    """Blocks that are searched together."""
     rows: dict[int, int] = {}
     for family in FAMILIES:
-        for it in catalog.shelved(family.source.name):
+        for it in manifest.files_for(family.source.name):
             for hour in it.parts:
-                block = int(hour) - int(hour) % BLOCK
+                block = int(hour) - int(hour) % BLOCK_HOURS
                 rows[block] = rows.get(block, 0) + it.rows // len(it.parts)
     portion: list[int] = []
-    for block in wanted:
+    for block in first_hours:
         total = sum(rows.get(it, 0) for it in (*portion, block))
-        if portion and (block + BLOCK - portion[0] > _WIDEST or total > _ROWS_AT_ONCE):
+        if portion and (block + BLOCK_HOURS - portion[0] > _MAX_SPAN_HOURS or total > _MAX_ROWS):
             yield portion
             portion = []
         portion.append(block)
@@ -67,54 +66,63 @@ def portions(catalog: Catalog, wanted: Sequence[int]) -> Iterator[list[int]]:
         yield portion
 
 
-def search(spark: SparkSession, root: Path, catalog: Catalog, wanted: Sequence[int]) -> pa.Table:
+def search(spark: SparkSession, root: Path, manifest: Manifest, first_hours: Sequence[int]) -> pa.Table:
     """All shifts that begin in these blocks: rows of `CANDIDATES`."""
-    start, end = wanted[0] - _BEFORE, wanted[-1] + BLOCK + _AFTER
+    start, end = first_hours[0] - _BEFORE_HOURS, first_hours[-1] + BLOCK_HOURS + _AFTER_HOURS
     found = [arrow_schema(CANDIDATES).empty_table()]
     for family in FAMILIES:
-        if catalog.shelved(family.source.name, start, end):
-            frame = family.of_minutes(rolled_up(spark, root, catalog, family.source, start, end))
+        if manifest.files_for(family.source.name, start, end):
+            frame = family.of_minutes(read_rollups(spark, root, manifest, family.source, start, end))
             place = (F.unix_seconds("at") - start * HOUR) / 60
-            judge = partial(candidates, family=family, start=start, wanted=tuple(wanted))
-            found.append(judged(frame, place, (end - start) * 60, CANDIDATES, judge))
+            judge = partial(find_candidates, family=family, start=start, first_hours=tuple(first_hours))
+            found.append(analyse(frame, place, (end - start) * 60, CANDIDATES, judge))
     rows = pa.concat_tables(found)
-    if not catalog.shelved(CONSUMERS_1M.name, start, end):
+    if not manifest.files_for(CONSUMERS_1M.name, start, end):
         return rows
-    return taking(rows, rolled_up(spark, root, catalog, CONSUMERS_1M, start, end), BLOCK * HOUR)
+    return attach_queue(rows, read_rollups(spark, root, manifest, CONSUMERS_1M, start, end), BLOCK_HOURS * HOUR)
 
 
-def replaced(known: pa.Table, wanted: Sequence[int], found: pa.Table) -> pa.Table:
-    """What is known, with what was found in these blocks in the place of what was found in them before."""
+def replace_blocks(known: pa.Table, first_hours: Sequence[int], found: pa.Table) -> pa.Table:
+    """The known candidates with those of these blocks replaced."""
     hours = pc.divide(known[CANDIDATES.time].cast(pa.int64()), HOUR * 1_000_000)
-    inside = pc.is_in(pc.subtract(hours, _modulo(hours)), pa.array(wanted, pa.int64()))
+    inside = pc.is_in(pc.subtract(hours, _modulo(hours)), pa.array(first_hours, pa.int64()))
     rows = pa.concat_tables([known.filter(pc.invert(inside)), found])
     return rows.sort_by([(name, "ascending") for name in CANDIDATES.key]).combine_chunks()
 
 
-def candidates(objects: Objects, family: Family, start: int, wanted: Sequence[int]) -> pa.Table:
+def find_candidates(objects: ObjectMatrix, family: MeasureFamily, start: int, first_hours: Sequence[int]) -> pa.Table:
     """The shifts of some objects, rows of `CANDIDATES`.
 
     Args:
         objects: their minutes from hour `start` on.
-        family: what they are.
+        family: their family.
         start: hours since 1970.
-        wanted: the blocks in which shifts begin.
+        first_hours: the blocks in which shifts begin.
     """
     rows = []
     for measure in family.shifting:
         values = objects.values[measure]
-        for block in wanted:
-            low, high = max(0, (block - _BEFORE - start) * 60), (block + BLOCK + _AFTER - start) * 60
-            first, last = (block - start) * 60, (block + BLOCK - start) * 60
+        for block in first_hours:
+            low, high = max(0, (block - _BEFORE_HOURS - start) * 60), (block + BLOCK_HOURS + _AFTER_HOURS - start) * 60
+            first, last = (block - start) * 60, (block + BLOCK_HOURS - start) * 60
             slices = values[:, low:high]
-            for row in _promising(slices, measure, objects.columns["prefix"]):
+            for row in _candidate_rows(slices, measure, objects.columns["prefix"]):
                 name = objects.columns["prefix"][row] + measure
                 subject = (family.kind, objects.columns["vhost"][row], objects.columns["name"][row], name)
-                for it, soon in _found(slices[row], name):
+                for it, fast in _detect(slices[row], name):
                     if first <= it.at + low < last:
                         at = (start * 60 + low + it.at) * 60_000_000
-                        told = (it.before, it.after, abs(it.score), it.minutes, _NO_QUEUE, it.sure, it.back, soon)
-                        rows.append((at, *subject, *told))
+                        shift_columns = (
+                            it.before,
+                            it.after,
+                            abs(it.score),
+                            it.minutes,
+                            _NO_QUEUE,
+                            it.sure,
+                            it.back,
+                            fast,
+                        )
+                        rows.append((at, *subject, *shift_columns))
     columns = zip(*rows, strict=True) if rows else [()] * len(CANDIDATES.columns)
     schema = arrow_schema(CANDIDATES)
     return pa.table(
@@ -122,20 +130,20 @@ def candidates(objects: Objects, family: Family, start: int, wanted: Sequence[in
     )
 
 
-def _found(values: np.ndarray, measure: str) -> Iterator[tuple[Found, bool]]:
-    """The shifts of one series; whether the quick look found them, which is only for what may be told soon."""
+def _detect(values: np.ndarray, measure: str) -> Iterator[tuple[DetectedShift, bool]]:
+    """The shifts of one series, and whether the fast detector found them, which is only used for early reports."""
     scatter = noise(measure)
-    for it in shifts(values, scatter, PATIENT):
+    for it in shifts(values, scatter, SLOW):
         yield it, False
     if scatter.rises or scatter.falls:
-        for it in shifts(values, scatter, QUICK):
-            yield replace(it, sure=it.sure and scatter.soon(it.score)), True
+        for it in shifts(values, scatter, FAST):
+            yield replace(it, sure=it.sure and scatter.reports_early(it.score)), True
 
 
-def _promising(values: np.ndarray, measure: str, prefixes: Sequence[str]) -> list[int]:
-    """Rows that move enough; of a measure with prefixes, all are of the noise of its own name."""
-    return [int(row) for row in moving(values, noise(f"{prefixes[0]}{measure}"))] if prefixes else []
+def _candidate_rows(values: np.ndarray, measure: str, prefixes: Sequence[str]) -> list[int]:
+    """Rows that vary enough; measures with prefixes use the noise model of their own name."""
+    return [int(row) for row in find_moving(values, noise(f"{prefixes[0]}{measure}"))] if prefixes else []
 
 
 def _modulo(hours: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.subtract(hours, pc.multiply(pc.divide(hours, BLOCK), BLOCK))
+    return pc.subtract(hours, pc.multiply(pc.divide(hours, BLOCK_HOURS), BLOCK_HOURS))

@@ -1,4 +1,4 @@
-"""The episodes of a cluster's findings, from what was landed and what was known of them before."""
+"""Finding episodes of a cluster, from landed events and the episodes known before."""
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -6,23 +6,23 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 
 from ackscope.errors import DataError
 from ackscope.tables import EPISODES, FINDING_EVENTS, POLLS_1M
-from pipeline.frames import frame, rolled_up
+from pipeline.frames import read_files, read_rollups
 from pipeline.session import SPARK_ERRORS, cause
-from pipeline.storage.footer import SOON
+from pipeline.storage.file_stats import MAX_AHEAD_SECONDS
 from pipeline.storage.landing import Landing
 from pipeline.storage.rollups import Rollups
 from pipeline.transforms.episodes import episodes
 
 
 def episodes_of(spark: SparkSession, landing: Landing, rollups: Rollups, cluster: str, now: float) -> pa.Table:
-    """All episodes of a cluster as they are now: what `Change.replace_all` takes.
+    """All episodes of a cluster as of now: input of `Transaction.replace_table`.
 
     Events of a clock that was ahead of `now`, seconds since 1970, do not count.
 
     Raises:
-        DataError: Spark failed for a reason that lies in no landing file.
+        DataError: Spark failed although no landing file is damaged.
     """
-    catalog = rollups.catalog(cluster)
+    manifest = rollups.manifest(cluster)
     while True:
         paths = [
             path
@@ -31,12 +31,12 @@ def episodes_of(spark: SparkSession, landing: Landing, rollups: Rollups, cluster
             for path in landing.files(partition)
         ]
         try:
-            events = frame(spark, FINDING_EVENTS, paths)
-            polls = rolled_up(spark, rollups.root, catalog, POLLS_1M)
-            known = rolled_up(spark, rollups.root, catalog, EPISODES)
+            events = read_files(spark, FINDING_EVENTS, paths)
+            polls = read_rollups(spark, rollups.root, manifest, POLLS_1M)
+            known = read_rollups(spark, rollups.root, manifest, EPISODES)
             return episodes(_dated(events, now) if paths else events, polls, known).toArrow()
         except SPARK_ERRORS as error:
-            if not landing.doubt(FINDING_EVENTS, paths):
+            if not landing.quarantine_damaged(FINDING_EVENTS, paths):
                 raise DataError(
                     f"{EPISODES.name} of cluster {cluster} could not be computed from "
                     f"{landing.root / FINDING_EVENTS.name}: {cause(error)}"
@@ -44,7 +44,7 @@ def episodes_of(spark: SparkSession, landing: Landing, rollups: Rollups, cluster
 
 
 def _dated(events: DataFrame, now: float) -> DataFrame:
-    """Those that can be meant: at most a day off the date of their folder, and not of the future."""
+    """Events with a plausible date: at most a day off the date of their folder, and not in the future."""
     folder: Column = F.to_date(F.regexp_extract("_metadata.file_path", r"/date=(\d{4}-\d\d-\d\d)/", 1))
     near = F.abs(F.date_diff(F.to_date("at"), folder)) <= 1
-    return events.where(near & (F.col("at") < F.timestamp_seconds(F.lit(now + SOON))))
+    return events.where(near & (F.col("at") < F.timestamp_seconds(F.lit(now + MAX_AHEAD_SECONDS))))

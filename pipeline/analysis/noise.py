@@ -1,6 +1,6 @@
-"""How a measure scatters while nothing happens: the scale on which a shift of it is judged.
+"""Noise models: how a measure scatters in normal operation, the scale on which shifts are judged.
 
-Pure arithmetic over numpy arrays, in which NaN is "not known".
+Pure arithmetic over numpy arrays; NaN is unknown.
 """
 
 from collections.abc import Callable
@@ -13,113 +13,113 @@ Values = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
-    """One way to scatter.
+class NoiseModel:
+    """The noise of one kind of measure.
 
     Attributes:
-        flat: takes values to a scale on which their scatter does not depend on their level.
-        back: from there to values.
-        least: of a value, the smallest scatter that it may have, on that scale.
-        size: of the level before and after, the smallest difference that matters, in the measure's unit.
-        sure: how many scatters make a shift stand out far enough to be told by itself.
-        rises, falls: whether such a shift may be told before it is known to last. Traffic, and what waits for it, rises
-            for a while on any day; that nobody works, or that a client waits long, is worth a look at once.
+        to_scale: transforms values to a scale on which the scatter does not depend on the level.
+        from_scale: the inverse.
+        min_scatter: smallest scatter of a value, on that scale.
+        min_difference: smallest difference between two levels that matters, in the measure's unit.
+        sure_spreads: number of spreads at which a shift is reported on its own.
+        rises, falls: whether a rise or fall may be reported before it is known to last. Traffic and backlogs rise for a
+            while on any day; a missing consumer or a long client latency deserves attention immediately.
     """
 
-    flat: Callable[[Values], Values]
-    back: Callable[[Values], Values]
-    least: Callable[[Values], Values]
-    size: Callable[[Values, Values], Values]
-    sure: float = 6.0
+    to_scale: Callable[[Values], Values]
+    from_scale: Callable[[Values], Values]
+    min_scatter: Callable[[Values], Values]
+    min_difference: Callable[[Values, Values], Values]
+    sure_spreads: float = 6.0
     rises: bool = False
     falls: bool = False
 
-    def soon(self, way: float) -> bool:
-        """Whether a rise, or of a negative `way` a fall, may be told before it is known to last."""
-        return self.rises if way > 0 else self.falls
+    def reports_early(self, change: float) -> bool:
+        """Whether a rise, or with a negative `change` a fall, may be reported before it is known to last."""
+        return self.rises if change > 0 else self.falls
 
 
-def _counts(per: float, share: float, size: float, sure: float = 6.0) -> Noise:
-    """Events: a level of n scatters by the root of n at least, and twice the root scatters the same everywhere.
+def _count_noise(per: float, share: float, min_difference: float, sure_spreads: float = 6.0) -> NoiseModel:
+    """Event counts: a level of n scatters by at least sqrt(n), and 2*sqrt(n) has the same scatter everywhere.
 
-    `per` events make one unit of the measure, `share` of the level it scatters anyway, `size` units matter.
+    `per` events make one unit of the measure, `share` is the minimum relative scatter, `size` units matter.
     """
 
-    def flat(value: Values) -> Values:
+    def to_scale(value: Values) -> Values:
         return np.asarray(2.0 * np.sqrt(np.maximum(value, 0.0) * per))
 
-    def least(value: Values) -> Values:
+    def min_scatter(value: Values) -> Values:
         return np.asarray(np.maximum(1.0, share * np.sqrt(np.maximum(value, 0.0) * per)))
 
-    def back(value: Values) -> Values:
+    def from_scale(value: Values) -> Values:
         return np.asarray((np.maximum(value, 0.0) / 2.0) ** 2 / per)
 
-    return Noise(flat, back, least, _matters(size, 0.5), sure)
+    return NoiseModel(to_scale, from_scale, min_scatter, _min_difference(min_difference, 0.5), sure_spreads)
 
 
-def _steady(share: float, step: float, size: float) -> Noise:
+def _steady_noise(share: float, step: float, min_difference: float) -> NoiseModel:
     """Amounts that hardly scatter: by `share` of themselves or by `step`; `size`, and 5 shares, matter."""
 
-    def flat(value: Values) -> Values:
+    def to_scale(value: Values) -> Values:
         return np.asarray(np.arcsinh(value / step) if share else value / step)
 
-    def least(value: Values) -> Values:
-        # Of one step where the value is small, and of its share where it is large.
+    def min_scatter(value: Values) -> Values:
+        # One step for small values, its share for large ones.
         return np.asarray(np.hypot(1.0, share * value / step) / np.hypot(1.0, value / step) if share else value * 0 + 1)
 
-    def back(value: Values) -> Values:
+    def from_scale(value: Values) -> Values:
         return np.asarray(np.sinh(value) * step if share else value * step)
 
-    return Noise(flat, back, least, _matters(size, 5 * share))
+    return NoiseModel(to_scale, from_scale, min_scatter, _min_difference(min_difference, 5 * share))
 
 
-def _matters(size: float, share: float) -> Callable[[Values, Values], Values]:
+def _min_difference(min_difference: float, share: float) -> Callable[[Values, Values], Values]:
     def enough(before: Values, after: Values) -> Values:
-        return np.asarray(np.maximum(size, share * np.maximum(np.abs(before), np.abs(after))))
+        return np.asarray(np.maximum(min_difference, share * np.maximum(np.abs(before), np.abs(after))))
 
     return enough
 
 
-def noise(measure: str) -> Noise:
-    """Of a measure by its name, as `ackscope.tables.CHANGES` tells them."""
+def noise(measure: str) -> NoiseModel:
+    """The noise model of a measure, by its name in `ackscope.tables.CHANGES`."""
     what, _, quantile = measure.rpartition("_")
     if what and quantile in _QUANTILES:
         return _QUANTILES[quantile]
     if what and quantile == "failed":
-        return _SOON
+        return _EARLY_SHARE
     return _BY_NAME.get(measure, _RATE)
 
 
-_RATE = replace(_counts(per=60.0, share=0.1, size=0.05), falls=True)
-_WAITING = _counts(per=1.0, share=0.1, size=10.0)
-_BACKLOG = replace(_WAITING, sure=12.0)
-_SHARE = _steady(share=0.0, step=0.02, size=0.1)
-_SOON = replace(_SHARE, rises=True, falls=True)
-_NUMBER = replace(_steady(share=0.05, step=0.05, size=1.0), rises=True, falls=True)
+_RATE = replace(_count_noise(per=60.0, share=0.1, min_difference=0.05), falls=True)
+_WAITING = _count_noise(per=1.0, share=0.1, min_difference=10.0)
+_BACKLOG = replace(_WAITING, sure_spreads=12.0)
+_SHARE = _steady_noise(share=0.0, step=0.02, min_difference=0.1)
+_EARLY_SHARE = replace(_SHARE, rises=True, falls=True)
+_NUMBER = replace(_steady_noise(share=0.05, step=0.05, min_difference=1.0), rises=True, falls=True)
 _QUANTILES = {
-    # A bucket of the histogram is a factor of 1.36 wide; the interpolation within it is good to about a tenth.
-    "p50": replace(_steady(share=0.08, step=0.0002, size=0.001), rises=True),
-    "p99": replace(_steady(share=0.16, step=0.0005, size=0.005), rises=True),
+    # A histogram bucket is a factor of 1.36 wide; interpolation within it is accurate to about a tenth.
+    "p50": replace(_steady_noise(share=0.08, step=0.0002, min_difference=0.001), rises=True),
+    "p99": replace(_steady_noise(share=0.16, step=0.0005, min_difference=0.005), rises=True),
 }
-_BY_NAME: dict[str, Noise] = {
-    # Queues that are almost full of work have a backlog now and then, which fills what their prefetch allows, too.
+# All other measures are rates per second: counts of a minute divided by 60.
+_BY_NAME: dict[str, NoiseModel] = {
+    # Busy queues have a backlog now and then, which also fills their prefetch.
     "ready": _BACKLOG,
     "unacked": _BACKLOG,
     "unconfirmed": _WAITING,
     "consumers": _NUMBER,
     "prefetch": _NUMBER,
-    "fd_used": _steady(share=0.06, step=10.0, size=50.0),
-    "sockets_used": _steady(share=0.06, step=10.0, size=50.0),
-    "proc_used": _steady(share=0.06, step=50.0, size=300.0),
-    "mem_used": _steady(share=0.05, step=5e6, size=5e7),
-    "disk_free": _steady(share=0.02, step=5e7, size=5e8),
+    "fd_used": _steady_noise(share=0.06, step=10.0, min_difference=50.0),
+    "sockets_used": _steady_noise(share=0.06, step=10.0, min_difference=50.0),
+    "proc_used": _steady_noise(share=0.06, step=50.0, min_difference=300.0),
+    "mem_used": _steady_noise(share=0.05, step=5e6, min_difference=5e7),
+    "disk_free": _steady_noise(share=0.02, step=5e7, min_difference=5e8),
     "busy": _SHARE,
-    "failed": _SOON,
+    "failed": _EARLY_SHARE,
     "at_ceiling": _SHARE,
     "inactive": _SHARE,
-    "down": _SOON,
-    "mem_alarm": _SOON,
-    "disk_alarm": _SOON,
+    "down": _EARLY_SHARE,
+    "mem_alarm": _EARLY_SHARE,
+    "disk_alarm": _EARLY_SHARE,
     "redelivered": replace(_RATE, rises=True),
 }
-"""All others are rates, a second: counts of a minute by 60."""

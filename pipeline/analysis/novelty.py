@@ -1,4 +1,4 @@
-"""Which shifts are news: one that comes every night, or again and again, is how that series always goes.
+"""Novelty filter: a shift that recurs every night, or again and again, is normal for its series.
 
 Pure arithmetic over numpy arrays.
 """
@@ -10,61 +10,61 @@ from pipeline.analysis.noise import Values
 
 _DAY = 1440
 _WEEK = 7 * _DAY
-_CLOCK = 30
-"""Minutes by which what comes every day may come earlier or later."""
+# Minutes by which a daily event may be early or late.
+_CLOCK_TOLERANCE = 30
 
-_NIGHTS, _WITHIN = 3, 14 * _DAY
-"""On so many other days at this time of day, within so many minutes before and after."""
+# Recurs daily: on this many other days at this time of day, within this many minutes before and after.
+_NIGHT_COUNT, _NIGHT_RANGE = 3, 14 * _DAY
 
-_WEEKS, _SINCE = 2, 28 * _DAY
-"""In so many other weeks at this time of the week."""
+# Recurs weekly: in this many other weeks at this time of the week.
+_WEEK_COUNT, _WEEK_RANGE = 2, 28 * _DAY
 
-_OFTEN, _LATELY = 3, _WEEK
-"""So many others at any time, within so many minutes before and after."""
+# Recurs often: this many others at any time, within this many minutes before and after.
+_OFTEN_COUNT, _OFTEN_MINUTES = 3, _WEEK
 
-_LIKE = 0.4
-"""Share of the size of a shift that others must have to be like it."""
+# Other shifts are similar if they have at least this share of the size.
+_SIMILAR_SHARE = 0.4
 
 Minutes = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
-def news(at: Minutes, size: Values, kin_at: Minutes, kin_size: Values) -> Flags:
-    """Of the shifts of one series, those that are none of the usual ones.
+def is_novel(at: Minutes, size: Values, sibling_at: Minutes, sibling_size: Values) -> Flags:
+    """Which shifts of one series are not recurring.
 
     Args:
-        at: minutes since 1970, in order.
+        at: minutes since 1970, sorted.
         size: by how much it rose or, negative, fell.
-        kin_at: the same of this series and of all that go by the same clock, in any order: a client that connects
-            anew every day is another channel every day, and its batch is nevertheless that of every night.
-        kin_size: by how much these rose or fell.
+        sibling_at: shifts of this series and its siblings, unsorted: a client that reconnects every day has another
+            channel every day, and its batch still recurs every night.
+        sibling_size: by how much these rose or fell.
     """
-    apart, like = _compared(at, size, kin_at, kin_size)
+    apart, like = _compared(at, size, sibling_at, sibling_size)
     days = _days(apart, _DAY)
-    nights = _distinct(like & _near(apart, _DAY) & (np.abs(apart) <= _WITHIN + _CLOCK), days)
-    weeks = _distinct(like & _near(apart, _WEEK) & (np.abs(apart) <= _SINCE + _CLOCK), days)
-    clocked = (nights >= _NIGHTS) | (weeks >= _WEEKS)
-    # What comes by the clock says nothing of what comes at any time; nor do others, which may move all at once.
+    nights = _distinct(like & _near(apart, _DAY) & (np.abs(apart) <= _NIGHT_RANGE + _CLOCK_TOLERANCE), days)
+    weeks = _distinct(like & _near(apart, _WEEK) & (np.abs(apart) <= _WEEK_RANGE + _CLOCK_TOLERANCE), days)
+    clocked = (nights >= _NIGHT_COUNT) | (weeks >= _WEEK_COUNT)
+    # Clocked shifts do not count as frequent ones; nor do siblings, which may move at the same time.
     apart, like = _compared(at, size, at, size)
-    often = np.sum(like & ~clocked[None, :] & (apart != 0) & (np.abs(apart) <= _LATELY), axis=1)
-    return np.asarray(~clocked & (often < _OFTEN))
+    often = np.sum(like & ~clocked[None, :] & (apart != 0) & (np.abs(apart) <= _OFTEN_MINUTES), axis=1)
+    return np.asarray(~clocked & (often < _OFTEN_COUNT))
 
 
 def _compared(at: Minutes, size: Values, other_at: Minutes, other_size: Values) -> tuple[Minutes, Flags]:
-    """A row a shift, a column one of the others: minutes from one to the other, and whether that one is like it."""
-    large = np.abs(other_size)[None, :] >= _LIKE * np.abs(size)[:, None]
+    """Per shift (row) and other shift (column): minutes between them, and whether the other is similar."""
+    large = np.abs(other_size)[None, :] >= _SIMILAR_SHARE * np.abs(size)[:, None]
     return other_at[None, :] - at[:, None], np.asarray((np.sign(other_size)[None, :] == np.sign(size)[:, None]) & large)
 
 
-def _days(apart: Minutes, turn: int) -> Minutes:
-    return np.asarray(np.rint(apart / turn).astype(np.int64))
+def _days(apart: Minutes, period: int) -> Minutes:
+    return np.asarray(np.rint(apart / period).astype(np.int64))
 
 
-def _near(apart: Minutes, turn: int) -> Flags:
-    """At the same time of the day, or week, of another one."""
-    turns = _days(apart, turn)
-    return np.asarray((turns != 0) & (np.abs(apart - turns * turn) <= _CLOCK))
+def _near(apart: Minutes, period: int) -> Flags:
+    """At the same time of the day, or week, as another one."""
+    periods = _days(apart, period)
+    return np.asarray((periods != 0) & (np.abs(apart - periods * period) <= _CLOCK_TOLERANCE))
 
 
-def _distinct(wanted: Flags, days: Minutes) -> Minutes:
-    return np.array([len(np.unique(row[mask])) for row, mask in zip(days, wanted, strict=True)], dtype=np.int64)
+def _distinct(mask: Flags, days: Minutes) -> Minutes:
+    return np.array([len(np.unique(row[selected])) for row, selected in zip(days, mask, strict=True)], dtype=np.int64)

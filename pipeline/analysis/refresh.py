@@ -1,10 +1,8 @@
-"""All analyses of a cluster, made what its rollups say now: what ended, what is usual, what shifted, what to answer.
+"""Bring the analyses of a cluster up to date: episodes, baselines, changes and answers.
 
-Each step is committed by itself, and remembers what it was made of: a kill at any moment only means that the rest is
-done the next time.
+Each step is committed by itself and stores what it was computed from: after a kill the rest is done next time.
 """
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -12,46 +10,47 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from ackscope.catalog import Catalog
 from ackscope.errors import DataError
+from ackscope.log import get_logger
+from ackscope.manifest import Manifest
 from ackscope.tables import BASELINES, CHANGES, EPISODES, Table
-from pipeline.analysis import baselines, changes, memory
+from pipeline.analysis import analysis_state, baselines, changes
+from pipeline.analysis.analysis_state import AnalysisState
 from pipeline.analysis.episodes import episodes_of
-from pipeline.analysis.memory import Memory
-from pipeline.analysis.telling import told
-from pipeline.answers import file
+from pipeline.analysis.report_filter import select_reportable
+from pipeline.answers import answers_file
 from pipeline.hours import HOUR
 from pipeline.session import SPARK_ERRORS, cause
 from pipeline.storage.landing import Landing
 from pipeline.storage.rollups import Rollups
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
-_AHEAD = 24
-"""Hours that rows may be ahead of the clock without being mistaken."""
+# Rows this far ahead of the clock are still accepted.
+_MAX_AHEAD_HOURS = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
-    """What there is to do.
+class DueWork:
+    """The work that is due.
 
     Attributes:
-        blocks: first hours of the blocks of minutes in which shifts are to be looked for.
-        hours: hours of the day whose bands are to be made, 0 to 23.
+        blocks: first hours of the blocks of minutes to search for shifts.
+        hours: hours of the day whose bands are to be computed, 0 to 23.
     """
 
     blocks: list[int]
     hours: list[int]
 
 
-def due(rollups: Rollups, cluster: str, now: float) -> Due:
+def due(rollups: Rollups, cluster: str, now: float) -> DueWork:
     """What `refresh` would do.
 
     Raises:
-        DataError: the catalog cannot be read.
+        DataError: the manifest cannot be read.
     """
-    catalog = rollups.catalog(cluster)
-    return _Refresh(catalog, _memory(rollups, catalog), now).due()
+    manifest = rollups.manifest(cluster)
+    return _Pending(manifest, _load_state(rollups, manifest), now).due()
 
 
 def refresh(
@@ -62,123 +61,127 @@ def refresh(
     now: float,
     go_on: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Do what is due; hours and days must have been made of the minutes before.
+    """Do the work that is due; hours and days must be up to date.
 
-    Not to be called as the only writer: it takes the rollups as such to commit. It ends early where `go_on` says no.
+    Call it without the writer lock: it takes the lock to commit. It ends early if `go_on` returns False.
 
     Args:
         spark: the session.
-        landing: where the events of findings are.
-        rollups: what is analysed, and where it goes.
+        landing: holds the finding events.
+        rollups: analysed and written.
         cluster: its name.
         now: seconds since 1970.
-        go_on: asked between the steps.
+        go_on: called between the steps.
 
     Raises:
         DataError: Spark failed, or a file cannot be read or written.
     """
     try:
-        _replace(rollups, cluster, EPISODES, episodes_of(spark, landing, rollups, cluster, now))
+        _commit(rollups, cluster, EPISODES, episodes_of(spark, landing, rollups, cluster, now))
         for step in (bands, shifts):
             if go_on():
                 step(spark, rollups, cluster, now, go_on)
         if go_on():
-            file.write(spark, rollups.root, cluster, now)
+            answers_file.write(spark, rollups.root, cluster, now)
     except SPARK_ERRORS as error:
         if go_on():
-            raise DataError(f"the analyses of cluster {cluster} could not be made: {cause(error)}") from None
+            raise DataError(f"the analyses of cluster {cluster} failed: {cause(error)}") from None
 
 
 @dataclass(frozen=True, slots=True)
-class _Refresh:
-    """One catalog held against what is remembered of it."""
+class _Pending:
+    """A manifest compared with the stored state."""
 
-    catalog: Catalog
-    memory: Memory
+    manifest: Manifest
+    state: AnalysisState
     now: float
 
     @property
     def minutes(self) -> dict[int, str]:
-        """Hours that have minutes, each with a digest; none of a clock that is far ahead."""
-        latest = int(self.now // HOUR) + _AHEAD
-        return {hour: it for hour, it in memory.hours_now(self.catalog).items() if hour <= latest}
+        """Hours that have minutes, each with a digest; without hours of a clock that is far ahead."""
+        latest = int(self.now // HOUR) + _MAX_AHEAD_HOURS
+        return {hour: it for hour, it in analysis_state.hours_now(self.manifest).items() if hour <= latest}
 
     @property
     def hours(self) -> dict[int, str]:
-        """All hours that bands can be made of; those of days without minutes stay as they are."""
+        """All hours that bands can be computed from; those of days without minutes are unchanged."""
         minutes = self.minutes
         days = {hour // 24 for hour in minutes}
-        old = (hour for hour in memory.hours_kept(self.catalog) if hour // 24 not in days and hour <= self.now // HOUR)
+        old = (
+            hour
+            for hour in analysis_state.hours_with_rollups(self.manifest)
+            if hour // 24 not in days and hour <= self.now // HOUR
+        )
         return dict.fromkeys(old, "kept") | minutes
 
-    def due(self) -> Due:
+    def due(self) -> DueWork:
         minutes = self.minutes
-        blocks = changes.blocks(memory.changed(self.memory.shifted, minutes), set(minutes))
+        blocks = changes.blocks_for(analysis_state.changed(self.state.shifted, minutes), set(minutes))
         hours = self.hours
         oldest = max(hours, default=0) - baselines.WEEKS * 7 * 24
-        fresh = {hour for hour in memory.changed(self.memory.banded, hours) if hour > oldest}
-        new = {hour % 24 for hour in fresh if hours[hour] != "kept" or hour not in self.memory.banded}
-        return Due(blocks, sorted(new))
+        fresh = {hour for hour in analysis_state.changed(self.state.banded, hours) if hour > oldest}
+        new = {hour % 24 for hour in fresh if hours[hour] != "kept" or hour not in self.state.banded}
+        return DueWork(blocks, sorted(new))
 
 
-def _memory(rollups: Rollups, catalog: Catalog) -> Memory:
-    """What is remembered; bands are all to be made where the catalog has none."""
-    known = memory.read(rollups.root, catalog.cluster)
-    return known if catalog.shelved(BASELINES.name) else replace(known, banded={})
+def _load_state(rollups: Rollups, manifest: Manifest) -> AnalysisState:
+    """The stored state; all bands are due if there are none."""
+    known = analysis_state.read(rollups.root, manifest.cluster)
+    return known if manifest.files_for(BASELINES.name) else replace(known, banded={})
 
 
 def bands(
     spark: SparkSession, rollups: Rollups, cluster: str, now: float, go_on: Callable[[], bool] = lambda: True
 ) -> None:
-    """Make the bands that are due, of hours."""
-    catalog = rollups.catalog(cluster)
-    work = _Refresh(catalog, _memory(rollups, catalog), now)
+    """Compute the bands that are due."""
+    manifest = rollups.manifest(cluster)
+    work = _Pending(manifest, _load_state(rollups, manifest), now)
     hours = work.hours
-    for wanted in baselines.portions(catalog, work.due().hours):
+    for portion in baselines.portions(manifest, work.due().hours):
         if not go_on():
             return
-        rows = baselines.build(spark, rollups.root, catalog, wanted, max(hours))
-        _replace(rollups, cluster, BASELINES, rows, [24 * day + hour for hour in wanted for day in range(7)])
-        seen = {hour: digest for hour, digest in hours.items() if hour % 24 in wanted}
-        _remember(rollups, cluster, banded=seen)
+        rows = baselines.build(spark, rollups.root, manifest, portion, max(hours))
+        _commit(rollups, cluster, BASELINES, rows, [24 * day + hour for hour in portion for day in range(7)])
+        seen = {hour: digest for hour, digest in hours.items() if hour % 24 in portion}
+        _save_state(rollups, cluster, banded=seen)
 
 
 def shifts(
     spark: SparkSession, rollups: Rollups, cluster: str, now: float, go_on: Callable[[], bool] = lambda: True
 ) -> None:
-    """Look for shifts in the blocks that are due, of minutes, and tell those that are news."""
-    catalog = rollups.catalog(cluster)
-    work = _Refresh(catalog, _memory(rollups, catalog), now)
+    """Search the due blocks for shifts, and publish the reportable ones."""
+    manifest = rollups.manifest(cluster)
+    work = _Pending(manifest, _load_state(rollups, manifest), now)
     minutes, blocks = work.minutes, work.due().blocks
-    candidates = work.memory.candidates
-    for wanted in changes.portions(catalog, blocks):
+    candidates = work.state.candidates
+    for portion in changes.portions(manifest, blocks):
         if not go_on():
             return
-        candidates = changes.replaced(candidates, wanted, changes.search(spark, rollups.root, catalog, wanted))
-        # An hour counts as seen once all blocks that depend on it were looked through: the latest may not be there yet.
-        seen = {hour: it for hour, it in minutes.items() if changes.blocks({hour}, set(minutes))[-1] <= wanted[-1]}
-        _remember(rollups, cluster, candidates=candidates, shifted=seen)
-    _replace(rollups, cluster, CHANGES, told(candidates))
+        candidates = changes.replace_blocks(candidates, portion, changes.search(spark, rollups.root, manifest, portion))
+        # An hour is done once all blocks that depend on it were searched: the latest may not exist yet.
+        seen = {hour: it for hour, it in minutes.items() if changes.blocks_for({hour}, set(minutes))[-1] <= portion[-1]}
+        _save_state(rollups, cluster, candidates=candidates, shifted=seen)
+    _commit(rollups, cluster, CHANGES, select_reportable(candidates))
 
 
-def _remember(
+def _save_state(
     rollups: Rollups,
     cluster: str,
     candidates: pa.Table | None = None,
     shifted: Mapping[int, str] | None = None,
     banded: Mapping[int, str] | None = None,
 ) -> None:
-    known = memory.seen(memory.read(rollups.root, cluster), shifted=shifted, banded=banded)
-    memory.write(rollups.root, cluster, known if candidates is None else replace(known, candidates=candidates))
+    known = analysis_state.with_hours(analysis_state.read(rollups.root, cluster), shifted=shifted, banded=banded)
+    analysis_state.write(rollups.root, cluster, known if candidates is None else replace(known, candidates=candidates))
 
 
-def _replace(rollups: Rollups, cluster: str, table: Table, rows: pa.Table, hours: list[int] | None = None) -> None:
+def _commit(rollups: Rollups, cluster: str, table: Table, rows: pa.Table, hours: list[int] | None = None) -> None:
     """Commit the rows of some hours of an analysis, or of all of it."""
-    with rollups.only_writer():
-        change = rollups.change(cluster)
+    with rollups.writer_lock():
+        transaction = rollups.transaction(cluster)
         if hours is None:
-            change.replace_all(table, rows)
+            transaction.replace_table(table, rows)
         else:
             for hour in hours:
-                change.replace(table, [hour], rows.filter(pc.equal(rows["hour_of_week"], hour)))
-        change.commit()
+                transaction.replace_hours(table, [hour], rows.filter(pc.equal(rows["hour_of_week"], hour)))
+        transaction.commit()

@@ -1,7 +1,7 @@
-"""The measures of `changes` and `baselines` as series: from tables of minutes, for shifts, or of hours, for bands.
+"""The measures of `changes` and `baselines` as series: from minutes for shifts, from hours for bands.
 
-A frame of a family has the columns `at`, `kind`, `vhost`, `name`, `prefix` and one a measure, null where it is not
-known; a minute or hour without a row has none here, either. The name of a measure is its column's, after the prefix.
+A family's frame has the columns `at`, `kind`, `vhost`, `name`, `prefix` and one per measure, null if unknown; minutes
+or hours without a row are absent. A measure is named by its column, after the prefix.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,24 +25,24 @@ from ackscope.tables import (
 from pipeline.transforms.quantile import quantile
 
 OBJECT = ("kind", "vhost", "name", "prefix")
-_FEW = 5
-_MANY = 100
-"""Messages of a minute, below which its median, or its 99th percentile, tells nothing."""
+_MIN_FOR_MEDIAN = 5
+# Below this many messages a minute, the median or the 99th percentile is not used.
+_MIN_FOR_P99 = 100
 
 _STREAM = "concat_ws('/', probe, stream, node)"
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class MeasureFamily:
     """The measures of one kind of object that come from one table.
 
     Attributes:
-        source: the table of minutes; those of hours have the same columns.
-        measures: each as SQL over a row of either; `minutes` is how many it tells of.
-        lowest, highest: of some measures, what says more of how low or high it was within an hour.
+        source: the table of minutes; the table of hours has the same columns.
+        measures: each as SQL over a row of either; `minutes` is the number of minutes it covers.
+        lowest, highest: for some measures, the extreme within an hour.
         banded: whether its objects live long enough for bands.
-        still: measures that say when another one shifts what that one says itself: for bands alone.
-        shape: brings the rows into form first: one an object and minute, with `vhost`, `name` and `prefix`.
+        bands_only: measures that would only repeat shifts of another measure.
+        shape: prepares the rows: one per object and minute, with `vhost`, `name` and `prefix`.
     """
 
     kind: str
@@ -52,20 +52,20 @@ class Family:
     lowest: Mapping[str, str] = field(default_factory=dict)
     highest: Mapping[str, str] = field(default_factory=dict)
     banded: bool = True
-    still: frozenset[str] = frozenset()
+    bands_only: frozenset[str] = frozenset()
 
     @property
     def shifting(self) -> tuple[str, ...]:
-        """The measures in which shifts are looked for."""
-        return tuple(name for name in self.measures if name not in self.still)
+        """The measures that are searched for shifts."""
+        return tuple(name for name in self.measures if name not in self.bands_only)
 
     def of_minutes(self, rows: DataFrame) -> DataFrame:
-        """The frame of this family, of rows of minutes."""
+        """The frame of this family from rows of minutes."""
         measures = {name: self.measures[name] for name in self.shifting}
         return self._frame(rows.withColumn("minutes", F.lit(1)), self.source.time, measures)
 
     def of_hours(self, rows: DataFrame) -> DataFrame:
-        """The same of rows of hours; with `<measure>_low` and `_high` of those that tell these, too."""
+        """The same from rows of hours; with `<measure>_low` and `_high` where they exist."""
         low = {f"{name}_low": value for name, value in self.lowest.items()}
         high = {f"{name}_high": value for name, value in self.highest.items()}
         return self._frame(rows, HOURS[self.source.name].time, {**self.measures, **low, **high})
@@ -81,14 +81,14 @@ class Family:
         )
 
 
-def long(frame: DataFrame) -> DataFrame:
-    """A family's frame as (at, kind, vhost, name, measure, value), a row a value that is known."""
+def to_long(frame: DataFrame) -> DataFrame:
+    """A family's frame as (at, kind, vhost, name, measure, value), one row per known value."""
     measures = [name for name in frame.columns if name not in ("at", *OBJECT)]
     rows = frame.unpivot(("at", *OBJECT), tuple(measures), "column", "value").where(F.col("value").isNotNull())
     return rows.select("at", "kind", "vhost", "name", F.concat("prefix", "column").alias("measure"), "value")
 
 
-def _named(name: str, vhost: str = "vhost", prefix: str = "''") -> Callable[[DataFrame, str], DataFrame]:
+def _by_name(name: str, vhost: str = "vhost", prefix: str = "''") -> Callable[[DataFrame, str], DataFrame]:
     def shape(rows: DataFrame, _time: str) -> DataFrame:
         return rows.select(
             "*",
@@ -101,33 +101,33 @@ def _named(name: str, vhost: str = "vhost", prefix: str = "''") -> Callable[[Dat
 
 
 def _histograms(rows: DataFrame, time: str) -> DataFrame:
-    """Confirm and delivery side by side, of all delivery modes of a stream together."""
+    """Confirm and delivery latency as columns, over all delivery modes of a stream."""
     by = (time, "probe", "stream", "node", "measure")
-    told = (
+    rows_out = (
         rows.where(F.col("measure").isin("confirm", "delivery"))
         .groupBy(*by)
         .agg(F.sum("count").alias("count"), F.max("max").alias("max"), *(F.sum(it).alias(it) for it in latency.COLUMNS))
-        .select(*by, F.when(F.col("count") >= _FEW, quantile(0.5)).alias("p50"), _tail())
+        .select(*by, F.when(F.col("count") >= _MIN_FOR_MEDIAN, quantile(0.5)).alias("p50"), _tail())
     )
-    beside = told.groupBy(*by[:-1]).agg(
+    joined = rows_out.groupBy(*by[:-1]).agg(
         *(
             F.max(F.when(F.col("measure") == measure, F.col(name))).alias(f"{measure}_{name}")
             for measure in ("confirm", "delivery")
             for name in ("p50", "p99")
         )
     )
-    return _named(_STREAM, "''")(beside, time)
+    return _by_name(_STREAM, "''")(joined, time)
 
 
 def _tail() -> Column:
-    return F.when(F.col("count") >= _MANY, quantile(0.99)).alias("p99")
+    return F.when(F.col("count") >= _MIN_FOR_P99, quantile(0.99)).alias("p99")
 
 
 def _outcomes(rows: DataFrame, time: str) -> DataFrame:
     sums = rows.groupBy(time, "probe", "stream", "node").agg(
         *(F.sum(name).alias(name) for name in ("messages", "acked", "missing"))
     )
-    return _named(_STREAM, "''")(sums, time)
+    return _by_name(_STREAM, "''")(sums, time)
 
 
 def _steps(rows: DataFrame, time: str) -> DataFrame:
@@ -136,26 +136,27 @@ def _steps(rows: DataFrame, time: str) -> DataFrame:
         *(F.sum(name).alias(name) for name in ("attempts", "failures", "count", *latency.COLUMNS)),
         F.max("max").alias("max"),
     )
-    told = sums.select(*by, "attempts", "failures", F.when(F.col("count") > 0, quantile(0.5)).alias("p50"))
-    return _named(_STREAM, "''", "concat(step, '_')")(told, time)
+    rows_out = sums.select(*by, "attempts", "failures", F.when(F.col("count") > 0, quantile(0.5)).alias("p50"))
+    return _by_name(_STREAM, "''", "concat(step, '_')")(rows_out, time)
 
 
 def _consumers(rows: DataFrame, time: str) -> DataFrame:
-    """One a tag, whatever channel it is on."""
+    """One series per tag, whatever channel it is on."""
     tags = rows.groupBy(time, "vhost", "queue", "tag").agg(
         F.max("prefetch_last").alias("prefetch_last"),
         F.sum("inactive").alias("inactive"),
         F.sum("samples").alias("samples"),
     )
-    return _named("concat(queue, '/', tag)")(tags, time)
+    return _by_name("concat(queue, '/', tag)")(tags, time)
 
 
 def _rates(*names: str) -> dict[str, str]:
     return {name: f"{name} / (60.0 * minutes)" for name in names}
 
 
+# Every measure of every kind of object.
 FAMILIES = (
-    Family(
+    MeasureFamily(
         "queue",
         QUEUES_1M,
         {
@@ -165,12 +166,12 @@ FAMILIES = (
             **_rates("published", "delivered", "acked", "redelivered"),
             "busy": "busy / minutes",
         },
-        _named("queue"),
+        _by_name("queue"),
         lowest={"consumers": "consumers_min"},
         highest={"ready": "messages_ready_max", "unacked": "messages_unacked_max"},
-        still=frozenset({"busy"}),
+        bands_only=frozenset({"busy"}),
     ),
-    Family(
+    MeasureFamily(
         "channel",
         CHANNELS_1M,
         {
@@ -180,25 +181,25 @@ FAMILIES = (
             **_rates("published", "confirmed", "delivered", "acked", "redelivered"),
             "at_ceiling": "at_ceiling / nullif(limited, 0)",
         },
-        _named("channel"),
+        _by_name("channel"),
         banded=False,
     ),
-    Family(
+    MeasureFamily(
         "consumer",
         CONSUMERS_1M,
         {"prefetch": "prefetch_last", "inactive": "inactive / nullif(samples, 0)"},
         _consumers,
         banded=False,
     ),
-    Family(
+    MeasureFamily(
         "probe",
         LATENCY_1M,
         {name: name for name in ("confirm_p50", "confirm_p99", "delivery_p50", "delivery_p99")},
         _histograms,
     ),
-    Family("probe", OUTCOMES_1M, {"failed": "(messages - acked + missing) / messages"}, _outcomes),
-    Family("probe", STEPS_1M, {"p50": "p50", "failed": "failures / attempts"}, _steps),
-    Family(
+    MeasureFamily("probe", OUTCOMES_1M, {"failed": "(messages - acked + missing) / messages"}, _outcomes),
+    MeasureFamily("probe", STEPS_1M, {"p50": "p50", "failed": "failures / attempts"}, _steps),
+    MeasureFamily(
         "node",
         NODES_1M,
         {
@@ -211,9 +212,8 @@ FAMILIES = (
             "mem_alarm": "mem_alarms / nullif(samples, 0)",
             "disk_alarm": "disk_alarms / nullif(samples, 0)",
         },
-        _named("node", "''"),
+        _by_name("node", "''"),
         lowest={"disk_free": "disk_free_min"},
         highest={"mem_used": "mem_used_max"},
     ),
 )
-"""Every measure of every kind of object."""

@@ -1,1 +1,1 @@
-"""Answers to the questions of the morning after: what changed, what comes back, what is worst, and when it is full."""
+"""Answers for the post-mortem: what changed, what recurs, which queues are worst, and when limits are reached."""

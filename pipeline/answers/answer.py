@@ -1,37 +1,38 @@
-"""What every answer has: the time that was asked about, the time that there was data of, sentences and rows."""
+"""The common form of answers: options, data coverage, sentences and rows."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
 from ackscope.clock import iso, stamp
+from ackscope.records import NOT_ACKED_BY_DESIGN
 
-MOST = 50
-"""So many rows of one kind are told; the rest is counted."""
+# Rows per answer; the rest is only counted.
+MAX_ROWS = 50
 
-_SEAM = 120.0
-"""Seconds: a minute may lie so far from the next and there is no gap between them; the present minute is not whole."""
+# Larger distances between minutes are gaps; the present minute is incomplete.
+_MAX_STEP_SECONDS = 120.0
 
-_MOST_GAPS = 20
+_MAX_GAPS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """From when to when there was data.
+class DataCoverage:
+    """The time with data.
 
     Attributes:
-        asked_from, asked_to: what was asked about, ISO 8601 UTC.
-        first, last: the first minute and the end of the last one with data; None without any.
-        minutes: with data.
-        gaps: (from, to) without data between the two, the latest `_MOST_GAPS` of them.
-        gap_minutes: of all gaps together.
+        requested_from, requested_to: the requested time range, ISO 8601 UTC.
+        first, last: start of the first and end of the last minute with data; None without any.
+        minutes: minutes with data.
+        gaps: (from, to) without data in between, the latest `_MAX_GAPS` of them.
+        gap_minutes: total of all gaps.
     """
 
-    asked_from: str
-    asked_to: str
+    requested_from: str
+    requested_to: str
     first: str | None = None
     last: str | None = None
     minutes: int = 0
@@ -40,32 +41,47 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HistoryAnswer:
     """One answer.
 
     Attributes:
         question: as on the command line.
-        asked: its options.
-        told: sentences, the first one first.
-        rows: what they are made of, at most `MOST`.
-        because: why it cannot be told; None where it can.
+        options: its options.
+        sentences: the answer as text.
+        rows: the answer as data, at most `MAX_ROWS`.
+        because: why there is no answer; None if there is one.
     """
 
     question: str
-    asked: Mapping[str, Any]
-    data: Span
-    told: tuple[str, ...] = ()
+    options: Mapping[str, Any]
+    data: DataCoverage
+    sentences: tuple[str, ...] = ()
     rows: tuple[Mapping[str, Any], ...] = ()
     because: str | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
+        """The JSON document, with its own names for `options` (asked) and `sentences` (told)."""
+        data = asdict(self.data)
+        requested = {"asked_from": data.pop("requested_from"), "asked_to": data.pop("requested_to")}
+        return {
+            "question": self.question,
+            "asked": dict(self.options),
+            "data": {**requested, **data},
+            "told": list(self.sentences),
+            "rows": list(self.rows),
+            "because": self.because,
+            "more": dict(self.more),
+        }
+
+
+def expects_acks() -> Column:
+    """Rows of the probes whose messages are acked when all is well."""
+    return ~F.col("probe").isin(*NOT_ACKED_BY_DESIGN)
 
 
 def hours_known(rows: DataFrame, time: str = "hour") -> DataFrame:
-    """One row an hour that a table of hours has: `hour`, `minutes`, `first_minute`, `last_minute`."""
+    """One row per hour of a table of hours: `hour`, `minutes`, `first_minute`, `last_minute`."""
     return rows.groupBy(F.col(time).alias("hour")).agg(
         F.max("minutes").alias("minutes"),
         F.min("first_minute").alias("first_minute"),
@@ -73,30 +89,30 @@ def hours_known(rows: DataFrame, time: str = "hour") -> DataFrame:
     )
 
 
-def span(start: float, end: float, hours: Iterable[Mapping[str, Any]]) -> Span:
-    """What the rows of `hours_known` tell of the time from `start` to `end`, seconds since 1970."""
+def coverage(start: float, end: float, hours: Iterable[Mapping[str, Any]]) -> DataCoverage:
+    """The data coverage from `start` to `end`, seconds since 1970, by the rows of `hours_known`."""
     known = sorted((stamp(it["first_minute"]), stamp(it["last_minute"]) + 60, int(it["minutes"])) for it in hours)
     if not known:
-        return Span(iso(start), iso(end))
+        return DataCoverage(iso(start), iso(end))
     gaps: list[tuple[float, float]] = []
-    lacking, reach = 0.0, known[0][0]
+    missing, reach = 0.0, known[0][0]
     for first, last, minutes in known:
-        if first - reach > _SEAM:
+        if first - reach > _MAX_STEP_SECONDS:
             gaps.append((reach, first))
-        lacking += max(0.0, first - reach) + max(0.0, last - first - minutes * 60)
+        missing += max(0.0, first - reach) + max(0.0, last - first - minutes * 60)
         reach = max(reach, last)
-    return Span(
+    return DataCoverage(
         iso(start),
         iso(end),
         iso(known[0][0]),
         iso(reach),
         sum(minutes for _, _, minutes in known),
-        tuple((iso(a), iso(b)) for a, b in gaps[-_MOST_GAPS:]),
-        round(lacking / 60),
+        tuple((iso(a), iso(b)) for a, b in gaps[-_MAX_GAPS:]),
+        round(missing / 60),
     )
 
 
 def collected(rows: DataFrame) -> list[dict[str, Any]]:
-    """The rows of a small frame; call it on what was aggregated."""
+    """The rows of a small, aggregated DataFrame."""
     found: list[dict[str, Any]] = rows.toArrow().to_pylist()
     return found

@@ -1,4 +1,4 @@
-"""When disk, memory and backlog reach their limits, if they go on as they did."""
+"""When disk, memory and backlog reach their limits, by linear extrapolation."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -9,21 +9,29 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from ackscope.clock import stamp
 from ackscope.measures import quantity
 from ackscope.tables import HOURS, NODES_1M, QUEUES_1M
-from pipeline.answers.answer import Answer, collected, hours_known, span
-from pipeline.answers.moments import long, when
-from pipeline.answers.shelf import Shelf
-from pipeline.answers.trend import DAYS_NEEDED, Trend, Verdict, trend
+from pipeline.answers.answer import HistoryAnswer, collected, coverage, hours_known
+from pipeline.answers.moments import format_duration, format_minute
+from pipeline.answers.rollup_reader import RollupReader
+from pipeline.answers.trend import DAYS_NEEDED, Forecast, Trend, trend
 
-GROWING = 10
-"""So many queues are followed one by one: those whose backlog grew by most."""
+# Queues that are extrapolated: those whose backlog grew most.
+MAX_QUEUES = 10
 
 _QUEUES, _NODES = HOURS[QUEUES_1M.name], HOURS[NODES_1M.name]
 _DAY = 86400.0
-_FIRST = (Verdict.OVER, Verdict.REACHES, Verdict.FAR, Verdict.NO_LIMIT, Verdict.AWAY, Verdict.NO_TREND, Verdict.NOT_YET)
+_ORDER = (
+    Forecast.OVER,
+    Forecast.REACHES,
+    Forecast.FAR,
+    Forecast.NO_LIMIT,
+    Forecast.AWAY,
+    Forecast.NO_TREND,
+    Forecast.NOT_YET,
+)
 
 
 def nodes(rows: DataFrame) -> DataFrame:
-    """nodes_1h -> `hour`, `node`, memory used and its limit, disk free and its limit, bytes."""
+    """nodes_1h -> `hour`, `node`, memory used and its limit, free disk and its limit, bytes."""
     return rows.select(
         "hour",
         "node",
@@ -35,18 +43,19 @@ def nodes(rows: DataFrame) -> DataFrame:
 
 
 def totals(rows: DataFrame) -> DataFrame:
-    """queues_1h -> `hour`, `ready`: messages that waited in all queues at the end of each hour."""
+    """queues_1h -> `hour`, `ready`: messages ready in all queues at the end of each hour."""
     return rows.groupBy("hour").agg(F.sum("messages_ready_last").alias("ready")).where(F.col("ready").isNotNull())
 
 
 def growth(rows: DataFrame, end: float) -> DataFrame:
-    """queues_1h -> `vhost`, `queue`, `grew`: the median of the last day less that of the days before it."""
+    """queues_1h -> `vhost`, `queue`, `grew`: the median of the last day minus that of the days before."""
     late = F.col("hour") >= F.timestamp_seconds(F.lit(end - _DAY))
     ready = F.col("messages_ready_last")
     return (
         rows.groupBy("vhost", "queue")
         .agg(
-            F.percentile(F.when(late, ready), 0.5).alias("late"), F.percentile(F.when(~late, ready), 0.5).alias("early")
+            F.percentile(F.when(late, ready), 0.5).alias("late"),
+            F.percentile(F.when(~late, ready), 0.5).alias("early"),
         )
         .select("vhost", "queue", (F.col("late") - F.col("early")).alias("grew"))
         .where(F.col("grew") > 0)
@@ -55,28 +64,30 @@ def growth(rows: DataFrame, end: float) -> DataFrame:
 
 def backlogs(rows: DataFrame, chosen: Iterable[Mapping[str, Any]]) -> DataFrame:
     """queues_1h -> `hour`, `vhost`, `queue`, `ready` of the chosen queues."""
-    among = F.lit(False)
+    matches = F.lit(False)
     for it in chosen:
-        among |= (F.col("vhost") == it["vhost"]) & (F.col("queue") == it["queue"])
+        matches |= (F.col("vhost") == it["vhost"]) & (F.col("queue") == it["queue"])
     ready = F.col("messages_ready_last").alias("ready")
-    return rows.where(among & ready.isNotNull()).select("hour", "vhost", "queue", ready)
+    return rows.where(matches & ready.isNotNull()).select("hour", "vhost", "queue", ready)
 
 
-def capacity(spark: SparkSession, shelf: Shelf, start: float, end: float, backlog: int | None = None) -> Answer:
+def capacity(
+    spark: SparkSession, reader: RollupReader, start: float, end: float, backlog: int | None = None
+) -> HistoryAnswer:
     """When each limit is reached, by the hours from `start` to `end`, seconds since 1970.
 
-    `backlog` is how many messages may wait in one queue; with None no limit is known, and only the growth is told.
+    `backlog` is the limit of messages in one queue; with None only the growth is reported.
     """
-    asked = {"backlog_limit": backlog}
-    queues, of_nodes = (shelf.frame(spark, table, start, end) for table in (_QUEUES, _NODES))
+    options = {"backlog_limit": backlog}
+    queues, of_nodes = (reader.frame(spark, table, start, end) for table in (_QUEUES, _NODES))
     known = collected(hours_known(queues)) + collected(hours_known(of_nodes))
     by_hour = {it["hour"]: it for it in known}
-    data = span(start, end, by_hour.values())
+    data = coverage(start, end, by_hour.values())
     if not known:
-        return Answer("capacity", asked, data, because="there are no hours of queues or nodes in this time")
+        return HistoryAnswer("capacity", options, data, because="no hours of queues or nodes in this time range")
     rows = [*_of_nodes(collected(nodes(of_nodes))), *_of_queues(queues, end, backlog)]
-    rows.sort(key=lambda row: (_FIRST.index(Verdict(row["verdict"])), row["at"] or 0.0))
-    return Answer("capacity", asked, data, tuple(_sentence(row, end) for row in rows), tuple(rows))
+    rows.sort(key=lambda row: (_ORDER.index(Forecast(row["verdict"])), row["at"] or 0.0))
+    return HistoryAnswer("capacity", options, data, tuple(_sentence(row, end) for row in rows), tuple(rows))
 
 
 def _of_nodes(rows: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
@@ -98,12 +109,12 @@ def _of_queues(rows: DataFrame, end: float, backlog: int | None) -> Iterable[dic
     all_of_them = series(collected(totals(rows)))
     if all_of_them:
         yield _row("backlog", "cluster", "", "", "messages", trend(all_of_them, None), None)
-    most = collected(growth(rows, end).orderBy(F.desc("grew"), "vhost", "queue").limit(GROWING))
+    most = collected(growth(rows, end).orderBy(F.desc("grew"), "vhost", "queue").limit(MAX_QUEUES))
     found = collected(backlogs(rows, most)) if most else []
     for it in most:
         mine = series(row for row in found if (row["vhost"], row["queue"]) == (it["vhost"], it["queue"]))
         reached = trend(mine, backlog)
-        if reached.verdict is not Verdict.NO_TREND:
+        if reached.forecast is not Forecast.NO_TREND:
             yield _row("backlog", "queue", it["vhost"], it["queue"], "messages", reached, backlog)
 
 
@@ -115,7 +126,7 @@ def _row(what: str, kind: str, vhost: str, name: str, unit: str, found: Trend, l
         "name": name,
         "unit": unit,
         "limit": limit,
-        "verdict": found.verdict.value,
+        "verdict": found.forecast.value,
         "days": found.days,
         "days_needed": DAYS_NEEDED,
         "level": found.level,
@@ -134,33 +145,33 @@ def _sentence(row: Mapping[str, Any], now: float) -> str:
     )
     what = {"disk": "free disk", "memory": "memory"}.get(row["what"], "backlog")
     head = f"{what} of {who}: "
-    if row["verdict"] == Verdict.NOT_YET:
-        return f"{head}not yet: {row['days']} of {DAYS_NEEDED} days"
+    if row["verdict"] == Forecast.NOT_YET:
+        return f"{head}not enough history: {row['days']} of {DAYS_NEEDED} days"
 
     def size(value: float | None) -> str:
         return quantity(value, row["unit"])
 
     stands = f"{size(row['level'])} now"
-    if row["verdict"] in {Verdict.NO_TREND, Verdict.OVER}:
-        rest = "no trend" if row["verdict"] == Verdict.NO_TREND else f"at its limit of {size(row['limit'])} already"
+    if row["verdict"] in {Forecast.NO_TREND, Forecast.OVER}:
+        rest = "no trend" if row["verdict"] == Forecast.NO_TREND else f"already at its limit of {size(row['limit'])}"
         return f"{head}{stands}, {rest}"
     grows = f"{stands}, {_grows(row, size)}"
-    if row["verdict"] == Verdict.NO_LIMIT:
-        why = ": give --backlog N for one" if row["what"] == "backlog" and row["kind"] == "queue" else ""
-        return f"{head}{grows}; no limit is known{why}"
+    if row["verdict"] == Forecast.NO_LIMIT:
+        why = ": set one with --backlog N" if row["what"] == "backlog" and row["kind"] == "queue" else ""
+        return f"{head}{grows}; no known limit{why}"
     limit = f"its limit of {size(row['limit'])}"
-    if row["verdict"] == Verdict.AWAY:
-        return f"{head}{grows}: away from {limit}"
-    if row["verdict"] == Verdict.FAR:
-        return f"{head}{grows}; {limit} is too far away to tell from {row['days']} days"
-    latest = when(row["latest"]) if row["latest"] else "never"
+    if row["verdict"] == Forecast.AWAY:
+        return f"{head}{grows}: moving away from {limit}"
+    if row["verdict"] == Forecast.FAR:
+        return f"{head}{grows}; {limit} is too far away to predict from {row['days']} days"
+    latest = format_minute(row["latest"]) if row["latest"] else "never"
     return (
-        f"{head}{grows}; reaches {limit} in about {long(row['at'] - now)}, "
-        f"between {when(row['earliest'])} and {latest} UTC"
+        f"{head}{grows}; reaches {limit} in about {format_duration(row['at'] - now)}, "
+        f"between {format_minute(row['earliest'])} and {latest} UTC"
     )
 
 
 def _grows(row: Mapping[str, Any], size: Callable[[float | None], str]) -> str:
-    way = "grows" if row["slope_a_day"] > 0 else "falls"
+    direction = "grows" if row["slope_a_day"] > 0 else "falls"
     low, high = (size(it) for it in sorted((abs(row["slope_low"]), abs(row["slope_high"]))))
-    return f"{way} by {size(abs(row['slope_a_day']))} a day" + (f" ({low} to {high})" if low != high else "")
+    return f"{direction} by {size(abs(row['slope_a_day']))} a day" + (f" ({low} to {high})" if low != high else "")

@@ -1,8 +1,8 @@
-"""A robust trend of hourly values, its daily shape taken out, and when it reaches a limit. Pure.
+"""A robust, seasonally adjusted trend of hourly values, and when it reaches a limit. Pure.
 
-Only values of the same hour of the day are compared with each other (a seasonal Theil-Sen estimate): a daily rise and
-fall makes no trend, and up to a quarter of wild values moves it little. The range is that of Sen, and wide on purpose:
-the hours of a day go up and down together, so they count as one witness a day and not as 24.
+Only values of the same hour of the day are compared (a seasonal Theil-Sen estimator): a daily cycle is not a trend, and
+up to a quarter of outliers moves it little. The confidence interval is Sen's, and deliberately wide: the hours of a day
+move together, so they count as one observation per day, not as 24.
 """
 
 import math
@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
 
+# With fewer days no slope is statistically significant.
 DAYS_NEEDED = 4
-"""With fewer days no slope of any data would be surer than chance."""
 
+# A limit further away than this many times the history is too far to predict.
 HORIZON = 5.0
-"""A limit farther away than so many times the history is too far to tell."""
 
-_SURE = 1.645
-"""Standard deviations: nine times in ten the slope lies in its range."""
+# Standard deviations of a 90 % confidence interval.
+_Z_90 = 1.645
 
 _DAY = 86400.0
-_MOST_A_SEASON = 60
+_MAX_DAYS_A_SEASON = 60
 
 
-class Verdict(StrEnum):
-    """What can be said."""
+class Forecast(StrEnum):
+    """The result of an extrapolation."""
 
     NOT_YET = "not yet"
     NO_TREND = "no trend"
@@ -41,20 +41,20 @@ class Trend:
     """The trend of one series.
 
     Attributes:
-        days: that have values.
-        slope, low, high: units a day; the range holds the true one nine times in ten. None where it is not yet told.
-        level: where it stands: the median of the latest day.
-        edge: how near it came to the limit in the latest day, a spike left out.
-        at, earliest, latest: when the limit is reached, seconds since 1970; `latest` is None where it may be never.
+        days: days with values.
+        slope, low, high: units per day, with the 90 % confidence interval; None without enough history.
+        level: the current level: the median of the latest day.
+        recent_extreme: the value of the latest day closest to the limit, without outliers.
+        at, earliest, latest: when the limit is reached, seconds since 1970; `latest` is None if it may never be.
     """
 
-    verdict: Verdict
+    forecast: Forecast
     days: int
     slope: float | None = None
     low: float | None = None
     high: float | None = None
     level: float | None = None
-    edge: float | None = None
+    recent_extreme: float | None = None
     at: float | None = None
     earliest: float | None = None
     latest: float | None = None
@@ -65,52 +65,54 @@ def trend(values: Mapping[float, float], limit: float | None, *, rising: bool = 
 
     Args:
         values: by the start of the hour, seconds since 1970.
-        limit: where it must not get to; None where there is none.
+        limit: the limit; None without one.
         rising: the limit is above; False: below.
     """
     days = len({hour // _DAY for hour in values})
     if days < DAYS_NEEDED:
-        return Trend(Verdict.NOT_YET, days)
+        return Trend(Forecast.NOT_YET, days)
     slopes, spread = _slopes(values)
     if not slopes:
-        return Trend(Verdict.NOT_YET, days)
+        return Trend(Forecast.NOT_YET, days)
     slope, low, high = _sen(slopes, spread)
     now = max(values) + 3600
     latest = [value - slope * (at - now) / _DAY for at, value in values.items() if at >= now - _DAY]
-    level, edge = median(latest), _quantile(latest, 0.9 if rising else 0.1)
+    level, recent_extreme = median(latest), _quantile(latest, 0.9 if rising else 0.1)
     if limit is None:
-        return Trend(Verdict.NO_LIMIT if low * high > 0 else Verdict.NO_TREND, days, slope, low, high, level, edge)
-    way = 1.0 if rising else -1.0
-    room = (limit - edge) * way
-    towards = sorted((low * way, high * way))
-    verdict, at, earliest, last = _reach(room, slope * way, towards, now, (now - min(values)) * HORIZON)
-    return Trend(verdict, days, slope, low, high, level, edge, at, earliest, last)
+        return Trend(
+            Forecast.NO_LIMIT if low * high > 0 else Forecast.NO_TREND, days, slope, low, high, level, recent_extreme
+        )
+    sign = 1.0 if rising else -1.0
+    distance = (limit - recent_extreme) * sign
+    towards = sorted((low * sign, high * sign))
+    forecast, at, earliest, last = _forecast(distance, slope * sign, towards, now, (now - min(values)) * HORIZON)
+    return Trend(forecast, days, slope, low, high, level, recent_extreme, at, earliest, last)
 
 
-def _reach(
-    room: float, slope: float, towards: Sequence[float], now: float, horizon: float
-) -> tuple[Verdict, float | None, float | None, float | None]:
-    """The verdict, and when: most likely, at the earliest, at the latest; slopes are those towards the limit."""
-    if room <= 0:
-        return Verdict.OVER, None, None, None
+def _forecast(
+    distance: float, slope: float, towards: Sequence[float], now: float, horizon: float
+) -> tuple[Forecast, float | None, float | None, float | None]:
+    """The result, and when: most likely, earliest, latest; slopes are those towards the limit."""
+    if distance <= 0:
+        return Forecast.OVER, None, None, None
     if towards[0] <= 0 <= towards[1]:
-        return Verdict.NO_TREND, None, None, None
+        return Forecast.NO_TREND, None, None, None
     if slope <= 0:
-        return Verdict.AWAY, None, None, None
-    need, first, last = (room / it * _DAY for it in (slope, towards[1], towards[0]))
+        return Forecast.AWAY, None, None, None
+    need, first, last = (distance / it * _DAY for it in (slope, towards[1], towards[0]))
     if need > horizon:
-        return Verdict.FAR, None, None, None
-    return Verdict.REACHES, now + need, now + first, now + last if last <= 2 * horizon else None
+        return Forecast.FAR, None, None, None
+    return Forecast.REACHES, now + need, now + first, now + last if last <= 2 * horizon else None
 
 
 def _slopes(values: Mapping[float, float]) -> tuple[list[float], float]:
-    """The slopes between all values of the same hour of the day, a day; and the spread of their count."""
+    """The slopes per day between all values of the same hour of the day; and the standard deviation of their count."""
     seasons: dict[float, list[tuple[float, float]]] = {}
     for at in sorted(values):
         seasons.setdefault(at % _DAY, []).append((at / _DAY, values[at]))
     slopes, spread = [], 0.0
     for season in seasons.values():
-        points = season[-_MOST_A_SEASON:]
+        points = season[-_MAX_DAYS_A_SEASON:]
         n = len(points)
         slopes += [(y - v) / (x - u) for i, (u, v) in enumerate(points) for x, y in points[i + 1 :]]
         spread += math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
@@ -118,8 +120,8 @@ def _slopes(values: Mapping[float, float]) -> tuple[list[float], float]:
 
 
 def _sen(slopes: Sequence[float], spread: float) -> tuple[float, float, float]:
-    """The median slope and the range around it."""
-    count, reach = len(slopes), _SURE * spread
+    """The median slope and its confidence interval."""
+    count, reach = len(slopes), _Z_90 * spread
     low = max(0, math.floor((count - reach) / 2))
     high = min(count - 1, math.ceil((count + reach) / 2))
     return median(slopes), slopes[low], slopes[high]

@@ -1,4 +1,4 @@
-"""This week against the one before: only hours that both have data of are compared, and each with the same one."""
+"""This week compared with the week before, using only hours of the week that both have data for."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -9,53 +9,52 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from ackscope import latency
 from ackscope.clock import stamp
 from ackscope.measures import measure, quantity
-from ackscope.ranking import name_of
+from ackscope.ranking import display_name
 from ackscope.tables import HOURS, LATENCY_1M, NODES_1M, OUTCOMES_1M, QUEUES_1M
-from pipeline.answers.answer import Answer, Span, collected, hours_known, span
-from pipeline.answers.moments import long
-from pipeline.answers.shelf import Shelf
+from pipeline.answers.answer import DataCoverage, HistoryAnswer, collected, coverage, expects_acks, hours_known
+from pipeline.answers.moments import format_duration
+from pipeline.answers.rollup_reader import RollupReader
 
 WEEK = 7 * 86400.0
 
-MOVERS = 20
-"""So many queues are told: those whose share of the cluster's traffic moved by most."""
+# Queues in the answer: those whose traffic changed most.
+MAX_MOVERS = 20
 
 _COUNTERS = ("published", "delivered", "acked", "redelivered")
-_LEFT_OUT = ("nack",)
 _QUANTILES = {"confirm_p50": 0.5, "confirm_p99": 0.99}
 
 
 def queues(rows: DataFrame) -> DataFrame:
-    """queues_1h -> a row an hour: the counters of all queues, and the messages `ready` in them at its end."""
+    """queues_1h -> one row per hour: the counters of all queues, and their `ready` messages at its end."""
     return rows.groupBy("hour").agg(
         *(F.sum(name).alias(name) for name in _COUNTERS), F.sum("messages_ready_last").alias("ready")
     )
 
 
 def confirms(rows: DataFrame) -> DataFrame:
-    """latency_1h -> a row an hour: the histogram of the confirms of all probe streams."""
+    """latency_1h -> one row per hour: the confirm histogram of all probe streams."""
     mine = (F.col("measure") == "confirm") & (F.col("bounds") == latency.BOUNDS_VERSION)
     return (
-        rows.where(mine & ~F.col("probe").isin(*_LEFT_OUT))
+        rows.where(mine & expects_acks())
         .groupBy("hour")
         .agg(F.max("max").alias("max"), *(F.sum(name).alias(name) for name in latency.COLUMNS))
     )
 
 
 def outcomes(rows: DataFrame) -> DataFrame:
-    """outcomes_1h -> a row an hour: `messages` of the probes and those that were not `acked`."""
-    mine = rows.where(~F.col("probe").isin(*_LEFT_OUT))
+    """outcomes_1h -> one row per hour: `messages` of the probes, and `failed` ones that were not acked."""
+    mine = rows.where(expects_acks())
     return mine.groupBy("hour").agg(
         F.sum("messages").alias("messages"), F.sum(F.col("messages") - F.col("acked")).alias("failed")
     )
 
 
 def nodes(rows: DataFrame) -> DataFrame:
-    """nodes_1h -> a row an hour: memory used by all nodes, and their free disk, bytes."""
+    """nodes_1h -> one row per hour: memory used and free disk of all nodes, bytes."""
     return rows.groupBy("hour").agg(F.sum("mem_used_max").alias("mem_used"), F.sum("disk_free_min").alias("disk_free"))
 
 
-def movers(rows: DataFrame, hours: Sequence[float], end: float) -> DataFrame:
+def top_movers(rows: DataFrame, hours: Sequence[float], end: float) -> DataFrame:
     """queues_1h -> `vhost`, `queue`, `published` and `published_before`, messages, in the hours that both weeks have.
 
     `hours` are those of the later week, seconds since 1970; `end` is where that week ends.
@@ -71,57 +70,61 @@ def movers(rows: DataFrame, hours: Sequence[float], end: float) -> DataFrame:
         )
         .where(F.col("published").isNotNull() & F.col("published_before").isNotNull())
         .orderBy(F.desc(F.abs(F.col("published") - F.col("published_before"))), "vhost", "queue")
-        .limit(MOVERS)
+        .limit(MAX_MOVERS)
     )
 
 
-def weeks(spark: SparkSession, shelf: Shelf, end: float) -> Answer:
+def weeks(spark: SparkSession, reader: RollupReader, end: float) -> HistoryAnswer:
     """Each measure in the week up to `end`, seconds since 1970, and in the week before."""
     end = end // 3600 * 3600
     frames = {
-        name: shelf.frame(spark, HOURS[name], end - 2 * WEEK, end)
+        name: reader.frame(spark, HOURS[name], end - 2 * WEEK, end)
         for name in (QUEUES_1M.name, LATENCY_1M.name, OUTCOMES_1M.name, NODES_1M.name)
     }
     known = {name: collected(hours_known(frame)) for name, frame in frames.items()}
     data = _span(end, known)
-    both = {name: common(((stamp(it["hour"]) for it in hours)), end) for name, hours in known.items()}
-    if not any(both.values()):
-        return Answer("weeks", {}, data, because=_because(data))
+    common_hours = {name: common(((stamp(it["hour"]) for it in hours)), end) for name, hours in known.items()}
+    if not any(common_hours.values()):
+        return HistoryAnswer("weeks", {}, data, because=_because(data))
     of_queues = collected(queues(frames[QUEUES_1M.name]))
     rows = [
-        *_rates(of_queues, known[QUEUES_1M.name], both[QUEUES_1M.name]),
-        *_means(of_queues, ("ready",), both[QUEUES_1M.name]),
-        *_latency(collected(confirms(frames[LATENCY_1M.name])), both[LATENCY_1M.name]),
-        *_failed(collected(outcomes(frames[OUTCOMES_1M.name])), both[OUTCOMES_1M.name]),
-        *_means(collected(nodes(frames[NODES_1M.name])), ("mem_used", "disk_free"), both[NODES_1M.name]),
+        *_rates(of_queues, known[QUEUES_1M.name], common_hours[QUEUES_1M.name]),
+        *_means(of_queues, ("ready",), common_hours[QUEUES_1M.name]),
+        *_latency(collected(confirms(frames[LATENCY_1M.name])), common_hours[LATENCY_1M.name]),
+        *_failed(collected(outcomes(frames[OUTCOMES_1M.name])), common_hours[OUTCOMES_1M.name]),
+        *_means(collected(nodes(frames[NODES_1M.name])), ("mem_used", "disk_free"), common_hours[NODES_1M.name]),
     ]
-    found = _movers(collected(movers(frames[QUEUES_1M.name], both[QUEUES_1M.name], end))) if both["queues_1m"] else []
-    told = (_compared(rows), *(_sentence(row) for row in rows), *(_mover(row) for row in found[:5]))
-    return Answer("weeks", {}, data, told, tuple(rows), more={"queues": found})
+    found = (
+        _changed_movers(collected(top_movers(frames[QUEUES_1M.name], common_hours[QUEUES_1M.name], end)))
+        if common_hours["queues_1m"]
+        else []
+    )
+    sentences = (_describe_comparison(rows), *(_sentence(row) for row in rows), *(_mover(row) for row in found[:5]))
+    return HistoryAnswer("weeks", {}, data, sentences, tuple(rows), more={"queues": found})
 
 
 def common(hours: Iterable[float], end: float) -> list[float]:
-    """The hours of the week up to `end` that have data, and had it a week before."""
+    """The hours of the week up to `end` with data in both weeks."""
     known = set(hours)
     return sorted(hour for hour in known if end - WEEK <= hour < end and hour - WEEK in known)
 
 
-def _span(end: float, known: Mapping[str, Sequence[Mapping[str, Any]]]) -> Span:
-    """Of the table that reaches farthest back."""
+def _span(end: float, known: Mapping[str, Sequence[Mapping[str, Any]]]) -> DataCoverage:
+    """The coverage of the table with the longest history."""
     longest = max(known.values(), key=len)
-    return span(end - 2 * WEEK, end, longest)
+    return coverage(end - 2 * WEEK, end, longest)
 
 
-def _because(data: Span) -> str:
+def _because(data: DataCoverage) -> str:
     if data.first is None:
-        return "there is no data of the last two weeks"
-    return f"no hour of this week has one of the week before beside it; data begins {data.first[:16]}"
+        return "no data for the last two weeks"
+    return f"no hour of this week has data a week before; data begins {data.first[:16]}"
 
 
 def _split(
     rows: Iterable[Mapping[str, Any]], hours: Sequence[float]
 ) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
-    """The rows of this week, and those of the week before, of these hours."""
+    """The rows of this week and of the week before, for these hours."""
     by_hour = {stamp(row["hour"]): row for row in rows}
     pairs = [(by_hour[at], by_hour[at - WEEK]) for at in hours if at in by_hour and at - WEEK in by_hour]
     return [now for now, _ in pairs], [before for _, before in pairs]
@@ -183,24 +186,25 @@ def _row(name: str, this: float | None, before: float | None, hours: int) -> dic
     }
 
 
-def _movers(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _changed_movers(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [dict(row) for row in rows if row["published"] != row["published_before"]]
 
 
-def _compared(rows: Iterable[Mapping[str, Any]]) -> str:
-    """How much of the weeks was held against each other; not every measure has the same hours."""
+def _describe_comparison(rows: Iterable[Mapping[str, Any]]) -> str:
+    """How much of the weeks was compared; not every measure has the same hours."""
     hours = sorted({row["hours"] for row in rows if row["hours"]})
-    least, most = long(hours[0] * 3600), long(hours[-1] * 3600)
-    return f"compared by {least if least == most else f'{least} to {most}'} of each week, the hours that both have"
+    shortest, longest = format_duration(hours[0] * 3600), format_duration(hours[-1] * 3600)
+    span = shortest if shortest == longest else f"{shortest} to {longest}"
+    return f"compared {span} of each week, the hours with data in both"
 
 
 def _sentence(row: Mapping[str, Any]) -> str:
     what = measure(row["measure"])
     if row["this_week"] is None or row["week_before"] is None:
-        return f"{what.words}: cannot tell, no hour has both weeks"
+        return f"{what.words}: no hour with data in both weeks"
     change = "the same" if row["change"] is None and row["this_week"] == row["week_before"] else _change(row["change"])
     this, before = (quantity(row[name], row["unit"]) for name in ("this_week", "week_before"))
-    return f"{what.words}: {this}, before {before} ({change})"
+    return f"{what.words}: {this}, week before {before} ({change})"
 
 
 def _change(change: float | None) -> str:
@@ -213,4 +217,4 @@ def _change(change: float | None) -> str:
 
 def _mover(row: Mapping[str, Any]) -> str:
     this, before = (quantity(row[name], "messages") for name in ("published", "published_before"))
-    return f"{name_of('queue', row['vhost'], row['queue'])} took in {this}, before {before}"
+    return f"{display_name('queue', row['vhost'], row['queue'])} received {this}, week before {before}"

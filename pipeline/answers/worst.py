@@ -1,4 +1,4 @@
-"""The queues that stand out: by redelivery, by time at the prefetch ceiling, by backlog; and the slowest confirms."""
+"""The worst queues by redelivery, prefetch ceiling or backlog, and the slowest probe streams by confirm latency."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -9,22 +9,21 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 from ackscope import latency
 from ackscope.measures import quantity
 from ackscope.tables import CHANNELS_1M, CONSUMERS_1M, HOURS, LATENCY_1M, QUEUES_1M, Table
-from pipeline.answers.answer import MOST, Answer, collected, hours_known, span
-from pipeline.answers.moments import long
-from pipeline.answers.shelf import Shelf
+from pipeline.answers.answer import MAX_ROWS, HistoryAnswer, collected, coverage, expects_acks, hours_known
+from pipeline.answers.moments import format_duration
+from pipeline.answers.rollup_reader import RollupReader
 
 REDELIVERED, CEILING, CONFIRM, BACKLOG = "redelivered", "ceiling", "confirm", "backlog"
 
+# Ranking criteria, and the table of each.
 BY: dict[str, Table] = {
     REDELIVERED: HOURS[QUEUES_1M.name],
     CEILING: HOURS[CHANNELS_1M.name],
     CONFIRM: HOURS[LATENCY_1M.name],
     BACKLOG: HOURS[QUEUES_1M.name],
 }
-"""What queues are ranked by, and the table that tells it."""
 
 _CONSUMERS = HOURS[CONSUMERS_1M.name]
-_LEFT_OUT = ("nack",)
 
 
 def redelivered(rows: DataFrame) -> DataFrame:
@@ -37,7 +36,7 @@ def redelivered(rows: DataFrame) -> DataFrame:
 
 
 def backlog(rows: DataFrame) -> DataFrame:
-    """queues_1h -> `vhost`, `queue`, `value` messages ready on average, `beside` at most."""
+    """queues_1h -> `vhost`, `queue`, `value` average messages ready, `beside` maximum."""
     return (
         rows.groupBy("vhost", "queue")
         .agg(
@@ -51,8 +50,8 @@ def backlog(rows: DataFrame) -> DataFrame:
 def ceiling(channels: DataFrame, consumers: DataFrame) -> DataFrame:
     """channels_1h and consumers_1h -> `vhost`, `queue`, `value` seconds at the ceiling, `beside` seconds followed.
 
-    The seconds of all channels that consume from a queue are added up. A channel that consumes from several queues
-    counts for each of them: its ceiling is one, and which queue fills it is not told.
+    The seconds of all channels that consume from a queue are added. A channel that consumes from several queues counts
+    for each: its ceiling is shared, and which queue fills it is unknown.
     """
     where = consumers.select("hour", "channel", "vhost", "queue").distinct()
     followed = F.col("minutes") * 60.0
@@ -74,47 +73,47 @@ def confirms(rows: DataFrame) -> DataFrame:
     """latency_1h -> `probe`, `stream`, `node`, `max` and the buckets of its confirms."""
     mine = (F.col("measure") == "confirm") & (F.col("bounds") == latency.BOUNDS_VERSION)
     return (
-        rows.where(mine & ~F.col("probe").isin(*_LEFT_OUT))
+        rows.where(mine & expects_acks())
         .groupBy("probe", "stream", "node")
         .agg(F.max("max").alias("max"), *(F.sum(name).alias(name) for name in latency.COLUMNS))
     )
 
 
-def worst(spark: SparkSession, shelf: Shelf, by: str, start: float, end: float) -> Answer:
-    """The queues, or probe streams, that stand out by one of `BY`, from `start` to `end`, seconds since 1970."""
-    frame = shelf.frame(spark, BY[by], start, end)
+def worst(spark: SparkSession, reader: RollupReader, by: str, start: float, end: float) -> HistoryAnswer:
+    """The worst queues, or probe streams, by one of `BY`, from `start` to `end`, seconds since 1970."""
+    frame = reader.frame(spark, BY[by], start, end)
     known = collected(hours_known(frame))
-    data = span(start, end, known)
-    asked = {"by": by}
+    data = coverage(start, end, known)
+    options = {"by": by}
     if not known:
-        return Answer("worst", asked, data, because=f"{BY[by].name} has no hour in this time")
+        return HistoryAnswer("worst", options, data, because=f"{BY[by].name} has no hours in this time range")
     if by == CONFIRM:
         rows = _tails(collected(confirms(frame)))
     elif by == CEILING:
-        rows = _shares(collected(ceiling(frame, shelf.frame(spark, _CONSUMERS, start, end))))
+        rows = _shares(collected(ceiling(frame, reader.frame(spark, _CONSUMERS, start, end))))
     else:
         rows = _shares(collected((redelivered if by == REDELIVERED else backlog)(frame)))
-    told = [_sentence(by, row) for row in rows[:MOST]] or [_NOTHING[by]]
-    return Answer("worst", asked, data, tuple(told), tuple(rows[:MOST]), more={"all": len(rows)})
+    sentences = [_sentence(by, row) for row in rows[:MAX_ROWS]] or [_NOTHING[by]]
+    return HistoryAnswer("worst", options, data, tuple(sentences), tuple(rows[:MAX_ROWS]), more={"all": len(rows)})
 
 
 _NOTHING = {
-    REDELIVERED: "no queue redelivered a message in the time that there is data of",
-    CEILING: "no channel that was followed stood at its prefetch limit",
+    REDELIVERED: "no queue redelivered a message",
+    CEILING: "no followed channel reached its prefetch limit",
     CONFIRM: "no probe message was confirmed",
-    BACKLOG: "no queue held a message at the end of any hour",
+    BACKLOG: "no queue had messages ready at the end of any hour",
 }
 
 
 def _shares(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The largest first, each with its share of all."""
-    whole = sum(row["value"] for row in rows)
+    """Largest first, each with its share of the total."""
+    total = sum(row["value"] for row in rows)
     ordered = sorted(rows, key=lambda row: (-row["value"], row["vhost"], row["queue"]))
-    return [{**row, "share": row["value"] / whole} for row in ordered]
+    return [{**row, "share": row["value"] / total} for row in ordered]
 
 
 def _tails(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """By p99; beside it how many of the slowest hundredth of all messages were this stream's."""
+    """Sorted by p99; `share` is the stream's share of the slowest 1 % of all messages."""
     merged = [[row[name] for name in latency.COLUMNS] for row in rows]
     every = [sum(counts) for counts in zip(*merged, strict=True)]
     tail = latency.bucket(latency.quantile(every, None, 0.99) or 0.0)
@@ -141,7 +140,7 @@ def _sentence(by: str, row: Mapping[str, Any]) -> str:
         p50, p99, most = (quantity(row[name], "seconds") for name in ("beside", "value", "max"))
         return (
             f"probe {row['stream']!r}: p99 {p99} (median {p50}, longest {most}, {row['messages']:,} messages); "
-            f"{share} of the slowest hundredth of all"
+            f"{share} of the slowest 1 % overall"
         )
     who = f"queue {row['queue']!r} in vhost {row['vhost']!r}"
     if by == BACKLOG:
@@ -150,8 +149,8 @@ def _sentence(by: str, row: Mapping[str, Any]) -> str:
     if by == CEILING:
         part = row["value"] / row["beside"] * 100 if row["beside"] else 0.0
         return (
-            f"{who}: {long(row['value'])} at the prefetch ceiling, all its channels together; "
-            f"{part:.3g} % of the time that they were followed, {share} of all"
+            f"{who}: {format_duration(row['value'])} at the prefetch ceiling, summed over its channels; "
+            f"{part:.3g} % of the time they were followed, {share} of all"
         )
     delivered = row["beside"]
     part = f", {row['value'] / delivered * 100:.3g} % of its deliveries" if delivered else ""

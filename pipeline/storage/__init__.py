@@ -1,1 +1,1 @@
-"""Files: landing folder (read, and bad files set apart) and rollup folder (written)."""
+"""Files: the landing folder (read; bad files are quarantined) and the rollup folder (written)."""

@@ -1,4 +1,4 @@
-"""What rows hold, as a short text: the same for the same rows, however they lie in files, groups and buffers."""
+"""A short digest of rows that does not depend on how they are laid out in files, row groups and buffers."""
 
 import hashlib
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ def digest_of(texts: Iterable[str]) -> str:
 
 
 def _plain(column: pa.ChunkedArray) -> Iterable[memoryview]:
-    """A column as bytes in which nothing is left to chance: what lies below a null is, in Arrow."""
+    """A column as bytes; Arrow leaves the bytes below a null undefined, so they are filled."""
     array = column.combine_chunks()
     yield memoryview(pc.is_valid(array).to_numpy(zero_copy_only=False).tobytes())
     if pa.types.is_string(array.type):
@@ -40,7 +40,7 @@ def _plain(column: pa.ChunkedArray) -> Iterable[memoryview]:
 
 
 def _letters(text: pa.StringArray) -> memoryview:
-    """The letters of all values, one after the other, as Arrow holds them."""
+    """The UTF-8 bytes of all values, concatenated, straight from Arrow's buffer."""
     _, offsets, letters = text.buffers()
     if letters is None:
         return memoryview(b"")

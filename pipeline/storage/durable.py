@@ -1,4 +1,4 @@
-"""Files that are whole and on the disk before anybody sees them."""
+"""Atomic and durable writes."""
 
 import os
 from collections.abc import Callable
@@ -8,13 +8,13 @@ from typing import IO
 from ackscope.errors import DataError
 
 
-def put(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
-    """Write beside, make it durable, rename: a reader sees no file, or the old one, or the new one.
+def atomic_write(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
+    """Write a temporary file, fsync it and rename it: a reader sees no file, the old one or the new one.
 
-    The rename itself is durable only after `sync` of the folder.
+    The rename itself is durable only after `sync_folder`.
 
     Raises:
-        DataError: the disk does not take it; nothing of the attempt stays.
+        DataError: the disk refuses it; nothing of the attempt is left.
     """
     temporary = path.with_name(f".{path.name}.tmp")
     try:
@@ -26,14 +26,14 @@ def put(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
         temporary.replace(path)
     except OSError as error:
         remove(temporary)
-        raise unwritable(path, error) from None
+        raise write_error(path, error) from None
 
 
-def sync(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable.
 
     Raises:
-        DataError: the disk does not take it.
+        DataError: the disk refuses it.
     """
     try:
         handle = os.open(folder, os.O_RDONLY)
@@ -42,11 +42,11 @@ def sync(folder: Path) -> None:
         finally:
             os.close(handle)
     except OSError as error:
-        raise unwritable(folder, error) from None
+        raise write_error(folder, error) from None
 
 
 def remove(path: Path) -> bool:
-    """Remove a file that is of no use any more; where that fails it only takes room."""
+    """Remove a file that is not needed any more; return False if that fails, which only costs disk space."""
     try:
         path.unlink(missing_ok=True)
     except OSError:
@@ -54,6 +54,6 @@ def remove(path: Path) -> bool:
     return True
 
 
-def unwritable(path: Path, error: OSError) -> DataError:
-    """What is said of a file that cannot be written."""
-    return DataError(f"{path}: cannot be written ({error.strerror or error}); look at its disk and owner")
+def write_error(path: Path, error: OSError) -> DataError:
+    """The error for a file that cannot be written."""
+    return DataError(f"{path}: cannot be written ({error.strerror or error}); check its disk and owner")

@@ -1,4 +1,4 @@
-"""From which hour on the raw rows of a cluster are still whole: what is older stays rolled up as it is.
+"""The first hour of each cluster whose raw rows are complete; older hours are never rebuilt.
 
 Without it, one late row of an expired hour would be rolled up as if it were the whole hour.
 """
@@ -10,13 +10,13 @@ from typing import IO
 import orjson
 
 from ackscope.errors import DataError
-from pipeline.storage.durable import put
+from pipeline.storage.durable import atomic_write
 
 NAME = "_expired.json"
 
 
 def first_whole_hours(landing: Path) -> dict[str, int]:
-    """Hours since 1970, by cluster; a cluster that never lost raw rows is not there.
+    """Hours since 1970 by cluster; clusters that never lost raw rows are absent.
 
     Raises:
         DataError: the file is damaged.
@@ -27,23 +27,25 @@ def first_whole_hours(landing: Path) -> dict[str, int]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); look at its disk and owner") from None
+        raise DataError(f"{path}: cannot be read ({error.strerror}); check its disk and owner") from None
     except (ValueError, AttributeError, TypeError):
         raise DataError(
-            f"{path}: is damaged, and tells which raw hours have expired; remove it, "
+            f"{path}: is damaged (it records which raw hours have expired); remove it and "
             "`ackscope pipeline expire` writes it again"
         ) from None
 
 
-def raise_to(landing: Path, cluster: str, hour: int) -> None:
-    """From now on this is the first whole hour of the cluster; it never goes back.
+def raise_floor(landing: Path, cluster: str, hour: int) -> None:
+    """Set the first complete hour of a cluster; it never goes back.
 
     Raises:
         DataError: the file is damaged or cannot be written.
     """
     hours = first_whole_hours(landing)
     if hour > hours.get(cluster, 0):
-        put(landing / NAME, partial(_write, orjson.dumps(hours | {cluster: hour}, option=orjson.OPT_SORT_KEYS)))
+        atomic_write(
+            landing / NAME, partial(_write, orjson.dumps(hours | {cluster: hour}, option=orjson.OPT_SORT_KEYS))
+        )
 
 
 def _write(document: bytes, file: IO[bytes]) -> None:

@@ -1,6 +1,5 @@
-"""The landing folder: which files there are, what each holds, and a place apart for those that are no good."""
+"""The landing folder: its files and their statistics; bad files are quarantined."""
 
-import logging
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -10,24 +9,25 @@ from pathlib import Path
 
 from ackscope.clock import Clock, SystemClock
 from ackscope.errors import DataError
+from ackscope.log import get_logger
 from ackscope.tables import FINDING_EVENTS, LANDING, Table
 from pipeline.hours import HOUR, date_of
 from pipeline.storage.expired import NAME, first_whole_hours
-from pipeline.storage.footer import Contents, ForeignFileError, contents, read_through, window
-from pipeline.storage.listing import COMPACTED, Stamp, came, listing, stamp_of
-from pipeline.storage.quarantine import copy_rows, set_apart
+from pipeline.storage.file_stats import FileStats, ForeignFileError, read_stats, valid_window, verify_pages
+from pipeline.storage.folder_listing import COMPACTED, Stamp, arrived_at, list_folder, stamp_of
+from pipeline.storage.quarantine import copy_misdated_rows, quarantine_file
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
-Touched = dict[tuple[Table, str], set[int]]
-"""Hours since 1970 of a table and cluster."""
+# Hours since 1970 by (table, cluster).
+TouchedHours = dict[tuple[Table, str], set[int]]
 
 _CLUSTER = re.compile(r"cluster=([A-Za-z0-9_.-]+)")
 _DATE = re.compile(r"date=(\d{4}-\d\d-\d\d)")
-_ODD = {".", ".."}
-_TRIES = 10
-_REMEMBERED = 100_000
-"""Files, some 50 MB: three days of three tables with a file every ten seconds."""
+_RESERVED = {".", ".."}
+_SCAN_ATTEMPTS = 10
+# Some 50 MB: three days of three tables with a file every ten seconds.
+_MAX_CACHED_FILES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,42 +40,42 @@ class Partition:
 
     @property
     def folder(self) -> Path:
-        """Where it is, below the landing folder."""
+        """Its path, relative to the landing folder."""
         return Path(self.table.name) / f"cluster={self.cluster}" / f"date={self.day.isoformat()}"
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _CachedStats:
     stamp: Stamp
-    contents: Contents | None
+    stats: FileStats | None
 
     @property
-    def lasting(self) -> bool:
+    def final(self) -> bool:
         """Rows that are too early today count tomorrow."""
-        return self.contents is None or not self.contents.waiting
+        return self.stats is None or not self.stats.early
 
 
 class Landing:
-    """The landing folder as it is now; what it learned of a file it keeps until the file changes.
+    """The landing folder. Statistics of a file are cached until the file changes.
 
     Args:
         root: the folder.
-        clock: tells which rows are dated in the future.
+        clock: decides which rows are dated in the future.
 
     Attributes:
         root: the folder.
-        quarantined: how many files it set apart.
+        quarantined: number of files quarantined so far.
     """
 
     def __init__(self, root: Path, clock: Clock | None = None) -> None:
         self.root = root
         self.quarantined = 0
         self._clock = clock or SystemClock()
-        self._seen: dict[Partition, dict[Path, _Seen]] = {}
+        self._cache: dict[Partition, dict[Path, _CachedStats]] = {}
         self._expired: tuple[int, dict[str, int]] = (0, {})
 
     def partitions(self) -> Iterator[Partition]:
-        """Every folder that can hold landing files, in order."""
+        """Every folder that can hold landing files, sorted."""
         for table in LANDING.values():
             for cluster_folder in _folders(self.root / table.name):
                 for date_folder in _folders(cluster_folder):
@@ -84,62 +84,62 @@ class Landing:
                         yield partition
 
     def partition_of(self, folder: Path) -> Partition | None:
-        """The partition that a folder is; None where its path is none of the layout."""
+        """The partition of a folder; None if its path does not fit the layout."""
         try:
             name, cluster, day = folder.relative_to(self.root).parts
         except ValueError:
             return None
         found, dated = _CLUSTER.fullmatch(cluster), _DATE.fullmatch(day)
-        if name not in LANDING or found is None or dated is None or found[1] in _ODD:
+        if name not in LANDING or found is None or dated is None or found[1] in _RESERVED:
             return None
         try:
             return Partition(LANDING[name], found[1], date.fromisoformat(dated[1]))
         except ValueError:
             return None
 
-    def files(self, partition: Partition) -> dict[Path, Contents]:
-        """The sound files of a partition; bad ones are set apart on the way.
+    def files(self, partition: Partition) -> dict[Path, FileStats]:
+        """The intact files of a partition; bad ones are quarantined on the way.
 
-        Files that were put together, and those that they stand for, are never both among them.
+        Never both a compacted file and one of its sources.
 
         Raises:
             DataError: the folder cannot be read.
         """
-        before = self._seen.pop(partition, {})
-        for strict in (*[True] * _TRIES, False):
+        previous = self._cache.pop(partition, {})
+        for strict in (*[True] * _SCAN_ATTEMPTS, False):
             try:
-                now = self._look_at(partition, before, strict=strict)
+                now = self._scan(partition, previous, strict=strict)
                 break
             except FileNotFoundError:
-                # It went between the listing and the look: maybe into one that is not in this listing.
+                # It was removed between listing and reading: maybe merged into a file that is not in this listing.
                 continue
-        self._keep(partition, {path: seen for path, seen in now.items() if seen.lasting})
+        self._remember(partition, {path: cached for path, cached in now.items() if cached.final})
         floor = 0 if partition.table == FINDING_EVENTS else self.floor(partition.cluster)
-        return {path: seen.contents.since(floor) for path, seen in now.items() if seen.contents is not None}
+        return {path: cached.stats.from_floor(floor) for path, cached in now.items() if cached.stats is not None}
 
     @staticmethod
-    def compacted(path: Path) -> bool:
-        """Whether a file was put together of others, and so may hold no row that is new."""
+    def is_compacted(path: Path) -> bool:
+        """Whether a file is the result of a compaction, and so may hold no new rows."""
         return COMPACTED.fullmatch(path.name) is not None
 
-    def covering(self, table: Table, cluster: str, start: int, end: int) -> dict[Path, Contents]:
-        """The files with rows from `start` to before `end`, seconds since 1970, and maybe some without.
+    def covering(self, table: Table, cluster: str, start: int, end: int) -> dict[Path, FileStats]:
+        """The files with rows from `start` to before `end`, seconds since 1970, and possibly some without.
 
-        A row may stand a day off its own date, so the folders of the days around are looked at, too.
+        A row may be up to a day off its own date, so the folders of the neighbouring days are read, too.
         """
         days = {date_of(second // HOUR + shift) for second in (start, end - 1) for shift in (-24, 0, 24)}
         return {
-            path: held
+            path: stats
             for day in sorted(days)
-            for path, held in self.files(Partition(table, cluster, day)).items()
-            if held.first < end * 1_000_000 and start * 1_000_000 <= held.last
+            for path, stats in self.files(Partition(table, cluster, day)).items()
+            if stats.first < end * 1_000_000 and start * 1_000_000 <= stats.last
         }
 
     def floor(self, cluster: str) -> int:
-        """The first hour since 1970 whose raw rows are all there; what is older is never rebuilt. 0: nothing expired.
+        """The first hour since 1970 whose raw rows are complete; older hours are never rebuilt. 0: nothing has expired.
 
         Raises:
-            DataError: what tells it is damaged.
+            DataError: the file that records it is damaged.
         """
         try:
             stamp = (self.root / NAME).stat().st_mtime_ns
@@ -149,74 +149,78 @@ class Landing:
             self._expired = (stamp, first_whole_hours(self.root))
         return self._expired[1].get(cluster, 0)
 
-    def doubt(self, table: Table, paths: Iterable[Path]) -> int:
-        """Read these files through, because Spark could not; set apart what is damaged, and say how many."""
+    def quarantine_damaged(self, table: Table, paths: Iterable[Path]) -> int:
+        """Read these files completely, because Spark could not, and quarantine damaged ones; return how many were."""
         damaged = 0
         for path in paths:
             try:
-                read_through(path, table)
+                verify_pages(path, table)
             except ForeignFileError as error:
                 self.quarantined += 1
                 partition = self.partition_of(path.parent)
-                if not set_apart(self.root, path, str(error)) and partition is not None:
-                    # It stays, and is left out of every rollup as long as it does not change.
-                    self._seen.setdefault(partition, {})[path] = _Seen(stamp_of(path), None)
+                if not quarantine_file(self.root, path, str(error)) and partition is not None:
+                    # It stays where it is, and is ignored as long as it does not change.
+                    self._cache.setdefault(partition, {})[path] = _CachedStats(stamp_of(path), None)
                 damaged += 1
             except FileNotFoundError:
                 damaged += 1
         return damaged
 
-    def _keep(self, partition: Partition, files: dict[Path, _Seen]) -> None:
-        """Remember a partition as the latest used; forget the others, the longest unused first, beyond a limit."""
-        self._seen[partition] = files
-        total = sum(len(known) for known in self._seen.values())
-        while total > _REMEMBERED and len(self._seen) > 1:
-            total -= len(self._seen.pop(next(iter(self._seen))))
+    def _remember(self, partition: Partition, files: dict[Path, _CachedStats]) -> None:
+        """Cache the files of a partition; beyond the limit drop the least recently used partitions."""
+        self._cache[partition] = files
+        total = sum(len(known) for known in self._cache.values())
+        while total > _MAX_CACHED_FILES and len(self._cache) > 1:
+            total -= len(self._cache.pop(next(iter(self._cache))))
 
-    def _look_at(self, partition: Partition, before: dict[Path, _Seen], *, strict: bool) -> dict[Path, _Seen]:
-        now: dict[Path, _Seen] = {}
-        for path, stamp in listing(self.root / partition.folder).files.items():
-            seen = before.get(path)
-            if seen is None or seen.stamp != stamp:
+    def _scan(
+        self, partition: Partition, previous: dict[Path, _CachedStats], *, strict: bool
+    ) -> dict[Path, _CachedStats]:
+        now: dict[Path, _CachedStats] = {}
+        for path, stamp in list_folder(self.root / partition.folder).files.items():
+            cached = previous.get(path)
+            if cached is None or cached.stamp != stamp:
                 try:
-                    held = self._look(path, partition)
-                    seen = _Seen(stamp, None if held is None else replace(held, came=came(path, stamp)))
+                    stats = self._inspect(path, partition)
+                    cached = _CachedStats(
+                        stamp, None if stats is None else replace(stats, arrived_at=arrived_at(path, stamp))
+                    )
                 except FileNotFoundError:
                     if strict:
                         raise
                     continue
-                before[path] = seen
-            now[path] = seen
+                previous[path] = cached
+            now[path] = cached
         return now
 
-    def _look(self, path: Path, partition: Partition) -> Contents | None:
+    def _inspect(self, path: Path, partition: Partition) -> FileStats | None:
         now = self._clock.now().wall
         try:
-            held = contents(path, partition.table, partition.day, now)
+            stats = read_stats(path, partition.table, partition.day, now)
         except ForeignFileError as error:
             self.quarantined += 1
-            set_apart(self.root, path, str(error))
+            quarantine_file(self.root, path, str(error))
             return None
         except PermissionError:
             log.warning(
-                "%s: left out, may not be read; give it to this user, then `ackscope pipeline run` takes it in", path
+                "file not readable, ignored; grant read permission, then `ackscope pipeline run`", file=str(path)
             )
             return None
-        if held.misdated:
-            copy_rows(self.root, path, partition.table.time, *window(partition.day, now))
-        return held
+        if stats.misdated:
+            copy_misdated_rows(self.root, path, partition.table.time, *valid_window(partition.day, now))
+        return stats
 
 
 def require_folder(root: Path) -> None:
-    """Refuse a landing path that can never be a folder of files.
+    """Reject a landing path that cannot be a folder of files.
 
     Raises:
-        DataError: it is a file, or may not be read.
+        DataError: it is a file, or is not readable.
     """
     if root.exists() and not root.is_dir():
-        raise DataError(f"--landing {root}: is a file; give the folder that the exporter writes to")
+        raise DataError(f"--landing {root}: is a file; pass the folder that the exporter writes to")
     if root.is_dir() and not os.access(root, os.R_OK | os.X_OK):
-        raise DataError(f"--landing {root}: may not be read; give its reader's permission to this user")
+        raise DataError(f"--landing {root}: is not readable; grant this user read permission")
 
 
 def _folders(parent: Path) -> list[Path]:

@@ -1,6 +1,5 @@
-"""The place apart for files that are no good, and for rows of another time; nothing there is read again."""
+"""The quarantine folder: bad landing files, and copies of misdated rows. Nothing in it is read again."""
 
-import logging
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,54 +12,53 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ackscope.errors import DataError
-from pipeline.storage.durable import put
+from ackscope.log import get_logger
+from pipeline.storage.durable import atomic_write
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 FOLDER = "_quarantine"
 
 
-def set_apart(root: Path, path: Path, reason: str) -> bool:
-    """Move a file of the landing folder away, beside nothing of the same name, and say so in one line; was it moved?"""
-    target = _free(root / FOLDER / path.relative_to(root))
+def quarantine_file(root: Path, path: Path, reason: str) -> bool:
+    """Move a landing file to the quarantine, without overwriting; return whether it was moved."""
+    target = _unused_path(root / FOLDER / path.relative_to(root))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         path.replace(target)
     except OSError as error:
-        log.warning("%s: left out, %s; it cannot be moved away (%s)", path, reason, error.strerror)
+        log.warning("bad file cannot be quarantined, ignored", file=str(path), reason=reason, error=error.strerror)
         return False
-    log.warning("%s: set apart in %s, %s", path, target.parent, reason)
+    log.warning("bad file quarantined", file=str(path), folder=str(target.parent), reason=reason)
     return True
 
 
-def copy_rows(root: Path, path: Path, time: str, start: int, end: int) -> None:
-    """Write the rows of a file that lie before `start` or from `end` on, microseconds since 1970, to a file apart.
+def copy_misdated_rows(root: Path, path: Path, time: str, start: int, end: int) -> None:
+    """Copy the rows before `start` or from `end` on, microseconds since 1970, to a file in the quarantine.
 
-    Once: where that file is, nothing is done. The rows stay in their own file, too, where they do not count.
+    It is done once per file. The rows also stay in their own file, where they do not count.
     """
     relative = path.relative_to(root)
     target = root / FOLDER / relative.with_name(f"{relative.stem}.rows.parquet")
     if target.exists():
         return
-    told: list[int] = []
+    copied: list[int] = []
     try:
         with pq.ParquetFile(path) as file:
-            put(target, partial(_copy, file, time, start, end, told))
+            atomic_write(target, partial(_copy, file, time, start, end, copied))
     except (DataError, OSError, pa.ArrowException) as error:
         with suppress(OSError):
             target.unlink(missing_ok=True)
-        log.warning("%s: rows of another time are left out, and stay where they are (%s)", path, error)
+        log.warning("misdated rows ignored, no copy in the quarantine", file=str(path), error=str(error))
         return
-    log.warning(
-        "%s: %d rows of another time are left out, a copy is in %s; was a clock wrong?", path, sum(told), target
-    )
+    log.warning("misdated rows ignored, check the clocks", file=str(path), count=sum(copied), copy=str(target))
 
 
-def _copy(file: pq.ParquetFile, time: str, start: int, end: int, told: list[int], sink: IO[bytes]) -> None:
+def _copy(file: pq.ParquetFile, time: str, start: int, end: int, copied: list[int], sink: IO[bytes]) -> None:
     with pq.ParquetWriter(sink, file.schema_arrow, compression="zstd") as writer:
         for batch in _outside(file, time, start, end):
             writer.write_batch(batch)
-            told.append(batch.num_rows)
+            copied.append(batch.num_rows)
 
 
 def _outside(file: pq.ParquetFile, time: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
@@ -71,8 +69,8 @@ def _outside(file: pq.ParquetFile, time: str, start: int, end: int) -> Iterator[
             yield rows
 
 
-def _free(path: Path) -> Path:
-    """`path`, or the first of `path.1`, `path.2` ... that is not taken."""
+def _unused_path(path: Path) -> Path:
+    """`path`, or the first of `path.1`, `path.2` ... that does not exist."""
     candidate, number = path, 0
     while os.path.lexists(candidate):
         number += 1

@@ -1,7 +1,6 @@
-"""The rollup folder: immutable files, a catalog a cluster that says which of them count, and one writer at a time."""
+"""The rollup folder: immutable data files, a manifest per cluster that lists those that count, and a writer lock."""
 
 import fcntl
-import logging
 import os
 import time
 from collections import Counter
@@ -13,123 +12,124 @@ from typing import IO, Any
 
 import orjson
 
-from ackscope.catalog import FOLDER, GRACE, Catalog, Kept, clusters
 from ackscope.clock import Clock, SystemClock
 from ackscope.errors import DataError
+from ackscope.log import get_logger
+from ackscope.manifest import FOLDER, GRACE_SECONDS, Manifest, ManifestCache, clusters
 from ackscope.tables import ROLLUPS
 from pipeline.stop import StoppedError
-from pipeline.storage.change import Change
-from pipeline.storage.durable import put, remove
-from pipeline.storage.shelves import FILE, UNFINISHED
+from pipeline.storage.durable import atomic_write, remove
+from pipeline.storage.layout import ROLLUP_FILE, TEMPORARY_FILE
+from pipeline.storage.transaction import Transaction
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 STATUS = "_status.json"
 _LOCK = "_lock"
-_AGAIN = 0.02
-"""Seconds until the lock is tried again: a wait in the kernel would hear no wish to stop."""
+# Pause between attempts to get the lock; a blocking wait would not notice a stop request.
+_LOCK_RETRY_SECONDS = 0.02
 
 
 class Rollups:
-    """The rollup folder, made if it is not there.
+    """The rollup folder, created if it does not exist.
 
     Args:
         root: the folder.
-        clock: tells what is old.
-        go_on: asked while it waits for another writer.
+        clock: decides which files are old.
+        go_on: called while waiting for another writer; False gives up.
 
     Attributes:
         root: the folder.
 
     Raises:
-        DataError: it cannot be made or written.
+        DataError: it cannot be created or written.
     """
 
     def __init__(self, root: Path, clock: Clock | None = None, go_on: Callable[[], bool] = lambda: True) -> None:
         self.root = root
         self._clock, self._go_on = clock or SystemClock(), go_on
-        self._kept = Kept()
+        self._manifests = ManifestCache()
         try:
             root.mkdir(parents=True, exist_ok=True)
             (root / _LOCK).touch()
         except OSError as error:
             raise DataError(
-                f"--rollups {root}: cannot be written ({error.strerror}); give a folder of this user"
+                f"--rollups {root}: cannot be written ({error.strerror}); pass a folder that this user can write"
             ) from None
 
     @contextmanager
-    def only_writer(self) -> Iterator[None]:
-        """Wait until no other process rebuilds here.
+    def writer_lock(self) -> Iterator[None]:
+        """Wait for the writer lock and hold it.
 
-        An hour that `run` has read may grow before it is written; a `stream` that wrote the grown hour in between
-        would be undone. Files are therefore listed, read and written under this lock; the kernel frees it when
-        its holder is killed.
+        An hour that `run` has read may grow before it is written; a `stream` that wrote the grown hour in between would
+        be overwritten. Files are therefore listed, read and written under this lock. The kernel releases it when its
+        holder is killed.
 
         Raises:
-            StoppedError: `go_on` said no before it was free.
+            StoppedError: `go_on` returned False while waiting.
         """
         with (self.root / _LOCK).open("rb") as lock:
             while not _locked(lock):
                 if not self._go_on():
                     raise StoppedError
-                time.sleep(_AGAIN)
+                time.sleep(_LOCK_RETRY_SECONDS)
             yield
 
-    def change(self, cluster: str) -> Change:
-        """A change of what is there now; only as the only writer, from here to its commit.
+    def transaction(self, cluster: str) -> Transaction:
+        """A transaction on the current rollups; hold the writer lock until its commit.
 
         Raises:
-            DataError: the catalog cannot be read.
+            DataError: the manifest cannot be read.
         """
-        return Change(self.root, self.catalog(cluster), self._clock)
+        return Transaction(self.root, self.manifest(cluster), self._clock)
 
-    def catalog(self, cluster: str) -> Catalog:
-        """What counts now; read again only where it was replaced.
+    def manifest(self, cluster: str) -> Manifest:
+        """The current manifest; parsed again only when it was replaced.
 
         Raises:
             DataError: it cannot be read.
         """
-        return self._kept.read(self.root, cluster)
+        return self._manifests.read(self.root, cluster)
 
     def clusters(self) -> tuple[str, ...]:
-        """Those that have a catalog, in order."""
+        """The clusters that have a manifest, sorted."""
         return clusters(self.root)
 
-    def counts(self) -> dict[str, int]:
-        """Rows that count now, by table, over all clusters.
+    def row_counts(self) -> dict[str, int]:
+        """Current rows by table, over all clusters.
 
         Raises:
-            DataError: a catalog cannot be read.
+            DataError: a manifest cannot be read.
         """
         counts = Counter(dict.fromkeys(ROLLUPS, 0))
         for cluster in self.clusters():
-            for name, files in self.catalog(cluster).tables.items():
+            for name, files in self.manifest(cluster).tables.items():
                 counts[name] += sum(it.rows for it in files)
         return {name: counts[name] for name in ROLLUPS}
 
-    def sweep(self) -> None:
-        """Remove what a killed writer left, and what was replaced more than `GRACE` ago; call as the only writer.
+    def vacuum(self) -> None:
+        """Remove what a killed writer left, and files replaced more than `GRACE_SECONDS` ago. Requires the writer lock.
 
         Raises:
-            DataError: a catalog cannot be read; then nothing is removed.
+            DataError: a manifest cannot be read; then nothing is removed.
         """
-        known = {cluster: self.catalog(cluster) for cluster in self.clusters()}
-        named = {str(self.root / it.path) for it in _files(known)}
-        oldest = self._clock.now().wall - GRACE
+        manifests = {cluster: self.manifest(cluster) for cluster in self.clusters()}
+        named = {str(self.root / it.path) for it in _files(manifests)}
+        oldest = self._clock.now().wall - GRACE_SECONDS
         for table in ROLLUPS:
             for folder in self.root.glob(f"{table}/cluster=*/date=*"):
-                if _sweep(folder, named, oldest):
-                    log.debug("%s: removed what was replaced", folder)
+                if _vacuum_folder(folder, named, oldest):
+                    log.debug("replaced files removed", folder=str(folder))
         for path in (self.root / FOLDER).glob(".*.tmp"):
             remove(path)
 
-    def say(self, status: dict[str, Any]) -> None:
-        """Replace the status file, which the page and the demo read.
+    def write_status(self, status: dict[str, Any]) -> None:
+        """Replace the status file, which the dashboard and the demo read.
 
         Raises:
             DataError: it cannot be written.
         """
-        put(self.root / STATUS, partial(_write, orjson.dumps(status, option=orjson.OPT_INDENT_2) + b"\n"))
+        atomic_write(self.root / STATUS, partial(_write, orjson.dumps(status, option=orjson.OPT_INDENT_2) + b"\n"))
 
 
 def _locked(lock: IO[bytes]) -> bool:
@@ -140,19 +140,19 @@ def _locked(lock: IO[bytes]) -> bool:
     return True
 
 
-def _files(known: dict[str, Catalog]) -> Iterator[Any]:
-    for catalog in known.values():
-        for files in catalog.tables.values():
+def _files(manifests: dict[str, Manifest]) -> Iterator[Any]:
+    for manifest in manifests.values():
+        for files in manifest.tables.values():
             yield from files
 
 
-def _sweep(folder: Path, named: set[str], oldest: float) -> int:
-    """Remove the files of a folder that nobody names; how many went."""
+def _vacuum_folder(folder: Path, named: set[str], oldest: float) -> int:
+    """Remove the unreferenced files of a folder; return how many."""
     removed = left = 0
     with os.scandir(folder) as entries:
         for entry in entries:
-            unfinished = UNFINISHED.fullmatch(entry.name)
-            old = FILE.fullmatch(entry.name) and entry.path not in named and entry.stat().st_mtime < oldest
+            unfinished = TEMPORARY_FILE.fullmatch(entry.name)
+            old = ROLLUP_FILE.fullmatch(entry.name) and entry.path not in named and entry.stat().st_mtime < oldest
             if (unfinished or old) and remove(Path(entry.path)):
                 removed += 1
             else:
@@ -161,7 +161,7 @@ def _sweep(folder: Path, named: set[str], oldest: float) -> int:
         try:
             folder.rmdir()
         except OSError:
-            log.debug("%s: stays, though it is empty", folder)
+            log.debug("empty folder cannot be removed", folder=str(folder))
     return removed
 
 

@@ -1,4 +1,4 @@
-"""Landing rows to rollup rows: pure functions DataFrame -> DataFrame, one file a rollup table."""
+"""Landing rows to rollup rows: pure functions DataFrame -> DataFrame, one module per rollup table."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from ackscope.tables import (
 from pipeline.transforms.bursts import bursts_1m
 from pipeline.transforms.channels import channels_1m
 from pipeline.transforms.consumers import consumers_1m
-from pipeline.transforms.holding import MEMORY, MOST
+from pipeline.transforms.counter_rates import LOOKBACK_SECONDS, MAX_HOLD_MINUTES
 from pipeline.transforms.latency import latency_1m
 from pipeline.transforms.nodes import nodes_1m
 from pipeline.transforms.outcomes import outcomes_1m
@@ -39,27 +39,27 @@ from pipeline.transforms.steps import steps_1m
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """How one rollup table is made.
+    """How one rollup table is computed.
 
     Attributes:
-        build: takes the rows of `source`, then those of each table `beside`; where it has a `memory`, at last the
-            bounds of the minutes that are wanted (`Holding.minutes`).
-        memory: seconds before and after an hour whose landing rows its rollup depends on, too; an hour at most.
-        beside: tables that its rollup depends on, too.
-        most: rollup rows that a landing row may become; 0: always fewer than there are landing rows.
+        build: takes the rows of `source`, then those of each table in `also_reads`; with a `lookback`, finally the
+            range of minutes to return (`SampleHold.minutes`).
+        lookback: seconds before and after an hour whose landing rows its rollup also depends on; at most an hour.
+        also_reads: other tables that its rollup depends on.
+        max_growth: maximum rollup rows per landing row; 0: always fewer rollup rows than landing rows.
     """
 
     source: Table
     rollup: Table
     build: Callable[..., DataFrame]
-    memory: int = 0
-    beside: tuple[Table, ...] = ()
-    most: int = 0
+    lookback: int = 0
+    also_reads: tuple[Table, ...] = ()
+    max_growth: int = 0
 
     @property
     def sources(self) -> tuple[Table, ...]:
         """Every landing table that it reads."""
-        return (self.source, *self.beside)
+        return (self.source, *self.also_reads)
 
 
 TRANSFORMS = (
@@ -67,9 +67,30 @@ TRANSFORMS = (
     Transform(PROBE_MESSAGES, OUTCOMES_1M, outcomes_1m),
     Transform(ACK_BURSTS, BURSTS_1M, bursts_1m),
     Transform(PROBE_STEPS, STEPS_1M, steps_1m),
-    Transform(QUEUE_SAMPLES, QUEUES_1M, queues_1m, memory=MEMORY, beside=(POLL_SAMPLES,), most=MOST),
-    Transform(CHANNEL_SAMPLES, CHANNELS_1M, channels_1m, memory=MEMORY, beside=(POLL_SAMPLES,), most=MOST),
-    Transform(CONSUMER_SAMPLES, CONSUMERS_1M, consumers_1m, memory=MEMORY, beside=(POLL_SAMPLES,), most=MOST),
+    Transform(
+        QUEUE_SAMPLES,
+        QUEUES_1M,
+        queues_1m,
+        lookback=LOOKBACK_SECONDS,
+        also_reads=(POLL_SAMPLES,),
+        max_growth=MAX_HOLD_MINUTES,
+    ),
+    Transform(
+        CHANNEL_SAMPLES,
+        CHANNELS_1M,
+        channels_1m,
+        lookback=LOOKBACK_SECONDS,
+        also_reads=(POLL_SAMPLES,),
+        max_growth=MAX_HOLD_MINUTES,
+    ),
+    Transform(
+        CONSUMER_SAMPLES,
+        CONSUMERS_1M,
+        consumers_1m,
+        lookback=LOOKBACK_SECONDS,
+        also_reads=(POLL_SAMPLES,),
+        max_growth=MAX_HOLD_MINUTES,
+    ),
     Transform(NODE_SAMPLES, NODES_1M, nodes_1m),
     Transform(POLL_SAMPLES, POLLS_1M, polls_1m),
 )

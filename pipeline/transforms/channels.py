@@ -3,11 +3,11 @@
 from pyspark.sql import DataFrame
 
 from ackscope.tables import CHANNEL_SAMPLES, CHANNELS_1M
-from pipeline.transforms.holding import Holding, count_polls, held, last
+from pipeline.transforms.counter_rates import SampleHold, at_last_poll, at_poll, count_polls
 
 _OWNER = ("connection", "vhost", "user", "node")
 
-_CHANNELS = Holding(
+_CHANNELS = SampleHold(
     CHANNEL_SAMPLES,
     "channels",
     levels=(*_OWNER, "prefetch_count", "consumers", "messages_unacked", "messages_unconfirmed"),
@@ -21,21 +21,21 @@ _CHANNELS = Holding(
 )
 
 
-def channels_1m(samples: DataFrame, polls: DataFrame, wanted: DataFrame | None = None) -> DataFrame:
-    """One row a minute and channel.
+def channels_1m(samples: DataFrame, polls: DataFrame, bounds: DataFrame | None = None) -> DataFrame:
+    """One row per minute and channel.
 
-    The prefetch is that of each consumer (`basic.qos` with global=false), so a channel may hold as many messages for
-    each that it has; where their number is not told, for one.
+    The prefetch is per consumer (`basic.qos` with global=false), so a channel may have `prefetch * consumers`
+    unacknowledged messages; one consumer is assumed if their number is unknown.
     """
     limited, allowed = "prefetch_count > 0 AND coalesce(consumers, 1) > 0", "prefetch_count * coalesce(consumers, 1)"
     levels = {
         **{name: f"max({name})" for name in _OWNER},
         "limited": count_polls(limited),
         "at_ceiling": count_polls(f"{limited} AND messages_unacked >= {allowed}"),
-        "prefetch_last": last("prefetch_count"),
-        "unacked_max": f"max({held('messages_unacked')})",
-        "unacked_last": last("messages_unacked"),
-        "unconfirmed_max": f"max({held('messages_unconfirmed')})",
-        "unconfirmed_last": last("messages_unconfirmed"),
+        "prefetch_last": at_last_poll("prefetch_count"),
+        "unacked_max": f"max({at_poll('messages_unacked')})",
+        "unacked_last": at_last_poll("messages_unacked"),
+        "unconfirmed_max": f"max({at_poll('messages_unconfirmed')})",
+        "unconfirmed_last": at_last_poll("messages_unconfirmed"),
     }
-    return _CHANNELS.minutes(samples, polls, levels, wanted).selectExpr(*CHANNELS_1M.names)
+    return _CHANNELS.minutes(samples, polls, levels, bounds).selectExpr(*CHANNELS_1M.names)

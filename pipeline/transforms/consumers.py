@@ -3,19 +3,19 @@
 from pyspark.sql import DataFrame
 
 from ackscope.tables import CONSUMER_SAMPLES, CONSUMERS_1M
-from pipeline.transforms.holding import Holding, count_polls, last
+from pipeline.transforms.counter_rates import SampleHold, at_last_poll, count_polls
 
 _OWNER = ("connection", "user", "node")
 
-_CONSUMERS = Holding(CONSUMER_SAMPLES, "consumers", levels=(*_OWNER, "prefetch_count", "ack_required", "active"))
+_CONSUMERS = SampleHold(CONSUMER_SAMPLES, "consumers", levels=(*_OWNER, "prefetch_count", "ack_required", "active"))
 
 
-def consumers_1m(samples: DataFrame, polls: DataFrame, wanted: DataFrame | None = None) -> DataFrame:
-    """One row a minute and consumer; what it does not tell, counts neither as inactive nor as automatic."""
+def consumers_1m(samples: DataFrame, polls: DataFrame, bounds: DataFrame | None = None) -> DataFrame:
+    """One row per minute and consumer; unknown flags count neither as inactive nor as automatic."""
     levels = {
         **{name: f"max({name})" for name in _OWNER},
         "inactive": count_polls("NOT active"),
         "automatic": count_polls("NOT ack_required"),
-        "prefetch_last": last("prefetch_count"),
+        "prefetch_last": at_last_poll("prefetch_count"),
     }
-    return _CONSUMERS.minutes(samples, polls, levels, wanted).selectExpr(*CONSUMERS_1M.names)
+    return _CONSUMERS.minutes(samples, polls, levels, bounds).selectExpr(*CONSUMERS_1M.names)

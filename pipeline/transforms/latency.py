@@ -9,10 +9,10 @@ from pipeline.transforms.common import MESSAGE, STREAM, distinct_messages, durat
 
 
 def latency_1m(messages: DataFrame) -> DataFrame:
-    """One row a minute, stream and measure that has at least one duration.
+    """One row per minute, stream and measure with at least one duration.
 
-    Two aggregations: the first counts by bucket number, so that each message costs one addition; the second
-    turns at most 48 rows a group into 48 columns. One pass with 48 conditional sums would cost 48 a message.
+    Two aggregations: the first counts by bucket number, so each message costs one addition; the second turns at most 48
+    rows per group into 48 columns. A single pass with 48 conditional sums would cost 48 additions per message.
     """
     rows = messages.select(*MESSAGE, "intended_at", "queue_type", "vhost", "delivery_mode", *MEASURES)
     by = ("minute", *STREAM, "delivery_mode", "measure")
@@ -40,7 +40,7 @@ def latency_1m(messages: DataFrame) -> DataFrame:
 def bucket(value: str, low: int = 0, high: int = latency.BUCKETS - 1) -> str:
     """`ackscope.latency.bucket` as SQL: the same bisection over the same edges, unrolled.
 
-    As text, and not as a tree of columns: each node of a tree costs a few calls into Java, at every rebuild.
+    As text, not as a tree of columns: each node of a tree costs a few calls into Java in every rebuild.
     """
     if low == high:
         return str(low)

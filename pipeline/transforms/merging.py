@@ -1,4 +1,4 @@
-"""Minutes to hours, and hours to days: any table, by what its columns say of their merging."""
+"""Minutes to hours, and hours to days, for any table: each column declares how its values merge."""
 
 from pyspark.sql import Column as Spark
 from pyspark.sql import DataFrame
@@ -8,47 +8,47 @@ from ackscope.tables import Column, Kind, Merge, Table
 from pipeline.transforms.common import nanoseconds, seconds
 
 
-def merged(rows: DataFrame, source: Table, target: Table) -> DataFrame:
-    """One row of `target` for all rows of `source` that lie in its time and agree in its key.
+def downsampled(rows: DataFrame, source: Table, target: Table) -> DataFrame:
+    """One row of `target` for all rows of `source` in its time range with the same key.
 
-    Seconds are added as whole nanoseconds, so hours made of minutes are what hours made of landing rows would be, and
-    days made of hours what days made of minutes would be: to the last bit, while a sum is less than 26 days.
+    Seconds are added as whole nanoseconds, so hours made of minutes equal hours made of landing rows, and days made of
+    hours equal days made of minutes, to the last bit, while a sum is less than 26 days.
 
     Args:
-        rows: of `source`, each once; all of an hour or day, or none of it.
-        source: a table of minutes, or one of hours.
-        target: what `coarser` made of it, or of the same minutes.
+        rows: rows of `source`, each once; all rows of an hour or day, or none.
+        source: a table of minutes or hours.
+        target: the table that `coarser` made of it, or of the same minutes.
     """
     same = tuple(it.name for it in target.columns if it.merge is Merge.SAME)
     key = tuple(name for name in target.key if name != target.time)
     start = F.date_trunc(target.time, F.col(source.time)).alias(target.time)
-    apart = {target.time, *key, *same}
-    values = [_merged(it, source) for it in target.columns if it.name not in apart]
+    excluded = {target.time, *key, *same}
+    values = [_aggregate(it, source) for it in target.columns if it.name not in excluded]
     return rows.groupBy(start, *key, *same).agg(*values).select(*target.names)
 
 
-def _merged(column: Column, source: Table) -> Spark:
+def _aggregate(column: Column, source: Table) -> Spark:
     if column.name not in source.names:
-        return _of_minutes(column, source).alias(column.name)
+        return _coverage(column, source).alias(column.name)
     value = F.col(column.name)
     if column.merge is Merge.SUM and column.kind is Kind.FLOAT:
         total = nanoseconds(value)
-        merged = F.when(total.isNotNull(), seconds(total)) if column.nullable else seconds(total)
+        downsampled = F.when(total.isNotNull(), seconds(total)) if column.nullable else seconds(total)
     elif column.merge is Merge.SUM:
-        merged = F.sum(value)
+        downsampled = F.sum(value)
     elif column.merge is Merge.MAX:
-        merged = F.max(value)
+        downsampled = F.max(value)
     elif column.merge is Merge.MIN:
-        merged = F.min(value)
+        downsampled = F.min(value)
     elif column.merge is Merge.LAST:
-        merged = F.max_by(value, F.when(value.isNotNull(), F.col(source.time)))
+        downsampled = F.max_by(value, F.when(value.isNotNull(), F.col(source.time)))
     else:
-        raise ValueError(f"{source.name}.{column.name}: does not say how it is merged")
-    return merged.alias(column.name)
+        raise ValueError(f"{source.name}.{column.name}: declares no merge rule")
+    return downsampled.alias(column.name)
 
 
-def _of_minutes(column: Column, source: Table) -> Spark:
-    """What a table of minutes does not tell of itself: how many, the first and the last."""
+def _coverage(column: Column, source: Table) -> Spark:
+    """The number of minutes, the first and the last, which a table of minutes does not have as columns."""
     if column.merge is Merge.SUM:
         return F.count("*")
     return (F.min if column.merge is Merge.MIN else F.max)(source.time)

@@ -1,4 +1,4 @@
-"""probe_messages -> outcomes_1m: what became of the messages meant for a minute."""
+"""probe_messages -> outcomes_1m: outcomes of the messages intended for a minute."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
@@ -8,7 +8,7 @@ from pipeline.transforms.common import MESSAGE, STREAM, distinct_messages, minut
 
 
 def outcomes_1m(messages: DataFrame) -> DataFrame:
-    """One row a minute and stream; lost, late and undecided messages stay in `messages`."""
+    """One row per minute and stream; lost, late and undecided messages stay in `messages`."""
     rows = messages.select(
         *MESSAGE,
         "intended_at",
@@ -21,7 +21,7 @@ def outcomes_1m(messages: DataFrame) -> DataFrame:
         "out_of_order",
     )
     deliveries = F.col("deliveries")
-    # No deliveries awaited is null here, and counts neither as missing nor as a duplicate.
+    # Null if no deliveries are expected; counts neither as missing nor as a duplicate.
     missing = (F.col("outcome") == "acked") & (deliveries == 0)
     minutes = (
         distinct_messages(rows)

@@ -1,7 +1,7 @@
-"""Polls by number, so that how many of them lie between two moments is a difference.
+"""Polls by number, so that the number of polls between two times is a difference.
 
-Where a poll stands among the others is looked up in its minute: what a row costs does not grow with how many polls
-there are, and Spark generates code for all that is done once a minute and object.
+The number of a poll is looked up by minute: the cost of a row does not grow with the number of polls, and Spark
+generates code for everything done per minute and object.
 """
 
 import numpy as np
@@ -13,47 +13,47 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 
 from ackscope.tables import HEARTBEAT
 
-Moments = npt.NDArray[np.int64]
-"""Microseconds since 1970, as all times here."""
+# Microseconds since 1970, like all times here.
+Micros = npt.NDArray[np.int64]
 
 MINUTE = 60_000_000
 
-_HOLDS = round(HEARTBEAT * 1_000_000)
-_BEFORE = -(-_HOLDS // MINUTE) * MINUTE
-"""Whole minutes, so long before a poll that no sample before them holds at it."""
+_HOLD_MICROS = round(HEARTBEAT * 1_000_000)
+# Whole minutes: no sample older than this before a poll holds at it.
+_HOLD_MINUTES_MICROS = -(-_HOLD_MICROS // MINUTE) * MINUTE
 
-_BEYOND = 1 << 62
+_NO_MINUTE = 1 << 62
 
 
-def numbered(polls: DataFrame) -> DataFrame:
-    """The polls of each minute (`by_minute`), for every task; they are few, and read at once.
+def number_polls(polls: DataFrame) -> DataFrame:
+    """The polls of each minute (`by_minute`), broadcast; there are few, collected here.
 
     Args:
-        polls: `at`, and `whole`: what has no row at this one was not there.
+        polls: `at`, and `whole`: objects without a row at this poll did not exist.
     """
     rows = polls.toArrow()
     times, wholes = (np.unique(held["at"].to_numpy()) for held in (rows, rows.filter(pc.field("whole"))))
     return F.broadcast(polls.sparkSession.createDataFrame(by_minute(times, wholes)))
 
 
-def by_minute(times: Moments, wholes: Moments) -> pa.Table:
-    """How many polls were before each minute, and before its end.
+def by_minute(times: Micros, wholes: Micros) -> pa.Table:
+    """Number the polls of each minute.
 
     Args:
-        times: of all polls, in order, each once.
-        wholes: of those that are whole.
+        times: times of all polls, sorted, distinct.
+        wholes: times of those that are whole.
 
     Returns:
-        One row a minute up to the last poll, from so long before the first one that a sample can hold until it:
-        `minute`; `first`, `end`: numbers of polls before it and before its end; `times`: those of it; `wholes`: those
-        of it that are whole; `later`: the first whole one after it, or null.
+        One row per minute, from early enough for a sample to hold until the first poll up to the last one: `minute`;
+            `first`, `end`: numbers of polls before it and before its end; `times`: its polls; `wholes`: its whole
+            polls; `later`: the first whole poll after it, or null.
     """
     if times.size:
-        edges = np.arange(_floor(times[0]) - _BEFORE, _floor(times[-1]) + 2 * MINUTE, MINUTE)
+        edges = np.arange(_floor(times[0]) - _HOLD_MINUTES_MICROS, _floor(times[-1]) + 2 * MINUTE, MINUTE)
     else:
         edges = np.zeros(1, np.int64)
     polled, seen = np.searchsorted(times, edges), np.searchsorted(wholes, edges)
-    # As an index, the number of those before the end is that of the first one after it.
+    # The number of polls before the end is the index of the first one after it.
     later = pa.array(wholes, pa.int64()).take(pa.array(seen[1:], mask=seen[1:] == wholes.size))
     return pa.table(
         {
@@ -71,34 +71,34 @@ def _floor(moment: np.int64) -> np.int64:
     return moment - moment % MINUTE
 
 
-def held_until(samples: DataFrame, minutes: DataFrame) -> DataFrame:
-    """Samples with when they hold no more, and between which polls they do.
+def hold_until(samples: DataFrame, minutes: DataFrame) -> DataFrame:
+    """Samples with the time until which they hold, and the numbers of the polls at which they do.
 
     Args:
-        samples: `at`, `next`: when the next one of the same object came, or null, `gone`, and more.
-        minutes: made by `numbered`.
+        samples: `at`, `next` (time of the next sample of the same object, or null), `gone`, and more.
+        minutes: made by `number_polls`.
 
     Returns:
-        With `until`; `low`, `high`: numbers of polls up to `at`, and before `until`; of a moment in no minute of these,
-        none and very many: no minute between the two is counted too much.
+        Samples with `until`; `low`, `high`: numbers of polls up to `at`, and before `until`. For times outside all
+            minutes these are 0 and very large, so that no minute in between counts too many polls.
     """
     then = "array_min(filter(wholes, whole -> whole > at))"
-    until = f"least(at + {_HOLDS}, next, coalesce({then}, later))"
+    until = f"least(at + {_HOLD_MICROS}, next, coalesce({then}, later))"
     low = "first + size(filter(times, poll -> poll <= at))"
     high = "first + size(filter(times, poll -> poll < until))"
-    told = [*samples.columns, "low", "until"]
+    columns = [*samples.columns, "low", "until"]
     found = samples.selectExpr("*", _minute("at")).join(minutes, "minute", "left")
     found = found.selectExpr(*samples.columns, f"coalesce({low}, 0) AS low", f"if(gone, at, {until}) AS until")
     found = found.selectExpr("*", _minute("until")).join(minutes, "minute", "left")
-    return found.selectExpr(*told, f"coalesce({high}, {_BEYOND}) AS high")
+    return found.selectExpr(*columns, f"coalesce({high}, {_NO_MINUTE}) AS high")
 
 
-def at_polls(spread: DataFrame, minutes: DataFrame) -> DataFrame:
-    """Samples by `minute`, with `polls`: at how many of this minute each holds, its own and those that follow."""
+def count_polls_per_minute(spread: DataFrame, minutes: DataFrame) -> DataFrame:
+    """Samples by `minute`, with `polls`: the number of polls of this minute at which each holds, including its own."""
     later = "greatest(least(high, end) - greatest(low, first), 0)"
     own = f"if(NOT gone AND at >= minute AND at < minute + {MINUTE}, 1, 0)"
     found = spread.join(minutes, "minute", "left")
-    # Minutes before its own are those of its increases alone.
+    # Minutes before its own contain its increases only.
     none = f"first IS NULL OR minute + {MINUTE} <= at"
     return found.selectExpr(*spread.columns, f"if({none}, 0, {later}) + {own} AS polls")
 

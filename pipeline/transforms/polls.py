@@ -8,7 +8,7 @@ from pipeline.transforms.common import distinct_rows, duration, minute, nanoseco
 
 
 def polls_1m(polls: DataFrame) -> DataFrame:
-    """One row a minute and family; failures have an age and no duration."""
+    """One row per minute and endpoint family; failures have an age and no duration."""
     rows = distinct_rows(polls.select(*POLL_SAMPLES.names), ("family", "at"))
     good = F.coalesce("success", F.lit(False))
     took = F.when(good, duration("took"))

@@ -4,42 +4,42 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
 from ackscope.tables import QUEUE_SAMPLES, QUEUES_1M
-from pipeline.transforms.holding import Holding, held, last
+from pipeline.transforms.counter_rates import SampleHold, at_last_poll, at_poll
 
+# Counter of a sample -> its increase per minute.
 COUNTERS = {"publish": "published", "deliver": "delivered", "ack": "acked", "redeliver": "redelivered"}
-"""Counter of a sample -> its increase of a minute."""
 
-_QUEUES = Holding(
+_QUEUES = SampleHold(
     QUEUE_SAMPLES,
     "queues",
     levels=("queue_type", "messages_ready", "messages_unacked", "consumers"),
     counters=COUNTERS,
-    births=True,
+    starts_at_zero=True,
 )
 
 
-def queues_1m(samples: DataFrame, polls: DataFrame, wanted: DataFrame | None = None) -> DataFrame:
-    """One row a minute and queue."""
+def queues_1m(samples: DataFrame, polls: DataFrame, bounds: DataFrame | None = None) -> DataFrame:
+    """One row per minute and queue."""
     levels = {
         "queue_type": "max(queue_type)",
-        "messages_ready_max": f"max({held('messages_ready')})",
-        "messages_ready_last": last("messages_ready"),
-        "messages_unacked_max": f"max({held('messages_unacked')})",
-        "messages_unacked_last": last("messages_unacked"),
-        "consumers_min": f"min({held('consumers')})",
-        "consumers_last": last("consumers"),
+        "messages_ready_max": f"max({at_poll('messages_ready')})",
+        "messages_ready_last": at_last_poll("messages_ready"),
+        "messages_unacked_max": f"max({at_poll('messages_unacked')})",
+        "messages_unacked_last": at_last_poll("messages_unacked"),
+        "consumers_min": f"min({at_poll('consumers')})",
+        "consumers_last": at_last_poll("consumers"),
     }
-    # As numbers in their order they are gathered in a hash table; text would have all rows sorted.
-    kinds = _kinds(samples)
-    coded = samples.withColumn("queue_type", F.expr(f"array_position({kinds}, queue_type)"))
-    rows = _QUEUES.minutes(coded, polls, levels, wanted)
-    told = {"queue_type": f"get({kinds}, cast(queue_type AS int) - 1)", "busy": "cast(published > 0 AS bigint)"}
-    return rows.selectExpr(*(f"{told.get(name, name)} AS {name}" for name in QUEUES_1M.names))
+    # Encoded as numbers they are aggregated in a hash table; text would make Spark sort all rows.
+    types = _types(samples)
+    coded = samples.withColumn("queue_type", F.expr(f"array_position({types}, queue_type)"))
+    rows = _QUEUES.minutes(coded, polls, levels, bounds)
+    expressions = {"queue_type": f"get({types}, cast(queue_type AS int) - 1)", "busy": "cast(published > 0 AS bigint)"}
+    return rows.selectExpr(*(f"{expressions.get(name, name)} AS {name}" for name in QUEUES_1M.names))
 
 
-def _kinds(samples: DataFrame) -> str:
-    """The types of queues, in order: an array in SQL, which is the same for a long time."""
-    kinds = samples.select("queue_type").distinct().toArrow()["queue_type"].drop_null().to_pylist()
-    # In hexadecimal, for a name is what somebody chose.
-    told = (f"decode(X'{kind.encode().hex()}', 'UTF-8')" for kind in sorted(kinds))
-    return f"cast(array({', '.join(told)}) AS array<string>)"
+def _types(samples: DataFrame) -> str:
+    """The distinct queue types, sorted, as an SQL array; it rarely changes, so generated code is reused."""
+    types = samples.select("queue_type").distinct().toArrow()["queue_type"].drop_null().to_pylist()
+    # In hexadecimal, because names are user input.
+    expressions = (f"decode(X'{kind.encode().hex()}', 'UTF-8')" for kind in sorted(types))
+    return f"cast(array({', '.join(expressions)}) AS array<string>)"

@@ -1,4 +1,4 @@
-"""probe_steps -> steps_1m: histograms of every timed step, and how many failed."""
+"""probe_steps -> steps_1m: histograms of every timed step, and failures."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
@@ -12,7 +12,7 @@ _STEP = ("probe", "stream", "vhost", "node", "step")
 
 
 def steps_1m(steps: DataFrame) -> DataFrame:
-    """One row a minute and step; those that failed stay in `attempts` and have no duration."""
+    """One row per minute and step; failed steps count in `attempts` and have no duration."""
     ended = F.when(F.col("ok"), duration("seconds"))
     rows = (
         steps.select(*PROBE_STEPS.names)

@@ -10,11 +10,11 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ackscope import catalog
+from ackscope import manifest
 from ackscope.baselines import HOUR_OF_WEEK, NOT_YET, hour_of_week
-from ackscope.catalog import Catalog, Shelved
+from ackscope.manifest import DataFile, Manifest
 from ackscope.tables import BASELINES, CHANGES, EPISODES, HOURS, POLLS_1M, QUEUES_1M, Kind, Table
-from dashboard.data.rollups import schema
+from ackscope.tables.arrow import arrow_schema
 from tests.dashboard import rollup_files
 from tests.dashboard.rollup_files import Row, queue_row, this_minute
 
@@ -31,16 +31,16 @@ def put(root: Path, table: Table, rows: list[Row], cluster: str = "shop") -> Non
     """These rows, in one file, are now all of a table."""
     weekly = table.name == BASELINES.name
     hours = [it["hour_of_week"] if weekly else int(it[table.time].timestamp() // 3600) for it in rows]
-    before = catalog.read(root, cluster)
+    before = manifest.read(root, cluster)
     path = (
         Path(table.name) / f"cluster={quote(cluster, safe='')}" / "date=2026-01-01" / f"day.{uuid4().hex[:16]}.parquet"
     )
     (root / path).parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema(table)), root / path)
-    tables = {**before.tables, table.name: (Shelved(str(path), min(hours), max(hours) + 1, len(rows)),)}
-    place = catalog.place(root, cluster)
+    pq.write_table(pa.Table.from_pylist(rows, schema=arrow_schema(table)), root / path)
+    tables = {**before.tables, table.name: (DataFile(str(path), min(hours), max(hours) + 1, len(rows)),)}
+    place = manifest.manifest_path(root, cluster)
     place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_bytes(catalog.encode(Catalog(cluster, before.number + 1, tables=tables)))
+    place.write_bytes(manifest.encode(Manifest(cluster, before.number + 1, tables=tables)))
 
 
 def moved(back: float, name: str, measure: str, before: float, after: float, **values: Any) -> Row:

@@ -11,12 +11,12 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ackscope import catalog
-from ackscope.catalog import Catalog, Shelved
+from ackscope import manifest
 from ackscope.clock import SystemClock
 from ackscope.latency import BOUNDS_VERSION, COLUMNS, bucket
+from ackscope.manifest import DataFile, Manifest
 from ackscope.tables import BURSTS_1M, LATENCY_1M, OUTCOMES_1M, QUEUES_1M, Table
-from dashboard.data.rollups import schema
+from ackscope.tables.arrow import arrow_schema
 
 Row = dict[str, Any]
 STREAM = {"probe": "confirm", "stream": "classic", "queue_type": "classic", "vhost": "/", "node": "rabbit@shop-1"}
@@ -68,23 +68,23 @@ def queue_row(minute: datetime, queue: str, ready: int | None, **changes: Any) -
 
 
 def write(root: Path, table: Table, rows: list[Row], cluster: str = "shop") -> None:
-    """Write rows as the pipeline does: a file an hour under a name of its own, all named by one new catalog."""
+    """Write rows as the pipeline does: a file an hour under a name of its own, all named by one new manifest."""
     hours: dict[int, list[Row]] = {}
     for row in rows:
         hours.setdefault(int(row["minute"].timestamp() // 3600), []).append(row)
-    before = catalog.read(root, cluster)
-    shelved = {it.start: it for it in before.tables.get(table.name, ())}
+    before = manifest.read(root, cluster)
+    files = {it.start: it for it in before.tables.get(table.name, ())}
     for hour, mine in hours.items():
         path = Path(table.name) / f"cluster={quote(cluster, safe='')}" / f"date={mine[0]['minute']:%Y-%m-%d}"
         (root / path).mkdir(parents=True, exist_ok=True)
         path /= f"hour={mine[0]['minute']:%H}.{uuid4().hex[:16]}.parquet"
-        pq.write_table(pa.Table.from_pylist(mine, schema=schema(table)), root / path)
-        shelved[hour] = Shelved(str(path), hour, hour + 1, len(mine), {str(hour): path.name})
-    tables = {**before.tables, table.name: tuple(shelved[hour] for hour in sorted(shelved))}
-    place = catalog.place(root, cluster)
+        pq.write_table(pa.Table.from_pylist(mine, schema=arrow_schema(table)), root / path)
+        files[hour] = DataFile(str(path), hour, hour + 1, len(mine), {str(hour): path.name})
+    tables = {**before.tables, table.name: tuple(files[hour] for hour in sorted(files))}
+    place = manifest.manifest_path(root, cluster)
     place.parent.mkdir(exist_ok=True)
     hidden = place.with_name(f".{place.name}.tmp")
-    hidden.write_bytes(catalog.encode(Catalog(cluster, before.number + 1, tables=tables)))
+    hidden.write_bytes(manifest.encode(Manifest(cluster, before.number + 1, tables=tables)))
     hidden.rename(place)
 
 

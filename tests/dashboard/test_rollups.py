@@ -43,7 +43,7 @@ def test_clusters_and_their_last_minute(rollups: Path) -> None:
 
 
 def test_files_in_the_making_are_not_seen(tmp_path: Path) -> None:
-    """What no catalog names is not yet, or not any more, data."""
+    """What no manifest names is not yet, or not any more, data."""
     write(tmp_path, OUTCOMES_1M, [outcome_row(START)])
     folder = next(tmp_path.glob("outcomes_1m/*/*"))
     (folder / ".hour=99.parquet").write_bytes(b"half")
@@ -80,7 +80,7 @@ def test_what_fails_once_is_read_once_more(tmp_path: Path) -> None:
 
 
 def test_files_that_are_replaced_all_the_time_are_read(tmp_path: Path) -> None:
-    """The pipeline replaces the catalog at any moment: readers see the old or the new rows."""
+    """The pipeline replaces the manifest at any moment: readers see the old or the new rows."""
     stop = Event()
 
     def replace() -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from ackscope.findings import Severity, Subject
-from ackscope.ranking import Shift, Told
+from ackscope.ranking import ChangePoint, FindingEpisode
 from ackscope.reports import FindingReport
 from dashboard.data import notes
 from dashboard.data.notes import Note
@@ -35,15 +35,15 @@ def finding(since: str = "2026-01-01T12:03:00Z") -> FindingReport:
     )
 
 
-def told(minutes: float = 3, ended: float | None = None, *, lasts: bool = True) -> Told:
+def told(minutes: float = 3, ended: float | None = None, *, lasts: bool = True) -> FindingEpisode:
     """The same, as history tells it."""
     end = None if ended is None else NOON + 60 * ended
-    return Told(
+    return FindingEpisode(
         NOON + 60 * minutes, end, "stuck-consumer", "critical", "queue", "/", "orders", "it stands still", lasts=lasts
     )
 
 
-SHIFT = Shift(NOON + 60, "queue", "/", "orders", "acked", 120.0, 0.0, 50.0, 30)
+SHIFT = ChangePoint(NOON + 60, "queue", "/", "orders", "acked", 120.0, 0.0, 50.0, 30)
 
 
 def test_everything_stands_in_its_order() -> None:

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from ackscope import catalog
-from ackscope.catalog import Catalog, Shelved
+from ackscope import manifest
+from ackscope.manifest import DataFile, Manifest
 from ackscope.tables import (
     ACK_BURSTS,
     BURSTS_1M,
@@ -27,7 +27,7 @@ from ackscope.tables import (
     QUEUES_1M,
     Table,
 )
-from dashboard.data.rollups import schema
+from ackscope.tables.arrow import arrow_schema
 from tests.spark import golden, golden_episodes, golden_samples
 from tests.spark.golden_merging import merged
 
@@ -62,24 +62,24 @@ def _landed(landing: Path, table: Table) -> Rows:
     paths = [str(path) for path in (landing / table.name).rglob("*.parquet") if not path.name.startswith((".", "_"))]
     if not paths:
         return []
-    found = ds.dataset(paths, schema=schema(table)).to_table()
+    found = ds.dataset(paths, schema=arrow_schema(table)).to_table()
     rows: Rows = found.select(list(table.names)).to_pylist()
     return rows
 
 
 def _shelve(root: Path, cluster: str, tables: dict[Table, Rows]) -> None:
-    """A file a table, all of them named by one new catalog."""
-    shelves = {}
+    """A file a table, all of them named by one new manifest."""
+    files = {}
     for table, rows in tables.items():
         path = Path(table.name) / f"cluster={cluster}" / f"{uuid4().hex}.parquet"
         (root / path).parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.Table.from_pylist(rows, schema=schema(table)), root / path)
+        pq.write_table(pa.Table.from_pylist(rows, schema=arrow_schema(table)), root / path)
         hours = [_hour(row[table.time]) for row in rows] or [0]
-        shelves[table.name] = (Shelved(str(path), min(hours), max(hours) + 1, len(rows)),)
-    place = catalog.place(root, cluster)
+        files[table.name] = (DataFile(str(path), min(hours), max(hours) + 1, len(rows)),)
+    place = manifest.manifest_path(root, cluster)
     place.parent.mkdir(parents=True, exist_ok=True)
     hidden = place.with_name(f".{place.name}.tmp")
-    hidden.write_bytes(catalog.encode(Catalog(cluster, catalog.read(root, cluster).number + 1, tables=shelves)))
+    hidden.write_bytes(manifest.encode(Manifest(cluster, manifest.read(root, cluster).number + 1, tables=files)))
     hidden.rename(place)
 
 

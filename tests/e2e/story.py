@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.dataset as ds
 import requests
 
-from ackscope import catalog, tables
+from ackscope import manifest, tables
 from lab.demo import summary
 from lab.demo.prometheus import CONFIRM_P99, answers, query
 from lab.demo.stack import CLUSTER, Stack, running_stack
@@ -159,8 +159,8 @@ def _count(stack: Stack, story: Story) -> None:
     story.landed = summary.rows(stack.landing, {tables.PROBE_MESSAGES.name: tables.PROBE_MESSAGES})
 
     def rolled() -> bool:
-        known = catalog.read(stack.rollups, CLUSTER)
-        files = [str(path) for path in known.files(stack.rollups, tables.OUTCOMES_1M.name)]
+        known = manifest.read(stack.rollups, CLUSTER)
+        files = [str(path) for path in known.paths(stack.rollups, tables.OUTCOMES_1M.name)]
         story.rolled = sum(ds.dataset(files, format="parquet").to_table(columns=["messages"])["messages"].to_pylist())
         return story.rolled == story.landed
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ackscope.latency import BOUNDS_VERSION, COLUMNS, bucket
 from ackscope.tables import Kind, Table
-from pipeline.schema import arrow_schema
+from ackscope.tables.arrow import arrow_schema
 from pipeline.storage.rollups import Rollups
 
 NOW = int(datetime(2026, 3, 16, tzinfo=UTC).timestamp())
@@ -26,14 +26,14 @@ def at(hours: float) -> datetime:
 def put(root: Path, table: Table, rows: list[dict], cluster: str = "shop") -> None:
     """These rows are now all of a table."""
     rollups = Rollups(root)
-    with rollups.only_writer():
-        change = rollups.change(cluster)
-        change.replace_all(table, pa.Table.from_pylist(rows, schema=arrow_schema(table)))
-        change.commit()
+    with rollups.writer_lock():
+        transaction = rollups.transaction(cluster)
+        transaction.replace_table(table, pa.Table.from_pylist(rows, schema=arrow_schema(table)))
+        transaction.commit()
 
 
 def row(table: Table, **values) -> dict:
-    """A row of zeros and nothing but for what is told; an hour is whole unless `minutes` says otherwise."""
+    """A row of zeros with the given values; an hour is complete unless `minutes` says otherwise."""
     empty = {Kind.STRING: "", Kind.INT: 0, Kind.FLOAT: 0.0, Kind.BOOL: False, Kind.TIME: None}
     made = {it.name: None if it.nullable else empty[it.kind] for it in table.columns}
     if "bounds" in made:

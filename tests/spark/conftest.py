@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ackscope import catalog
+from ackscope import manifest
 from ackscope.tables import MINUTES, POLL_SAMPLES, Table
-from pipeline.schema import arrow_schema
+from ackscope.tables.arrow import arrow_schema
 from tests.spark.moments import at
 
 
@@ -36,8 +36,8 @@ def rolled() -> Callable[[Path, Table], list[dict]]:
     def read(rollups: Path, table: Table) -> list[dict]:
         return [
             row
-            for cluster in catalog.clusters(rollups)
-            for path in catalog.read(rollups, cluster).files(rollups, table.name)
+            for cluster in manifest.clusters(rollups)
+            for path in manifest.read(rollups, cluster).paths(rollups, table.name)
             for row in pq.ParquetFile(path).read().to_pylist()
         ]
 
@@ -46,14 +46,14 @@ def rolled() -> Callable[[Path, Table], list[dict]]:
 
 @pytest.fixture
 def fingerprint() -> Callable[..., dict[str, str]]:
-    """The digest of the rows of every hour that counts, of the tables of minutes or of those asked for."""
+    """The digest of the rows of every current hour, for the tables of minutes or the given ones."""
 
     def digests(rollups: Path, tables: Iterable[str] = MINUTES) -> dict[str, str]:
         return {
             f"{cluster}/{table}/{start}": text
-            for cluster in catalog.clusters(rollups)
+            for cluster in manifest.clusters(rollups)
             for table in tables
-            for it in catalog.read(rollups, cluster).shelved(table)
+            for it in manifest.read(rollups, cluster).files_for(table)
             for start, text in it.parts.items()
         }
 
@@ -62,7 +62,7 @@ def fingerprint() -> Callable[..., dict[str, str]]:
 
 @pytest.fixture
 def minutes(spark) -> Callable[..., dict[int, dict]]:
-    """Roll up rows of one landing table beside polls: one object's rows by the minute after noon."""
+    """Roll up rows of one landing table with polls: one object's rows by the minute after noon."""
     from pipeline.transforms import TRANSFORMS
 
     def make(table: Table, samples: list[dict], polls: Sequence[dict] = ()) -> dict[int, dict]:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from tests.spark.golden_holding import minutes, over
+from tests.spark.golden_counter_rates import minutes, over
 
 QUEUE_COUNTERS = {"publish": "published", "deliver": "delivered", "ack": "acked", "redeliver": "redelivered"}
 CHANNEL_COUNTERS = QUEUE_COUNTERS | {"confirm": "confirmed"}

@@ -18,7 +18,7 @@ from ackscope.tables import (
     QUEUE_SAMPLES,
     Table,
 )
-from pipeline.schema import arrow_schema
+from ackscope.tables.arrow import arrow_schema
 from tests.spark.landing_followed import random_channels, random_consumers, random_nodes
 from tests.spark.moments import EVERY, at
 
@@ -186,7 +186,7 @@ def random_bursts(dice: random.Random, count: int, first: float, span: float) ->
 
 
 def random_steps(dice: random.Random, count: int, first: float, span: float) -> list[dict]:
-    """Steps of which some fail, with and without a duration."""
+    """Steps, some of which fail, with and without a duration."""
     rows = []
     for _ in range(count):
         ok = dice.random() < 0.8
@@ -203,10 +203,10 @@ def random_steps(dice: random.Random, count: int, first: float, span: float) -> 
 
 
 def random_samples(dice: random.Random, queues: int, first: float, span: float) -> list[dict]:
-    """Changes of several queues, whose counters begin late, restart, are told late, or not; some queues go."""
+    """Changes of several queues, whose counters begin late, reset, are read late, or not; some queues are deleted."""
     rows = []
     for number in range(queues):
-        name, counters, told_at = f"queue-{number}", dict.fromkeys(("publish", "deliver", "ack", "redeliver")), None
+        name, counters, counted_at = f"queue-{number}", dict.fromkeys(("publish", "deliver", "ack", "redeliver")), None
         for poll_at in range(int(first), int(first + span), EVERY):
             if dice.random() < 0.6:  # nothing changed, or nothing was landed
                 continue
@@ -215,26 +215,26 @@ def random_samples(dice: random.Random, queues: int, first: float, span: float) 
                 counters = dict.fromkeys(counters)
                 continue
             late = dice.random() < 0.3
-            if not late or told_at is None:
-                told_at = poll_at - dice.choice([0, 1, 7]) if late else poll_at
+            if not late or counted_at is None:
+                counted_at = poll_at - dice.choice([0, 1, 7]) if late else poll_at
                 for counter, value in counters.items():
                     if dice.random() < 0.4:
                         counters[counter] = (value or 0) + dice.randint(0, 5000)
                     elif dice.random() < 0.05:
                         counters[counter] = dice.choice([None, 0, 3])
-            told = counters if dice.random() < 0.9 else dict.fromkeys(counters)
+            read_counters = counters if dice.random() < 0.9 else dict.fromkeys(counters)
             level = {
                 "messages_ready": dice.choice([None, dice.randint(0, 900)]),
                 "messages_unacked": dice.randint(0, 9),
                 "consumers": dice.choice([None, dice.randint(0, 3)]),
             }
-            details_at = None if told_at == poll_at else at(told_at)
-            rows.append(sample(poll_at, name, **told, **level, details_at=details_at))
+            details_at = None if counted_at == poll_at else at(counted_at)
+            rows.append(sample(poll_at, name, **read_counters, **level, details_at=details_at))
     return rows
 
 
 def random_polls(dice: random.Random, first: float, span: float) -> list[dict]:
-    """Polls of which some fail, now and then for minutes; of other families, too; the first is whole."""
+    """Polls, some of which fail, sometimes for minutes; of other families, too; the first is whole."""
     rows, away = [], 0
     for number, poll_at in enumerate(range(int(first), int(first + span), EVERY)):
         away = dice.randint(5, 20) if dice.random() < 0.01 else away - 1

@@ -62,7 +62,7 @@ def no_more(row: dict, *key: str) -> dict:
 
 
 def random_channels(dice: random.Random, first: float, span: float, count: int = 3) -> list[dict]:
-    """Changes of several channels, whose counters begin late, restart, or are not told; some go and come back."""
+    """Changes of several channels, whose counters begin late, reset, or are unknown; some close and reappear."""
     rows = []
     for number in range(count):
         name, counters = f"channel-{number}", dict.fromkeys(("publish", "confirm", "deliver", "ack", "redeliver"))
@@ -108,7 +108,7 @@ def random_consumers(dice: random.Random, first: float, span: float, count: int 
 
 
 def random_nodes(dice: random.Random, first: float, span: float) -> list[dict]:
-    """Samples of two nodes; each column now and then not told."""
+    """Samples of two nodes; each column is sometimes null."""
     rows = []
     flags = ("running", "being_drained", "mem_alarm", "disk_free_alarm")
     for poll_at in range(int(first), int(first + span), EVERY):

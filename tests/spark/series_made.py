@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from ackscope.tables import QUEUES_1M
-from pipeline.schema import arrow_schema
+from ackscope.tables.arrow import arrow_schema
 from pipeline.storage.rollups import Rollups
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -49,8 +49,8 @@ def put(rollups: Rollups, rows: list[dict], first: int = 0, end: int | None = No
     """Commit the minutes of these hours since `START`; of all without an end."""
     table = pa.Table.from_pylist(rows, schema=arrow_schema(QUEUES_1M))
     hours = {int(row["minute"].timestamp()) // 3600 for row in rows}
-    wanted = {hour for hour in hours if first <= hour - FIRST and (end is None or hour - FIRST < end)}
-    with rollups.only_writer():
-        change = rollups.change(CLUSTER)
-        change.replace(QUEUES_1M, wanted, table)
-        change.commit()
+    needed = {hour for hour in hours if first <= hour - FIRST and (end is None or hour - FIRST < end)}
+    with rollups.writer_lock():
+        transaction = rollups.transaction(CLUSTER)
+        transaction.replace_hours(QUEUES_1M, needed, table)
+        transaction.commit()

@@ -20,12 +20,12 @@ def cluster(folder: Path) -> Iterator[str]:
     processes: list[subprocess.Popen[bytes]] = []
     try:
         _start(processes, folder, "master", "org.apache.spark.deploy.master.Master", *_LOOPBACK)
-        master = _told(processes[0], folder / "master.log", r"Starting Spark master at (spark://127\.0\.0\.1:\d+)")
+        master = _report(processes[0], folder / "master.log", r"Starting Spark master at (spark://127\.0\.0\.1:\d+)")
         for name in ("worker-1", "worker-2"):
             words = (*_LOOPBACK, "--cores", "1", "--memory", "1g", "--work-dir", str(folder / name), master)
             _start(processes, folder, name, "org.apache.spark.deploy.worker.Worker", *words)
         for process, name in zip(processes[1:], ("worker-1", "worker-2"), strict=True):
-            _told(process, folder / f"{name}.log", r"(Successfully registered with master)")
+            _report(process, folder / f"{name}.log", r"(Successfully registered with master)")
         yield master
     finally:
         for process in reversed(processes):
@@ -45,7 +45,7 @@ def _start(processes: list[subprocess.Popen[bytes]], folder: Path, name: str, wh
         )
 
 
-def _told(process: subprocess.Popen[bytes], log: Path, pattern: str, seconds: float = 180) -> str:
+def _report(process: subprocess.Popen[bytes], log: Path, pattern: str, seconds: float = 180) -> str:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         found = re.search(pattern, log.read_text(errors="replace"))

@@ -5,12 +5,12 @@ import orjson
 import pytest
 
 from ackscope.tables import CHANNELS_1M, CONSUMERS_1M, EPISODES, HOURS, LATENCY_1M, NODES_1M, OUTCOMES_1M, QUEUES_1M
-from pipeline.answers import file
+from pipeline.answers import answers_file
 from pipeline.answers.capacity import capacity
-from pipeline.answers.shelf import Shelf
+from pipeline.answers.render import render
+from pipeline.answers.rollup_reader import RollupReader
 from pipeline.answers.slo import slo
 from pipeline.answers.weeks import WEEK, weeks
-from pipeline.answers.words import report
 from pipeline.answers.worst import BACKLOG, BY, CEILING, CONFIRM, REDELIVERED, worst
 from tests.spark.answer_rollups import DAY, HOUR, NOW, at, buckets, put, row
 
@@ -31,9 +31,9 @@ def stream(table, hours: float, name: str = "classic", **values) -> dict:
     return row(table, hour=at(hours), **{**kind, **values})
 
 
-def asked(spark, root: Path, by: str):
+def worst_of(spark, root: Path, by: str):
     """The worst of the last week."""
-    return worst(spark, Shelf.of(root, "shop"), by, NOW - 7 * DAY, NOW)
+    return worst(spark, RollupReader.of(root, "shop"), by, NOW - 7 * DAY, NOW)
 
 
 def test_the_worst_by_redelivery_have_their_share(spark, tmp_path: Path) -> None:
@@ -42,10 +42,13 @@ def test_the_worst_by_redelivery_have_their_share(spark, tmp_path: Path) -> None
     rows += [queue(1, "some", redelivered=50, delivered=None), queue(1, "none", redelivered=0)]
     rows += [queue(200, "some", redelivered=9_999)]
     put(tmp_path, QUEUES, rows)
-    answer = asked(spark, tmp_path, REDELIVERED)
+    answer = worst_of(spark, tmp_path, REDELIVERED)
 
     assert [("loop", 150, 0.75), ("some", 50, 0.25)] == [(it["queue"], it["value"], it["share"]) for it in answer.rows]
-    assert "queue 'loop' in vhost '/': 150 messages redelivered, 75 % of its deliveries; 75 % of all" == answer.told[0]
+    assert (
+        "queue 'loop' in vhost '/': 150 messages redelivered, 75 % of its deliveries; 75 % of all"
+        == answer.sentences[0]
+    )
     assert ("2026-03-15T22:00:00Z", "2026-03-16T00:00:00Z", 120) == (
         answer.data.first,
         answer.data.last,
@@ -54,15 +57,17 @@ def test_the_worst_by_redelivery_have_their_share(spark, tmp_path: Path) -> None
 
 
 def test_the_worst_by_backlog(spark, tmp_path: Path) -> None:
-    """By what waits on average, with the most beside it; a peak of one hour is no backlog."""
+    """By the average backlog, with the maximum; a peak of one hour is not a backlog."""
     rows = [queue(it, "deep", messages_ready_last=300, messages_ready_max=310) for it in (1, 2, 3, 4)]
     rows += [queue(1, "peak", messages_ready_last=0, messages_ready_max=5_000)]
     rows += [queue(2, "peak", messages_ready_last=200, messages_ready_max=200)]
     put(tmp_path, QUEUES, rows)
-    answer = asked(spark, tmp_path, BACKLOG)
+    answer = worst_of(spark, tmp_path, BACKLOG)
 
     assert ["deep", "peak"] == [it["queue"] for it in answer.rows]
-    assert "peak' in vhost '/': 100 messages ready on average, 5,000 messages at most; 25 % of all" in answer.told[1]
+    assert (
+        "peak' in vhost '/': 100 messages ready on average, 5,000 messages at most; 25 % of all" in answer.sentences[1]
+    )
 
 
 def test_the_worst_by_time_at_the_prefetch_ceiling(spark, tmp_path: Path) -> None:
@@ -81,17 +86,17 @@ def test_the_worst_by_time_at_the_prefetch_ceiling(spark, tmp_path: Path) -> Non
     ]
     put(tmp_path, CHANNELS, channels)
     put(tmp_path, CONSUMERS, consumers)
-    answer = asked(spark, tmp_path, CEILING)
+    answer = worst_of(spark, tmp_path, CEILING)
 
     assert [("orders", 5400.0, 7200.0), ("mails", 900.0, 3600.0)] == [
         (it["queue"], it["value"], it["beside"]) for it in answer.rows
     ]
-    assert "1 h 30 min at the prefetch ceiling" in answer.told[0]
-    assert "75 % of the time that they were followed, 85.7 % of all" in answer.told[0]
+    assert "1 h 30 min at the prefetch ceiling, summed" in answer.sentences[0]
+    assert "75 % of the time they were followed, 85.7 % of all" in answer.sentences[0]
 
 
 def test_the_worst_by_confirm_tail(spark, tmp_path: Path) -> None:
-    """By p99; what the nack probe is told does not count, nor do other measures."""
+    """By p99; probes that are refused by design do not count, nor do other measures."""
     fast, slow = buckets([0.001] * 990 + [0.002] * 10), buckets([0.001] * 900 + [1.5] * 100)
     rows = [
         stream(LATENCY, 1, "classic", measure="confirm", **fast),
@@ -100,19 +105,19 @@ def test_the_worst_by_confirm_tail(spark, tmp_path: Path) -> None:
         stream(LATENCY, 1, "nack", probe="nack", measure="confirm", **buckets([40.0])),
     ]
     put(tmp_path, LATENCY, rows)
-    answer = asked(spark, tmp_path, CONFIRM)
+    answer = worst_of(spark, tmp_path, CONFIRM)
 
     assert ["confirm/quorum/a", "confirm/classic/a"] == [it["stream"] for it in answer.rows]
     assert [1.0, 0.0] == [it["share"] for it in answer.rows]
     assert 1.0 < answer.rows[0]["value"] <= 1.5
-    assert "100 % of the slowest hundredth of all" in answer.told[0]
+    assert "100 % of the slowest 1 % overall" in answer.sentences[0]
 
 
 def test_without_data_nothing_is_ranked(spark, tmp_path: Path) -> None:
     """An empty answer is not the answer that all is well."""
-    answer = asked(spark, tmp_path, CEILING)
+    answer = worst_of(spark, tmp_path, CEILING)
 
-    assert "channels_1h has no hour in this time" == answer.because
+    assert "channels_1h has no hours in this time range" == answer.because
     assert () == answer.rows
 
 
@@ -122,19 +127,19 @@ def test_the_slo_counts_what_was_lost_and_late(spark, tmp_path: Path) -> None:
     # 985 in time, 5 late, and the four that were nacked, soon.
     durations = buckets([0.001] * 989 + [2.0] * 5)
     put(tmp_path, LATENCY, [stream(LATENCY, 2, measure="confirm", **durations)])
-    answer = slo(spark, Shelf.of(tmp_path, "shop"), NOW - 30 * DAY, NOW, 0.1, 0.99)
+    answer = slo(spark, RollupReader.of(tmp_path, "shop"), NOW - 30 * DAY, NOW, 0.1, 0.99)
     whole = answer.rows[0]
 
     assert ("all", 1000, 15) == (whole["stream"], whole["messages"], whole["bad"])
     assert -0.5 == pytest.approx(whole["budget_left"])
-    assert "100 ms lies inside a bucket: counted at" in answer.told[0]
-    assert "98.5 % in time of 1,000 messages; 99 % is not met; budget spent" in answer.told[1]
-    assert "1.5 over 3d" in answer.told[1]
+    assert "100 ms is inside a bucket: counted at" in answer.sentences[0]
+    assert "98.5 % in time of 1,000 messages; 99 % is not met; budget spent" in answer.sentences[1]
+    assert "1.5 over 3d" in answer.sentences[1]
     assert {"1h": None, "6h": None} == {name: whole["burn"][name] for name in ("1h", "6h")}
 
 
 def test_the_burn_of_the_last_hour_is_of_minutes(spark, tmp_path: Path) -> None:
-    """So that it is told while it burns; the budget that is left is gone at this rate."""
+    """So that it is visible while it burns; the time until the budget is exhausted follows from it."""
     good = [stream(OUTCOMES, it, messages=6000, acked=6000) for it in range(1, 101)]
     fast = [stream(LATENCY, it, measure="confirm", **buckets([0.001] * 6000)) for it in range(1, 101)]
     put(tmp_path, OUTCOMES, good)
@@ -146,7 +151,7 @@ def test_the_burn_of_the_last_hour_is_of_minutes(spark, tmp_path: Path) -> None:
 
     put(tmp_path, OUTCOMES_1M, [minute(OUTCOMES_1M, it, messages=100, acked=98, lost=2) for it in range(1, 61)])
     put(tmp_path, LATENCY_1M, [minute(LATENCY_1M, it, measure="confirm", **buckets([0.001] * 98)) for it in range(61)])
-    whole = slo(spark, Shelf.of(tmp_path, "shop"), NOW - 30 * DAY, NOW, 0.1, 0.99).rows[0]
+    whole = slo(spark, RollupReader.of(tmp_path, "shop"), NOW - 30 * DAY, NOW, 0.1, 0.99).rows[0]
 
     assert 1.0 == whole["good"] == whole["budget_left"]
     assert {"1h": 2.0, "6h": 2.0, "3d": 0.0} == {name: pytest.approx(it) for name, it in whole["burn"].items()}
@@ -154,7 +159,7 @@ def test_the_burn_of_the_last_hour_is_of_minutes(spark, tmp_path: Path) -> None:
 
 
 def test_streams_without_a_queue_do_not_count_in_all(spark, tmp_path: Path) -> None:
-    """They are told by themselves; the nack probe is refused by design, and is not told at all."""
+    """They are listed on their own; probes that are refused by design are not listed at all."""
     rows = [
         stream(OUTCOMES, 1, messages=100, acked=100),
         stream(OUTCOMES, 1, "unroutable", queue_type="none", messages=100, acked=50, lost=50),
@@ -162,7 +167,7 @@ def test_streams_without_a_queue_do_not_count_in_all(spark, tmp_path: Path) -> N
     ]
     put(tmp_path, OUTCOMES, rows)
     put(tmp_path, LATENCY, [stream(LATENCY, 1, measure="confirm", **buckets([0.001] * 100))])
-    answer = slo(spark, Shelf.of(tmp_path, "shop"), NOW - 30 * DAY, NOW, 0.1, 0.99)
+    answer = slo(spark, RollupReader.of(tmp_path, "shop"), NOW - 30 * DAY, NOW, 0.1, 0.99)
 
     assert ["all", "confirm/classic/a", "confirm/unroutable/a"] == [it["stream"] for it in answer.rows]
     assert 0 == answer.rows[0]["bad"]
@@ -176,27 +181,27 @@ def test_only_hours_of_both_weeks_are_compared(spark, tmp_path: Path) -> None:
         rows += [queue(back + 168, "orders", published=1800, minutes=30, messages_ready_last=5)]
     rows += [queue(20, "orders", published=10**9), queue(168 + 30, "orders", published=10**9)]
     put(tmp_path, QUEUES, rows)
-    answer = weeks(spark, Shelf.of(tmp_path, "shop"), NOW)
-    told = {it["measure"]: it for it in answer.rows}
+    answer = weeks(spark, RollupReader.of(tmp_path, "shop"), NOW)
+    by_key = {it["measure"]: it for it in answer.rows}
 
-    assert (2.0, 1.0, 3) == tuple(told["published"][name] for name in ("this_week", "week_before", "hours"))
-    assert (10, 5) == (told["ready"]["this_week"], told["ready"]["week_before"])
-    assert "compared by 3 h of each week, the hours that both have" == answer.told[0]
-    assert "publish rate: 2/s, before 1/s (2 times)" == answer.told[1]
-    assert told["confirm_p99"]["this_week"] is None
-    assert "queue 'orders' in vhost '/' took in 21,600 messages, before 5,400 messages" == answer.told[-1]
+    assert (2.0, 1.0, 3) == tuple(by_key["published"][name] for name in ("this_week", "week_before", "hours"))
+    assert (10, 5) == (by_key["ready"]["this_week"], by_key["ready"]["week_before"])
+    assert "compared 3 h of each week, the hours with data in both" == answer.sentences[0]
+    assert "publish rate: 2/s, week before 1/s (2 times)" == answer.sentences[1]
+    assert by_key["confirm_p99"]["this_week"] is None
+    assert "queue 'orders' in vhost '/' received 21,600 messages, week before 5,400 messages" == answer.sentences[-1]
 
 
 def test_a_first_week_has_nothing_beside_it(spark, tmp_path: Path) -> None:
     """And says from when there is data."""
     put(tmp_path, QUEUES, [queue(it, "orders", published=1) for it in range(1, 30)])
-    answer = weeks(spark, Shelf.of(tmp_path, "shop"), NOW)
+    answer = weeks(spark, RollupReader.of(tmp_path, "shop"), NOW)
 
-    assert "no hour of this week has one of the week before beside it; data begins 2026-03-14T19:00" == answer.because
+    assert "no hour of this week has data a week before; data begins 2026-03-14T19:00" == answer.because
 
 
-def test_capacity_tells_disk_memory_and_backlog(spark, tmp_path: Path) -> None:
-    """What reaches its limit comes first; what has no trend says so; a queue without a limit tells its growth."""
+def test_capacity_shows_disk_memory_and_backlog(spark, tmp_path: Path) -> None:
+    """Limits that will be reached come first; a missing trend is stated; without a limit the growth is reported."""
     gib, nodes, queues = 1024**3, [], []
     for back in range(1, 10 * 24 + 1):
         jitter = (back * 7) % 5
@@ -208,52 +213,52 @@ def test_capacity_tells_disk_memory_and_backlog(spark, tmp_path: Path) -> None:
         queues.append(queue(back, "still", messages_ready_last=50 + jitter))
     put(tmp_path, NODES, nodes)
     put(tmp_path, QUEUES, queues)
-    shelf = Shelf.of(tmp_path, "shop")
-    answer = capacity(spark, shelf, NOW - 14 * DAY, NOW, backlog=48_000)
-    told = {(it["what"], it["kind"], it["name"]): it for it in answer.rows}
+    reader = RollupReader.of(tmp_path, "shop")
+    answer = capacity(spark, reader, NOW - 14 * DAY, NOW, backlog=48_000)
+    by_key = {(it["what"], it["kind"], it["name"]): it for it in answer.rows}
 
-    assert "reaches it" == told["disk", "node", "a"]["verdict"]
-    assert 152 * HOUR == pytest.approx(told["disk", "node", "a"]["at"] - NOW, rel=0.05)
-    assert "no trend" == told["memory", "node", "a"]["verdict"]
-    assert 240 * HOUR == pytest.approx(told["backlog", "queue", "leak"]["at"] - NOW, rel=0.05)
-    assert ("backlog", "queue", "still") not in told
-    assert "free disk of node 'a'" in answer.told[0]
-    assert "reaches its limit of 2 GiB in about 6 d" in answer.told[0]
-    assert all("reaches" in it or "no" in it for it in answer.told)
-    assert max(len(line) for line in report(answer).splitlines()) <= 80
+    assert "reaches it" == by_key["disk", "node", "a"]["verdict"]
+    assert 152 * HOUR == pytest.approx(by_key["disk", "node", "a"]["at"] - NOW, rel=0.05)
+    assert "no trend" == by_key["memory", "node", "a"]["verdict"]
+    assert 240 * HOUR == pytest.approx(by_key["backlog", "queue", "leak"]["at"] - NOW, rel=0.05)
+    assert ("backlog", "queue", "still") not in by_key
+    assert "free disk of node 'a'" in answer.sentences[0]
+    assert "reaches its limit of 2 GiB in about 6 d" in answer.sentences[0]
+    assert all("reaches" in it or "no" in it for it in answer.sentences)
+    assert max(len(line) for line in render(answer).splitlines()) <= 80
 
 
-def test_capacity_of_two_days_is_not_yet_told(spark, tmp_path: Path) -> None:
+def test_capacity_of_two_days_is_not_yet_reported(spark, tmp_path: Path) -> None:
     """With how many days there are."""
     rows = [row(NODES, hour=at(back), node="a", disk_free_min=10**9 - 48 + back) for back in range(1, 49)]
     put(tmp_path, NODES, rows)
-    answer = capacity(spark, Shelf.of(tmp_path, "shop"), NOW - 14 * DAY, NOW)
+    answer = capacity(spark, RollupReader.of(tmp_path, "shop"), NOW - 14 * DAY, NOW)
 
-    assert ("free disk of node 'a': not yet: 2 of 4 days",) == answer.told
+    assert ("free disk of node 'a': not enough history: 2 of 4 days",) == answer.sentences
 
 
 def test_the_file_of_the_page_holds_every_answer(spark, tmp_path: Path) -> None:
-    """Valid where there is nothing but one episode, too; it is written whole, and read back as it was told."""
+    """Valid with a single episode, too; it is written atomically, and read back unchanged."""
     episode = row(EPISODES, began=at(2), ended=at(1), last_told=at(1), rule="no-consumer", kind="queue", name="orders")
     put(tmp_path, EPISODES, [episode | {"severity": "critical", "vhost": "/"}])
-    file.write(spark, tmp_path, "shop", NOW)
-    document = orjson.loads(file.place(tmp_path, "shop").read_bytes())
+    answers_file.write(spark, tmp_path, "shop", NOW)
+    document = orjson.loads(answers_file.answers_path(tmp_path, "shop").read_bytes())
 
     assert (1, "shop", "2026-03-16T00:00:00Z") == tuple(document[it] for it in ("version", "cluster", "made_at"))
     assert set(BY) == set(document["worst"])
     assert all(document[it]["because"] for it in ("weeks", "capacity", "slo"))
     assert ["no-consumer"] == [it["rule"] for it in document["recurrences"]["rows"]]
-    assert [file.place(tmp_path, "shop")] == list((tmp_path / file.FOLDER).iterdir())
+    assert [answers_file.answers_path(tmp_path, "shop")] == list((tmp_path / answers_file.FOLDER).iterdir())
 
 
-def test_a_gap_is_told_with_every_answer(spark, tmp_path: Path) -> None:
-    """Hours in which nobody looked."""
+def test_a_gap_is_reported_with_every_answer(spark, tmp_path: Path) -> None:
+    """Hours without polls."""
     put(tmp_path, QUEUES, [queue(it, "orders", redelivered=1) for it in (1, 2, 7, 8)])
-    answer = asked(spark, tmp_path, REDELIVERED)
+    answer = worst_of(spark, tmp_path, REDELIVERED)
 
     assert (("2026-03-15T18:00:00Z", "2026-03-15T22:00:00Z"),) == answer.data.gaps
     assert timedelta(hours=4) == timedelta(minutes=answer.data.gap_minutes)
-    assert "gaps of 4 h together" in report(answer)
+    assert "gaps of 4 h together" in render(answer)
 
 
 def test_a_week_is_a_week() -> None:

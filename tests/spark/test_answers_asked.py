@@ -47,19 +47,19 @@ def story(tmp_path: Path) -> Path:
 
 
 def test_what_changed_begins_with_the_cause(story: Path) -> None:
-    """In sentences with before, after, unit and minute; data and its gaps beside."""
+    """In sentences with before, after, unit and minute; with data and its gaps."""
     answer = changed(story, "shop", NOW - 4 * HOUR, 3 * HOUR, NOW)
 
     assert ["orders", "invoices"] == [it["name"] for it in answer.rows]
     assert ["10.0.0.7:4001"] == [it["name"] for it in answer.rows[0]["parts"]]
     assert (
         "2026-03-15 20:00 UTC: queue 'orders' in vhost '/': ack rate fell from 120/s to 0/s; "
-        "messages ready rose from 3 to 9,000 at 20:03; diagnosis told no-consumer (critical) at 20:01; "
-        "its channel '10.0.0.7:4001': messages unacked rose from 3 to 50 at 20:04" == answer.told[0]
+        "messages ready rose from 3 to 9,000 at 20:03; finding no-consumer (critical) at 20:01; "
+        "its channel '10.0.0.7:4001': messages unacked rose from 3 to 50 at 20:04" == answer.sentences[0]
     )
     assert (
         "2026-03-15 20:06 UTC, 6 min after the first: queue 'invoices' in vhost '/': publish rate fell from 40/s to 0/s"
-        == answer.told[1]
+        == answer.sentences[1]
     )
     assert (("2026-03-15T18:00:00Z", "2026-03-15T19:00:00Z"),) == answer.data.gaps
 
@@ -69,12 +69,12 @@ def test_a_quiet_time_says_so(story: Path) -> None:
     answer = changed(story, "shop", NOW - 12 * HOUR, HOUR, NOW)
 
     assert answer.because is None
-    assert "nothing moved" in answer.told[0]
+    assert "nothing changed" in answer.sentences[0]
 
 
 def test_a_time_without_data_is_not_called_quiet(story: Path) -> None:
     """Nobody looked."""
-    assert "no data of this time" in changed(story, "shop", NOW - 400 * HOUR, HOUR, NOW).because
+    assert "no data for this time range" in changed(story, "shop", NOW - 400 * HOUR, HOUR, NOW).because
 
 
 def test_changes_that_were_never_looked_for_are_not_called_none(tmp_path: Path) -> None:
@@ -91,33 +91,33 @@ def test_a_finding_that_is_there_and_came_before(story: Path) -> None:
     answer = finding(story, "shop", "no-consumer", None, NOW)
 
     assert (
-        "no-consumer of queue 'orders' in vhost '/': there now, since 2026-03-15 20:01 UTC (3 h 58 min); "
-        "3 times since 2026-03-13, half of them longer than 75 min" == answer.told[0]
+        "no-consumer of queue 'orders' in vhost '/': active since 2026-03-15 20:01 UTC (3 h 58 min); "
+        "3 times since 2026-03-13, half of them longer than 75 min" == answer.sentences[0]
     )
     assert "yes" == answer.rows[0]["there"]
 
 
 def test_one_without_newer_data_is_not_called_there(story: Path) -> None:
-    """The exporter may have gone with it."""
+    """The exporter may have stopped."""
     answer = finding(story, "shop", "no-consumer", "orders", NOW + 3 * HOUR)
 
     assert "cannot tell" == answer.rows[0]["there"]
-    assert "whether it is there now cannot be told" in answer.told[0]
+    assert "unknown whether it is active now" in answer.sentences[0]
 
 
-def test_one_that_ended_tells_its_last_time(tmp_path: Path) -> None:
+def test_one_that_ended_shows_its_last_time(tmp_path: Path) -> None:
     """One that was there at the first look began then or before."""
     put(tmp_path, EPISODES, [episode(30, 28, found=True)])
     answer = finding(tmp_path, "shop", "no-consumer", None, NOW)
 
-    assert "not there now; last from 2026-03-14 18:00 UTC or before to 20:00 (2 h); the only time" in answer.told[0]
+    assert "not active; last from 2026-03-14 18:00 UTC or before to 20:00 (2 h); once" in answer.sentences[0]
 
 
 @pytest.mark.parametrize(
     ("rule", "name", "because"),
     [
-        ("no-consumr", None, "no finding 'no-consumr' was ever told here, did you mean 'no-consumer'?"),
-        ("no-consumer", "order", "no-consumer was told, but never of 'order', did you mean 'orders'?"),
+        ("no-consumr", None, "no finding 'no-consumr' in the history, did you mean 'no-consumer'?"),
+        ("no-consumer", "order", "no finding no-consumer about 'order' in the history, did you mean 'orders'?"),
     ],
 )
 def test_an_unknown_finding_names_the_nearest(story: Path, rule: str, name: str | None, because: str) -> None:
@@ -140,58 +140,58 @@ def test_the_command_prints_sentences_and_json(story: Path, capsys) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
-        (["changed", "--at", "soon"], "--at 'soon' is no moment; write 2026-03-01T12:04 (UTC), 12:04, or how long ago"),
-        (["changed", "--at", "2999-01-01"], "lies in the future"),
+        (["changed", "--at", "soon"], "invalid --at 'soon'; use 2026-03-01T12:04 (UTC), 12:04, '30m ago' or now"),
+        (["changed", "--at", "2999-01-01"], "is in the future"),
         (["changed", "--at", "now", "--cluster", "shp"], "has no rollups in"),
-        (["changed", "--at", "now", "--cluster", "shp"], "did you mean 'shop'?; known: shop"),
-        (["worst", "--by", "redelivered", "--until", "x"], "--until 'x' is no moment"),
-        (["capacity", "--backlog", "0"], "--backlog 0 is no limit"),
-        (["changed", "--at", "now", "--master", "loca"], "--master 'loca' is none that Spark knows"),
+        (["changed", "--at", "now", "--cluster", "shp"], "did you mean 'shop'?; there are: shop"),
+        (["worst", "--by", "redelivered", "--until", "x"], "invalid --until 'x'"),
+        (["capacity", "--backlog", "0"], "invalid --backlog 0"),
+        (["changed", "--at", "now", "--master", "loca"], "--master 'loca' is not a Spark master"),
     ],
 )
-def test_bad_input_is_one_line(story: Path, capsys, words: list[str], said: str) -> None:
+def test_bad_input_is_one_line(story: Path, capsys, words: list[str], message: str) -> None:
     """What, where, what to do instead; exit code 3; before any Java starts."""
     assert 3 == main(["pipeline", "ask", *words, "--rollups", str(story)])
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert 1 == error.count("\n")
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
-        (["slo", "--under", "0s"], "'0s' is nothing; write 100ms, 1h or 7d"),
-        (["slo", "--under", "1s", "--target", "100"], "'100' is no share; write a percentage above 0 and below 100"),
+        (["slo", "--under", "0s"], "invalid duration '0s'; use 100ms, 1h or 7d"),
+        (["slo", "--under", "1s", "--target", "100"], "invalid percentage '100'; use a number above 0 and below 100"),
         (["worst", "--by", "size"], "invalid choice: 'size'"),
         (["whatever"], "invalid choice: 'whatever'"),
         ([], "the following arguments are required: QUESTION"),
     ],
 )
-def test_bad_options_are_one_line(tmp_path: Path, capsys, words: list[str], said: str) -> None:
+def test_bad_options_are_one_line(tmp_path: Path, capsys, words: list[str], message: str) -> None:
     """As of every command."""
     with pytest.raises(SystemExit) as end:
         main(["pipeline", "ask", *words, *(["--rollups", str(tmp_path)] if words else [])])
     error = capsys.readouterr().err
 
     assert 3 == end.value.code
-    assert said in error
+    assert message in error
     assert 1 == error.count("\n")
 
 
 def test_without_rollups_it_says_how_to_get_them(tmp_path: Path, capsys) -> None:
     """With the command and the folder."""
     assert 3 == main(["pipeline", "ask", "weeks", "--rollups", str(tmp_path / "none")])
-    assert "no rollups here; `ackscope pipeline run --landing DIR --rollups" in capsys.readouterr().err
+    assert "no rollups here; run `ackscope pipeline run --landing DIR --rollups" in capsys.readouterr().err
 
 
-def test_several_clusters_have_to_be_told_apart(story: Path, capsys) -> None:
+def test_several_clusters_have_to_be_chosen(story: Path, capsys) -> None:
     """All are named."""
     put(story, POLLS, [row(POLLS, hour=at(1), family="queues")], "a b")
 
     assert 3 == main(["pipeline", "ask", "weeks", "--rollups", str(story)])
-    assert "--cluster is missing, there are several; give one of: a b, shop" in capsys.readouterr().err
+    assert "several clusters, choose one with --cluster: a b, shop" in capsys.readouterr().err
 
 
 def test_a_damaged_file_is_one_line(story: Path, capsys) -> None:

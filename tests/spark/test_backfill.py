@@ -1,4 +1,4 @@
-"""`backfill`: some dates again, the same result; where raw rows are gone, the rollups stay."""
+"""`backfill`: the same result for some dates; rollups whose raw rows have expired stay."""
 
 import random
 from datetime import date
@@ -8,7 +8,7 @@ import pytest
 from ackscope.clock import SystemClock
 from ackscope.tables import POLL_SAMPLES, PROBE_STEPS, QUEUE_SAMPLES
 from pipeline import jobs
-from pipeline.backfill import Span, backfill
+from pipeline.backfill import DateRange, backfill
 from pipeline.stop import Stop, StoppedError
 from pipeline.storage.rollups import Rollups
 from tests.spark.landing_files import random_polls, random_samples, random_steps, step, write
@@ -25,7 +25,7 @@ def again(session, tmp_path):
 
     def do(first, last, **options):
         folders = tmp_path / "landing", tmp_path / "rollups"
-        return backfill(*folders, Span(first, last), session, SystemClock(), **options)
+        return backfill(*folders, DateRange(first, last), session, SystemClock(), **options)
 
     return do
 
@@ -40,27 +40,27 @@ def test_backfill_gives_what_run_gave(session, again, fingerprint, tmp_path):
     jobs.run(tmp_path / "landing", tmp_path / "rollups", session, SystemClock(), minutes_only=True)
     again(FIRST, SECOND)
     before = fingerprint(tmp_path / "rollups")
-    number = Rollups(tmp_path / "rollups").catalog("shop").number
+    number = Rollups(tmp_path / "rollups").manifest("shop").number
     planned = again(SECOND, SECOND, dry_run=True)
     summary = again(SECOND, SECOND)
 
-    assert (1, 0, 0) == (summary.hours, summary.kept, summary.rollup_files)
+    assert (1, 0, 0) == (summary.hours, summary.without_raw, summary.rollup_files)
     assert (planned.hours, planned.landing_rows) == (summary.hours, summary.landing_rows)
-    assert number == Rollups(tmp_path / "rollups").catalog("shop").number
+    assert number == Rollups(tmp_path / "rollups").manifest("shop").number
 
     for path in (tmp_path / "landing").rglob("*/date=2026-03-02/*.parquet"):
         path.unlink()
-    kept = again(FIRST, SECOND)
+    second = again(FIRST, SECOND)
 
-    assert (1, 1) == (kept.hours, kept.kept)
+    assert (1, 1) == (second.hours, second.without_raw)
     assert {key for key in before if int(key.rpartition("/")[2]) % 24 == 0} <= fingerprint(tmp_path / "rollups").keys()
 
 
-def test_a_stop_is_told(again, tmp_path):
+def test_a_stop_is_reported(again, tmp_path):
     """It goes no further, and the command says so."""
     write(tmp_path / "landing", PROBE_STEPS, [step(0)], "steps")
     stop = Stop()
-    stop.wanted = True
+    stop.requested = True
 
     with pytest.raises(StoppedError):
         again(FIRST, FIRST, stop=stop)

@@ -1,4 +1,4 @@
-"""Whatever is wrong with the input or the disk is told in one line, and costs nothing that is right."""
+"""Errors of input or disk are reported in one line, and do not affect valid data."""
 
 import subprocess
 from collections.abc import Iterator
@@ -9,9 +9,9 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
-from ackscope.catalog import VERSION, place, read
 from ackscope.clock import SystemClock
 from ackscope.errors import DataError
+from ackscope.manifest import VERSION, manifest_path, read
 from ackscope.tables import OUTCOMES_1M, PROBE_MESSAGES, QUEUE_SAMPLES
 from pipeline import jobs
 from pipeline.hours import first_hour
@@ -27,7 +27,7 @@ def run(root, session, rollups="rollups"):
 
 @pytest.fixture
 def small_disk(tmp_path) -> Iterator[Path]:
-    """A file system of its own with room for a few files; `grow` makes it large."""
+    """A separate file system with room for a few files; `grow` enlarges it."""
     disk = tmp_path / "disk"
     disk.mkdir()
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24k", "none", disk], capture_output=True, check=False)
@@ -46,7 +46,7 @@ def test_a_full_disk(session, rolled, fingerprint, small_disk, tmp_path):
     rows = [message(seq, seq * 7, stream=f"stream-{seq % 50}") for seq in range(500)]
     path = write(tmp_path / "landing", PROBE_MESSAGES, rows, "a")
 
-    with pytest.raises(DataError, match=r": cannot be written \(No space left on device\); look at its disk and owner"):
+    with pytest.raises(DataError, match=r": cannot be written \(No space left on device\); check its disk and owner"):
         run(tmp_path, session, "disk/rollups")
 
     assert [] == rolled(small_disk / "rollups", OUTCOMES_1M)
@@ -76,21 +76,22 @@ def test_all_that_may_lie_in_a_landing_folder(session, rolled, caplog, tmp_path)
         ((row["minute"] - at(0)).total_seconds() // 60, row["messages"])
         for row in rolled(tmp_path / "rollups", OUTCOMES_1M)
     ]
-    assert [noon, noon + 2] == [it.start for it in read(tmp_path / "rollups", "shop").shelved(OUTCOMES_1M.name)]
+    assert [noon, noon + 2] == [it.start for it in read(tmp_path / "rollups", "shop").files_for(OUTCOMES_1M.name)]
     assert (1, 3, 4) == (summary.quarantined, summary.misdated_rows, summary.landing_rows)
     assert [4, 5] == sorted(pq.read_table(apart / "a.rows.parquet")["seq"].to_pylist())
     assert first.exists()
     assert stray.exists()
+    logged = [record.msg for record in caplog.records if str(first.parent) in record.msg.get("file", "")]
     assert [
-        f"{first}: 2 rows of another time are left out, a copy is in {apart / 'a.rows.parquet'}; was a clock wrong?",
-        f"{foreign}: set apart in {apart}, has no column 'intended_at'",
-    ] == [text for text in caplog.messages if str(first.parent) in text]
+        ("misdated rows ignored, check the clocks", str(first), str(apart / "a.rows.parquet")),
+        ("bad file quarantined", str(foreign), "has no column 'intended_at'"),
+    ] == [(it["event"], it["file"], it.get("copy", it.get("reason"))) for it in logged]
 
 
-def test_a_damaged_catalog_and_one_of_another_version(session, rolled, tmp_path):
+def test_a_damaged_manifest_and_one_of_another_version(session, rolled, tmp_path):
     """Told in one line, and left alone: with it goes the history; without it landing is rolled up again."""
     write(tmp_path / "landing", PROBE_MESSAGES, [message(1, 0)], "a")
-    path = place(tmp_path / "rollups", "shop")
+    path = manifest_path(tmp_path / "rollups", "shop")
     path.parent.mkdir(parents=True)
     path.write_bytes(orjson.dumps({"version": VERSION + 1}))
 
@@ -102,8 +103,8 @@ def test_a_damaged_catalog_and_one_of_another_version(session, rolled, tmp_path)
         run(tmp_path, session)
 
     assert (
-        f"{path}: is of version {VERSION + 1}, this ackscope knows {VERSION}; use the newer one",
-        f"{path}: is no catalog of rollups; `ackscope pipeline run` writes a new one if it is removed",
+        f"{path}: manifest has version {VERSION + 1}, this ackscope reads {VERSION}; use the newer one",
+        f"{path}: not a valid manifest; remove it and `ackscope pipeline run` writes a new one",
     ) == (str(newer.value), str(damaged.value))
     assert b"{" == path.read_bytes()
 

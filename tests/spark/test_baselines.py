@@ -7,16 +7,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ackscope import catalog
+from ackscope import manifest
 from ackscope.tables import BASELINES, HOURS, QUEUES_1M
-from pipeline import coarse
+from ackscope.tables.arrow import arrow_schema
+from pipeline import downsample
 from pipeline.analysis.bands import SCOPES, bands
 from pipeline.analysis.noise import noise
 from pipeline.analysis.refresh import bands as make_bands
 from pipeline.analysis.refresh import due, refresh
-from pipeline.analysis.series import FAMILIES, long
-from pipeline.answers import file
-from pipeline.schema import arrow_schema
+from pipeline.analysis.series import FAMILIES, to_long
+from pipeline.answers import answers_file
 from pipeline.storage.landing import Landing
 from pipeline.storage.rollups import Rollups
 from tests.spark.series_made import CLUSTER, FIRST, START, counts, put, queue
@@ -50,7 +50,7 @@ def test_three_days_make_a_band_of_the_day() -> None:
 
 
 def test_two_days_make_none() -> None:
-    """Too little is told as such, without numbers."""
+    """Too little history is reported as such, without numbers."""
     found = bands(_days(5.0, 5.2), _MONDAYS, noise("published"), None, None)
 
     assert ("not-yet", 2) == (SCOPES[found.scope[0]], found.values[0])
@@ -89,13 +89,13 @@ def test_what_peaks_within_the_hour_is_usual() -> None:
 
 
 def _hours(days: int, name: str = "orders", rate: int = 7200) -> list[dict]:
-    """Rows of `queues_1h`, for which no minutes are kept."""
+    """Rows of `queues_1h` whose minutes have expired."""
     table = HOURS[QUEUES_1M.name]
-    told = {"samples": 120, "minutes": 60, "published": rate, "delivered": rate, "acked": rate, "redelivered": 0}
+    reasons = {"samples": 120, "minutes": 60, "published": rate, "delivered": rate, "acked": rate, "redelivered": 0}
     levels = {"messages_ready_max": 5, "messages_ready_last": 0, "consumers_min": 2, "consumers_last": 2}
     return [
         dict.fromkeys(table.names)
-        | told
+        | reasons
         | levels
         | {"hour": hour, "vhost": "/", "queue": name, "first_minute": hour, "last_minute": hour}
         for hour in (START + timedelta(hours=number) for number in range(days * 24))
@@ -108,18 +108,20 @@ def test_hours_to_baselines(spark, tmp_path) -> None:
     table = HOURS[QUEUES_1M.name]
     young = [row for row in _hours(23, "young") if row["hour"] >= START + timedelta(days=21)]
     rows = _hours(23) + young
-    with rollups.only_writer():
-        change = rollups.change(CLUSTER)
-        change.replace(table, range(FIRST, FIRST + 23 * 24), pa.Table.from_pylist(rows, schema=arrow_schema(table)))
-        change.commit()
+    with rollups.writer_lock():
+        transaction = rollups.transaction(CLUSTER)
+        transaction.replace_hours(
+            table, range(FIRST, FIRST + 23 * 24), pa.Table.from_pylist(rows, schema=arrow_schema(table))
+        )
+        transaction.commit()
     now = (FIRST + 23 * 24) * 3600.0
     make_bands(spark, rollups, CLUSTER, now)
-    number = rollups.catalog(CLUSTER).number
+    number = rollups.manifest(CLUSTER).number
     make_bands(spark, rollups, CLUSTER, now)
-    files = catalog.read(rollups.root, CLUSTER).shelved(BASELINES.name)
+    files = manifest.read(rollups.root, CLUSTER).files_for(BASELINES.name)
     monday = pq.ParquetFile(rollups.root / files[10].path).read().to_pylist()
-    told = {(row["name"], row["measure"]): row for row in monday}
-    published, short = told["orders", "published"], told["young", "published"]
+    reasons = {(row["name"], row["measure"]): row for row in monday}
+    published, short = reasons["orders", "published"], reasons["young", "published"]
 
     assert 168 == len(files)
     assert {10} == {row["hour_of_week"] for row in monday}
@@ -129,7 +131,7 @@ def test_hours_to_baselines(spark, tmp_path) -> None:
     assert ("not-yet", "2 of 3 days", None) == (short["scope"], short["reason"], short["low"])
     assert datetime.fromtimestamp((FIRST + 22 * 24 + 11) * 3600, UTC) == published["made_at"]
     assert [] == due(rollups, CLUSTER, now).hours
-    assert number == rollups.catalog(CLUSTER).number
+    assert number == rollups.manifest(CLUSTER).number
 
 
 def test_only_hours_of_the_day_that_changed(spark, tmp_path) -> None:
@@ -137,12 +139,12 @@ def test_only_hours_of_the_day_that_changed(spark, tmp_path) -> None:
     rollups, landing = Rollups(tmp_path / "rollups"), Landing(tmp_path / "landing")
     rows = queue("orders", counts(4 * 60))
     put(rollups, rows, 0, 3)
-    coarse.refresh(spark, rollups, CLUSTER)
+    downsample.refresh(spark, rollups, CLUSTER)
     refresh(spark, landing, rollups, CLUSTER, (FIRST + 3) * 3600.0)
     put(rollups, rows, 3, 4)
-    coarse.refresh(spark, rollups, CLUSTER)
+    downsample.refresh(spark, rollups, CLUSTER)
 
-    assert file.place(rollups.root, CLUSTER).exists()
+    assert answers_file.answers_path(rollups.root, CLUSTER).exists()
     assert [3] == due(rollups, CLUSTER, (FIRST + 4) * 3600.0).hours
 
 
@@ -154,7 +156,7 @@ def test_the_long_form(spark) -> None:
     )
     values = {
         (row["at"].replace(tzinfo=UTC).minute, row["measure"]): row["value"]
-        for row in long(family.of_minutes(rows)).toArrow().to_pylist()
+        for row in to_long(family.of_minutes(rows)).toArrow().to_pylist()
     }
 
     assert (2.0, 1.0) == (values[0, "acked"], values[1, "acked"])

@@ -1,4 +1,4 @@
-"""Shifts of levels: found to the minute, told once, and not where a series only goes as it always does."""
+"""Level shifts: found to the minute, reported once, and not if they are normal for the series."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -8,16 +8,16 @@ import pyarrow as pa
 import pytest
 
 from ackscope.tables import CHANGES, CONSUMERS_1M
-from pipeline.analysis import changes, memory
+from pipeline.analysis import analysis_state, changes
+from pipeline.analysis.attach_queue import attach_queue
+from pipeline.analysis.column_packing import ObjectMatrix
 from pipeline.analysis.noise import noise
-from pipeline.analysis.novelty import news
-from pipeline.analysis.packed import Objects
+from pipeline.analysis.novelty import is_novel
 from pipeline.analysis.refresh import due, shifts
+from pipeline.analysis.report_filter import select_reportable
 from pipeline.analysis.series import FAMILIES
-from pipeline.analysis.shifts import LASTING
+from pipeline.analysis.shifts import LASTING_MINUTES
 from pipeline.analysis.shifts import shifts as found_in
-from pipeline.analysis.taking import taking
-from pipeline.analysis.telling import told
 from pipeline.schema import spark_schema
 from pipeline.storage.rollups import Rollups
 from tests.spark.series_made import CLUSTER, FIRST, START, counts, put, queue
@@ -31,7 +31,7 @@ def _sure(values: np.ndarray, measure: str) -> list:
 
 @pytest.mark.parametrize("factor", [0.0, 0.4, 3.0])
 def test_a_step_is_found_at_its_minute(factor) -> None:
-    """A rate that stops, falls or rises is told with the minute and both levels."""
+    """A rate that stops, falls or rises is reported with the minute and both levels."""
     values = counts(360)
     values[200:] = counts(160, 120.0 * factor, seed=2)
 
@@ -43,7 +43,7 @@ def test_a_step_is_found_at_its_minute(factor) -> None:
 
 
 def test_a_growing_backlog_is_found_where_it_begins() -> None:
-    """What grows bit by bit is told at the minute at which it left the level before."""
+    """A gradual rise is dated at the minute at which it left the old level."""
     values = np.concatenate([counts(200, 3.0), 3 + np.arange(160) * 40.0])
 
     found = _sure(values, "ready")[0]
@@ -57,31 +57,31 @@ def _rows(kind: str = "queue", name: str = "orders", **measures: np.ndarray) -> 
     length = len(next(iter(measures.values())))
     nothing = np.full((1, length), np.nan)
     values = {name: measures[name][None, :] if name in measures else nothing for name in family.shifting}
-    objects = Objects({"kind": [kind], "vhost": ["/"], "name": [name], "prefix": [""]}, values)
-    wanted = range(FIRST, FIRST + -(-length // 60), changes.BLOCK)
-    return changes.candidates(objects, family, FIRST, wanted)
+    objects = ObjectMatrix({"kind": [kind], "vhost": ["/"], "name": [name], "prefix": [""]}, values)
+    first_hours = range(FIRST, FIRST + -(-length // 60), changes.BLOCK_HOURS)
+    return changes.find_candidates(objects, family, FIRST, first_hours)
 
 
-def _told(kind: str = "queue", **measures: np.ndarray) -> list[tuple[int, str]]:
-    """What is told of one object with these series of minutes: minute since `START` and measure."""
-    rows = told(_rows(kind, **measures)).to_pylist()
+def _reported(kind: str = "queue", **measures: np.ndarray) -> list[tuple[int, str]]:
+    """The reported changes of one object with these series of minutes: minute since `START` and measure."""
+    rows = select_reportable(_rows(kind, **measures)).to_pylist()
     return sorted((round((row["at"] - START).total_seconds() / 60), row["measure"]) for row in rows)
 
 
-def test_a_burst_is_not_told() -> None:
+def test_a_burst_is_not_reported() -> None:
     """What lasts less than `LASTING` minutes is no lasting shift, and its end is none either."""
     values = counts(480)
-    values[200 : 200 + LASTING - 10] *= 4
+    values[200 : 200 + LASTING_MINUTES - 10] *= 4
 
-    assert [] == _told(published=values / 60)
+    assert [] == _reported(published=values / 60)
 
 
-def test_the_end_is_told_where_the_beginning_is() -> None:
-    """A rate that stops for an hour is told twice; a backlog where it begins; what is delivered is what is acked."""
+def test_the_end_is_reported_where_the_beginning_is() -> None:
+    """A rate that stops for an hour is reported twice; a backlog where it begins; deliveries equal acks."""
     rate, waiting = counts(480) / 60, np.zeros(480)
     rate[200:260], waiting[200:260] = 0, 5000
 
-    assert [(200, "acked"), (200, "ready"), (260, "acked")] == _told(acked=rate, delivered=rate, ready=waiting)
+    assert [(200, "acked"), (200, "ready"), (260, "acked")] == _reported(acked=rate, delivered=rate, ready=waiting)
 
 
 def test_a_slow_leak_is_judged_where_it_begins() -> None:
@@ -93,39 +93,39 @@ def test_a_slow_leak_is_judged_where_it_begins() -> None:
     assert (found.at, found.sure) == (pytest.approx(200, abs=2), True)
 
 
-def test_what_stands_out_very_far_is_told_soon() -> None:
-    """A queue whose consumers all stop is told a quarter of an hour later, and the same shift once when it lasted."""
+def test_what_stands_out_very_far_is_reported_early() -> None:
+    """A queue whose consumers all stop is reported after 15 minutes, and the lasting shift only once."""
     acked, consumers = counts(480) / 60, np.full(480, 4.0)
     acked[200:], consumers[200:] = 0, 0
     both = [(200, "acked"), (200, "consumers")]
 
-    assert [] == _told(acked=acked[:208], consumers=consumers[:208])
-    assert both == _told(acked=acked[:215], consumers=consumers[:215])
-    assert both == _told(acked=acked, consumers=consumers)
+    assert [] == _reported(acked=acked[:208], consumers=consumers[:208])
+    assert both == _reported(acked=acked[:215], consumers=consumers[:215])
+    assert both == _reported(acked=acked, consumers=consumers)
 
 
-def test_traffic_that_rises_is_not_told_soon() -> None:
+def test_traffic_that_rises_is_not_reported_early() -> None:
     """It does so on any day, and its end is no fall."""
     values = counts(480)
     values[200:230] *= 6
 
-    assert [] == _told(published=values[:216] / 60, acked=values[:216] / 60)
-    assert [] == _told(published=values / 60, acked=values / 60)
+    assert [] == _reported(published=values[:216] / 60, acked=values[:216] / 60)
+    assert [] == _reported(published=values / 60, acked=values / 60)
 
 
-def test_a_spike_is_told_with_what_it_was() -> None:
+def test_a_spike_is_reported_with_what_it_was() -> None:
     """Slow confirms that were over before they lasted are one change: level and minutes are those of the spike."""
     confirm = np.full(480, 0.002)
     confirm[200:220] = 0.2
 
-    (row,) = told(_rows("probe", confirm_p50=confirm)).to_pylist()
+    (row,) = select_reportable(_rows("probe", confirm_p50=confirm)).to_pylist()
 
     assert row["at"] == START + timedelta(minutes=200)
     assert (row["before"], row["after"], row["minutes"]) == (0.002, 0.2, 20)
 
 
 def test_a_batch_is_that_of_every_night_on_any_channel() -> None:
-    """A client that connects anew is another channel, from the same host: its fourth night is no news."""
+    """A client that reconnects has another channel, from the same host: its fourth night is not novel."""
     nights = np.full(5 * _DAY, 1.0)
     for night in range(5):
         nights[night * _DAY + 300 : night * _DAY + 400] = 60
@@ -135,38 +135,38 @@ def test_a_batch_is_that_of_every_night_on_any_channel() -> None:
         if (mine := np.arange(5 * _DAY) // _DAY == night).any()
     ]
 
-    assert 2 == told(alone[0]).num_rows
-    assert 0 == told(pa.concat_tables(alone)).num_rows
+    assert 2 == select_reportable(alone[0]).num_rows
+    assert 0 == select_reportable(pa.concat_tables(alone)).num_rows
 
 
-def test_a_full_channel_is_told_beside_what_else_moved() -> None:
-    """That a prefetch is used up says nothing by itself; beside a rate that fell it does."""
+def test_a_full_channel_is_reported_beside_what_else_moved() -> None:
+    """A full prefetch alone is not reported; together with a falling rate it is."""
     full, acked = np.zeros(480), counts(480) / 60
     full[200:], acked[200:] = 1, acked[200:] / 8
 
-    assert [] == _told("channel", at_ceiling=full)
-    assert [(200, "acked"), (200, "at_ceiling")] == _told("channel", at_ceiling=full, acked=acked)
+    assert [] == _reported("channel", at_ceiling=full)
+    assert [(200, "acked"), (200, "at_ceiling")] == _reported("channel", at_ceiling=full, acked=acked)
 
 
 @pytest.mark.parametrize("measure", ["acked", "ready", "consumers"])
 def test_a_constant_series_has_no_shift(measure) -> None:
-    """A series that never moves tells nothing, whatever its level."""
+    """A series that never moves has no change, whatever its level."""
     assert [] == found_in(np.full(400, 7.0), noise(measure))
 
 
 def test_noise_has_no_sure_shift() -> None:
     """A hundred noisy days of queues of very different rates tell nothing."""
     dice = np.random.default_rng(5)
-    told = []
+    select_reportable = []
     for rate in np.geomspace(0.2, 3000, 100):
         wobble = np.exp(np.repeat(np.cumsum(dice.normal(0, 0.03, 48)), 30))
-        told += _sure(dice.poisson(rate * wobble) / 60, "acked")
+        select_reportable += _sure(dice.poisson(rate * wobble) / 60, "acked")
 
-    assert [] == told
+    assert [] == select_reportable
 
 
 def test_a_gap_is_no_shift() -> None:
-    """Minutes that nobody saw are passed over; what is on another level after them is told at the first one seen."""
+    """Unknown minutes are skipped; another level after them is dated at the first known one."""
     same, other = counts(400), counts(400)
     other[230:] *= 4
     same[200:230] = other[200:230] = np.nan
@@ -176,26 +176,26 @@ def test_a_gap_is_no_shift() -> None:
 
 
 def _new(at: np.ndarray, size: np.ndarray) -> list[bool]:
-    """The news of one series that has no kin."""
-    return news(at, size, at, size).tolist()
+    """The novel shifts of one series without siblings."""
+    return is_novel(at, size, at, size).tolist()
 
 
-def test_what_comes_every_night_is_no_news() -> None:
-    """Four nights at about the same time are how it always goes; one afternoon is news."""
+def test_what_comes_every_night_is_not_novel() -> None:
+    """Four nights at about the same time are normal; one afternoon is novel."""
     at = np.array([180, 180 + _DAY, 190 + 2 * _DAY, 2 * _DAY + 900, 175 + 3 * _DAY])
 
     assert [False, False, False, True, False] == _new(at, np.array([5.0, 5.1, 5.0, 5.0, 4.9]))
 
 
-def test_what_comes_every_week_is_no_news() -> None:
+def test_what_comes_every_week_is_not_novel() -> None:
     """Three weeks at the same time of the week are usual."""
     at = np.array([600, 600 + 7 * _DAY, 610 + 14 * _DAY])
 
     assert [False, False, False] == _new(at, np.array([5.0, 5.0, 6.0]))
 
 
-def test_what_is_much_larger_than_usual_is_news() -> None:
-    """A shift of several times the size of the usual ones is told nevertheless."""
+def test_what_is_much_larger_than_usual_is_novel() -> None:
+    """A shift of several times the usual size is reported anyway."""
     at = 180 + np.arange(5) * _DAY
 
     assert [False, False, False, False, True] == _new(at, np.array([5.0, 5.0, 5.0, 5.0, 50.0]))
@@ -203,8 +203,8 @@ def test_what_is_much_larger_than_usual_is_news() -> None:
 
 def test_blocks_around_new_minutes() -> None:
     """The blocks that look at an hour are looked through again, as far as there are minutes."""
-    assert [8] == changes.blocks({10}, {8, 9, 10})
-    assert [4, 8, 12] == changes.blocks({8}, set(range(24)))
+    assert [8] == changes.blocks_for({10}, {8, 9, 10})
+    assert [4, 8, 12] == changes.blocks_for({8}, set(range(24)))
 
 
 def test_the_queue_of_a_channel_or_consumer(spark) -> None:
@@ -234,10 +234,10 @@ def test_the_queue_of_a_channel_or_consumer(spark) -> None:
     frame = spark.createDataFrame(later, spark_schema(CONSUMERS_1M))
 
     def queues(stretch: int) -> dict[str, set[str | None]]:
-        told: dict[str, set[str | None]] = {}
-        for row in taking(rows, frame, stretch).to_pylist():
-            told.setdefault(row["name"], set()).add(row["queue"])
-        return told
+        select_reportable: dict[str, set[str | None]] = {}
+        for row in attach_queue(rows, frame, stretch).to_pylist():
+            select_reportable.setdefault(row["name"], set()).add(row["queue"])
+        return select_reportable
 
     assert {"c1": {"orders"}, "c2": {None}, "mail/t2": {"mail"}, "orders": {None}} == queues(1200)
     assert {None} == queues(24 * 3600)["c1"]
@@ -253,12 +253,12 @@ def stopped() -> list[dict]:
 
 
 def test_minutes_to_changes(spark, tmp_path, rolled, stopped) -> None:
-    """A queue that stops is told with all that moved of it, to the minute; a second look changes nothing."""
+    """A queue that stops is reported with all its changes, to the minute; a second run changes nothing."""
     rollups = Rollups(tmp_path)
     put(rollups, stopped)
     now = (FIRST + 9) * 3600.0
     shifts(spark, rollups, CLUSTER, now)
-    number = rollups.catalog(CLUSTER).number
+    number = rollups.manifest(CLUSTER).number
     shifts(spark, rollups, CLUSTER, now)
     rows = rolled(tmp_path, CHANGES)
 
@@ -267,28 +267,28 @@ def test_minutes_to_changes(spark, tmp_path, rolled, stopped) -> None:
     assert {"ready", "acked", "published"} == {row["measure"] for row in rows}
     assert {("queue", "/", "orders")} == {(row["kind"], row["vhost"], row["name"]) for row in rows}
     assert all(abs((row["at"] - moment).total_seconds()) <= 120 for row in rows)
-    assert number == rollups.catalog(CLUSTER).number
+    assert number == rollups.manifest(CLUSTER).number
     assert [] == due(rollups, CLUSTER, now).blocks
 
 
-def test_what_was_remembered_before_is_kept(tmp_path) -> None:
+def test_what_was_remembered_before_is_retained(tmp_path) -> None:
     """A file of before shifts knew their queue: nothing is looked for again, what may have expired is not lost."""
-    known = memory.Memory(shifted={FIRST: "a"}, candidates=_rows(acked=np.repeat([2.0, 9.0], 240)))
-    memory.write(tmp_path, CLUSTER, replace(known, candidates=known.candidates.drop_columns("queue")))
+    known = analysis_state.AnalysisState(shifted={FIRST: "a"}, candidates=_rows(acked=np.repeat([2.0, 9.0], 240)))
+    analysis_state.write(tmp_path, CLUSTER, replace(known, candidates=known.candidates.drop_columns("queue")))
 
     assert known.candidates.num_rows
-    assert known == memory.read(tmp_path, CLUSTER)
+    assert known == analysis_state.read(tmp_path, CLUSTER)
 
 
 def test_bit_by_bit_is_as_at_once(spark, tmp_path, fingerprint, stopped) -> None:
-    """Hours that arrive one after the other end with the very rows of all at once; the memory may be lost."""
+    """Hours that arrive one after the other give the same rows as all together; the state may be lost."""
     slow, fast = Rollups(tmp_path / "slow"), Rollups(tmp_path / "fast")
     put(fast, stopped)
     shifts(spark, fast, CLUSTER, (FIRST + 9) * 3600.0)
     for first, end in ((0, 6), (6, 9)):
         put(slow, stopped, first, end)
         shifts(spark, slow, CLUSTER, (FIRST + end) * 3600.0)
-    memory.place(slow.root, CLUSTER).write_bytes(b"damaged")
+    analysis_state.state_path(slow.root, CLUSTER).write_bytes(b"damaged")
 
     assert fingerprint(fast.root, [CHANGES.name]) == fingerprint(slow.root, [CHANGES.name])
     assert due(slow, CLUSTER, (FIRST + 9) * 3600.0).blocks

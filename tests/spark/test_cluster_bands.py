@@ -6,17 +6,17 @@ import pyarrow as pa
 import pytest
 
 from ackscope.tables import HOURS, QUEUES_1M
+from ackscope.tables.arrow import arrow_schema
 from pipeline.analysis.baselines import BANDED
 from pipeline.analysis.cluster import CLUSTER
 from pipeline.analysis.series import FAMILIES
-from pipeline.schema import arrow_schema
 from tests.spark.series_made import START
 
 _HOURLY = HOURS[QUEUES_1M.name]
 _END = START + timedelta(minutes=59)
 
 
-def _row(hour: int, queue: str, **told) -> dict:
+def _row(hour: int, queue: str, **measures) -> dict:
     """One hour of a queue that is there to the end of it."""
     at = START + timedelta(hours=hour)
     usual = {"samples": 120, "minutes": 60, "published": 3600, "delivered": 3600, "acked": 3600, "redelivered": 0}
@@ -31,7 +31,7 @@ def _row(hour: int, queue: str, **told) -> dict:
         **usual,
         **levels,
         **ends,
-        **told,
+        **measures,
     }
 
 
@@ -66,13 +66,13 @@ def test_counts_are_added_up_where_they_are_whole(hours) -> None:
 
 
 def test_levels_are_of_the_end_of_the_hour(hours) -> None:
-    """Of the queues that are there then; not told where one of them does not tell."""
+    """Over the queues that exist then; null if one of them is unknown."""
     assert [8.0, 8.0, 8.0, 4.0, None, 4.0] == [hour["ready"] for hour in hours]
     assert [4.0, 4.0, 4.0, 2.0, 4.0, 2.0] == [hour["unacked"] for hour in hours]
 
 
 def test_the_highest_is_the_end_with_the_peak_of_one_queue(hours) -> None:
-    """Queues do not peak all at once."""
+    """Queues do not peak at the same time."""
     assert [8.0 + 46.0, 8.0 + 5.0] == [hour["ready_high"] for hour in hours[:2]]
 
 

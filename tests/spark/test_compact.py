@@ -16,15 +16,15 @@ from pipeline.hours import first_hour
 from pipeline.storage import compaction
 from pipeline.storage.landing import Landing
 from pipeline.storage.rollups import Rollups
-from pipeline.storage.taken import note
+from pipeline.storage.watermark import advance_watermark
 from tests.spark.landing_files import at, message, write, write_random
 
 pytestmark = pytest.mark.spark
 
 
-def taken_in(root):
+def ingested(root):
     """As after a `run`: all that is there is rolled up."""
-    note(root / "rollups", jobs.generation(), 1e11)
+    advance_watermark(root / "rollups", jobs.generation(), 1e11)
 
 
 def compact(root, session, **options):
@@ -51,10 +51,10 @@ def files(root):
 
 
 def test_rows_stay_and_files_become_few(session, tmp_path):
-    """Of each table one file, in the order of time, with what the footer tells as before; a dry run tells it before."""
+    """One file per table, sorted by time, with the same statistics; a dry run predicts it."""
     for seed in range(4):
         write_random(tmp_path / "landing", seed, first=seed * 300, span=300)
-    taken_in(tmp_path)
+    ingested(tmp_path)
     before, tables = rows(tmp_path), len(files(tmp_path))
     planned = compact(tmp_path, session, dry_run=True)
 
@@ -85,10 +85,10 @@ def test_large_folders_become_several_files(session, tmp_path, monkeypatch):
     """One after the other in time, so that a reader of some hours opens some of them."""
     for seed in range(3):
         write(tmp_path / "landing", PROBE_STEPS, write_random(tmp_path / "other", seed)[PROBE_STEPS], f"x{seed}")
-    taken_in(tmp_path)
+    ingested(tmp_path)
     before = rows(tmp_path)
-    monkeypatch.setattr(compaction, "_ONE", 1000)
-    monkeypatch.setattr(compaction, "_WISHED", 8000)
+    monkeypatch.setattr(compaction, "_SINGLE_FILE_BYTES", 1000)
+    monkeypatch.setattr(compaction, "_TARGET_BYTES", 8000)
     summary = compact(tmp_path, session)
     spans = sorted(
         (min(times), max(times))
@@ -102,7 +102,7 @@ def test_large_folders_become_several_files(session, tmp_path, monkeypatch):
 
 
 def test_odd_rows_and_damaged_files(session, tmp_path):
-    """Rows of another age do not come along, a column that was not known is null, a damaged page is set apart."""
+    """Misdated rows are not copied, an unknown column is null, a damaged file is quarantined."""
     landing = tmp_path / "landing"
     good = write(landing, PROBE_MESSAGES, [message(1, 0), message(2, 1, intended_at=at(4e9))], "a")
     older = pq.read_table(write(landing, PROBE_MESSAGES, [message(3, 2)], "b")).drop_columns(["out_of_order"])
@@ -111,7 +111,7 @@ def test_odd_rows_and_damaged_files(session, tmp_path):
     data = bytearray(bad.read_bytes())
     data[4 : len(data) // 3] = b"\xff" * (len(data) // 3 - 4)
     bad.write_bytes(data)
-    taken_in(tmp_path)
+    ingested(tmp_path)
     first, second = compact(tmp_path, session), compact(tmp_path, session)
     (left,) = good.parent.glob("*.parquet")
 
@@ -123,19 +123,19 @@ def test_odd_rows_and_damaged_files(session, tmp_path):
 
 
 def test_days_of_rollups_become_one_file(session, fingerprint, tmp_path):
-    """Hour by hour the same rows; and landing that was put together gives the same rollups in another folder."""
+    """The same rows hour by hour; and compacted landing gives the same rollups in another folder."""
     for seed in range(2):
         write_random(tmp_path / "landing", seed, first=seed * 1800, span=3600)
     for name in files(tmp_path).keys() - {"queue_samples", "poll_samples", "probe_steps"}:
         shutil.rmtree(tmp_path / "landing" / name)
     jobs.run(tmp_path / "landing", tmp_path / "rollups", session, SystemClock(), minutes_only=True)
     before, noon = fingerprint(tmp_path / "rollups"), first_hour(at(0).date()) + 12
-    taken_in(tmp_path)
+    ingested(tmp_path)
     summary = compact(tmp_path, session)
-    catalog = Rollups(tmp_path / "rollups").catalog("shop")
+    manifest = Rollups(tmp_path / "rollups").manifest("shop")
 
     assert before == fingerprint(tmp_path / "rollups")
-    assert [(noon - 12, noon + 12)] == [(it.start, it.end) for it in catalog.shelved("queues_1m")]
+    assert [(noon - 12, noon + 12)] == [(it.start, it.end) for it in manifest.files_for("queues_1m")]
     assert 0 < summary.rollup_days
     assert 0 < summary.folders
 
@@ -150,7 +150,7 @@ def test_a_full_disk_changes_nothing(session, tmp_path, monkeypatch):
 
     for name in ("a", "b"):
         write(tmp_path / "landing", PROBE_MESSAGES, [message(ord(name), 0)], name)
-    taken_in(tmp_path)
+    ingested(tmp_path)
     before = rows(tmp_path)
 
     def full(*_args, **_more):
@@ -158,7 +158,7 @@ def test_a_full_disk_changes_nothing(session, tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(DataError, match=r"date=2026-03-01: cannot be written \(No space left on device\); look at"):
+        with pytest.raises(DataError, match=r"date=2026-03-01: cannot be written \(No space left on device\); check"):
             compact(tmp_path, session)
 
     assert before == rows(tmp_path)

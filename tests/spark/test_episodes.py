@@ -8,8 +8,8 @@ import pytest
 from ackscope.clock import Instant
 from ackscope.findings import DiagnosisResult, Finding, Inconclusive, Severity, Subject
 from ackscope.tables import EPISODES, FINDING_EVENTS, POLLS_1M
+from ackscope.tables.arrow import arrow_schema
 from exporter.landing.events import Findings
-from pipeline.schema import arrow_schema
 from tests.spark import golden_episodes
 from tests.spark.landing_files import write
 from tests.spark.moments import NOON, at
@@ -49,14 +49,14 @@ def polls(until, *looks):
     return [row | {"minute": at(60 * minute), "wholes": int(minute in looks)} for minute in range(until)]
 
 
-def told(rows):
+def episode_rows(rows):
     """Beginning, end and whether it lasts, in minutes."""
     minute = {None: None} | {at(60 * number + 5): number for number in range(300)}
     return [(minute[row["began"]], minute[row["ended"]], row["lasts"]) for row in rows]
 
 
 def test_one_that_ended_and_one_that_lasts(episodes):
-    """Each beginning is an episode of its own; the worst severity and the last words are told."""
+    """Each beginning is a separate episode, with its worst severity and last summary."""
     rows = episodes(
         [
             event(1, "began", severity="info", summary="a"),
@@ -68,7 +68,7 @@ def test_one_that_ended_and_one_that_lasts(episodes):
         polls(60, 0),
     )
 
-    assert [(1, 9, False), (20, None, True)] == told(rows)
+    assert [(1, 9, False), (20, None, True)] == episode_rows(rows)
     assert ("critical", "c", "rabbit@one", False) == tuple(
         rows[0][name] for name in ("severity", "summary", "node", "found")
     )
@@ -79,47 +79,47 @@ def test_a_restart_does_not_end_what_is_found_again(episodes, again):
     """The exporter forgot, the finding went on."""
     rows = episodes([event(1, "began"), again, event(50, "ended")], polls(60, 0, 30))
 
-    assert [(1, 50, False)] == told(rows)
+    assert [(1, 50, False)] == episode_rows(rows)
 
 
 def test_what_is_not_found_after_a_restart_is_over(episodes):
     """Nobody saw when; what begins later is another one."""
     rows = episodes([event(1, "began"), event(60, "began")], polls(120, 0, 30))
 
-    assert [(1, None, False), (60, None, True)] == told(rows)
+    assert [(1, None, False), (60, None, True)] == episode_rows(rows)
 
 
 def test_after_a_restart_it_lasts_until_the_rules_had_time(episodes):
     """A few minutes of readings prove nothing yet."""
-    assert [(1, None, True)] == told(episodes([event(1, "began")], polls(40, 0, 30)))
-    assert [(1, None, False)] == told(episodes([event(1, "began")], polls(50, 0, 30)))
+    assert [(1, None, True)] == episode_rows(episodes([event(1, "began")], polls(40, 0, 30)))
+    assert [(1, None, False)] == episode_rows(episodes([event(1, "began")], polls(50, 0, 30)))
 
 
-def test_gone_at_one_restart_and_back_at_the_next(episodes):
+def test_removed_at_one_restart_and_back_at_the_next(episodes):
     """What is found at the second was not there at the first."""
     rows = episodes([event(1, "began"), event(90, "found")], polls(100, 0, 30, 90))
 
     assert [(1, None, False, False), (90, None, True, True)] == [
-        (*short, row["found"]) for short, row in zip(told(rows), rows, strict=True)
+        (*short, row["found"]) for short, row in zip(episode_rows(rows), rows, strict=True)
     ]
 
 
 def test_a_beginning_whose_end_was_lost(episodes):
     """Without a restart, a finding that is open does not begin."""
-    assert [(1, None, False), (5, 7, False)] == told(
+    assert [(1, None, False), (5, 7, False)] == episode_rows(
         episodes([event(1, "began"), event(5, "began"), event(7, "ended")], polls(60, 0))
     )
 
 
-def test_an_end_of_which_no_beginning_was_told(episodes):
-    """It was there before the first event that is kept."""
+def test_an_end_of_which_no_beginning_was_reported(episodes):
+    """It began before the first retained event."""
     (row,) = episodes([event(5, "ended")], polls(60, 0))
 
     assert (at(305), at(305), True, False) == tuple(row[name] for name in ("began", "ended", "found", "lasts"))
 
 
-def test_nothing_told_is_no_episode(episodes):
-    """And what was known stays, though no event of it is kept."""
+def test_nothing_reported_is_no_episode(episodes):
+    """Known episodes stay although their events have expired."""
     known = episodes([event(1, "began"), event(2, "ended"), event(3, "began")], polls(60, 0))
 
     assert [] == episodes([], [])
@@ -127,7 +127,7 @@ def test_nothing_told_is_no_episode(episodes):
 
 
 def lived(dice, minutes=240):
-    """What an exporter tells of findings that come and go, while it is restarted; and its polls."""
+    """Events of findings that come and go while the exporter is restarted; and its polls."""
     rules = {"no-consumer": 0, "slow-consumer": 4, "backlog": 12}
     truth = {(rule, name): [dice.random() < 0.5 for _ in range(minutes // 20)] for rule in rules for name in ("a", "b")}
     truth["no-consumer", "always"] = [True] * (minutes // 20)
@@ -138,7 +138,7 @@ def lived(dice, minutes=240):
         end = start + dice.choice([25, 60, 90])
         findings = Findings()
         for minute in range(start, min(end, minutes)):
-            blind = {rule for rule, patience in rules.items() if minute - start < patience}
+            blind = {rule for rule, settling in rules.items() if minute - start < settling}
             seen = [
                 _finding(*key, dice.choice(list(Severity)) if dice.random() < 0.01 else Severity.WARNING)
                 for key, states in truth.items()
@@ -171,21 +171,21 @@ def _finding(rule, name, severity):
 
 
 def test_random_lives_agree_with_plain_python(episodes):
-    """What the exporter really lands, in full; and the same where its older events are no longer kept."""
+    """What the exporter really lands, in full; and the same after older events have expired."""
     events, read = lived(random.Random(11), minutes=480)
     expected = ordered(golden_episodes.episodes(events, read))
 
     assert len(expected) > 20
     assert expected == episodes(events, read)
 
-    for kept_from, known_until in ((200, 380), (479, 480)):
+    for retained_from, known_until in ((200, 380), (479, 480)):
         known = episodes(
             [row for row in events if row["at"] < at(60 * known_until)],
             [row for row in read if row["minute"] < at(60 * known_until)],
         )
-        kept = [row for row in events if row["at"] >= at(60 * kept_from)]
+        retained = [row for row in events if row["at"] >= at(60 * retained_from)]
 
-        assert expected == episodes(kept, read, known), (kept_from, known_until)
+        assert expected == episodes(retained, read, known), (retained_from, known_until)
 
 
 def test_episodes_of_a_folder(spark, tmp_path):
@@ -199,11 +199,11 @@ def test_episodes_of_a_folder(spark, tmp_path):
     write(landing.root, FINDING_EVENTS, [event(1, "began")], "b", cluster="other")
 
     def refreshed():
-        with rollups.only_writer():
-            change = rollups.change("shop")
-            change.replace_all(EPISODES, episodes_of(spark, landing, rollups, "shop", now))
-            change.commit()
-        return told(change.rows(EPISODES, 0, 10**7).to_pylist())
+        with rollups.writer_lock():
+            transaction = rollups.transaction("shop")
+            transaction.replace_table(EPISODES, episodes_of(spark, landing, rollups, "shop", now))
+            transaction.commit()
+        return episode_rows(transaction.rows(EPISODES, 0, 10**7).to_pylist())
 
     first = refreshed()
     for path in landing.root.rglob("a.parquet"):

@@ -1,4 +1,4 @@
-"""What channels_1m and consumers_1m make of objects that are followed for a while."""
+"""channels_1m and consumers_1m of objects that are followed for a while."""
 
 import pytest
 
@@ -54,7 +54,7 @@ def test_while_a_channel_is_not_followed_nothing_is_known(minutes):
 
 
 def test_a_channel_that_is_first_seen_has_no_increase_yet(minutes):
-    """What it counted before it was followed belongs to no minute; its first confirm does, beside other counters."""
+    """Counts from before it was followed belong to no minute; its first confirm does, if other counters are known."""
     rows = minutes(
         CHANNEL_SAMPLES,
         [channel(0, publish=1000), channel(10, publish=1004, confirm=3)],
@@ -64,7 +64,7 @@ def test_a_channel_that_is_first_seen_has_no_increase_yet(minutes):
     assert [(4, 3, None)] == [(row["published"], row["confirmed"], row["acked"]) for row in rows.values()]
 
 
-def test_an_exporter_that_begins_anew_ends_what_it_does_not_follow(minutes):
+def test_an_exporter_that_begins_again_ends_what_it_does_not_follow(minutes):
     """At a whole poll, a channel without a row is not followed."""
     polls = [*every(10, 0, 60, "channels"), poll(120, family="channels", whole=True)]
 
@@ -118,6 +118,6 @@ def test_readings_and_failures(minutes):
         ],
     )
 
-    told = ("reads", "failures", "took_sum", "took_max", "age_max", "objects_last", "gaps", "wholes")
-    assert (2, 1, 0.75, 0.5, 10.0, 8, 0, 1) == tuple(rows[0][name] for name in told)
-    assert (0, 1, 0.0, None, 70.0, None, None, 0) == tuple(rows[1][name] for name in told)
+    found_rows = ("reads", "failures", "took_sum", "took_max", "age_max", "objects_last", "gaps", "wholes")
+    assert (2, 1, 0.75, 0.5, 10.0, 8, 0, 1) == tuple(rows[0][name] for name in found_rows)
+    assert (0, 1, 0.0, None, 70.0, None, None, 0) == tuple(rows[1][name] for name in found_rows)

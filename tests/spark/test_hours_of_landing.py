@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from ackscope.tables import CHANNEL_SAMPLES, CONSUMER_SAMPLES, HOURS, NODE_SAMPLES, POLL_SAMPLES, QUEUE_SAMPLES
-from pipeline.schema import arrow_schema
+from ackscope.tables.arrow import arrow_schema
 from tests.spark import golden, golden_merging, golden_samples
 from tests.spark.landing_files import TABLES
 
@@ -44,7 +44,7 @@ def ordered(rows, table):
 def test_every_table_agrees_with_plain_python(spark, landed):
     """Minutes made of what was landed, and hours made of them: row by row, to the last bit."""
     from pipeline.transforms import TRANSFORMS
-    from pipeline.transforms.merging import merged
+    from pipeline.transforms.merging import downsampled
 
     frames = {
         table: spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(table)))
@@ -57,7 +57,7 @@ def test_every_table_agrees_with_plain_python(spark, landed):
         minutes = transform.build(*(frames[source] for source in transform.sources))
         rows = minutes.toArrow().to_pylist()
         frame = spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(table)))
-        hours = merged(frame, table, hourly).toArrow().to_pylist()
+        hours = downsampled(frame, table, hourly).toArrow().to_pylist()
 
         assert rows
         assert ordered(expected[table.name], table) == ordered(rows, table), table.name

@@ -1,4 +1,4 @@
-"""`run` and `stream` with files that come late, twice, damaged, or between two lives of the stream."""
+"""`run` and `stream` with files that arrive late, twice, damaged, or between two streams."""
 
 import threading
 import time
@@ -33,7 +33,7 @@ def stream_until(root, session, condition, seconds=120):
             if status.exists() and condition(orjson.loads(status.read_bytes())):
                 met.append(True)
             time.sleep(0.1)
-        stop.wanted = True
+        stop.requested = True
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -116,7 +116,7 @@ def damaged(path):
 
 
 def spoil(landing):
-    """Put three bad files among the good: one cut off, one of another shape, one with damaged pages."""
+    """Add three bad files: one truncated, one of another table, one with damaged pages."""
     good = write(landing, PROBE_MESSAGES, [message(1, 0)], "good")
     good.with_name("cut.parquet").write_bytes(good.read_bytes()[:-20])
     foreign = write(landing, QUEUE_SAMPLES, [sample(0)], "foreign")

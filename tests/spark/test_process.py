@@ -54,7 +54,7 @@ def wait_for(condition, what, seconds=120):
         time.sleep(0.05)
 
 
-def taken_in(root):
+def ingested(root):
     """Landing rows that the running stream has rolled up."""
     path = root / "rollups" / "_status.json"
     return json.loads(path.read_bytes())["landing_rows"] if path.exists() else 0
@@ -74,7 +74,7 @@ def test_ctrl_c_ends_it_in_order(tmp_path):
     """Ctrl-C, which goes to the whole group, ends it with 0, without Java, within a few lines."""
     rows = sum(len(rows) for rows in write_random(tmp_path / "landing", seed=1, span=600).values())
     with streaming(tmp_path) as process:
-        wait_for(lambda: taken_in(tmp_path) >= rows, "the first batch")
+        wait_for(lambda: ingested(tmp_path) >= rows, "the first batch")
         (java,) = javas(process)
         os.killpg(process.pid, signal.SIGINT)
         process.wait(60)
@@ -82,10 +82,10 @@ def test_ctrl_c_ends_it_in_order(tmp_path):
         assert 0 == process.returncode
         assert not java.is_running()
 
-    said = (tmp_path / "stderr").read_text().splitlines()
+    output = (tmp_path / "stderr").read_text().splitlines()
 
-    assert [] == [line for line in said if " INFO pipeline." not in line]
-    assert len(said) <= 3
+    assert [] == [line for line in output if "level=info logger=pipeline." not in line]
+    assert len(output) <= 3
 
 
 def test_a_kill_loses_and_doubles_nothing(session, fingerprint, tmp_path):
@@ -102,7 +102,7 @@ def test_a_kill_loses_and_doubles_nothing(session, fingerprint, tmp_path):
         wait_for(lambda: not java.is_running(), "Java to follow")
     last = write_random(tmp_path / "landing", seed=9, span=600)
     with streaming(tmp_path) as process:
-        wait_for(lambda: taken_in(tmp_path) >= sum(len(rows) for rows in last.values()), "the last files")
+        wait_for(lambda: ingested(tmp_path) >= sum(len(rows) for rows in last.values()), "the last files")
         (java,) = javas(process)
         process.terminate()
         process.wait(60)
@@ -115,8 +115,8 @@ def test_a_kill_loses_and_doubles_nothing(session, fingerprint, tmp_path):
     assert fingerprint(tmp_path / "batch") == fingerprint(tmp_path / "rollups")
 
 
-def test_a_run_that_is_told_to_stop_ends_in_order(tmp_path):
-    """SIGTERM to a `run` at work: one line says how to go on, Java and lock are gone, and no half table counts."""
+def test_a_run_that_is_reported_to_stop_ends_in_order(tmp_path):
+    """SIGTERM to a working `run`: one line says how to continue, Java and lock are gone, no partial table counts."""
     write_random(tmp_path / "landing", seed=3, span=4000)
     with working(tmp_path, "run") as process:
         wait_for(lambda: at_work(tmp_path), "a first file")
@@ -128,8 +128,8 @@ def test_a_run_that_is_told_to_stop_ends_in_order(tmp_path):
         assert not java.is_running()
 
     assert (
-        "ackscope pipeline: stopped before the end; what was rolled up is whole: `ackscope pipeline run` again does "
-        "the rest\n"
+        "ackscope pipeline: stopped before the end; what was committed is complete; run `ackscope pipeline run` "
+        "again for the rest\n"
     ) == (tmp_path / "stderr").read_text()
     assert not (tmp_path / "rollups" / "_catalog").exists()
     with (tmp_path / "rollups" / "_lock").open("rb") as lock:
@@ -164,5 +164,5 @@ with spark_session() as spark:
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
 
-    assert "its Java process is gone; where memory ran out" in done.stdout
+    assert "its Java process is gone; check the kernel log" in done.stdout
     assert "Terminating due to java.lang.OutOfMemoryError" in done.stderr

@@ -1,4 +1,4 @@
-"""Quantiles that Spark tells are those that the kernel tells."""
+"""Quantiles in Spark equal those of the kernel."""
 
 import random
 
@@ -35,9 +35,9 @@ def test_agrees_with_the_kernel(spark):
     schema = pa.schema(list(zip(columns, types, strict=True)))
     frame = spark.createDataFrame(pa.Table.from_pydict(columns, schema=schema))
 
-    told = frame.select("number", *(quantile(q).alias(str(q)) for q in SHARES)).toArrow().to_pylist()
+    found_rows = frame.select("number", *(quantile(q).alias(str(q)) for q in SHARES)).toArrow().to_pylist()
 
-    for row in told:
+    for row in found_rows:
         counts, maximum = made[row["number"]]
         for q in SHARES:
             expected, found = latency.quantile(counts, maximum, q), row[str(q)]

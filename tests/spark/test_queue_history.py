@@ -93,7 +93,7 @@ def test_counters_of_late_details_belong_to_the_time_between_them(history):
     assert [1, 5, 5, 5] == [row["messages_ready_max"] for row in rows.values()]
 
 
-def test_counters_that_are_not_read_again_are_not_said_to_stand(history):
+def test_counters_that_are_not_read_again_are_not_reported_to_stand(history):
     """Polls that renew only the levels know no increase."""
     rows = history([sample(5, publish=100, details_at=at(0))], every(10, 5, 120))
 
@@ -113,8 +113,8 @@ def test_an_increase_over_a_gap_keeps_the_gap(history):
 
 def test_a_sample_that_no_poll_goes_with_counts_itself(history):
     """Before the first poll, after the last one, or between them: the minutes of its increases stay as they are."""
-    told = [sample(-150, publish=0), sample(5, publish=10), sample(250, publish=250)]
-    rows = history(told, [poll(0), poll(10), poll(70)])
+    found_rows = [sample(-150, publish=0), sample(5, publish=10), sample(250, publish=250)]
+    rows = history(found_rows, [poll(0), poll(10), poll(70)])
 
     assert {-3: 1, 0: 3, 1: 1, 4: 1} == {minute: row["samples"] for minute, row in rows.items() if row["samples"]}
     assert 250 == sum(row["published"] or 0 for row in rows.values())
@@ -151,7 +151,7 @@ def test_samples_of_an_older_exporter_are_read(session, rolled, tmp_path):
     assert [(2, 3)] == [(row["samples"], row["published"]) for row in rolled(tmp_path / "rollups", QUEUES_1M)]
 
 
-def test_heartbeats_with_older_counters_tell_that_nothing_grew(history):
+def test_heartbeats_with_older_counters_show_that_nothing_grew(history):
     """Of a broker so large that its counters are read minutes after its levels."""
     rows = history(
         [sample(0, publish=5, details_at=at(-300)), sample(540, publish=5, details_at=at(500))], every(60, 0, 600)

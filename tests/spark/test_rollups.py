@@ -60,7 +60,7 @@ def test_agrees_with_plain_python(session, rolled, tmp_path):
 
 
 def test_buckets_are_those_of_the_kernel(spark):
-    """Spark puts a duration into the bucket that the kernel names, on and beside every edge."""
+    """Spark and the kernel put a duration into the same bucket, on and next to every edge."""
     from pipeline.transforms.latency import bucket
 
     values = [0.0, 1e9]
@@ -91,8 +91,8 @@ def test_counts_a_copied_file_once(session, rolled, fingerprint, tmp_path):
     assert [50] == [row["messages"] for row in rolled(tmp_path / "twice-rolled", OUTCOMES_1M)]
 
 
-def test_counters_that_fall_began_anew(session, rolled, tmp_path):
-    """A counter's fall counts its new value; its first value is known only beside other statistics."""
+def test_counters_that_fall_began_again(session, rolled, tmp_path):
+    """After a reset the new value counts; a first value counts only if other statistics are known."""
     counts = [
         (0, {"publish": 1000}),  # nothing is known of before
         (10, {"publish": 1010, "redeliver": None}),
@@ -113,7 +113,7 @@ def test_counters_that_fall_began_anew(session, rolled, tmp_path):
     assert [None, None, None] == [row["delivered"] for row in rows]
 
 
-def test_increases_over_midnight_are_kept(session, rolled, tmp_path):
+def test_increases_over_midnight_are_retained(session, rolled, tmp_path):
     """The last sample of a day, in another folder, is where an increase starts that lies in both days."""
     late = 12 * 3600 - 5
     write(tmp_path / "landing", QUEUE_SAMPLES, [sample(late - 5, publish=1), sample(late, publish=10)], "a")

@@ -21,9 +21,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 def test_all_engines_make_the_same(tmp_path):
     """Of messages and of queues, as the benchmark itself compares them."""
     engines = ",".join((OURS, *PEERS))
-    asked = argparse.Namespace(messages="0.02", warm=1, engines=engines, queues=40, hours=3, folder=tmp_path)
+    request = argparse.Namespace(messages="0.02", warm=1, engines=engines, queues=40, hours=3, folder=tmp_path)
 
-    found = throughput.measure(asked)
+    found = throughput.measure(request)
 
     (messages,), queues = found["sizes"], found["queues"]
     assert [*engines.split(",")] == [*messages["engines"]] == [*queues["engines"]]
@@ -35,17 +35,17 @@ def test_all_engines_make_the_same(tmp_path):
 
 @pytest.mark.parametrize("name", PEERS)
 def test_a_peer_follows_what_samples_mean(name, tmp_path):
-    """Late counters, ones that begin anew, queues that go, whole polls, rows that came twice: row by row."""
+    """Late counters, resets, deleted queues, whole polls, duplicate rows: row by row."""
     dice = random.Random(3)
     samples, polls = random_samples(dice, 8, 60, 9000), random_polls(dice, 60, 9000)
     for table, rows in ((QUEUE_SAMPLES, samples), (POLL_SAMPLES, polls)):
         middle = len(rows) // 2
         for part, some in {"a": rows[:middle], "b": rows[middle:], "copies": dice.sample(rows, 200)}.items():
             write(tmp_path / "landing", table, some, part)
-    asked = {"windows": windows(tmp_path / "landing"), "to": str(tmp_path / "to")}
+    request = {"windows": windows(tmp_path / "landing"), "to": str(tmp_path / "to")}
 
     with working(name, QUEUES) as worker:
-        files = worker.ask(asked).answer["files"][QUEUES_1M.name]
+        files = worker.ask(request).answer["files"][QUEUES_1M.name]
 
     found = [row for path in files for row in pq.ParquetFile(path).read().to_pylist()]
     expected = golden_samples.queues_1m(samples, polls)

@@ -11,7 +11,7 @@ import pytest
 from ackscope.clock import SystemClock
 from ackscope.tables import BASELINES, CHANGES, POLL_SAMPLES, PROBE_MESSAGES, QUEUE_SAMPLES, ROLLUPS
 from pipeline import jobs
-from pipeline.storage.taken import note
+from pipeline.storage.watermark import advance_watermark
 from tests.spark.landing_files import message, random_messages, random_polls, random_samples, write
 from tests.spark.standalone import cluster
 
@@ -42,13 +42,16 @@ def test_a_standalone_cluster_gives_what_a_local_one_gives(session, fingerprint,
         write(tmp_path / "landing", POLL_SAMPLES, random_polls(dice, half * 1800, 1800), f"polls-{half}")
     with cluster(tmp_path) as master:
         summary = do(tmp_path, "run", master)
-        note(tmp_path / "rollups", jobs.generation(), 1e11)
-        compacted = do(tmp_path, "compact", master)
+        advance_watermark(tmp_path / "rollups", jobs.generation(), 1e11)
+        is_compacted = do(tmp_path, "compact", master)
     jobs.run(tmp_path / "landing", tmp_path / "local", session, SystemClock())
 
     assert 0 < summary["rollup_files"]
     assert all(fingerprint(tmp_path / "rollups", [table.name]) for table in (BASELINES, CHANGES))
-    assert (compacted["files_before"], compacted["files_after"]) == (2 * compacted["folders"], compacted["folders"])
+    assert (is_compacted["files_before"], is_compacted["files_after"]) == (
+        2 * is_compacted["folders"],
+        is_compacted["folders"],
+    )
     assert fingerprint(tmp_path / "local", ROLLUPS) == fingerprint(tmp_path / "rollups", ROLLUPS)
     for path in (tmp_path / "landing").rglob("compacted-*.parquet"):
         assert pq.read_metadata(path).num_rows

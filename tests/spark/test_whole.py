@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from ackscope import catalog
+from ackscope import manifest
 from ackscope.clock import SystemClock
 from ackscope.tables import OUTCOMES_1M, POLL_SAMPLES, POLLS_1M, PROBE_MESSAGES, PROBE_STEPS, STEPS_1M
 from pipeline import jobs
@@ -32,10 +32,10 @@ def land(root, number):
 
 def sums(rollups):
     """Landing rows that the tables of minutes tell of, by table."""
-    known = catalog.read(rollups, "shop")
+    known = manifest.read(rollups, "shop")
     return {
         table.name: sum(
-            pc.sum(pq.ParquetFile(path).read()[column]).as_py() for path in known.files(rollups, table.name)
+            pc.sum(pq.ParquetFile(path).read()[column]).as_py() for path in known.paths(rollups, table.name)
         )
         for table, column in COUNTED.items()
     }
@@ -45,13 +45,13 @@ def sums(rollups):
 def landing_all_the_time(monkeypatch, tmp_path):
     """Sets of files land before and after a job looks at landing folders, and while it waits for the lock.
 
-    What the catalog told after each commit is what it returns.
+    What the manifest told after each commit is what it returns.
     """
-    told, landed = [], iter(range(1, SETS))
+    found_rows, landed = [], iter(range(1, SETS))
     left = [AT_ONCE]
 
     def another():
-        if threading.current_thread().name != "upkeep" and left[0] and (number := next(landed, None)) is not None:
+        if threading.current_thread().name != "maintenance" and left[0] and (number := next(landed, None)) is not None:
             left[0] -= 1
             land(tmp_path / "landing", number)
 
@@ -63,32 +63,32 @@ def landing_all_the_time(monkeypatch, tmp_path):
             return found
 
     class Watched(Rollups):
-        def change(self, cluster):
+        def transaction(self, cluster):
             another()
-            change = super().change(cluster)
-            commit = change.commit
+            transaction = super().transaction(cluster)
+            commit = transaction.commit
 
             def watched():
                 committed = commit()
-                told.append(sums(self.root))
+                found_rows.append(sums(self.root))
                 left[0] = AT_ONCE
                 return committed
 
-            monkeypatch.setattr(change, "commit", watched)
-            return change
+            monkeypatch.setattr(transaction, "commit", watched)
+            return transaction
 
     monkeypatch.setattr(jobs, "Landing", Busy)
     monkeypatch.setattr(jobs, "Rollups", Watched)
-    return told
+    return found_rows
 
 
 def test_a_stream_shows_whole_files(session, fingerprint, landing_all_the_time, tmp_path):
-    """Of files that land at any moment of a batch, every state tells wholly; in the end it is what one `run` gives."""
+    """Files that land at any moment of a batch are visible as a whole in every state; the end equals one `run`."""
     (tmp_path / "streamed").mkdir()
     land(tmp_path / "landing", 0)
     stream_until(tmp_path, session, lambda status: status["landing_rows"] >= 3 * ROWS * SETS)
 
-    halves = [told for told in landing_all_the_time if any(total % ROWS for total in told.values())]
+    halves = [found_rows for found_rows in landing_all_the_time if any(total % ROWS for total in found_rows.values())]
 
     assert [] == halves
     assert 3 <= len(landing_all_the_time)
@@ -101,7 +101,7 @@ def test_a_stream_shows_whole_files(session, fingerprint, landing_all_the_time, 
 
 def test_files_that_land_during_a_run_are_whole(session, landing_all_the_time, monkeypatch, tmp_path):
     """Each chunk of hours is a commit: what came since the first look is part of the first that reads of it, whole."""
-    monkeypatch.setattr("pipeline.windows.ROWS_AT_ONCE", ROWS)
+    monkeypatch.setattr("pipeline.work_ranges.MAX_LANDING_ROWS", ROWS)
     land(tmp_path / "landing", 0)
 
     jobs.run(tmp_path / "landing", tmp_path / "batch", session, SystemClock(), minutes_only=True)

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from ackscope.clock import SystemClock
-from ackscope.ranking import Moved, name_of, often, parts_told, ranked, verb
+from ackscope.ranking import ChangedObject, describe_change, describe_parts, display_name, rank_changes, repeat_suffix
 from dashboard.charts import history_charts
 from dashboard.data.history_answers import ChangesInRange
 from dashboard.format import readable
@@ -23,18 +23,18 @@ _SHOWN = 20
 
 
 def render(context: PageContext, cluster: str) -> None:
-    """Inputs for the time, and the ranked changes around it."""
+    """Inputs for the time, and the rank_changes changes around it."""
     section.heading(
         "What changed",
         "Change points of metrics, and findings that started. The earliest is on top: a cause changes before its "
-        "effects. Changes within 2 minutes of each other are ranked by size.",
+        "effects. Changes within 2 minutes of each other are rank_changes by size.",
     )
     now = SystemClock().now().utc.replace(second=0, microsecond=0)
     centre, around = _time_and_width(now)
     start, end = centre - timedelta(seconds=around), min(centre + timedelta(seconds=around), now)
     found = cache.changes(context.settings.rollups, cluster, start, end)
     if _has_data(found, start, end, context.zone):
-        changed = ranked(found.shifts, found.episodes, centre.timestamp(), around)
+        changed = rank_changes(found.shifts, found.episodes, centre.timestamp(), around)
         _show(changed, Axis.between(start, end, 1, context.zone), centre, context.zone)
 
 
@@ -68,7 +68,7 @@ def _has_data(found: ChangesInRange, start: datetime, end: datetime, zone: Zone)
     return True
 
 
-def _show(changed: tuple[Moved, ...], axis: Axis, centre: datetime, zone: Zone) -> None:
+def _show(changed: tuple[ChangedObject, ...], axis: Axis, centre: datetime, zone: Zone) -> None:
     if not changed:
         st.markdown(f"No changes from {readable.between(axis.start, axis.end, zone)}, and no finding started.")
         return
@@ -96,11 +96,13 @@ def _show(changed: tuple[Moved, ...], axis: Axis, centre: datetime, zone: Zone) 
         st.caption(f"{len(changed) - _SHOWN} more changes in the CSV and in `ackscope pipeline ask changed --json`.")
 
 
-def _who(it: Moved) -> str:
-    return name_of(it.kind, it.vhost, it.name)
+def _who(it: ChangedObject) -> str:
+    return display_name(it.kind, it.vhost, it.name)
 
 
-def _what(it: Moved) -> str:
+def _what(it: ChangedObject) -> str:
     """All changes and findings of an object in one text: a phone has no room for more columns."""
-    findings = [f"finding {one.rule} ({one.severity}){often(times)}" for one, times in it.told()]
-    return "; ".join([*(verb(one) for one in it.shifts), *findings, *(what for _, what in parts_told(it))])
+    findings = [f"finding {one.rule} ({one.severity}){repeat_suffix(times)}" for one, times in it.first_findings()]
+    return "; ".join(
+        [*(describe_change(one) for one in it.shifts), *findings, *(what for _, what in describe_parts(it))]
+    )

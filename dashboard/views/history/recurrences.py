@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from ackscope.findings import Severity
-from ackscope.ranking import name_of
+from ackscope.ranking import display_name
 from dashboard.format import readable
 from dashboard.ui import elements, layout
 from dashboard.views.history import section
@@ -46,7 +46,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, str]:
     severity = row["severity"].upper() if row["severity"] in known else row["severity"]
     return {
         "Finding": f"{row['rule']} ({severity})",
-        "Subject": name_of(row["kind"], row["vhost"], row["name"]),
+        "Subject": display_name(row["kind"], row["vhost"], row["name"]),
         "Active": active,
         "Occurrences": f"{row['times']:,}",
         f"Last start, {layout.current_zone().name}": before + section.minute(row["began"]),

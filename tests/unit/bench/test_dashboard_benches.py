@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from ackscope import catalog
+from ackscope import manifest
 from ackscope.tables import MINUTES
 from bench.dashboard import history, management, speed
 from bench.dashboard.__main__ import BENCHES
@@ -60,9 +60,9 @@ def test_a_queue_has_what_is_usual(written):
 
 def test_the_files_of_a_table_do_not_overlap(written):
     """As a pipeline leaves them: one file speaks of an hour."""
-    known = catalog.read(written, "bench")
+    known = manifest.read(written, "bench")
     for name in set(MINUTES) & set(known.tables):
-        files = known.shelved(name)
+        files = known.files_for(name)
 
         assert all(left.end <= right.start for left, right in pairwise(files))
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from ackscope.tables import LANDING, MINUTES
+from ackscope.tables.arrow import arrow_schema
 from bench.pipeline import incident_plan
 from bench.pipeline.fleet import START, Fleet
 from bench.pipeline.incident_plan import LENGTHS, Planned
-from bench.pipeline.landed import Landed
+from bench.pipeline.landed import LandingRows
 from bench.pipeline.simulation import Simulation
-from pipeline.schema import arrow_schema
 from tests.spark import golden_samples
 
 
@@ -48,7 +48,7 @@ def test_rows_are_in_the_form_of_the_contract(small, walk, tables):
 def test_landed_changes_tell_exactly_what_happened():
     """Rolled up by the plain computation that the pipeline's tests use, increases add up to what was simulated."""
     shape = Fleet("small", seed=4, queues=25, days=1, incidents=0).shape
-    landed, dice = Landed(shape), np.random.default_rng(1)
+    landed, dice = LandingRows(shape), np.random.default_rng(1)
     motion = Simulation(shape, (), np.random.default_rng(9), START, 1440).stretches(60)
     samples, polls, published = [], [], np.zeros(len(shape), dtype=int)
 
@@ -105,7 +105,7 @@ def test_an_incident_does_what_its_name_says(kind, array, least, most):
     """The measure that shall move does so, from the minute on at which it began (an alarm: once memory is full)."""
     fleet = Fleet("small", seed=8, queues=40, days=1, incidents=0)
     shape = fleet.shape
-    chosen = np.flatnonzero((shape.rate > 3) & (shape.nightly < 0) & (shape.born < 0) & (shape.gone > 1440))
+    chosen = np.flatnonzero((shape.rate > 3) & (shape.nightly < 0) & (shape.born < 0) & (shape.removed > 1440))
     queue = int(chosen[0])
     planned = Planned(kind, 700, 760, -1 if kind == incident_plan.MEMORY_ALARM else queue, 0, 0.5)
     motion = Simulation(shape, (planned,), np.random.default_rng(1), fleet.start, 1440)

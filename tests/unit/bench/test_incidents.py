@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from ackscope.ranking import Shift
+from ackscope.ranking import ChangePoint
+from ackscope.tables.arrow import arrow_schema
 from bench.pipeline.fleet import Fleet
-from bench.pipeline.incident_plan import Incident, Subject
-from bench.pipeline.incidents import explains, hosts_of, objects, told_of
-from pipeline.analysis.memory import CANDIDATES
-from pipeline.schema import arrow_schema
+from bench.pipeline.incident_plan import AffectedObject, Incident
+from bench.pipeline.incidents import explains, hosts_of, objects, reported
+from pipeline.analysis.analysis_state import CANDIDATES
 
 BEGAN = datetime(2026, 1, 20, 3, tzinfo=UTC)
 
@@ -20,7 +20,7 @@ def test_what_an_incident_happens_to_is_there(seed):
     """No incident is planted on a queue that is gone before it ends: nobody could find it."""
     fleet = Fleet(seed=seed)
 
-    assert all(it.ended < fleet.shape.gone[it.queue] for it in fleet.plan if it.queue >= 0)
+    assert all(it.ended < fleet.shape.removed[it.queue] for it in fleet.plan if it.queue >= 0)
 
 
 @pytest.fixture
@@ -36,11 +36,11 @@ def test_an_incident_explains_what_moved_of_its_queue(shape, kind, other):
     """Channels and consumers of its queue belong to it, whatever they are called; those of another do not."""
     host = next(host for host, queue in hosts_of(shape).items() if queue == shape.names[other])
     name = {"queue": shape.names[other], "channel": f"{host}:5000 -> 10.0.0.1:5672 (1)"}
-    cause = Subject("queue", "shop", shape.names[0], "acked")
+    cause = AffectedObject("queue", "shop", shape.names[0], "acked")
     incident = Incident(
         "x", "c", BEGAN.isoformat(), BEGAN.isoformat(), "", slope=False, everywhere=False, causes=[cause]
     )
-    moved = Shift(
+    moved = ChangePoint(
         BEGAN.timestamp(), kind, "shop", name.get(kind, f"{shape.names[other]}/ctag"), "acked", 9.0, 0.0, 9.0, 60
     )
 
@@ -51,7 +51,7 @@ def test_a_queue_and_its_channels_are_one_false_change():
     """Within a quarter of an hour; what comes later is another one."""
 
     def moved(minute, kind, name, queue=None):
-        return Shift(BEGAN.timestamp() + 60 * minute, kind, "/", name, "unacked", 0.0, 9.0, 9.0, 60, queue)
+        return ChangePoint(BEGAN.timestamp() + 60 * minute, kind, "/", name, "unacked", 0.0, 9.0, 9.0, 60, queue)
 
     together = [moved(0, "queue", "orders"), moved(3, "channel", "a", "orders"), moved(9, "channel", "b", "orders")]
 
@@ -75,5 +75,5 @@ def test_what_is_told_depends_on_when_it_is_asked():
     candidates = pa.Table.from_pylist(rows, schema=arrow_schema(CANDIDATES))
     patient = candidates.slice(1)
 
-    assert [0, 1, 1] == [len(told_of(candidates, BEGAN.timestamp() + 60 * it)) for it in (10, 15, 60)]
-    assert [0, 0, 1] == [len(told_of(patient, BEGAN.timestamp() + 60 * it)) for it in (10, 15, 60)]
+    assert [0, 1, 1] == [len(reported(candidates, BEGAN.timestamp() + 60 * it)) for it in (10, 15, 60)]
+    assert [0, 0, 1] == [len(reported(patient, BEGAN.timestamp() + 60 * it)) for it in (10, 15, 60)]

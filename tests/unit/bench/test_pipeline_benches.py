@@ -32,20 +32,20 @@ def seen():
         "cold_cpu": 40.0,
         "cpu": 8.0,
         "peak": 900_000_000,
-        "catalog_entry": 200.0,
+        "manifest_entry": 200.0,
         "looks": {"first": 1e-4, "again": 1e-5, "bytes_a_day": 300e6},
     }
 
 
 def test_many_clusters_are_one_times_their_number(seen):
-    """Bytes, files and processor time grow with the clusters; the catalog of each does not."""
+    """Bytes, files and processor time grow with the clusters; the manifest of each does not."""
     one, many = plan(seen, 1), plan(seen, 10_000)
 
     assert 8.0 * 12 == one.cpu
     assert 4_480_000 * 12 == one.landing
-    for name in ("landing", "small", "minutes", "files", "cpu", "kept", "kept_files", "log", "listing"):
+    for name in ("landing", "small", "minutes", "files", "cpu", "stored", "stored_files", "log", "listing"):
         assert getattr(one, name) * 10_000 == pytest.approx(getattr(many, name))
-    assert one.catalog == many.catalog
+    assert one.manifest == many.manifest
 
 
 def test_the_tables_fit(seen):

@@ -5,6 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ackscope.tables import POLL_SAMPLES, QUEUE_SAMPLES, QUEUES_1M
+from ackscope.tables.arrow import arrow_schema
 from bench.pipeline.fleet import START, Fleet
 from bench.pipeline.queue_work import sums, windows
 from bench.pipeline.throughput import _compared, _goals, lines
@@ -12,7 +13,6 @@ from bench.pipeline.workers import Run
 from bench.pipeline.writing import write_fleet
 from bench.tables import WIDTH
 from bench.usage import MB
-from pipeline.schema import arrow_schema
 
 
 def test_a_window_has_the_files_that_its_minutes_depend_on(tmp_path):
@@ -29,8 +29,8 @@ def test_a_window_has_the_files_that_its_minutes_depend_on(tmp_path):
 
 def test_sums_pass_over_what_is_not_known(tmp_path):
     """How many rows, then a sum a column; of all files."""
-    told = {"minute": START, "vhost": "/", "queue": "orders", "samples": 2, "published": 7}
-    row = dict.fromkeys(QUEUES_1M.names) | told
+    reported = {"minute": START, "vhost": "/", "queue": "orders", "samples": 2, "published": 7}
+    row = dict.fromkeys(QUEUES_1M.names) | reported
     for name in ("a", "b"):
         pq.write_table(pa.Table.from_pylist([row], arrow_schema(QUEUES_1M)), tmp_path / f"{name}.parquet")
 

@@ -3,11 +3,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ackscope.errors import UsageError
-from pipeline.answers.answer import Answer, Span, span
+from pipeline.answers.answer import DataCoverage, HistoryAnswer, coverage
 from pipeline.answers.finding import typical
-from pipeline.answers.moments import long, moment
+from pipeline.answers.moments import format_duration, parse_moment
+from pipeline.answers.render import WIDTH, render
 from pipeline.answers.slo import edges
-from pipeline.answers.words import WIDTH, report
 
 NOW = datetime(2026, 3, 16, 12, 30, tzinfo=UTC).timestamp()
 
@@ -18,11 +18,11 @@ def hour(start: datetime, first: int = 0, last: int = 59) -> dict:
     return {"hour": start, "minutes": last - first + 1, **minutes}
 
 
-def test_gaps_are_told() -> None:
+def test_gaps_are_reported() -> None:
     """Between hours, and where an hour was left early; the time before the first data is none."""
     noon = datetime(2026, 3, 16, 12, tzinfo=UTC)
     hours = [hour(noon, 10), hour(noon + timedelta(hours=1), 0, 29), hour(noon + timedelta(hours=4))]
-    found = span(noon.timestamp() - 7200, noon.timestamp() + 5 * 3600, hours)
+    found = coverage(noon.timestamp() - 7200, noon.timestamp() + 5 * 3600, hours)
 
     assert ("2026-03-16T12:10:00Z", "2026-03-16T17:00:00Z") == (found.first, found.last)
     assert (("2026-03-16T13:30:00Z", "2026-03-16T16:00:00Z"),) == found.gaps
@@ -30,10 +30,10 @@ def test_gaps_are_told() -> None:
 
 
 def test_minutes_that_lack_inside_an_hour_are_counted() -> None:
-    """The table of hours tells how many it has, not which."""
+    """The table of hours has the number of minutes, not which."""
     noon = datetime(2026, 3, 16, 12, tzinfo=UTC)
 
-    assert 20 == span(0, NOW, [{**hour(noon), "minutes": 40}]).gap_minutes
+    assert 20 == coverage(0, NOW, [{**hour(noon), "minutes": 40}]).gap_minutes
 
 
 @pytest.mark.parametrize(
@@ -49,24 +49,22 @@ def test_minutes_that_lack_inside_an_hour_are_counted() -> None:
 )
 def test_moments_as_people_write_them(text: str, at: str) -> None:
     """In UTC; a time of day is the last time that it was that late."""
-    assert datetime.fromisoformat(at).timestamp() == moment(text, NOW)
+    assert datetime.fromisoformat(at).timestamp() == parse_moment(text, NOW)
 
 
 @pytest.mark.parametrize("text", ["yesterday", "25:00", "ago", "soon ago", "2026-13-01", ""])
 def test_what_is_no_moment(text: str) -> None:
     """One line with the forms that are understood."""
     with pytest.raises(UsageError) as error:
-        moment(text, NOW)
+        parse_moment(text, NOW)
 
-    assert f"--at {text!r} is no moment; write 2026-03-01T12:04 (UTC), 12:04, or how long ago: '30m ago'" == str(
-        error.value
-    )
+    assert f"invalid --at {text!r}; use 2026-03-01T12:04 (UTC), 12:04, '30m ago' or now" == str(error.value)
 
 
 def test_the_future_is_no_moment() -> None:
     """The answers are about what was."""
-    with pytest.raises(UsageError, match="lies in the future"):
-        moment("2026-03-17", NOW)
+    with pytest.raises(UsageError, match="is in the future"):
+        parse_moment("2026-03-17", NOW)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +73,7 @@ def test_the_future_is_no_moment() -> None:
 )
 def test_long(seconds: float, text: str) -> None:
     """In the two largest units."""
-    assert text == long(seconds)
+    assert text == format_duration(seconds)
 
 
 def test_a_threshold_lies_between_two_edges_or_on_one() -> None:
@@ -104,19 +102,28 @@ def test_a_finding_that_keeps_to_an_hour_and_a_day() -> None:
 
 def test_a_report_fits_into_eighty_columns() -> None:
     """Sentences are wrapped, the time of the data comes last."""
-    known = Span("2026-03-09T00:00:00Z", "2026-03-16T00:00:00Z", "2026-03-10T00:00:00Z", "2026-03-16T00:00:00Z", 8000,
-                 (("2026-03-11T00:00:00Z", "2026-03-11T10:40:00Z"),), 640)  # fmt: skip
-    told = tuple(f"queue {number} in vhost '/': " + "word " * 30 for number in range(25))
-    text = report(Answer("worst", {}, known, told))
+    known = DataCoverage(
+        "2026-03-09T00:00:00Z",
+        "2026-03-16T00:00:00Z",
+        "2026-03-10T00:00:00Z",
+        "2026-03-16T00:00:00Z",
+        8000,
+        (("2026-03-11T00:00:00Z", "2026-03-11T10:40:00Z"),),
+        640,
+    )
+    sentences = tuple(f"queue {number} in vhost '/': " + "word " * 30 for number in range(25))
+    text = render(HistoryAnswer("worst", {}, known, sentences))
 
     assert WIDTH >= max(len(line) for line in text.splitlines())
-    assert "    5 more; --json has them" in text
+    assert "    5 more, see --json" in text
     assert "gaps of 10 h 40 min together: 2026-03-11 00:00 to 2026-03-11 10:40" in " ".join(text.split())
 
 
-def test_what_cannot_be_told_says_why() -> None:
+def test_what_has_no_answer_says_why() -> None:
     """And that there is no data."""
-    text = report(Answer("slo", {}, Span("2026-03-09T00:00:00Z", "2026-03-16T00:00:00Z"), because="nobody looked"))
+    text = render(
+        HistoryAnswer("slo", {}, DataCoverage("2026-03-09T00:00:00Z", "2026-03-16T00:00:00Z"), because="nobody looked")
+    )
 
-    assert "cannot tell: nobody looked" in text
-    assert "data: none; asked about 2026-03-09 00:00 to 2026-03-16 00:00 UTC" in text
+    assert "no answer: nobody looked" in text
+    assert "data: none; requested 2026-03-09 00:00 to 2026-03-16 00:00 UTC" in text

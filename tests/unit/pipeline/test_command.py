@@ -7,8 +7,8 @@ from ackscope.__main__ import main
 from ackscope.errors import UsageError
 from ackscope.tables import ROLLUPS
 from pipeline import jobs
+from pipeline.cli.run import report
 from pipeline.session import check_master
-from pipeline.verbs.run import report
 
 pytestmark = pytest.mark.usefixtures("kept_signals")
 
@@ -27,11 +27,11 @@ def pipeline(tmp_path, capsys):
     return run
 
 
-def test_nothing_to_read_is_said(pipeline, tmp_path):
+def test_nothing_to_read_is_reported(pipeline, tmp_path):
     """Without landing files `run` says so and is content, and needs no Java."""
     code, out, err = pipeline("run")
 
-    assert (0, f"nothing to read: {tmp_path}/landing holds no sound landing files\n", "") == (code, out, err)
+    assert (0, f"nothing to read: {tmp_path}/landing has no valid landing files\n", "") == (code, out, err)
 
 
 def test_nothing_to_read_as_json(pipeline):
@@ -61,7 +61,7 @@ def test_landing_that_is_a_file(pipeline, tmp_path, verb):
     assert (
         3,
         "",
-        f"ackscope pipeline: --landing {path}: is a file; give the folder that the exporter writes to\n",
+        f"ackscope pipeline: --landing {path}: is a file; pass the folder that the exporter writes to\n",
     ) == pipeline(verb, landing=path)
 
 
@@ -74,7 +74,8 @@ def test_rollups_that_cannot_be_written(pipeline, tmp_path, verb):
 
     assert (3, "") == (code, out)
     assert (
-        f"ackscope pipeline: --rollups {tmp_path}/file: cannot be written (File exists); give a folder of this user\n"
+        f"ackscope pipeline: --rollups {tmp_path}/file: cannot be written (File exists); "
+        "pass a folder that this user can write\n"
     ) == err
 
 
@@ -86,7 +87,7 @@ def test_checkpoint_that_cannot_be_made(pipeline, tmp_path):
 
     assert 3 == code
     assert 1 == len(err.splitlines())
-    assert "cannot be made (Not a directory); give a folder of this user" in err
+    assert "cannot be created (Not a directory); pass a folder that this user can write" in err
 
 
 def test_checkpoint_of_another_stream(pipeline, tmp_path):
@@ -100,53 +101,53 @@ def test_checkpoint_of_another_stream(pipeline, tmp_path):
 
     assert (3, "") == (code, out)
     assert (
-        f"ackscope pipeline: --checkpoint {progress.parent}: another stream works with it; "
-        "stop that one or give another folder\n"
+        f"ackscope pipeline: --checkpoint {progress.parent}: another stream uses it; "
+        "stop that stream or pass another folder\n"
     ) == err
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--trigger", "1x"], "'1x' is not a duration, write 30s, 5m, 1h or 200ms"),
-        (["--trigger", "10ms"], "'10ms' is too often, each look lists the whole landing folder; write 500ms or more"),
-        (["--master", "locol"], "--master 'locol' is none that Spark knows; write local[2], local[*], spark://"),
+        (["--trigger", "10ms"], "'10ms' is too short, each trigger lists the whole landing folder; use 500ms or more"),
+        (["--master", "locol"], "--master 'locol' is not a Spark master; use local[2], local[*], spark://"),
     ],
 )
-def test_bad_options(pipeline, words, told):
+def test_bad_options(pipeline, words, message):
     """An option that cannot be meant is one line, with 3."""
     code, out, err = pipeline("stream", *words)
 
     assert (3, "", 1) == (code, out, len(err.splitlines()))
-    assert told in err
+    assert message in err
 
 
 @pytest.mark.parametrize("address", ["s3a://bucket/landing", "gs://b/x", "hdfs://name:8020/x", "file:///var/x"])
 def test_object_storage_is_refused(pipeline, address):
-    """Files are renamed and locked: an address is refused in one line, and not taken for a folder of that name."""
+    """Files are renamed and locked: an address is rejected in one line, and not used as a folder name."""
     code, out, err = pipeline("run", landing=address)
 
     assert (3, "") == (code, out)
     assert (
-        f"ackscope pipeline run: argument --landing: {address!r} is an address; object storage is not supported: give "
-        "a local folder, or one that is mounted; see: ackscope pipeline run --help\n"
+        f"ackscope pipeline run: argument --landing: {address!r} is an address; object storage is not supported, "
+        "use a local or mounted folder; see: ackscope pipeline run --help\n"
     ) == err
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
-        (["2026-03-02", "2026-03-01"], "--to 2026-03-01 is before --from 2026-03-02; write the earlier date first"),
-        (["2026-02-30", "2026-03-01"], "'2026-02-30' is no date, write 2026-03-01"),
-        (["yesterday", "2026-03-01"], "'yesterday' is no date, write 2026-03-01"),
+        (["2026-03-02", "2026-03-01"], "--to 2026-03-01 is before --from 2026-03-02; swap them"),
+        (["2026-02-30", "2026-03-01"], "invalid date '2026-02-30'; use 2026-03-01"),
+        (["yesterday", "2026-03-01"], "invalid date 'yesterday'; use 2026-03-01"),
     ],
 )
-def test_dates_that_cannot_be_meant(pipeline, words, told):
+def test_dates_that_cannot_be_meant(pipeline, words, message):
     """Told in one line, with 3."""
     code, out, err = pipeline("backfill", "--from", words[0], "--to", words[1])
 
     assert (3, "", 1) == (code, out, len(err.splitlines()))
-    assert told in err
+    assert message in err
 
 
 def test_nothing_to_rebuild_or_put_together(pipeline):
@@ -158,27 +159,27 @@ def test_nothing_to_rebuild_or_put_together(pipeline):
 
     assert (0, "") == (code, err)
     assert [
-        "landing  nothing to put together: no closed day has several small files that are rolled up",
+        "landing  nothing to compact: no completed day has several small files that are rolled up",
         "rollups  0 days of tables became one file each",
     ] == out.splitlines()[:2]
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[2,3]", "spark://h:7077", "yarn"])
 def test_knows_masters(master):
-    """What Spark takes for a master is taken."""
+    """Spark's masters are accepted."""
     assert master == check_master(master)
 
 
 @pytest.mark.parametrize("master", ["", "local[0]", "local[", "spark://", "yarn-client", "local[2] --conf x=y"])
 def test_refuses_other_masters(master):
-    """What it would refuse after ten seconds, or take for more, is refused at once."""
+    """What Spark would reject after ten seconds, or misread, is rejected immediately."""
     with pytest.raises(UsageError):
         check_master(master)
 
 
 def test_reports_for_people(tmp_path):
-    """The summary says what was read, written, set apart and left out."""
-    summary = jobs.Summary(
+    """The summary says what was read, written, quarantined and ignored."""
+    summary = jobs.RunSummary(
         landing_files=2, landing_rows=10, hours=1, rollup_files=3, quarantined=1, misdated_rows=4, seconds=9.26
     )
 
@@ -186,8 +187,8 @@ def test_reports_for_people(tmp_path):
 
     assert "read    10 rows of 2 landing files, 1 hours" == lines[0]
     assert "wrote   3 rollup files in 9.3 s" == lines[1]
-    assert f"apart   1 bad files, now in {tmp_path}/_quarantine" == lines[-2]
-    assert f"left out 4 rows of another time; copies are in {tmp_path}/_quarantine" == lines[-1]
+    assert f"moved   1 bad files to {tmp_path}/_quarantine" == lines[-2]
+    assert f"ignored 4 misdated rows; copies are in {tmp_path}/_quarantine" == lines[-1]
 
 
 def test_generation_names_every_version():

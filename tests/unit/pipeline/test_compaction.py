@@ -7,9 +7,17 @@ import pytest
 
 from ackscope.errors import DataError
 from ackscope.tables import ACK_BURSTS
-from pipeline.schema import arrow_schema
-from pipeline.storage import compaction, listing
-from pipeline.storage.compaction import cut_off, discard, finish, look, only_compaction, pieces, put_in
+from ackscope.tables.arrow import arrow_schema
+from pipeline.storage import compaction, folder_listing
+from pipeline.storage.compaction import (
+    compaction_lock,
+    discard,
+    finish,
+    output_count,
+    scan_partition,
+    swap_in,
+    was_interrupted,
+)
 from pipeline.storage.landing import Landing, Partition
 
 DAY = date(2026, 3, 1)
@@ -19,7 +27,7 @@ FOREVER = 1e11
 
 
 class Killed(BaseException):
-    """The process is gone: nothing is cleaned up."""
+    """The process was killed: nothing is cleaned up."""
 
 
 def write(root, name, *minutes, **more):
@@ -40,7 +48,7 @@ def write(root, name, *minutes, **more):
     return folder / name
 
 
-def told(root):
+def visible(root):
     """What a reader of the folder sees now: the numbers of all bursts."""
     paths = Landing(root).files(BURSTS)
     return sorted(number for path in paths for number in pq.read_table(path)["messages"].to_pylist())
@@ -59,29 +67,29 @@ def write_new(root, plan, count=2):
 
 @pytest.fixture
 def landing(tmp_path):
-    """Three small files, of which two hold the same minute."""
+    """Three small files, two of which have the same minute."""
     for name, minutes in (("a", (1, 2)), ("b", (2, 3)), ("c", (61, 62))):
         write(tmp_path, f"{name}.parquet", *minutes)
     return tmp_path
 
 
-def planned(root, taken=FOREVER):
-    """What is to be put together."""
-    return look(Landing(root), BURSTS, taken).plan
+def planned(root, watermark=FOREVER):
+    """The compaction plan."""
+    return scan_partition(Landing(root), BURSTS, watermark).plan
 
 
 def test_files_become_few_and_rows_stay(landing):
     """No row is lost or doubled, none of the old files is left, and the new ones are as old as their newest source."""
-    before, plan = told(landing), planned(landing)
-    put_in(landing, plan, write_new(landing, plan))
+    before, plan = visible(landing), planned(landing)
+    swap_in(landing, plan, write_new(landing, plan))
     discard(landing, plan)
     names = sorted(path.name for path in (landing / BURSTS.folder).iterdir())
 
-    assert before == told(landing)
-    assert all(listing.COMPACTED.fullmatch(name) for name in names)
+    assert before == visible(landing)
+    assert all(folder_listing.COMPACTED.fullmatch(name) for name in names)
     assert 2 == len(names)
     assert {plan.newest} == {path.stat().st_mtime_ns for path in (landing / BURSTS.folder).iterdir()}
-    assert all(Landing.compacted(landing / name) for name in names)
+    assert all(Landing.is_compacted(landing / name) for name in names)
 
 
 def steps(root, monkeypatch, crash_at):
@@ -105,14 +113,14 @@ def steps(root, monkeypatch, crash_at):
         plan = planned(root)
         written = write_new(root, plan)
         try:
-            put_in(root, plan, written)
+            swap_in(root, plan, written)
         except Killed:
             return True
     return False
 
 
 def test_a_kill_at_any_step_loses_and_doubles_nothing(tmp_path, monkeypatch):
-    """Before each call that changes the disk in turn: a reader sees each row once, and the next compaction mends it."""
+    """Before each call that changes the disk: a reader sees each row once, and the next compaction completes it."""
     killed = 0
     for crash_at in range(1, 100):
         root = tmp_path / str(crash_at)
@@ -120,13 +128,13 @@ def test_a_kill_at_any_step_loses_and_doubles_nothing(tmp_path, monkeypatch):
             write(root, f"{name}.parquet", *minutes)
         went_off = steps(root, monkeypatch, crash_at)
 
-        assert [1, 2, 2, 3, 61, 62] == told(root)
+        assert [1, 2, 2, 3, 61, 62] == visible(root)
 
-        assert cut_off(root, BURSTS)
+        assert was_interrupted(root, BURSTS)
         finish(root, BURSTS)
 
-        assert [1, 2, 2, 3, 61, 62] == told(root)
-        assert not cut_off(root, BURSTS)
+        assert [1, 2, 2, 3, 61, 62] == visible(root)
+        assert not was_interrupted(root, BURSTS)
         assert not [path for path in (root / BURSTS.folder).iterdir() if path.name.startswith(("_", "."))]
         if not went_off:
             break
@@ -136,19 +144,19 @@ def test_a_kill_at_any_step_loses_and_doubles_nothing(tmp_path, monkeypatch):
 
 
 def test_a_late_file_joins_those_of_before(landing):
-    """Files that were put together are small, too: with a late one they become one again."""
+    """Compacted files are small, too: they are merged again with a late one."""
     plan = planned(landing)
-    put_in(landing, plan, write_new(landing, plan, 1))
+    swap_in(landing, plan, write_new(landing, plan, 1))
     discard(landing, plan)
 
     assert planned(landing) is None
 
     write(landing, "late.parquet", 5)
     plan = planned(landing)
-    put_in(landing, plan, write_new(landing, plan, 1))
+    swap_in(landing, plan, write_new(landing, plan, 1))
     discard(landing, plan)
 
-    assert [1, 2, 2, 3, 5, 61, 62] == told(landing)
+    assert [1, 2, 2, 3, 5, 61, 62] == visible(landing)
     assert 1 == len(list((landing / BURSTS.folder).iterdir()))
 
 
@@ -157,11 +165,11 @@ def test_only_what_is_rolled_up_is_put_together(landing):
     early = max(path.stat().st_ctime for path in (landing / BURSTS.folder).iterdir())
     write(landing, "new.parquet", 99)
     os.utime(landing / BURSTS.folder / "new.parquet", (0, 0))
-    found = look(Landing(landing), BURSTS, early + 1e-6)
+    found = scan_partition(Landing(landing), BURSTS, early + 1e-6)
 
     assert ["a.parquet", "b.parquet", "c.parquet"] == [path.name for path in found.plan.sources]
     assert (4, 1) == (found.files, found.behind)
-    assert look(Landing(landing), BURSTS, 0.0).plan is None
+    assert scan_partition(Landing(landing), BURSTS, 0.0).plan is None
 
 
 def test_what_would_lose_a_column_stays(landing):
@@ -173,7 +181,7 @@ def test_what_would_lose_a_column_stays(landing):
 
 def test_large_files_stay(landing, monkeypatch):
     """What is large enough is not written again."""
-    monkeypatch.setattr(compaction, "LARGE", (landing / BURSTS.folder / "a.parquet").stat().st_size)
+    monkeypatch.setattr(compaction, "LARGE_FILE_BYTES", (landing / BURSTS.folder / "a.parquet").stat().st_size)
 
     assert planned(landing) is None
 
@@ -182,12 +190,12 @@ def test_many_bytes_become_several_files(landing, monkeypatch):
     """By what a sample of them shrinks to; few become one."""
     plan = planned(landing)
 
-    assert 1 == pieces(plan)
+    assert 1 == output_count(plan)
 
-    monkeypatch.setattr(compaction, "_ONE", plan.bytes // 10)
-    monkeypatch.setattr(compaction, "_WISHED", plan.bytes // 10)
+    monkeypatch.setattr(compaction, "_SINGLE_FILE_BYTES", plan.bytes // 10)
+    monkeypatch.setattr(compaction, "_TARGET_BYTES", plan.bytes // 10)
 
-    assert 2 <= pieces(plan) <= 6
+    assert 2 <= output_count(plan) <= 6
 
 
 def test_a_source_that_changed_meanwhile_stops_it(landing):
@@ -196,11 +204,11 @@ def test_a_source_that_changed_meanwhile_stops_it(landing):
     written = write_new(landing, plan)
     (landing / BURSTS.folder / "b.parquet").unlink()
 
-    assert put_in(landing, plan, written) is None
+    assert swap_in(landing, plan, written) is None
 
     discard(landing, plan)
 
-    assert [1, 2, 61, 62] == told(landing)
+    assert [1, 2, 61, 62] == visible(landing)
 
 
 def test_rows_that_do_not_add_up_stop_it(landing):
@@ -208,48 +216,50 @@ def test_rows_that_do_not_add_up_stop_it(landing):
     plan = planned(landing)
     written = write_new(landing, plan)[:1]
 
-    with pytest.raises(DataError, match=r"date=2026-03-01: 6 rows became 3 when put together; its files stay as"):
-        put_in(landing, plan, written)
+    with pytest.raises(DataError, match=r"date=2026-03-01: merging turned 6 rows into 3; its files are unchanged"):
+        swap_in(landing, plan, written)
 
     discard(landing, plan)
 
-    assert [1, 2, 2, 3, 61, 62] == told(landing)
+    assert [1, 2, 2, 3, 61, 62] == visible(landing)
 
 
-def test_a_damaged_note_is_told(landing):
+def test_a_damaged_note_is_reported(landing):
     """Which files count cannot be known: nothing is read, moved or removed."""
     (landing / BURSTS.folder / "_replaces-0123abcd.json").write_bytes(b"{")
 
-    with pytest.raises(DataError, match=r"_replaces-0123abcd\.json: is damaged, and tells which files were put toge"):
-        told(landing)
+    with pytest.raises(
+        DataError, match=r"_replaces-0123abcd\.json: is damaged \(it records which files were compacted"
+    ):
+        visible(landing)
 
 
 def test_two_at_once_are_refused(tmp_path):
-    """The second one is told in one line."""
+    """The second one gets an error of one line."""
     with (
-        only_compaction(tmp_path),
-        pytest.raises(DataError, match="another `compact` works there; wait for its end"),
-        only_compaction(tmp_path),
+        compaction_lock(tmp_path),
+        pytest.raises(DataError, match="another `compact` is running there; wait until it ends"),
+        compaction_lock(tmp_path),
     ):
         pass
-    with only_compaction(tmp_path):
+    with compaction_lock(tmp_path):
         pass
 
 
 def test_a_folder_whose_sources_are_going_is_read_at_once(landing, monkeypatch):
-    """Thousands may go for long: nobody waits for their end, for they do not count any more."""
+    """Removing thousands of sources takes long; nobody waits for it, because they do not count any more."""
     plan = planned(landing)
     (new,) = write_new(landing, plan, 1)
     folder = landing / BURSTS.folder
     name = "compacted-20260301T000000-0123abcd-000000.parquet"
-    note = listing.Replacement("0123abcd", frozenset([name]), frozenset(path.name for path in plan.sources))
-    listing.write_note(folder, note)
+    note = folder_listing.CompactionNote("0123abcd", frozenset([name]), frozenset(path.name for path in plan.sources))
+    folder_listing.write_note(folder, note)
     new.rename(folder / name)
 
     def never(_seconds):
         raise AssertionError("it waits")
 
-    monkeypatch.setattr(listing.time, "sleep", never)
+    monkeypatch.setattr(folder_listing.time, "sleep", never)
     (folder / "a.parquet").unlink()
 
-    assert [folder / name] == list(listing.listing(folder).files)
+    assert [folder / name] == list(folder_listing.list_folder(folder).files)

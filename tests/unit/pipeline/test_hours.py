@@ -8,7 +8,7 @@ from pipeline.hours import date_of, first_hour, runs
 
 @given(st.dates(date(1970, 1, 1), date(2200, 1, 1)))
 def test_dates_and_hours_agree(day):
-    """Every hour of a date is of that date, and the hours beside are not."""
+    """Every hour of a date has that date, and neighbouring hours do not."""
     first = first_hour(day)
 
     assert [day] * 24 == [date_of(first + hour) for hour in range(24)]

@@ -31,23 +31,23 @@ def test_java_that_is_missing(tmp_path):
 
 def test_java_home_without_java(tmp_path):
     """A JAVA_HOME that is wrong is named, though another Java may be on PATH: Spark would take this one."""
-    with pytest.raises(MissingPart, match=f"JAVA_HOME is {tmp_path}, and {tmp_path}/bin/java is no program"):
+    with pytest.raises(MissingPart, match=f"JAVA_HOME is {tmp_path}, and {tmp_path}/bin/java is not executable"):
         require_java({"JAVA_HOME": str(tmp_path)})
 
 
 @pytest.mark.parametrize(
-    ("script", "told"),
+    ("script", "message"),
     [
         ("echo 'openjdk version \"11.0.2\"' >&2", "is version 11, Spark needs 17 or newer"),
         ("echo hello", "is of unknown version, Spark needs 17 or newer"),
         ("exit 1", "Java does not run"),
     ],
 )
-def test_java_that_is_of_no_use(tmp_path, script, told):
-    """A Java that is too old, unknown or broken is told apart."""
+def test_java_that_is_of_no_use(tmp_path, script, message):
+    """Too old, unknown and broken Java are distinguished."""
     program = tmp_path / "java"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
 
-    with pytest.raises(MissingPart, match=told):
+    with pytest.raises(MissingPart, match=message):
         require_java({"PATH": str(tmp_path)})

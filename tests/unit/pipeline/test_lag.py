@@ -3,11 +3,11 @@
 import os
 
 from ackscope.tables import PROBE_MESSAGES
-from pipeline.lag import Lag
+from pipeline.lag import LagTracker
 from tests.spark.landing_files import message, write
 from tests.spark.moments import NOON
 
-MARK = NOON + 100.0
+WATERMARK = NOON + 100.0
 
 
 def landed(root, name, changed, *seconds):
@@ -18,47 +18,47 @@ def landed(root, name, changed, *seconds):
 
 
 def test_nothing_waits(tmp_path):
-    """An empty folder, and one of which everything is older than the mark."""
-    assert (0, None, None) == _seen(Lag(tmp_path, 0.0))
+    """An empty folder, and one in which everything is older than the watermark."""
+    assert (0, None, None) == _seen(LagTracker(tmp_path, 0.0))
 
-    landed(tmp_path, "old", MARK - 1, 0)
+    landed(tmp_path, "old", WATERMARK - 1, 0)
 
-    assert 0 == Lag(tmp_path, MARK).look().files
+    assert 0 == LagTracker(tmp_path, WATERMARK).pending().files
 
 
 def test_the_oldest_row_that_waits(tmp_path):
-    """Over all files that came after the mark and were not taken; the newest is told, too."""
-    landed(tmp_path, "old", MARK - 1, 0)
-    taken = landed(tmp_path, "taken", MARK + 1, 20)
-    landed(tmp_path, "a", MARK + 2, 40, 45)
-    landed(tmp_path, "late", MARK + 3, 30)
-    lag = Lag(tmp_path, MARK)
-    lag.took([taken], NOON + 20.0)
+    """Over all files after the watermark that were not ingested; with the newest."""
+    landed(tmp_path, "old", WATERMARK - 1, 0)
+    ingested = landed(tmp_path, "taken", WATERMARK + 1, 20)
+    landed(tmp_path, "a", WATERMARK + 2, 40, 45)
+    landed(tmp_path, "late", WATERMARK + 3, 30)
+    lag = LagTracker(tmp_path, WATERMARK)
+    lag.add([ingested], NOON + 20.0)
 
     assert (2, NOON + 30.0, NOON + 45.0) == _seen(lag)
     assert NOON + 20.0 == lag.newest
 
 
-def test_a_mark_forgets_what_was_taken_before(tmp_path):
+def test_a_watermark_forgets_what_was_ingested_before(tmp_path):
     """What was there at the mark is rolled up, whoever took it."""
-    landed(tmp_path, "a", MARK + 2, 40)
-    lag = Lag(tmp_path, MARK)
-    lag.whole(MARK + 3)
+    landed(tmp_path, "a", WATERMARK + 2, 40)
+    lag = LagTracker(tmp_path, WATERMARK)
+    lag.advance(WATERMARK + 3)
 
-    assert 0 == lag.look().files
+    assert 0 == lag.pending().files
 
-    landed(tmp_path, "b", MARK + 4, 50)
+    landed(tmp_path, "b", WATERMARK + 4, 50)
 
     assert (1, NOON + 50.0, NOON + 50.0) == _seen(lag)
 
 
 def test_what_cannot_be_read_waits_without_a_time(tmp_path):
     """The stream itself says what is wrong with it."""
-    landed(tmp_path, "a", MARK + 2, 40).write_bytes(b"half")
+    landed(tmp_path, "a", WATERMARK + 2, 40).write_bytes(b"half")
 
-    assert (1, None, None) == _seen(Lag(tmp_path, 0.0))
+    assert (1, None, None) == _seen(LagTracker(tmp_path, 0.0))
 
 
 def _seen(lag):
-    waiting = lag.look()
-    return waiting.files, waiting.oldest, waiting.newest
+    pending = lag.pending()
+    return pending.files, pending.oldest, pending.newest

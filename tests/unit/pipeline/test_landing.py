@@ -7,9 +7,9 @@ import pytest
 from ackscope.clock import Instant
 from ackscope.errors import DataError
 from ackscope.tables import ACK_BURSTS, PROBE_MESSAGES
+from ackscope.tables.arrow import arrow_schema
 from pipeline.hours import first_hour
-from pipeline.schema import arrow_schema
-from pipeline.storage.expired import raise_to
+from pipeline.storage.expired import raise_floor
 from pipeline.storage.landing import Landing, Partition, require_folder
 
 DAY = date(2026, 3, 1)
@@ -37,8 +37,8 @@ def write(root, rows, name="a.parquet", partition=BURSTS, schema=None, **options
 
 
 @pytest.mark.parametrize("options", [{}, {"write_statistics": False}, {"row_group_size": 1}], ids=str)
-def test_tells_rows_hours_and_times(tmp_path, options):
-    """What a file holds is told alike with and without statistics, in one row group or several."""
+def test_shows_rows_hours_and_times(tmp_path, options):
+    """The statistics are the same with and without a footer, in one row group or several."""
     moments = [hour(3, 10), hour(3, 59), hour(5), hour(7, 30)]
     path = write(tmp_path, [burst(moment) for moment in moments], **options)
 
@@ -63,7 +63,8 @@ def test_leaves_out_rows_of_another_time(tmp_path, caplog):
     apart = tmp_path / "_quarantine" / BURSTS.folder / "a.rows.parquet"
 
     assert [days[0], *days[4:]] == [moment.date() for moment in pq.read_table(apart)["at"].to_pylist()]
-    assert f"{path}: 3 rows of another time are left out, a copy is in {apart}; was a clock wrong?" in caplog.messages
+    (record,) = caplog.records
+    assert (str(path), 3, str(apart)) == tuple(record.msg[key] for key in ("file", "count", "copy"))
 
     stamp = apart.stat().st_mtime_ns
     Landing(tmp_path).files(BURSTS)
@@ -74,7 +75,7 @@ def test_leaves_out_rows_of_another_time(tmp_path, caplog):
 
 @pytest.mark.parametrize("year", [1970, 2100])
 def test_a_row_of_another_age_costs_no_other(tmp_path, year):
-    """In the folder of its own date it is told, too, if it lies in the future; the past is as good as any."""
+    """In the folder of its own date a future row is misdated, too; an old row is fine."""
     strange = Partition(ACK_BURSTS, "shop", date(year, 1, 2))
     write(tmp_path, [burst(hour(12, day=strange.day))], partition=strange)
     path = write(tmp_path, [burst(hour(12)), burst(hour(12, day=strange.day))])
@@ -107,12 +108,12 @@ def test_rows_of_the_future_wait(tmp_path):
     clock.wall = noon + 61
     after = landing.files(BURSTS)[path]
 
-    assert (1, 1, 1) == (before.rows, before.misdated, before.waiting)
-    assert (2, 0, 0) == (after.rows, after.misdated, after.waiting)
+    assert (1, 1, 1) == (before.rows, before.misdated, before.early)
+    assert (2, 0, 0) == (after.rows, after.misdated, after.early)
 
 
-def test_what_may_not_be_read_stays_and_is_told(tmp_path, caplog, monkeypatch):
-    """It is no bad file: it is left where it is, and taken in once it may be read."""
+def test_what_may_not_be_read_stays_and_is_reported(tmp_path, caplog, monkeypatch):
+    """It is not a bad file: it stays, and is ingested once it is readable."""
     path = write(tmp_path, [burst(hour(1))])
     landing, real = Landing(tmp_path), pq.ParquetFile
 
@@ -123,9 +124,9 @@ def test_what_may_not_be_read_stays_and_is_told(tmp_path, caplog, monkeypatch):
 
     assert {} == landing.files(BURSTS)
     assert {} == landing.files(BURSTS)
-    assert [f"{path}: left out, may not be read; give it to this user, then `ackscope pipeline run` takes it in"] == (
-        caplog.messages
-    )
+    (record,) = caplog.records
+    assert str(path) == record.msg["file"]
+    assert record.msg["event"].startswith("file not readable, ignored")
     assert 0 == landing.quarantined
 
     monkeypatch.setattr(pq, "ParquetFile", real)
@@ -138,24 +139,24 @@ def test_expired_hours_are_never_rebuilt(tmp_path):
     """A late row of one would be rolled up as if it were the whole hour; of the hours near them it is the same."""
     path = write(tmp_path, [burst(hour(2, 55)), burst(hour(3, 5))])
     landing = Landing(tmp_path)
-    raise_to(tmp_path, "other", first_hour(DAY) + 9)
-    raise_to(tmp_path, "shop", first_hour(DAY) + 3)
+    raise_floor(tmp_path, "other", first_hour(DAY) + 9)
+    raise_floor(tmp_path, "shop", first_hour(DAY) + 3)
     held = landing.files(BURSTS)[path]
 
     assert (2, {first_hour(DAY) + 3}) == (held.rows, held.hours)
-    assert first_hour(DAY) + 2 not in held.near
+    assert first_hour(DAY) + 2 not in held.nearby_hours
 
-    raise_to(tmp_path, "shop", first_hour(DAY) + 2)
+    raise_floor(tmp_path, "shop", first_hour(DAY) + 2)
 
     assert first_hour(DAY) + 3 == landing.floor("shop")
 
 
-def test_a_damaged_mark_of_expiry_is_told(tmp_path):
+def test_a_damaged_watermark_of_expiry_is_reported(tmp_path):
     """Without it nothing may be rebuilt."""
     (tmp_path / "_expired.json").write_bytes(b"x")
 
     with pytest.raises(
-        DataError, match=r"_expired\.json: is damaged, and tells which raw hours have expired; remove it"
+        DataError, match=r"_expired\.json: is damaged \(it records which raw hours have expired\); remove it"
     ):
         Landing(tmp_path).floor("shop")
 
@@ -165,19 +166,21 @@ def test_a_damaged_mark_of_expiry_is_told(tmp_path):
     [((30,), set()), ((5,), {-1}), ((55,), {1}), ((5, 55), {-1, 1})],
     ids=["middle", "beginning", "end", "both"],
 )
-def test_tells_the_hours_that_its_rows_reach_into(tmp_path, moments, beside):
+def test_shows_the_hours_that_its_rows_reach_into(tmp_path, moments, beside):
     """Twenty minutes before and after: what a row says holds, or an increase lies, so far from it at most."""
     path = write(tmp_path, [burst(hour(3, minute)) for minute in moments])
     held = Landing(tmp_path).files(BURSTS)[path]
 
-    assert {first_hour(DAY) + 3 + shift for shift in beside} == held.near - held.hours
+    assert {first_hour(DAY) + 3 + shift for shift in beside} == held.nearby_hours - held.hours
 
 
 def test_hours_between_the_rows_are_near(tmp_path):
-    """Where in its hour each row lies is not asked of a file of several hours."""
+    """For a file of several hours the position of rows within the hour is not read."""
     path = write(tmp_path, [burst(hour(3, 30)), burst(hour(6, 30))])
 
-    assert {first_hour(DAY) + number for number in (2, 3, 4, 5, 6, 7)} == Landing(tmp_path).files(BURSTS)[path].near
+    assert {first_hour(DAY) + number for number in (2, 3, 4, 5, 6, 7)} == Landing(tmp_path).files(BURSTS)[
+        path
+    ].nearby_hours
 
 
 def test_a_column_that_an_older_writer_did_not_know_may_be_missing(tmp_path):
@@ -189,7 +192,7 @@ def test_a_column_that_an_older_writer_did_not_know_may_be_missing(tmp_path):
 
 
 def bad_files():
-    """Ways for a file to be none of ours, and the reason that is given."""
+    """Files that do not fit the table, and the reason."""
     good = arrow_schema(ACK_BURSTS)
     naive = good.set(0, pa.field("at", pa.timestamp("us"), nullable=False))
     loose = pa.schema([field.with_nullable(True) for field in good])
@@ -229,7 +232,7 @@ def test_sets_damaged_files_apart(tmp_path, data):
 
 
 def test_looks_again_at_a_file_that_changed(tmp_path):
-    """What is known of a file is kept until the file changes."""
+    """Statistics of a file are cached until the file changes."""
     landing = Landing(tmp_path)
     path = write(tmp_path, [burst(hour(1))])
     before = landing.files(BURSTS)[path]
@@ -288,9 +291,9 @@ def test_doubt_finds_damaged_pages(tmp_path):
     paths = list(landing.files(BURSTS))
 
     assert {good, bad} == set(paths)
-    assert 1 == landing.doubt(ACK_BURSTS, paths)
+    assert 1 == landing.quarantine_damaged(ACK_BURSTS, paths)
     assert [good] == list(landing.files(BURSTS))
-    assert 0 == landing.doubt(ACK_BURSTS, [good])
+    assert 0 == landing.quarantine_damaged(ACK_BURSTS, [good])
 
 
 def test_refuses_a_file_for_a_folder(tmp_path):
@@ -299,5 +302,5 @@ def test_refuses_a_file_for_a_folder(tmp_path):
     require_folder(path)
     path.write_text("x")
 
-    with pytest.raises(DataError, match="is a file; give the folder that the exporter writes to"):
+    with pytest.raises(DataError, match="is a file; pass the folder that the exporter writes to"):
         require_folder(path)

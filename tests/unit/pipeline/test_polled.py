@@ -1,4 +1,4 @@
-"""Polls by number, beside counting them."""
+"""Polls by number, compared with counting them."""
 
 import numpy as np
 from hypothesis import given
@@ -11,7 +11,7 @@ TIMES = st.dictionaries(st.integers(NOON, NOON + 20 * MINUTE), st.booleans(), ma
 
 
 @given(TIMES)
-def test_every_minute_tells_the_polls_before_it_in_it_and_after_it(polls: dict[int, bool]) -> None:
+def test_every_minute_shows_the_polls_before_it_in_it_and_after_it(polls: dict[int, bool]) -> None:
     """As counted one by one, from ten minutes before the first poll, for so long a sample holds."""
     times, wholes = sorted(polls), sorted(at for at, whole in polls.items() if whole)
     rows = by_minute(np.array(times, np.int64), np.array(wholes, np.int64)).to_pylist()

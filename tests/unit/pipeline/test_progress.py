@@ -1,7 +1,7 @@
 import io
 import sys
 
-from pipeline.progress import Silent, shown
+from pipeline.progress import NoProgress, progress_bar
 
 
 class Terminal(io.StringIO):
@@ -16,7 +16,7 @@ def test_a_terminal_gets_a_bar(monkeypatch):
     """With what is done of what is to be done, which may become more on the way; nothing of it stays."""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with shown("backfill", "hours") as progress:
+    with progress_bar("backfill", "hours") as progress:
         progress.expect(2)
         progress.expect(1)
         progress.done(3)
@@ -28,11 +28,11 @@ def test_a_terminal_gets_a_bar(monkeypatch):
 
 
 def test_others_get_nothing(monkeypatch):
-    """A log is no place for a bar."""
+    """Logs contain no progress bar."""
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with shown("run", "hours") as progress:
+    with progress_bar("run", "hours") as progress:
         progress.expect(1)
         progress.done(1)
 
-        assert isinstance(progress, Silent)
+        assert isinstance(progress, NoProgress)
     assert "" == sys.stderr.getvalue()

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ackscope.catalog import GRACE, place, read
 from ackscope.errors import DataError
+from ackscope.manifest import GRACE_SECONDS, manifest_path, read
 from ackscope.tables import BURSTS_1M, DAYS, HOURS, ROLLUPS
+from ackscope.tables.arrow import arrow_schema
 from pipeline.hours import first_hour
-from pipeline.schema import arrow_schema
 from pipeline.storage.rollups import Rollups
 
 DAY = date(2026, 3, 1)
@@ -53,21 +53,21 @@ def coarse(table, *after):
 
 def put(root, hours, table, of=BURSTS_1M):
     """Replace hours in a change of its own."""
-    change = Rollups(root).change("shop")
-    change.replace(of, hours, table)
-    return change.commit()
+    transaction = Rollups(root).transaction("shop")
+    transaction.replace_hours(of, hours, table)
+    return transaction.commit()
 
 
 def stands(root, table=BURSTS_1M):
     """The rows that count, in order."""
-    files = read(root, "shop").files(root, table.name)
+    files = read(root, "shop").paths(root, table.name)
     return pa.concat_tables([arrow_schema(table).empty_table(), *(pq.ParquetFile(path).read() for path in files)])
 
 
 def test_writes_a_file_an_hour(tmp_path):
     """Rows go to the file of their hour, in the order of the key, with the schema of the contract."""
-    catalog = put(tmp_path, [NINE, NINE + 1], rows(61, 5, 60, 0))
-    first, second = catalog.shelved("bursts_1m")
+    manifest = put(tmp_path, [NINE, NINE + 1], rows(61, 5, 60, 0))
+    first, second = manifest.files_for("bursts_1m")
 
     assert first.path.startswith("bursts_1m/cluster=shop/date=2026-03-01/hour=09.")
     assert [(NINE, NINE + 1, 2), (NINE + 1, NINE + 2, 2)] == [(it.start, it.end, it.rows) for it in (first, second)]
@@ -85,7 +85,7 @@ def test_the_order_of_rows_leaves_no_trace(tmp_path):
 
 
 def test_what_lies_below_a_null_is_no_content(tmp_path):
-    """Arrow leaves anything there: only what is told counts."""
+    """Arrow leaves these bytes undefined: only values count."""
     plain = rows(0)
     masked = pa.Array.from_buffers(pa.float64(), 1, [pa.py_buffer(b"\0"), pa.py_buffer(b"\1" * 8)])
     odd = plain.set_column(plain.column_names.index("interval_max"), "interval_max", masked)
@@ -94,32 +94,32 @@ def test_what_lies_below_a_null_is_no_content(tmp_path):
 
 
 def test_nothing_shows_before_the_commit(tmp_path):
-    """Staged files count for nobody, and a change that is given up leaves what was there."""
+    """Staged files do not count, and an abandoned transaction changes nothing."""
     before = put(tmp_path, [NINE], rows(0))
-    change = Rollups(tmp_path).change("shop")
-    change.replace(BURSTS_1M, [NINE], rows(1, 2))
+    transaction = Rollups(tmp_path).transaction("shop")
+    transaction.replace_hours(BURSTS_1M, [NINE], rows(1, 2))
 
     assert before == read(tmp_path, "shop")
-    assert 2 == change.rows(BURSTS_1M, NINE, NINE + 1).num_rows
+    assert 2 == transaction.rows(BURSTS_1M, NINE, NINE + 1).num_rows
     assert rows(0).equals(stands(tmp_path))
 
 
 def test_all_tables_change_at_once(tmp_path):
     """One commit is one number, over tables."""
-    change = Rollups(tmp_path).change("shop")
-    change.replace(BURSTS_1M, [NINE], rows(0))
-    change.replace(BURSTS_1H, [NINE], coarse(BURSTS_1H, 0))
-    catalog = change.commit()
+    transaction = Rollups(tmp_path).transaction("shop")
+    transaction.replace_hours(BURSTS_1M, [NINE], rows(0))
+    transaction.replace_hours(BURSTS_1H, [NINE], coarse(BURSTS_1H, 0))
+    manifest = transaction.commit()
 
-    assert (1, {"bursts_1m", "bursts_1h"}) == (catalog.number, set(catalog.tables))
+    assert (1, {"bursts_1m", "bursts_1h"}) == (manifest.number, set(manifest.tables))
 
 
 def test_an_hour_without_rows_has_no_file(tmp_path):
     """Where nothing is left of an hour, its file counts no more; other hours stay."""
     put(tmp_path, [NINE, NINE + 1], rows(0, 60))
-    catalog = put(tmp_path, [NINE], rows())
+    manifest = put(tmp_path, [NINE], rows())
 
-    assert [NINE + 1] == [it.start for it in catalog.shelved("bursts_1m")]
+    assert [NINE + 1] == [it.start for it in manifest.files_for("bursts_1m")]
 
 
 def test_an_hour_of_a_wider_file_is_replaced_alone(tmp_path):
@@ -127,8 +127,8 @@ def test_an_hour_of_a_wider_file_is_replaced_alone(tmp_path):
     put(tmp_path, [NINE, NINE + 1], coarse(BURSTS_1H, 0, 1), BURSTS_1H)
     put(tmp_path, [NINE + 1, NINE + 2], coarse(BURSTS_1H, 2), BURSTS_1H)
     put(tmp_path, range(NINE - 9, NINE + 15), coarse(BURSTS_1D, 0), BURSTS_1D)
-    catalog = put(tmp_path, range(NINE + 15, NINE + 39), coarse(BURSTS_1D, 24), BURSTS_1D)
-    (day,), (month,) = catalog.shelved("bursts_1h"), catalog.shelved("bursts_1d")
+    manifest = put(tmp_path, range(NINE + 15, NINE + 39), coarse(BURSTS_1D, 24), BURSTS_1D)
+    (day,), (month,) = manifest.files_for("bursts_1h"), manifest.files_for("bursts_1d")
 
     assert [9, 11] == [moment.hour for moment in stands(tmp_path, BURSTS_1H)["hour"].to_pylist()]
     assert "/date=2026-03-01/day." in day.path
@@ -139,27 +139,27 @@ def test_an_hour_of_a_wider_file_is_replaced_alone(tmp_path):
 def test_compacted_hours_are_one_file(tmp_path):
     """Of the same content; an hour in it can still be replaced, and one added."""
     put(tmp_path, [NINE, NINE + 1], rows(0, 60))
-    change = Rollups(tmp_path).change("shop")
+    transaction = Rollups(tmp_path).transaction("shop")
 
-    assert change.compact(BURSTS_1M, DAY)
-    (it,) = change.commit().shelved("bursts_1m")
+    assert transaction.compact_day(BURSTS_1M, DAY)
+    (it,) = transaction.commit().files_for("bursts_1m")
     assert (NINE - 9, NINE + 15, 2, 2) == (it.start, it.end, it.rows, len(it.parts))
     assert rows(0, 60).equals(stands(tmp_path))
-    assert not Rollups(tmp_path).change("shop").compact(BURSTS_1M, DAY)
+    assert not Rollups(tmp_path).transaction("shop").compact_day(BURSTS_1M, DAY)
 
     put(tmp_path, [NINE + 1], rows(61, 62))
     put(tmp_path, [NINE + 2], rows(120))
 
     assert rows(0, 61, 62, 120).equals(stands(tmp_path))
-    assert 1 == len(read(tmp_path, "shop").shelved("bursts_1m"))
+    assert 1 == len(read(tmp_path, "shop").files_for("bursts_1m"))
 
 
 def test_some_minutes_are_replaced(tmp_path):
-    """Minutes before and after them stay, over the edge of an hour, too; the content is that of all put in at once."""
+    """Minutes before and after them stay, across hours, too; the content equals that of one replacement."""
     put(tmp_path, [NINE, NINE + 1], rows(0, 30, 58, 59, 60, 90))
-    change = Rollups(tmp_path).change("shop")
-    change.amend(BURSTS_1M, NINE * 3600 + 58 * 60, NINE * 3600 + 61 * 60, rows(59, bursts=7))
-    amended = change.commit()
+    transaction = Rollups(tmp_path).transaction("shop")
+    transaction.upsert_range(BURSTS_1M, NINE * 3600 + 58 * 60, NINE * 3600 + 61 * 60, rows(59, bursts=7))
+    amended = transaction.commit()
     whole = pa.concat_tables([rows(0, 30), rows(59, bursts=7), rows(90)])
 
     assert whole.equals(stands(tmp_path))
@@ -167,11 +167,11 @@ def test_some_minutes_are_replaced(tmp_path):
 
 
 def test_a_whole_table_is_replaced(tmp_path):
-    """What it had and has not any more is gone."""
+    """Rows that are not in the new table are removed."""
     put(tmp_path, range(NINE - 9, NINE + 39), coarse(BURSTS_1H, 0, 24), BURSTS_1H)
-    change = Rollups(tmp_path).change("shop")
-    change.replace_all(BURSTS_1H, coarse(BURSTS_1H, 1))
-    change.commit()
+    transaction = Rollups(tmp_path).transaction("shop")
+    transaction.replace_table(BURSTS_1H, coarse(BURSTS_1H, 1))
+    transaction.commit()
 
     assert coarse(BURSTS_1H, 1).equals(stands(tmp_path, BURSTS_1H))
 
@@ -179,75 +179,75 @@ def test_a_whole_table_is_replaced(tmp_path):
 def test_dropped_hours_keep_what_was_made_of_them(tmp_path):
     """The hour of minutes that are dropped stays, bound to nothing; of those replaced by nothing it is still bound."""
     minutes = put(tmp_path, [NINE, NINE + 1], rows(0, 60))
-    made_of = {int(start): part for it in minutes.shelved("bursts_1m") for start, part in it.parts.items()}
-    change = Rollups(tmp_path).change("shop")
+    made_of = {int(start): part for it in minutes.files_for("bursts_1m") for start, part in it.parts.items()}
+    transaction = Rollups(tmp_path).transaction("shop")
     for hour in made_of:
-        change.replace(BURSTS_1H, [hour], coarse(BURSTS_1H, 0, 1), made_of)
-    change.drop(BURSTS_1M, [NINE])
-    change.replace(BURSTS_1M, [NINE + 1], rows())
-    catalog = change.commit()
+        transaction.replace_hours(BURSTS_1H, [hour], coarse(BURSTS_1H, 0, 1), made_of)
+    transaction.drop_hours(BURSTS_1M, [NINE])
+    transaction.replace_hours(BURSTS_1M, [NINE + 1], rows())
+    manifest = transaction.commit()
 
-    assert () == catalog.shelved("bursts_1m")
-    assert [{str(NINE + 1)}] == [set(it.made_of) for it in catalog.shelved("bursts_1h")]
+    assert () == manifest.files_for("bursts_1m")
+    assert [{str(NINE + 1)}] == [set(it.made_of) for it in manifest.files_for("bursts_1h")]
     assert 2 == stands(tmp_path, BURSTS_1H).num_rows
 
 
-def test_a_file_that_is_gone_is_written_again(tmp_path):
-    """The same rows once more mend what somebody removed."""
-    catalog = put(tmp_path, [NINE], rows(0))
-    (tmp_path / catalog.shelved("bursts_1m")[0].path).unlink()
+def test_a_file_that_is_removed_is_written_again(tmp_path):
+    """Writing the same rows again restores a removed file."""
+    manifest = put(tmp_path, [NINE], rows(0))
+    (tmp_path / manifest.files_for("bursts_1m")[0].path).unlink()
     put(tmp_path, [NINE], rows(0))
 
     assert rows(0).equals(stands(tmp_path))
 
 
 def test_counts_what_stands(tmp_path):
-    """Rows are counted as the catalog names them, also after a file was replaced."""
+    """Rows are counted as the manifest names them, also after a file was replaced."""
     rollups = Rollups(tmp_path)
     put(tmp_path, [NINE], rows(0, 1, 2))
-    before = rollups.counts()
+    before = rollups.row_counts()
     put(tmp_path, [NINE], rows(0))
 
     assert dict.fromkeys(ROLLUPS, 0) | {"bursts_1m": 3} == before
-    assert 1 == rollups.counts()["bursts_1m"]
+    assert 1 == rollups.row_counts()["bursts_1m"]
 
 
 def test_sweeps_what_nobody_needs(tmp_path):
     """Half-written files go, replaced ones when their time is over; what counts and what is not ours stays."""
-    old = tmp_path / put(tmp_path, [NINE], rows(0)).shelved("bursts_1m")[0].path
-    fresh = tmp_path / put(tmp_path, [NINE], rows(1)).shelved("bursts_1m")[0].path
-    now = tmp_path / put(tmp_path, [NINE], rows(2)).shelved("bursts_1m")[0].path
+    old = tmp_path / put(tmp_path, [NINE], rows(0)).files_for("bursts_1m")[0].path
+    fresh = tmp_path / put(tmp_path, [NINE], rows(1)).files_for("bursts_1m")[0].path
+    now = tmp_path / put(tmp_path, [NINE], rows(2)).files_for("bursts_1m")[0].path
     half, strange = now.with_name(f".{now.name}.tmp"), now.with_name("hour=09.parquet")
     half.write_bytes(b"half")
     strange.write_bytes(b"not ours")
     for path in (old, now, strange):
-        before = path.stat().st_mtime - GRACE - 60
+        before = path.stat().st_mtime - GRACE_SECONDS - 60
         os.utime(path, (before, before))
 
-    Rollups(tmp_path).sweep()
+    Rollups(tmp_path).vacuum()
 
     assert {fresh, now, strange} == set(now.parent.iterdir())
 
 
 def test_time_to_go_counts_from_the_replacement(tmp_path):
-    """A file that stood for days is kept for those who read the catalog just before it was replaced."""
-    path = tmp_path / put(tmp_path, [NINE], rows(0)).shelved("bursts_1m")[0].path
+    """A file that existed for days stays for readers of the previous manifest."""
+    path = tmp_path / put(tmp_path, [NINE], rows(0)).files_for("bursts_1m")[0].path
     os.utime(path, (1, 1))
     put(tmp_path, [NINE], rows(1))
 
-    Rollups(tmp_path).sweep()
+    Rollups(tmp_path).vacuum()
 
     assert path.exists()
 
 
-def test_removes_nothing_without_a_catalog_that_can_be_read(tmp_path):
-    """A damaged catalog is told of, and costs no file."""
-    path = tmp_path / put(tmp_path, [NINE], rows(0)).shelved("bursts_1m")[0].path
+def test_removes_nothing_without_a_manifest_that_can_be_read(tmp_path):
+    """A damaged manifest is reported, and no file is removed."""
+    path = tmp_path / put(tmp_path, [NINE], rows(0)).files_for("bursts_1m")[0].path
     os.utime(path, (1, 1))
-    place(tmp_path, "shop").write_bytes(b"{")
+    manifest_path(tmp_path, "shop").write_bytes(b"{")
 
-    with pytest.raises(DataError, match="is no catalog of rollups"):
-        Rollups(tmp_path).sweep()
+    with pytest.raises(DataError, match="not a valid manifest"):
+        Rollups(tmp_path).vacuum()
 
     assert path.exists()
 
@@ -256,14 +256,14 @@ HOLD = """
 import sys
 from pathlib import Path
 from pipeline.storage.rollups import Rollups
-with Rollups(Path(sys.argv[1])).only_writer():
+with Rollups(Path(sys.argv[1])).writer_lock():
     print("held", flush=True)
     sys.stdin.read()
 """
 
 
 def test_one_writer_at_a_time(tmp_path):
-    """While another process rebuilds, the lock is taken; when it is killed, the lock is free."""
+    """While another process rebuilds, the lock is held; when it is killed, the lock is free."""
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as other:
@@ -274,7 +274,7 @@ def test_one_writer_at_a_time(tmp_path):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         finally:
             other.kill()
-    with Rollups(tmp_path).only_writer(), (tmp_path / "_lock").open() as lock, pytest.raises(BlockingIOError):
+    with Rollups(tmp_path).writer_lock(), (tmp_path / "_lock").open() as lock, pytest.raises(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 

@@ -3,7 +3,7 @@ import random
 
 import pytest
 
-from pipeline.answers.trend import DAYS_NEEDED, Verdict, trend
+from pipeline.answers.trend import DAYS_NEEDED, Forecast, trend
 
 HOUR, DAY = 3600.0, 86400.0
 
@@ -19,7 +19,7 @@ def series(days: int, slope: float, *, wave: float = 0.0, noise: float = 0.0, st
 
 def test_a_daily_rise_and_fall_is_no_trend() -> None:
     """Even where the last day ended high."""
-    assert Verdict.NO_TREND is trend(series(10, 0.0, wave=400.0, noise=20.0), 5000.0).verdict
+    assert Forecast.NO_TREND is trend(series(10, 0.0, wave=400.0, noise=20.0), 5000.0).forecast
 
 
 def test_a_slope_below_a_daily_wave_is_found() -> None:
@@ -28,7 +28,7 @@ def test_a_slope_below_a_daily_wave_is_found() -> None:
     # The daily top, 400 above the line, is what meets the limit.
     truth = (3000.0 - 1000.0 - 400.0) / 30.0 * DAY
 
-    assert Verdict.REACHES is found.verdict
+    assert Forecast.REACHES is found.forecast
     assert found.low <= 30.0 <= found.high
     assert found.earliest < found.at < found.latest
     assert abs(found.at - truth) < 3 * DAY
@@ -38,37 +38,37 @@ def test_a_free_disk_that_shrinks_reaches_its_limit_from_above() -> None:
     """Falling values, and a limit below."""
     found = trend(series(10, -50.0, noise=5.0), 200.0, rising=False)
 
-    assert Verdict.REACHES is found.verdict
+    assert Forecast.REACHES is found.forecast
     assert abs(found.at - 16 * DAY) < DAY
 
 
 def test_one_that_moves_away_is_not_called_a_danger() -> None:
     """A disk that empties itself."""
-    assert Verdict.AWAY is trend(series(10, 50.0, noise=5.0), 200.0, rising=False).verdict
+    assert Forecast.AWAY is trend(series(10, 50.0, noise=5.0), 200.0, rising=False).forecast
 
 
 @pytest.mark.parametrize("days", range(1, DAYS_NEEDED))
-def test_too_few_days_are_said(days: int) -> None:
+def test_too_few_days_are_reported(days: int) -> None:
     """With how many there are."""
     found = trend(series(days, 500.0), 3000.0)
 
-    assert (Verdict.NOT_YET, days) == (found.verdict, found.days)
+    assert (Forecast.NOT_YET, days) == (found.forecast, found.days)
 
 
 def test_a_limit_far_beyond_the_history_is_not_foretold() -> None:
     """Five days say nothing of next year."""
-    assert Verdict.FAR is trend(series(5, 1.0), 3000.0).verdict
+    assert Forecast.FAR is trend(series(5, 1.0), 3000.0).forecast
 
 
-def test_a_limit_that_is_reached_is_said_whatever_the_trend() -> None:
+def test_a_limit_that_is_reached_is_reported_whatever_the_trend() -> None:
     """It stands at it, and does not move."""
-    assert Verdict.OVER is trend(series(5, 0.0), 900.0).verdict
+    assert Forecast.OVER is trend(series(5, 0.0), 900.0).forecast
 
 
-def test_without_a_limit_only_the_growth_is_told() -> None:
+def test_without_a_limit_only_the_growth_is_reported() -> None:
     """A backlog has none that is known."""
-    assert Verdict.NO_LIMIT is trend(series(10, 50.0, noise=5.0), None).verdict
-    assert Verdict.NO_TREND is trend(series(10, 0.0, noise=5.0), None).verdict
+    assert Forecast.NO_LIMIT is trend(series(10, 50.0, noise=5.0), None).forecast
+    assert Forecast.NO_TREND is trend(series(10, 0.0, noise=5.0), None).forecast
 
 
 def test_an_incident_of_the_past_bends_no_trend() -> None:
@@ -76,7 +76,7 @@ def test_an_incident_of_the_past_bends_no_trend() -> None:
     values = series(14, 0.0, wave=100.0, noise=10.0)
     values |= {at: value * 10 for at, value in values.items() if 3 * DAY <= at < 4 * DAY}
 
-    assert Verdict.NO_TREND is trend(values, 20_000.0).verdict
+    assert Forecast.NO_TREND is trend(values, 20_000.0).forecast
 
 
 def test_random_noise_has_a_trend_at_most_one_time_in_ten() -> None:
@@ -87,6 +87,6 @@ def test_random_noise_has_a_trend_at_most_one_time_in_ten() -> None:
         # Days differ as wholes, as they do in life: all hours of one share a part of their noise.
         shared = [dice.gauss(0, 50) for _ in range(10)]
         values = {hour * HOUR: 1000 + shared[hour // 24] + dice.gauss(0, 20) for hour in range(240)}
-        found += trend(values, 1e6).verdict is not Verdict.NO_TREND
+        found += trend(values, 1e6).forecast is not Forecast.NO_TREND
 
     assert found <= 10

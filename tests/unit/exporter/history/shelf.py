@@ -6,9 +6,9 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ackscope import catalog
+from ackscope import manifest
 from ackscope.baselines import HOUR_OF_WEEK, hour_of_week
-from ackscope.catalog import Catalog, Shelved
+from ackscope.manifest import DataFile, Manifest
 from ackscope.tables import BASELINES
 from tests.unit.exporter.made import WALL
 
@@ -51,15 +51,15 @@ def unknown(measure="acked", **fields):
 
 
 def shelve(root, *rows, cluster="shop", hour=HOUR, hours=1, digest="one", number=1):
-    """Write the bands of some hours, and a catalog that names them; returns the file."""
+    """Write the bands of some hours, and a manifest that names them; returns the file."""
     path = f"{BASELINES.name}/cluster={cluster}/date=1970-01-01/hour={hour:03d}.{digest}.parquet"
     file = root / path
     file.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist(list(rows), schema=schema()), file)
-    shelves = {BASELINES.name: (Shelved(path, hour, hour + hours, len(rows)),)}
-    place = catalog.place(root, cluster)
+    files = {BASELINES.name: (DataFile(path, hour, hour + hours, len(rows)),)}
+    place = manifest.manifest_path(root, cluster)
     place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_bytes(catalog.encode(Catalog(cluster, number, "2023-11-14T22:13:20Z", shelves)))
+    place.write_bytes(manifest.encode(Manifest(cluster, number, "2023-11-14T22:13:20Z", files)))
     return file
 
 

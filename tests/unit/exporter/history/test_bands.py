@@ -2,7 +2,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ackscope import catalog
+from ackscope import manifest
 from ackscope.baselines import Band, NoBand, NotYet
 from ackscope.errors import DataError
 from exporter.history import bands
@@ -33,7 +33,7 @@ def test_a_band_with_a_hole_in_it_is_none(tmp_path):
 
 
 def test_nothing_rolled_up_yet_is_no_error(tmp_path):
-    """No folder, no catalog, another cluster, another hour, an empty file."""
+    """No folder, no manifest, another cluster, another hour, an empty file."""
     shelve(tmp_path, cluster="empty")
     shelve(tmp_path, row(hour=HOUR + 1), hour=HOUR + 1)
 
@@ -44,16 +44,16 @@ def test_nothing_rolled_up_yet_is_no_error(tmp_path):
 
 
 def test_a_file_that_is_replaced_while_it_is_looked_for_is_looked_for_again(tmp_path, monkeypatch):
-    """The catalog names another one by then."""
+    """The manifest names another one by then."""
     shelve(tmp_path, row(), digest="old").unlink()
-    before, looks = catalog.read, []
+    before, looks = manifest.read, []
 
     def read(root, cluster):
         looks.append(before(root, cluster))
         shelve(tmp_path, row(high=10.0), digest="new", number=2)
         return looks[-1]
 
-    monkeypatch.setattr(catalog, "read", read)
+    monkeypatch.setattr(manifest, "read", read)
     baselines, files = read_bands(tmp_path, "shop", HOUR)
 
     assert 10.0 == baselines.of("queue", "/", "orders", "ready").high
@@ -80,7 +80,7 @@ def _folder(file):
 @pytest.mark.parametrize(
     ("harm", "said"),
     [
-        (_missing, "is not there, though the catalog names it; `ackscope pipeline run` mends that"),
+        (_missing, "is not there, though the manifest names it; `ackscope pipeline run` mends that"),
         (_damaged, "cannot be read (it is damaged); `ackscope pipeline run` mends that"),
         (_foreign, "has no column 'high'; `ackscope pipeline run` mends that"),
         (_folder, "cannot be read ("),

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from ackscope import catalog
+from ackscope import manifest
 from exporter.history.past import Past
 from exporter.history.settings import HistorySettings
 from exporter.history.status import Lag, read_lag
@@ -60,10 +60,10 @@ def test_what_the_pipeline_made_is_known_and_told(tmp_path):
 
 
 def test_bands_are_read_again_when_they_change_and_no_more_often(tmp_path, monkeypatch):
-    """The catalog is asked once a minute, a file that is known never again."""
+    """The manifest is asked once a minute, a file that is known never again."""
     clock, asked = SetClock(), []
-    before = catalog.read
-    monkeypatch.setattr(catalog, "read", lambda *words: (asked.append(clock.mono), before(*words))[1])
+    before = manifest.read
+    monkeypatch.setattr(manifest, "read", lambda *words: (asked.append(clock.mono), before(*words))[1])
     shelve(tmp_path, row())
     known = past(tmp_path, clock=clock)
     known.look()
@@ -105,7 +105,7 @@ def test_a_catalog_that_cannot_be_read_leaves_what_was_known(tmp_path, caplog, t
     shelve(tmp_path, row())
     known = past(tmp_path, clock=clock)
     known.look()
-    place = catalog.place(tmp_path, "shop")
+    place = manifest.manifest_path(tmp_path, "shop")
     good = place.read_bytes()
     place.write_bytes(text)
     with caplog.at_level(logging.INFO):
@@ -120,13 +120,13 @@ def test_a_catalog_that_cannot_be_read_leaves_what_was_known(tmp_path, caplog, t
 
     assert 9.0 == kept
     assert 2 == len(lines)
-    assert lines[0].startswith(f"what is usual in cluster shop is not known now: {place}: is ")
+    assert lines[0].startswith(f"what is usual in cluster shop is not known now: {place}: ")
     assert lines[1].startswith("read again: ")
     assert 3600 + 4 * 61 == values(known, clock.now())["ackscope_baseline_age_seconds", "shop"]
 
 
 def test_one_damaged_cluster_costs_no_other(tmp_path):
-    """Each has a catalog of its own."""
+    """Each has a manifest of its own."""
     shelve(tmp_path, row(), cluster="shop")
     shelve(tmp_path, row(), cluster="other").write_bytes(b"")
     known = past(tmp_path, "other", "shop")

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from ackscope.records import MessageRecord, Outcome
 from ackscope.tables import ACK_BURSTS, LANDING, POLL_SAMPLES, PROBE_MESSAGES
-from exporter.landing.blocks import Block, Key, arrow_schema, arrow_table, join, record_blocks, row_blocks
+from ackscope.tables.arrow import arrow_schema
+from exporter.landing.blocks import Block, Key, arrow_table, join, record_blocks, row_blocks
 from tests.unit.exporter.made import WALL, burst, message
 
 

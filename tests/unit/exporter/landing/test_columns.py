@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ackscope.tables import Kind
-from exporter.landing.columns import ARROW, column
+from ackscope.tables.arrow import ARROW_TYPES
+from exporter.landing.columns import column
 
 VALUES = {
     Kind.STRING: st.text(st.characters(exclude_categories=("Cs",))),
@@ -26,7 +27,7 @@ def test_arrays_are_those_of_arrow(kind, data):
     made = column(kind, values)
     made.validate(full=True)
 
-    assert pa.array(values, type=ARROW[kind]) == made
+    assert pa.array(values, type=ARROW_TYPES[kind]) == made
     assert values.count(None) == made.null_count
 
 

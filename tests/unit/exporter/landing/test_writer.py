@@ -7,7 +7,8 @@ import pyarrow.dataset as ds
 import pytest
 
 from ackscope.tables import ACK_BURSTS, CHANNEL_SAMPLES, LANDING, PROBE_MESSAGES, QUEUE_SAMPLES
-from exporter.landing.blocks import Block, Key, arrow_schema, record_blocks
+from ackscope.tables.arrow import arrow_schema
+from exporter.landing.blocks import Block, Key, record_blocks
 from exporter.landing.settings import LandingSettings
 from exporter.landing.writer import LandingWriter
 from tests.unit.exporter.made import SetClock, burst, eventually, message

@@ -1,0 +1,149 @@
+"""The manifest of a cluster's rollups: the files that count now, in one small document that is replaced as a whole.
+
+Replacing it changes all tables at the same moment. A data file is named by a digest of its content and never changes.
+After it is replaced it stays on disk for `GRACE_SECONDS`, for readers with the previous manifest; a reader that finds a
+file missing reads the manifest again.
+
+Layout: `<rollups>/_catalog/<cluster>.json` (cluster percent-encoded), and `DataFile.path` below `<rollups>`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+import orjson
+
+from ackscope.clock import SystemClock
+from ackscope.errors import DataError
+
+FOLDER = "_catalog"
+VERSION = 1
+GRACE_SECONDS = 600.0
+
+# Seconds. File times are coarse: two versions written within one tick of the kernel clock could look the same.
+_SETTLED_SECONDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One file of one table. The attributes are the keys of the JSON document.
+
+    Attributes:
+        path: relative to the rollup folder.
+        start, end: the hours since 1970 that it covers, `end` exclusive; for `baselines`, hours of the week. No other
+            file of its table covers them.
+        rows: number of rows.
+        parts: digest of the rows of each hour (tables of minutes, `baselines`) or day (all other tables) that has any,
+            by the hour, or the first hour of the day, as text.
+        made_of: for tables of hours and days, the digest of the source rows of each, by the hour as text; absent where
+            the source rows have expired.
+    """
+
+    path: str
+    start: int
+    end: int
+    rows: int
+    parts: Mapping[str, str] = field(default_factory=dict)
+    made_of: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The data files of one cluster at one moment.
+
+    Attributes:
+        number: increases by one with every commit.
+        made_at: time of the commit, ISO 8601 UTC; "" before the first one.
+        tables: files by table name, in the order of their hours.
+    """
+
+    cluster: str
+    number: int = 0
+    made_at: str = ""
+    tables: Mapping[str, Sequence[DataFile]] = field(default_factory=dict)
+
+    def files_for(self, table: str, start: int | None = None, end: int | None = None) -> tuple[DataFile, ...]:
+        """The files of a table that cover hours from `start` to before `end`; None means unbounded."""
+        return tuple(
+            it
+            for it in self.tables.get(table, ())
+            if (end is None or it.start < end) and (start is None or it.end > start)
+        )
+
+    def paths(self, root: Path, table: str, start: int | None = None, end: int | None = None) -> tuple[Path, ...]:
+        """The paths of `files_for`."""
+        return tuple(root / it.path for it in self.files_for(table, start, end))
+
+
+def manifest_path(root: Path, cluster: str) -> Path:
+    """The path of a cluster's manifest."""
+    return root / FOLDER / f"{quote(cluster, safe='')}.json"
+
+
+def read(root: Path, cluster: str) -> Manifest:
+    """Read the current manifest of a cluster; an empty one if nothing has been rolled up yet.
+
+    Raises:
+        DataError: it cannot be read, or has another version.
+    """
+    path = manifest_path(root, cluster)
+    try:
+        document = orjson.loads(path.read_bytes())
+        if document["version"] != VERSION:
+            raise DataError(
+                f"{path}: manifest has version {document['version']}, this ackscope reads {VERSION}; use the newer one"
+            )
+        tables = {name: tuple(DataFile(**it) for it in files) for name, files in document["tables"].items()}
+        return Manifest(cluster, document["number"], document["made_at"], tables)
+    except FileNotFoundError:
+        return Manifest(cluster)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); check its disk and owner") from None
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        raise DataError(
+            f"{path}: not a valid manifest; remove it and `ackscope pipeline run` writes a new one"
+        ) from None
+
+
+class ManifestCache:
+    """Manifests as last read, by path: that of a month names thousands of files. Safe for several threads."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[tuple[int, int, int], Manifest]] = {}
+
+    def read(self, root: Path, cluster: str) -> Manifest:
+        """Same as the function `read`, but parses the file only when it was replaced.
+
+        Raises:
+            DataError: it cannot be read, or has another version.
+        """
+        path = manifest_path(root, cluster)
+        try:
+            seen = path.stat()
+        except OSError:
+            return read(root, cluster)
+        if abs(SystemClock().now().wall - seen.st_mtime) < _SETTLED_SECONDS:
+            return read(root, cluster)
+        stamp = (seen.st_ino, seen.st_mtime_ns, seen.st_size)
+        known = self._known.get(path)
+        if known is None or known[0] != stamp:
+            known = self._known[path] = (stamp, read(root, cluster))
+        return known[1]
+
+
+def encode(manifest: Manifest) -> bytes:
+    """The JSON document of a manifest, as `read` expects it."""
+    tables = {name: files for name, files in manifest.tables.items() if files}
+    return orjson.dumps({"version": VERSION, "number": manifest.number, "made_at": manifest.made_at, "tables": tables})
+
+
+def clusters(root: Path) -> tuple[str, ...]:
+    """Names of all clusters that have rollups, sorted."""
+    return tuple(sorted(_names(root)))
+
+
+def _names(root: Path) -> Iterator[str]:
+    for path in (root / FOLDER).glob("*.json"):
+        if not path.name.startswith("."):
+            yield unquote(path.stem)

@@ -1,0 +1,45 @@
+"""Options that several jobs have."""
+
+import argparse
+import re
+from datetime import date
+from pathlib import Path
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+
+
+def add_folders(parser: argparse.ArgumentParser, *, landing: bool = True, rollups: bool = True) -> None:
+    """Declare the folders of a job, `--master` and `--json`."""
+    if landing:
+        parser.add_argument(
+            "--landing", type=folder, required=True, metavar="DIR", help="folder that the exporter writes to"
+        )
+    if rollups:
+        parser.add_argument("--rollups", type=folder, required=True, metavar="DIR", help="folder of the rollups")
+    parser.add_argument("--master", default="local[2]", help="Spark master (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+
+
+def folder(text: str) -> Path:
+    """A local or mounted folder: files are renamed and locked there, which object storage cannot do.
+
+    Raises:
+        argparse.ArgumentTypeError: it is an address such as `s3a://bucket`.
+    """
+    if _ADDRESS.match(text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is an address; object storage is not supported, use a local or mounted folder"
+        )
+    return Path(text)
+
+
+def day(text: str) -> date:
+    """A date.
+
+    Raises:
+        argparse.ArgumentTypeError: it is not a date.
+    """
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"invalid date {text!r}; use 2026-03-01") from None

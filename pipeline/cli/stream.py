@@ -1,0 +1,53 @@
+"""`ackscope pipeline stream`: roll up landing files as they arrive."""
+
+import argparse
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+from ackscope.cli import argument, print_json, seconds
+from ackscope.clock import SystemClock
+from pipeline import jobs
+from pipeline.cli.options import add_folders
+from pipeline.session import check_master, spark_session
+from pipeline.stop import Stop
+
+HELP = "roll up landing files as they arrive, until SIGTERM or Ctrl-C"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_folders(parser)
+    parser.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="DIR",
+        help="Spark checkpoint of ingested files (default: ROLLUPS/_checkpoint)",
+    )
+    parser.add_argument(
+        "--trigger",
+        type=argument(_trigger),
+        default=5.0,
+        metavar="TIME",
+        help="interval between listings of the landing folder (default: 5s)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run until a stop is requested."""
+    master = check_master(args.master)
+    landing, rollups = args.landing.absolute(), args.rollups.absolute()
+    stop, checkpoint = Stop(), (args.checkpoint or rollups / "_checkpoint").absolute()
+    stop.listen()
+    session = partial(spark_session, master, long_lived=True)
+    status = jobs.stream(landing, rollups, checkpoint, args.trigger, session, stop, SystemClock())
+    if args.json:
+        print_json(asdict(status))
+    return 0
+
+
+def _trigger(text: str) -> float:
+    value = seconds(text)
+    if value < 0.5:
+        raise ValueError(f"{text!r} is too short, each trigger lists the whole landing folder; use 500ms or more")
+    return value
