@@ -12,32 +12,32 @@ from prometheus_client.core import Metric
 from ackscope.clock import Clock
 from ackscope.errors import ConfigError
 from ackscope.snapshot import Snapshot
-from exporter.collectors.choosing import Chooser
-from exporter.collectors.contract import Collector
-from exporter.compat.chosen import collectors_for
-from exporter.execute import Source
-from exporter.exposition import Exposition
-from exporter.history.past import Past
-from exporter.http import Answer, Request
-from exporter.intake import Intake
-from exporter.live import confirming, history, landing, outcomes, polls, process, reloads, verdicts
+from exporter.exposition.cardinality.top_k import Chooser
+from exporter.exposition.collectors.contract import Collector
+from exporter.exposition.compat.select import collectors_for
+from exporter.exposition.execute import Source
+from exporter.exposition.live import confirming, history, landing, outcomes, polls, process, reloads, verdicts
+from exporter.exposition.page_cache import Exposition
+from exporter.exposition.render_thread import Refresher
+from exporter.history.baseline_cache import Past
 from exporter.polling.poller import PollerStats
-from exporter.probe_metrics import ProbeMetrics
-from exporter.probe_page import ProbePage
-from exporter.probe_process import Hooks
-from exporter.probing import Probing, amqp_of, targets_of
-from exporter.refresher import Refresher
-from exporter.reload import Reloaded, Reloads
+from exporter.probes_host.host import Probing, amqp_of, targets_of
+from exporter.probes_host.metrics import ProbeMetrics
+from exporter.probes_host.ondemand_page import ProbePage
+from exporter.probes_host.process import Hooks
 from exporter.routes import Parts, is_ready, make_routes
+from exporter.runtime.ingest import Intake
+from exporter.runtime.pollers import Watch
+from exporter.runtime.reloader import Reloaded, Reloads
+from exporter.runtime.state import ClusterState, State
 from exporter.settings import ExporterSettings, parse_listen
-from exporter.state import ClusterState, State
 from exporter.targets.page import TargetPage
-from exporter.watch import Watch
 from exporter.web.config import WebConfig
+from exporter.web.http import Answer, Request
 from exporter.web.server import Server
 
 if TYPE_CHECKING:
-    from exporter.landing.lander import Lander
+    from exporter.landing.sink import Lander
 
 log = logging.getLogger(__name__)
 
@@ -216,7 +216,7 @@ def _lander(settings: ExporterSettings, clock: Clock) -> "Lander | None":
     if settings.landing.directory is None:
         return None
     # Loaded only where it is used: it brings Arrow with it.
-    from exporter.landing.lander import Lander  # noqa: PLC0415  see above
+    from exporter.landing.sink import Lander  # noqa: PLC0415  see above
 
     return Lander(settings.landing.directory, settings.landing, settings.thresholds.own_prefixes, clock)
 

@@ -11,17 +11,17 @@ from ackscope.clock import Clock
 from ackscope.errors import UsageError
 from ackscope.snapshot import FAMILIES, Snapshot
 from diagnosis.thresholds import Thresholds
-from exporter import api
-from exporter.asked import chosen
-from exporter.bundle import BUNDLE_TYPE, Bundle, pack
-from exporter.columns import LISTS, columns
-from exporter.exposition import Exposition
-from exporter.http import JSON, Answer, Request, Route
-from exporter.live.process import ProcessStatus
-from exporter.reload import Reloaded
-from exporter.runbooks import runbook_page, runbooks
-from exporter.state import ClusterState, State
-from exporter.vitals import vitals
+from exporter.api import documents
+from exporter.api.bundle import BUNDLE_TYPE, Bundle, pack
+from exporter.api.columns import LISTS, columns
+from exporter.api.query_params import chosen
+from exporter.api.runbooks import runbook_page, runbooks
+from exporter.api.vitals import vitals
+from exporter.exposition.live.process import ProcessStatus
+from exporter.exposition.page_cache import Exposition
+from exporter.runtime.reloader import Reloaded
+from exporter.runtime.state import ClusterState, State
+from exporter.web.http import JSON, Answer, Request, Route
 
 _States = dict[str, ClusterState]
 
@@ -57,12 +57,12 @@ def make_routes(parts: Parts) -> dict[str, Route]:
     # Of a large broker one takes a second or more of this process: not several side by side.
     packing = threading.Lock()
 
-    def document(make: Callable[[_States, Request], api.Document]) -> Callable[[Request], Answer]:
+    def document(make: Callable[[_States, Request], documents.Document]) -> Callable[[Request], Answer]:
         def answer(request: Request) -> Answer:
             states = parts.state.clusters()
             try:
                 names = chosen("cluster", request.query.get("cluster"), states)
-                return Answer(api.as_json(make({name: states[name] for name in names}, request)), JSON)
+                return Answer(documents.as_json(make({name: states[name] for name in names}, request)), JSON)
             except UsageError as error:
                 return Answer(f"{error}\n".encode(), status=HTTPStatus.BAD_REQUEST)
 
@@ -72,11 +72,11 @@ def make_routes(parts: Parts) -> dict[str, Route]:
         "/metrics": Route("metrics for Prometheus", parts.exposition.answer),
         "/api/v1/findings": Route(
             "what is wrong, why, and what to do (JSON); cluster=NAME for one of several",
-            document(lambda states, _: api.findings(states, clock.now())),
+            document(lambda states, _: documents.findings(states, clock.now())),
         ),
         "/api/v1/probes": Route(
             "what the probes live through (JSON); cluster=NAME",
-            document(lambda states, _: api.probes(states, parts.status(), clock.now())),
+            document(lambda states, _: documents.probes(states, parts.status(), clock.now())),
         ),
         "/api/v1/vitals": Route(
             "what goes through each cluster, against what is usual, and lines of what findings are about (JSON); "
@@ -85,7 +85,7 @@ def make_routes(parts: Parts) -> dict[str, Route]:
         ),
         "/api/v1/snapshot": Route(
             "what the brokers say of themselves (JSON); cluster=NAME, families=queues,nodes for a part of it",
-            document(lambda states, request: api.snapshots(states, clock.now(), _families(request))),
+            document(lambda states, request: documents.snapshots(states, clock.now(), _families(request))),
         ),
         "/api/v1/columns": Route(
             "one list of one cluster as columns (JSON): cluster=NAME&list=queues&columns=vhost,name,messages",
@@ -153,7 +153,7 @@ def _columns(parts: Parts, request: Request) -> Answer:
         if more:
             raise UsageError(f"list: name one of {', '.join(LISTS)}")  # noqa: TRY301  one place answers for all
         asked = request.query.get("columns")
-        return Answer(api.as_json(columns(states[name].window, listed, asked, parts.clock.now())), JSON)
+        return Answer(documents.as_json(columns(states[name].window, listed, asked, parts.clock.now())), JSON)
     except UsageError as error:
         return _text(HTTPStatus.BAD_REQUEST, str(error))
 

@@ -12,7 +12,7 @@ from ackscope.settings import Settings
 from diagnosis.thresholds import Thresholds
 from exporter.broker.client import ManagementClient
 from exporter.broker.settings import AccessSettings, ManagementSettings
-from exporter.collectors.settings import MetricsSettings
+from exporter.exposition.settings import MetricsSettings
 from exporter.history.settings import HistorySettings
 from exporter.landing.settings import LandingSettings
 from exporter.polling.settings import PollSettings

@@ -10,10 +10,10 @@ from ackscope.errors import DataError, UsageError
 from ackscope.findings import DiagnosisResult
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
+from exporter.api.bundle import Bundle, pack
 from exporter.broker.read import raise_if_unreadable
-from exporter.bundle import Bundle, pack
 from exporter.commands import rollups
-from exporter.commands.looking import looking
+from exporter.commands.observer import looking
 from exporter.commands.watch import EVERY
 
 _SHORTEST, _LONGEST, _USUAL = 8.0, 3600.0, 30.0

@@ -10,11 +10,11 @@ from ackscope.errors import DataError, UsageError
 from ackscope.findings import DiagnosisResult, exit_code
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
-from exporter.api import cluster_findings
+from exporter.api.bundle import Bundle, unpack
+from exporter.api.documents import cluster_findings
 from exporter.broker.read import raise_if_unreadable
-from exporter.bundle import Bundle, unpack
 from exporter.commands import rollups
-from exporter.commands.looking import Looking, looking
+from exporter.commands.observer import Looking, looking
 from exporter.commands.report import report
 from exporter.commands.watch import watch
 

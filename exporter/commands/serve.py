@@ -9,8 +9,8 @@ from ackscope.clock import SystemClock
 from ackscope.settings import PREFIX, load
 from ackscope.signals import Signals
 from ackscope.tuning import tune
-from exporter.lifetime import HEARD, live
-from exporter.notify import Notify
+from exporter.runtime.run_loop import HEARD, live
+from exporter.runtime.sd_notify import Notify
 from exporter.settings import ExporterSettings
 
 

@@ -14,8 +14,8 @@ from ackscope.findings import DiagnosisResult, Finding, exit_code
 from ackscope.signals import Signals
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
-from exporter.api import cluster_findings
-from exporter.commands.looking import Looking
+from exporter.api.documents import cluster_findings
+from exporter.commands.observer import Looking
 from exporter.commands.report import report
 from exporter.commands.rollups import Usual
 

@@ -3,14 +3,15 @@
 import sys
 from collections.abc import Sequence
 
-from exporter import execute, one_shot_metrics, probe_families
-from exporter.collectors import COLLECTORS
-from exporter.compat import detailed
-from exporter.compat.chosen import collectors_for
-from exporter.compat.names import Names
-from exporter.docs.still import why_still
-from exporter.live import confirming, history, landing, outcomes, polls, process, reloads, verdicts
-from exporter.metrics import Kind, Spec
+from exporter.docs.untested import why_still
+from exporter.exposition import execute
+from exporter.exposition.collectors import COLLECTORS
+from exporter.exposition.compat import detailed
+from exporter.exposition.compat.names import Names
+from exporter.exposition.compat.select import collectors_for
+from exporter.exposition.live import confirming, history, landing, outcomes, polls, process, reloads, verdicts
+from exporter.exposition.specs import Kind, Spec
+from exporter.probes_host import metric_specs, ondemand_metrics
 
 HEADER = """\
 # Metrics
@@ -56,7 +57,7 @@ def sections() -> dict[str, tuple[Spec, ...]]:
     broker = {f"Broker: {name}": collector.specs for name, collector in COLLECTORS.items()}
     ended = collectors_for(Names.BOTH)["rabbitmq_exporter"].specs
     return {
-        "Probes: what a client lives through": probe_families.SPECS,
+        "Probes: what a client lives through": metric_specs.SPECS,
         "Probes: where the time of a confirm goes": confirming.SPECS,
         "Probes: how they do": outcomes.SPECS,
         "Diagnosis": verdicts.SPECS,
@@ -69,7 +70,7 @@ def sections() -> dict[str, tuple[Spec, ...]]:
         "Exporter: landing files": landing.SPECS,
         "Exporter: what is known of the past": history.SPECS,
         "Exporter: itself and its probe process": process.SPECS,
-        ONE_SHOT: one_shot_metrics.SPECS,
+        ONE_SHOT: ondemand_metrics.SPECS,
     }
 
 

@@ -2,9 +2,9 @@
 
 import sys
 
-from exporter.collectors import COLLECTORS
-from exporter.compat.left_out import LEFT_OUT
-from exporter.compat.table import OLD, Old
+from exporter.exposition.collectors import COLLECTORS
+from exporter.exposition.compat.not_provided import LEFT_OUT
+from exporter.exposition.compat.table import OLD, Old
 
 HEADER = """\
 # Moving from rabbitmq_exporter

@@ -5,7 +5,7 @@ import sys
 
 from diagnosis.contract import Impact
 from diagnosis.rules import RULES
-from exporter.runbooks import FOLDER
+from exporter.api.runbooks import FOLDER
 
 _IMPACTS = {
     Impact.LOSS: "loses them",

@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from ackscope.clock import Clock, Instant
 from ackscope.tables import LANDING, Table
+from exporter.exposition.live.landing import LandingCounts
 from exporter.landing.blocks import Block, Key, join
 from exporter.landing.files import Files
 from exporter.landing.settings import LandingSettings
-from exporter.live.landing import LandingCounts
 
 log = logging.getLogger(__name__)
 

@@ -14,23 +14,23 @@ from ackscope.clock import Clock
 from ackscope.errors import AckscopeError, UsageError
 from ackscope.snapshot import Snapshot
 from diagnosis.window import Window
-from exporter.asked import unknown
+from exporter.api.query_params import unknown
 from exporter.broker.credentials import Credentials, credentials_of
 from exporter.broker.read import read_once
 from exporter.broker.settings import ManagementSettings
-from exporter.collectors.choosing import Chooser
-from exporter.collectors.settings import MetricsSettings
-from exporter.compat.chosen import collectors_for
-from exporter.execute import execute, report_metrics
-from exporter.exposition import collector_sources
-from exporter.http import Answer, Request
-from exporter.live import polls
-from exporter.metrics import Families
-from exporter.negotiate import format_for
-from exporter.one_shot_metrics import DURATION, SUCCESS
-from exporter.render import END, Format, Written, buffers, write
-from exporter.state import ClusterState
+from exporter.exposition.cardinality.top_k import Chooser
+from exporter.exposition.compat.select import collectors_for
+from exporter.exposition.encode import END, Format, Written, buffers, write
+from exporter.exposition.execute import execute, report_metrics
+from exporter.exposition.live import polls
+from exporter.exposition.negotiate import format_for
+from exporter.exposition.page_cache import collector_sources
+from exporter.exposition.settings import MetricsSettings
+from exporter.exposition.specs import Families
+from exporter.probes_host.ondemand_metrics import DURATION, SUCCESS
+from exporter.runtime.state import ClusterState
 from exporter.targets.settings import ModuleSettings
+from exporter.web.http import Answer, Request
 
 TIMEOUT_HEADER = "x-prometheus-scrape-timeout-seconds"
 _OFFSET, _SHORTEST, _LONGEST, _UNASKED = 0.5, 0.5, 60.0, 9.5

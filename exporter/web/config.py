@@ -12,7 +12,7 @@ from pathlib import Path
 from ackscope.clock import Clock, SystemClock
 from ackscope.errors import ConfigError
 from ackscope.settings import load
-from exporter.http import Answer
+from exporter.web.http import Answer
 from exporter.web.limiter import Limiter
 from exporter.web.settings import WebSettings
 from exporter.web.tls import bears_one_of, files, handshake, make_context

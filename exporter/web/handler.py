@@ -12,10 +12,10 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from exporter.http import Answer, Request, Route, Routes
-from exporter.negotiate import accepts_gzip
+from exporter.exposition.negotiate import accepts_gzip
 from exporter.web.config import WebConfig
 from exporter.web.connections import Connections
+from exporter.web.http import Answer, Request, Route, Routes
 from exporter.web.reader import IDLE_SECONDS, REQUEST_BYTES, REQUEST_SECONDS, RequestReader, TooMuch
 
 log = logging.getLogger(__name__)

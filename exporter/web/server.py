@@ -13,10 +13,10 @@ from typing import Any
 
 from ackscope import __version__
 from ackscope.errors import UsageError
-from exporter.http import HTML, Answer, Route, Routes
 from exporter.web.config import WebConfig
 from exporter.web.connections import MOST, Connections
 from exporter.web.handler import Handler
+from exporter.web.http import HTML, Answer, Route, Routes
 
 log = logging.getLogger(__name__)
 

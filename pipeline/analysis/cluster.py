@@ -1,7 +1,7 @@
 """The whole cluster as an object with bands: the sums over its queues, where they are whole.
 
 The probes' own queues are not landed, so these are of applications. A message that is routed to three queues is
-published three times here; `exporter.carried_load` adds up the same way.
+published three times here; `exporter.api.throughput` adds up the same way.
 """
 
 from pyspark.sql import Column, DataFrame

@@ -6,14 +6,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from exporter.http import Request
 
 from ackscope.__main__ import main
 from ackscope.snapshot import Part, Queue
 from ackscope.topology import Link
 from dashboard.data import bundle
-from exporter.http import Request
 from exporter.routes import Parts, make_routes
-from exporter.state import State
+from exporter.runtime.state import State
 from tests.dashboard.answers import Exporter
 from tests.unit.diagnosis.pictures import film, stuck
 from tests.unit.exporter.made import SetClock, outcome

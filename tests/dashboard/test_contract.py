@@ -6,10 +6,10 @@ from ackscope.snapshot import Overview, Part, Queue, Snapshot
 from dashboard.data.exporter import Exporter as Client
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
-from exporter import api
-from exporter.live.process import ProcessStatus
-from exporter.state import ClusterState, SeenOutcome
-from exporter.vitals import vitals
+from exporter.api import documents as api
+from exporter.api.vitals import vitals
+from exporter.exposition.live.process import ProcessStatus
+from exporter.runtime.state import ClusterState, SeenOutcome
 from tests.dashboard import answers
 from tests.dashboard.answers import Exporter
 

@@ -1,6 +1,6 @@
 """What was seen of every metric, reading after reading."""
 
-from exporter.metrics import Kind
+from exporter.exposition.specs import Kind
 
 
 class Moves:

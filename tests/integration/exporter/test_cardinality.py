@@ -9,9 +9,9 @@ import pytest
 from ackscope.clock import SystemClock
 from exporter.broker.read import read_once
 from exporter.broker.settings import ManagementSettings
-from exporter.collectors import queues, totals
-from exporter.collectors.choosing import Chooser
-from exporter.collectors.settings import MetricsSettings
+from exporter.exposition.cardinality.top_k import Chooser
+from exporter.exposition.collectors import queues, totals
+from exporter.exposition.settings import MetricsSettings
 from lab.cluster import Lab, start_lab
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

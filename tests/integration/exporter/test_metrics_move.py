@@ -9,13 +9,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from ackscope.clock import SystemClock
 from exporter.broker.read import read_once
 from exporter.broker.settings import ManagementSettings
-from exporter.collectors.choosing import Chooser
-from exporter.collectors.settings import MetricsSettings
-from exporter.compat.chosen import collectors_for
-from exporter.compat.names import Names
 from exporter.docs import metrics as page
-from exporter.docs.still import why_still
-from exporter.probe_families import BLOCKS
+from exporter.docs.untested import why_still
+from exporter.exposition.cardinality.top_k import Chooser
+from exporter.exposition.compat.names import Names
+from exporter.exposition.compat.select import collectors_for
+from exporter.exposition.settings import MetricsSettings
+from exporter.probes_host.metric_specs import BLOCKS
 from lab.cluster import start_lab
 from tests.integration.exporter.busy import PLUGINS, Busy
 from tests.integration.exporter.moves import Moves

@@ -9,16 +9,16 @@ import requests
 import yaml
 
 from ackscope.clock import SystemClock
-from exporter.collectors.choosing import Chooser
-from exporter.collectors.contract import Collector
-from exporter.collectors.settings import MetricsSettings
-from exporter.exposition import Exposition
-from exporter.http import Route
-from exporter.live import polls
-from exporter.metrics import Families, gauge
-from exporter.render import Format
-from exporter.state import State
+from exporter.exposition.cardinality.top_k import Chooser
+from exporter.exposition.collectors.contract import Collector
+from exporter.exposition.encode import Format
+from exporter.exposition.live import polls
+from exporter.exposition.page_cache import Exposition
+from exporter.exposition.settings import MetricsSettings
+from exporter.exposition.specs import Families, gauge
+from exporter.runtime.state import State
 from exporter.web.config import WebConfig
+from exporter.web.http import Route
 from exporter.web.server import Server
 from tests.integration.exporter.running import eventually
 from tests.unit.exporter.made import SetClock, promtool, small

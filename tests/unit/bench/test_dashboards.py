@@ -3,8 +3,8 @@
 import pytest
 
 from bench.exporter import dashboards
-from exporter.compat.chosen import collectors_for
-from exporter.compat.names import Names
+from exporter.exposition.compat.names import Names
+from exporter.exposition.compat.select import collectors_for
 
 ASKED = {metric for metrics in dashboards.ASKED.values() for metric in metrics}
 

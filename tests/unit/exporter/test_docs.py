@@ -8,10 +8,10 @@ import pytest
 
 import exporter
 from exporter import docs
-from exporter.compat.table import OLD
 from exporter.docs import configuration, metrics, migrating
-from exporter.docs.still import STILL
-from exporter.metrics import Kind, Spec
+from exporter.docs.untested import STILL
+from exporter.exposition.compat.table import OLD
+from exporter.exposition.specs import Kind, Spec
 
 ROOT = Path(docs.__file__).parents[2]
 

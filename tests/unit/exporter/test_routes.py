@@ -3,10 +3,10 @@ from http import HTTPStatus
 import orjson
 import pytest
 
-from exporter.http import Answer, Request
-from exporter.reload import Reloaded
 from exporter.routes import Parts, make_routes
-from exporter.state import State
+from exporter.runtime.reloader import Reloaded
+from exporter.runtime.state import State
+from exporter.web.http import Answer, Request
 from tests.unit.exporter.made import SetClock, small
 
 

@@ -5,7 +5,7 @@ import pytest
 from ackscope.__main__ import main
 from ackscope.errors import DataError
 from diagnosis.thresholds import Thresholds
-from exporter.bundle import Bundle, pack
+from exporter.api.bundle import Bundle, pack
 from exporter.commands.bundle import write_whole
 from tests.unit.diagnosis.pictures import film, stuck
 

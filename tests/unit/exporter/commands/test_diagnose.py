@@ -4,7 +4,7 @@ import pytest
 
 from ackscope.__main__ import main
 from ackscope.snapshot import Part
-from exporter.carry import carried
+from exporter.runtime.snapshot_relay import carried
 from tests.unit.exporter.broker.server import json, serve
 from tests.unit.exporter.made import small
 

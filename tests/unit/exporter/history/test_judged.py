@@ -10,8 +10,8 @@ from ackscope.__main__ import main
 from ackscope.clock import SystemClock
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
+from exporter.api.bundle import Bundle, pack, unpack
 from exporter.app import App
-from exporter.bundle import Bundle, pack, unpack
 from exporter.settings import ExporterSettings
 from tests.unit.diagnosis.consumers.films import busy
 from tests.unit.diagnosis.pictures import WALL, film

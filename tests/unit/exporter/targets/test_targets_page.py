@@ -6,10 +6,10 @@ import pytest
 
 from ackscope.clock import SystemClock
 from ackscope.snapshot import FAMILIES
-from exporter.collectors.settings import MetricsSettings
-from exporter.http import Request
+from exporter.exposition.settings import MetricsSettings
 from exporter.targets.page import TargetPage, time_for_reading
 from exporter.targets.settings import ModuleSettings
+from exporter.web.http import Request
 from tests.unit.exporter.broker.server import VERSIONS, broker, json, serve
 from tests.unit.exporter.made import promtool
 

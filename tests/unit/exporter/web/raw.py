@@ -3,7 +3,7 @@
 import socket
 from contextlib import contextmanager
 
-from exporter.http import JSON, Answer, Route
+from exporter.web.http import JSON, Answer, Route
 from exporter.web.server import Server
 
 LONG = b"ackscope " * 1000

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from exporter.http import Answer, Route
 from exporter.web import handler, reader
 from exporter.web.handler import chunks
+from exporter.web.http import Answer, Route
 from tests.unit.exporter.made import eventually
 from tests.unit.exporter.web.raw import HUGE, SECONDS, connect, exchange, rest, serving
 

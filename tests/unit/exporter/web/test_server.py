@@ -6,7 +6,7 @@ import pytest
 import requests
 
 from ackscope.errors import UsageError
-from exporter.http import JSON, Answer, Route
+from exporter.web.http import JSON, Answer, Route
 from exporter.web.server import Server
 from tests.unit.exporter.web.raw import LONG, ROUTES, connect, exchange, serving
 

@@ -1,0 +1,152 @@
+"""A bundle: what diagnosis saw of one cluster, in one file, to be judged again where the broker cannot be reached.
+
+gzip over one JSON document. It holds names (queues, users, hosts, clients) and figures, never a message, a password or
+a token: readings hold no credentials, and whatever looks like one in a name or a setting is taken out here once more.
+"""
+
+import gzip
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from ackscope import __version__
+from ackscope.baselines import Baselines
+from ackscope.clock import Instant
+from ackscope.errors import DataError
+from ackscope.log import redact
+from ackscope.records import ProbeOutcome
+from ackscope.snapshot import Snapshot
+from ackscope.topology import Binding
+from diagnosis.engine import diagnose
+from diagnosis.thresholds import Thresholds
+from diagnosis.window import Window
+from exporter.history.used_baselines import asked_for, listed, unlisted
+
+_KIND, _FORMAT = "ackscope-bundle", 1
+BUNDLE_TYPE = "application/gzip"
+LARGEST = 2_000_000_000
+"""Bytes of a document; a file that claims to hold more is not read."""
+
+_SNAPSHOT, _OUTCOMES = TypeAdapter(Snapshot), TypeAdapter(tuple[ProbeOutcome, ...])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """What was seen.
+
+    Attributes:
+        window: readings, oldest first.
+        outcomes: what probes lived through.
+        now: the moment of the verdict; ages are taken against it.
+        thresholds: what was judged by.
+        baselines: what was usual, as far as the verdict asked for it; None where no history was read.
+        version: of the ackscope that made it.
+    """
+
+    window: Window
+    outcomes: tuple[ProbeOutcome, ...]
+    now: Instant
+    thresholds: Thresholds
+    version: str = __version__
+    baselines: Baselines | None = None
+
+
+def pack(bundle: Bundle) -> bytes:
+    """The content of the file."""
+    document = {
+        "kind": _KIND,
+        "format": _FORMAT,
+        "ackscope": bundle.version,
+        "made": bundle.now.iso(),
+        "cluster": bundle.window.cluster,
+        "now": bundle.now,
+        "thresholds": bundle.thresholds.model_dump(mode="json"),
+        "snapshots": [_listed(snapshot) for snapshot in bundle.window.snapshots],
+        "trail": bundle.window.trail,
+        "outcomes": bundle.outcomes,
+        "baselines": listed(_usual(bundle)),
+    }
+    text = orjson.dumps(document, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode()
+    return gzip.compress(_clean(text).encode(), 6, mtime=int(bundle.now.wall))
+
+
+def unpack(content: bytes) -> Bundle:
+    """What a file holds.
+
+    Raises:
+        DataError: it is no bundle, or one of another format; the message says which.
+    """
+    try:
+        unpacked = zlib.decompressobj(wbits=31).decompress(content, LARGEST)
+        document = orjson.loads(unpacked)
+    except (zlib.error, ValueError):
+        raise DataError("is no bundle of ackscope: make one with `ackscope bundle`") from None
+    if not isinstance(document, dict) or document.get("kind") != _KIND:
+        raise DataError("is no bundle of ackscope: make one with `ackscope bundle`")
+    if document.get("format") != _FORMAT:
+        made = document.get("ackscope", "unknown")
+        raise DataError(f"was made by ackscope {made} in format {document.get('format')}, this one reads {_FORMAT}")
+    try:
+        snapshots, trail = (tuple(map(_snapshot, document[name])) for name in ("snapshots", "trail"))
+        return Bundle(
+            window=Window(document["cluster"], snapshots, trail),
+            outcomes=_OUTCOMES.validate_python(document["outcomes"]),
+            now=Instant(**document["now"]),
+            thresholds=Thresholds.model_validate(document["thresholds"]),
+            version=document["ackscope"],
+            baselines=unlisted(document.get("baselines")),
+        )
+    except (ValidationError, KeyError, TypeError, ValueError) as error:
+        raise DataError(f"is a bundle with something missing in it ({type(error).__name__}); make it anew") from None
+
+
+def _usual(seen: Bundle) -> Baselines | None:
+    """What its verdict asks for: the same judgement is made once more, and listened to."""
+    return asked_for(
+        seen.baselines,
+        lambda bands: diagnose(seen.window, seen.outcomes, seen.now, seen.thresholds, baselines=bands),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """Bindings with their counts as a list: a pair is no key in JSON."""
+
+    counts: tuple[tuple[str, str, int], ...]
+    listed: tuple[Binding, ...] | None
+
+
+def _listed(snapshot: Snapshot) -> Snapshot:
+    value = snapshot.bindings.value
+    if value is None:
+        return snapshot
+    counts = tuple((vhost, name, number) for (vhost, name), number in sorted(value.counts.items()))
+    told: Any = _Counted(counts, value.listed)
+    return replace(snapshot, bindings=replace(snapshot.bindings, value=told))
+
+
+def _snapshot(document: dict[str, Any]) -> Snapshot:
+    bindings = document["bindings"]["value"]
+    if bindings is not None:
+        bindings["counts"] = {(vhost, name): number for vhost, name, number in bindings["counts"]}
+    return _SNAPSHOT.validate_python(document)
+
+
+_ADDRESS = re.compile(r'"(?:[^"\\]|\\.)*://(?:[^"\\]|\\.)*"')
+_SECRET = re.compile(r'("[^"\\]*(?:password|passwd|secret|token|credential)[^"\\]*":)"(?:[^"\\]|\\.)*"', re.IGNORECASE)
+
+
+def _clean(text: str) -> str:
+    """The document without what looks like a secret, string by string: an expression over all of it would run on."""
+    return _SECRET.sub(r'\1"***"', _ADDRESS.sub(lambda found: redact(found[0]), text))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")

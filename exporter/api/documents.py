@@ -1,0 +1,123 @@
+"""The documents of the HTTP API, made from memory. Pure: plain values in, JSON-ready values out."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import fields
+from typing import Any
+
+import orjson
+
+from ackscope.clock import Instant
+from ackscope.findings import DiagnosisResult, as_dict, subject_dict
+from ackscope.snapshot import FAMILIES, Part, Snapshot
+from ackscope.topology import Bindings
+from exporter.broker.families import FAST
+from exporter.exposition.live.outcomes import fresh
+from exporter.exposition.live.process import ProcessStatus
+from exporter.probes_host.latency_breakdown import layers
+from exporter.runtime.state import ClusterState
+
+Document = dict[str, Any]
+
+
+def findings(states: Mapping[str, ClusterState], now: Instant) -> Document:
+    """What is wrong, a cluster each.
+
+    `age_seconds` is the age of the oldest reading that it rests on, `overdue_seconds` for how long the one that is most
+    behind its plan has been due: queues of a large or calm broker are old by design.
+    """
+    return {
+        "now": now.iso(),
+        "clusters": [cluster_findings(name, state.snapshot, state.verdict, now) for name, state in states.items()],
+    }
+
+
+def cluster_findings(name: str, snapshot: Snapshot | None, verdict: DiagnosisResult | None, now: Instant) -> Document:
+    """One cluster's entry; before the first verdict its lists are empty, `checked` too."""
+    # What is read less often is older by design.
+    parts = {} if snapshot is None else snapshot.parts
+    ages = {name: age for name in FAST if name in parts and (age := parts[name].age(now)) is not None}
+    overdue = (max(0.0, age - (parts[name].every or 0.0)) for name, age in ages.items())
+    return {
+        "cluster": name,
+        "broker": snapshot.broker if snapshot else None,
+        "age_seconds": max(ages.values(), default=None),
+        "overdue_seconds": max(overdue, default=None),
+        "findings": [as_dict(finding) for finding in verdict.findings] if verdict else [],
+        "cannot_tell": [
+            {"rule": gap.rule, "because": gap.because, "needs": gap.needs, "permanent": gap.permanent}
+            for gap in (verdict.inconclusive if verdict else ())
+        ],
+        "set_aside": [
+            {"rule": each.rule, "subject": subject_dict(each.subject), "because": each.because}
+            for each in (verdict.suppressed if verdict else ())
+        ],
+        "checked": list(verdict.checked) if verdict else [],
+    }
+
+
+def probes(states: Mapping[str, ClusterState], status: ProcessStatus | None, now: Instant) -> Document:
+    """How the probes do; all clusters share one probe process.
+
+    A cluster's `probes` are `ProbeOutcome`s, its `layers` are `Layer`s (name, seconds, node, because): where the time
+    of a confirm goes, as far as its probes spoke lately. Durations are in seconds; what is not known is null.
+    """
+    process = {
+        "up": status.up if status else False,
+        "restarts": status.restarts if status else 0,
+        "age_seconds": status.age_seconds if status else None,
+    }
+    return {
+        "now": now.iso(),
+        "clusters": [
+            {
+                "cluster": name,
+                "process": process,
+                "probes": state.latest_outcomes(),
+                "layers": layers(fresh(state, now)),
+            }
+            for name, state in states.items()
+        ],
+    }
+
+
+def snapshots(
+    states: Mapping[str, ClusterState], now: Instant, families: Collection[str] = tuple(FAMILIES)
+) -> Document:
+    """The latest snapshot of each cluster that has one, with the age of each part; of `families` only."""
+    latest = [state.snapshot for state in states.values() if state.snapshot is not None]
+    return {"now": now.iso(), "clusters": [_snapshot(snapshot, now, families) for snapshot in latest]}
+
+
+def _snapshot(snapshot: Snapshot, now: Instant, families: Collection[str]) -> Document:
+    parts = snapshot.parts
+    shown = [field.name for field in fields(snapshot) if field.name not in parts or field.name in families]
+    document = {name: getattr(snapshot, name) for name in shown}
+    if "bindings" in document:
+        document["bindings"] = _bindings(snapshot.bindings)
+    return {**document, "ages": {family: part.age(now) for family, part in parts.items() if family in families}}
+
+
+def _bindings(part: Part[Bindings]) -> Document:
+    """The part with its counts as a list, for a pair is no key in JSON."""
+    value = part.value
+    counts = [] if value is None else sorted(value.counts.items())
+    told = (
+        None
+        if value is None
+        else {
+            "counts": [{"vhost": vhost, "exchange": name, "bindings": number} for (vhost, name), number in counts],
+            "listed": value.listed,
+        }
+    )
+    return {**{field.name: getattr(part, field.name) for field in fields(part)}, "value": told}
+
+
+def as_json(document: Document) -> bytes:
+    """The document as JSON; dataclasses become objects with their fields' names."""
+    return orjson.dumps(document, default=_mapping, option=orjson.OPT_NON_STR_KEYS)
+
+
+def _mapping(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")

@@ -1,0 +1,110 @@
+"""What the queues of applications carry now, added up: the same quantity that the bands of a cluster are made of. Pure.
+
+A sum is told where it is whole. A partial one looks like a cluster that was drained.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+from ackscope.clock import Instant
+from ackscope.snapshot import Queue
+from diagnosis.series import last, span
+from diagnosis.window import Seen, Series, Window
+from exporter.api.sparkline_series import counter
+
+LEVELS = {"ready": "messages_ready", "unacked": "messages_unacked"}
+COUNTERS = {"published": "publish", "delivered": "deliver_get", "acked": "ack", "redelivered": "redeliver"}
+"""Measures of the table `baselines`, and what of a queue each is made of."""
+
+_counters = attrgetter(*COUNTERS.values())
+_BORN = (0,) * len(COUNTERS)
+
+_SPAN = 50.0
+"""Seconds that a rate is of at least: the bands know how much one minute scatters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """One sum.
+
+    Attributes:
+        value: None where it would not be whole.
+        because: why.
+    """
+
+    value: float | None = None
+    because: str = ""
+
+
+def carried_load(window: Window, own: tuple[str, ...]) -> Mapping[str, Sum]:
+    """Every measure of `LEVELS` and `COUNTERS`, rates a second.
+
+    Args:
+        window: what is known of the cluster.
+        own: queues whose names start so are the probes' own, and are left out as in the history.
+    """
+    readings = window.readings("queues")
+    if not readings:
+        return dict.fromkeys((*LEVELS, *COUNTERS), Sum(because="the queues were not read yet"))
+    latest = readings[-1]
+    queues = [queue for queue in latest.value if not queue.name.startswith(own)]
+    return {**{name: _level(queues, field) for name, field in LEVELS.items()}, **_rates(readings, queues)}
+
+
+def _level(queues: Sequence[Queue], field: str) -> Sum:
+    told = [getattr(queue, field) for queue in queues]
+    silent = told.count(None)
+    if silent:
+        return Sum(because=f"{silent:,} of {len(queues):,} queues do not tell it")
+    return Sum(float(sum(told)))
+
+
+def _rates(readings: Series[Sequence[Queue]], queues: Sequence[Queue]) -> dict[str, Sum]:
+    latest, oldest, lately = readings[-1], readings[0], last(readings, _SPAN)
+    # A queue whose statistics were never read tells totals alone; one without any event counts nothing: it stands at 0.
+    unread = sum(queue.consumers is None for queue in queues)
+    why = ""
+    if span(lately) < _SPAN:
+        why = "the queues have been watched for less than a minute"
+    elif unread:
+        why = f"the statistics of {unread:,} of {len(queues):,} queues are not known"
+    elif queues and all(counter(queue.stats, "publish") is None for queue in queues):
+        why = "no queue counts messages"
+    if why:
+        return dict.fromkeys(COUNTERS, Sum(because=why))
+    sums = dict.fromkeys(COUNTERS, 0.0)
+    again = _add(sums, queues, latest.at, lately[0])
+    if again:
+        # Read by turns: these were last read before that, so a longer past is asked.
+        lost = _add(sums, again, latest.at, oldest)
+        if lost:
+            why = f"the statistics of {len(lost):,} of {len(queues):,} queues are read less often than every 10 minutes"
+            return dict.fromkeys(COUNTERS, Sum(because=why))
+    return {name: Sum(value) for name, value in sums.items()}
+
+
+def _add(sums: dict[str, float], queues: Sequence[Queue], at: Instant, then: Seen[Sequence[Queue]]) -> list[Queue]:
+    """Add what each counted since then, a second; returns those that were not read again since."""
+    held, here = set(map(id, then.value)), set(map(id, queues))
+    known = {queue.key: queue for queue in then.value if id(queue) not in here}
+    again, grown = [], [0.0] * len(COUNTERS)
+    for queue in queues:
+        if id(queue) in held:
+            if queue.details_at is not None:
+                again.append(queue)
+            continue
+        before = known.get(queue.key)
+        started = then.at if before is None else before.details_at or then.at
+        seconds = (queue.details_at or at).since(started)
+        if seconds <= 0:
+            again.append(queue)
+            continue
+        counted = _counters(before.stats) if before else _BORN
+        for place, (old, new) in enumerate(zip(counted, _counters(queue.stats), strict=True)):
+            if new:
+                # One that fell began anew, and one of a new queue began at 0: what it says is what it counted.
+                grown[place] += (new - (old or 0) if new >= (old or 0) else new) / seconds
+    for name, value in zip(COUNTERS, grown, strict=True):
+        sums[name] += value
+    return again

@@ -1,0 +1,162 @@
+"""The document of `/api/v1/vitals`: what goes through each cluster, against what is usual, and lines of what is ill.
+
+Figures and lines are the broker's own totals, of the whole cluster. What is usual is known of the queues of
+applications, so that is what is held against it. Pure: from memory, no queue is asked for.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ackscope.baselines import Band, Baselines, NotYet
+from ackscope.clock import Instant
+from ackscope.findings import Finding
+from ackscope.snapshot import Node, Overview, Queue
+from diagnosis.thresholds import Thresholds
+from diagnosis.window import Window
+from exporter.api.sparkline_series import Point, by_details, counter, lately, levels, of_queue, rates
+from exporter.api.throughput import Sum, carried_load
+from exporter.runtime.state import ClusterState
+
+Document = dict[str, Any]
+
+_MOST = 8
+"""Findings, the first ones, whose lines are told."""
+
+_RATES = {"publish": "publish", "confirm": "confirm", "deliver": "deliver_get", "ack": "ack", "redeliver": "redeliver"}
+_BANDS = {
+    "publish": "published",
+    "deliver": "delivered",
+    "ack": "acked",
+    "redeliver": "redelivered",
+    "ready": "ready",
+    "unacked": "unacked",
+}
+"""Sign -> measure of the table `baselines`; of confirms no history is kept."""
+_NODE = {"mem_used": "bytes", "disk_free": "bytes", "run_queue": "", "fd_used": "", "sockets_used": "", "proc_used": ""}
+_DAYS = re.compile(r"(\d+) of (\d+) days")
+
+
+def vitals(
+    states: Mapping[str, ClusterState],
+    now: Instant,
+    usual: Callable[[str], Baselines | None],
+    thresholds: Thresholds,
+) -> Document:
+    """What goes through each cluster.
+
+    Returns:
+        `{"now", "clusters": [{"cluster", "age_seconds", "signs", "subjects"}]}`. A sign is `{"name", "unit", "value",
+        "line": [[seconds ago, value]], "usual", "because"}`: `usual` is a band with the `value` that it is for, or
+        null, and then `because` says why, where there ever is one. A subject of a finding has `kind`, `vhost`, `name`
+        and `lines`, each as a sign. Rates are a second, "messages" and "bytes" levels; null is not known.
+    """
+    return {
+        "now": now.iso(),
+        "clusters": [_cluster(name, state, now, usual(name), thresholds) for name, state in states.items()],
+    }
+
+
+def _cluster(
+    name: str, state: ClusterState, now: Instant, baselines: Baselines | None, thresholds: Thresholds
+) -> Document:
+    snapshot = state.snapshot
+    findings = state.verdict.findings if state.verdict else ()
+    return {
+        "cluster": name,
+        "age_seconds": snapshot.overview.age(now) if snapshot else None,
+        "signs": list(_signs(state.window, now, baselines, thresholds)),
+        "subjects": list(_subjects(state.window, now, findings)),
+    }
+
+
+def _signs(window: Window, now: Instant, baselines: Baselines | None, thresholds: Thresholds) -> Iterator[Document]:
+    series = lately(window, "overview")
+    if not series:
+        return
+    bands = {sign: _band(baselines, measure, now, thresholds.usual.oldest) for sign, measure in _BANDS.items()}
+    # Queues are added up only where there is something to hold the sum against.
+    known = any(isinstance(band, Band) for band in bands.values())
+    load = carried_load(window, thresholds.own_prefixes) if known else {}
+    told = {
+        **{name: ("rate", rates(series, _count(field), now)) for name, field in _RATES.items()},
+        "ready": ("messages", levels(series, lambda it: it.messages_ready, now)),
+        "unacked": ("messages", levels(series, lambda it: it.messages_unacked, now)),
+    }
+    for name, (unit, points) in told.items():
+        band = bands.get(name)
+        yield {**_line(name, unit, points), **_usual(band, load.get(_BANDS.get(name, ""), Sum()))}
+
+
+def _count(field: str) -> Callable[[Overview], int | None]:
+    return lambda overview: counter(overview.stats, field)
+
+
+def _band(baselines: Baselines | None, measure: str, now: Instant, oldest: float) -> Band | NotYet:
+    if baselines is None:
+        return NotYet("not known: the exporter reads no history of this cluster (history.rollups)")
+    if baselines.made_at is None:
+        return NotYet("not known yet: the pipeline has made no bands of this cluster")
+    outdated = baselines.outdated(now.wall, oldest)
+    if outdated is not None:
+        return NotYet(f"not known: {outdated.reason}")
+    band = baselines.of("cluster", "", "", measure)
+    return band if isinstance(band, Band) else NotYet(_lacking(band.reason))
+
+
+def _lacking(reason: str) -> str:
+    found = _DAYS.fullmatch(reason)
+    if found is None:
+        return f"not known yet: {reason}"
+    days = max(1, int(found[2]) - int(found[1]))
+    return f"not known yet, needs {days} more day{'s' if days > 1 else ''}"
+
+
+def _usual(band: Band | NotYet | None, load: Sum) -> Document:
+    if not isinstance(band, Band):
+        return {"usual": None, "because": band.reason if band else None}
+    if load.value is None:
+        return {"usual": None, "because": f"cannot be compared: {load.because}"}
+    return {"usual": {**asdict(band), "value": load.value}, "because": None}
+
+
+def _line(name: str, unit: str, points: Sequence[Point]) -> Document:
+    return {"name": name, "unit": unit, "value": points[-1][1] if points else None, "line": points}
+
+
+def _subjects(window: Window, now: Instant, findings: Sequence[Finding]) -> Iterator[Document]:
+    """The lines of what the first findings are about; each subject once."""
+    subjects = {(it.subject.kind, it.subject.vhost, it.subject.name): None for it in findings[:_MOST]}
+    for kind, vhost, name in subjects:
+        lines = [*_queue(window, now, vhost, name)] if kind == "queue" else []
+        lines += _node(window, now, name) if kind == "node" else []
+        if lines:
+            yield {"kind": kind, "vhost": vhost, "name": name, "lines": lines}
+
+
+def _queue(window: Window, now: Instant, vhost: str | None, name: str) -> Iterator[Document]:
+    series = of_queue(window, vhost, name)
+    if not series:
+        return
+
+    def count(field: str) -> Callable[[Queue], int | None]:
+        return lambda queue: counter(queue.stats, field)
+
+    yield _line("ready", "messages", levels(series, lambda it: it.messages_ready, now))
+    yield _line("unacked", "messages", levels(series, lambda it: it.messages_unacked, now))
+    read = by_details(series)
+    for sign in ("publish", "deliver", "ack", "redeliver"):
+        yield _line(sign, "rate", rates(read, count(_RATES[sign]), now))
+
+
+def _node(window: Window, now: Instant, name: str) -> Iterator[Document]:
+    series = lately(window, "nodes")
+
+    def figure(field: str) -> Callable[[tuple[Node, ...]], float | None]:
+        return lambda nodes: next((getattr(node, field) for node in nodes if node.name == name), None)
+
+    for field, unit in _NODE.items():
+        points = levels(series, figure(field), now)
+        if any(value is not None for _, value in points):
+            yield _line(field, unit, points)

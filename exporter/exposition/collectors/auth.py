@@ -1,0 +1,50 @@
+"""Logins by node and protocol (`/api/auth/attempts/<node>`)."""
+
+from collections.abc import Sequence
+
+from prometheus_client.core import Metric
+
+from ackscope.snapshot import Snapshot
+from ackscope.topology import AuthAttempts
+from exporter.exposition.collectors.contract import Collector, Selection
+from exporter.exposition.specs import Families, Reading, Spec, counter
+
+_LABELS = ("cluster", "node", "protocol")
+_API = "/api/auth/attempts/<node>"
+
+
+def _counter(name: str, text: str, field: str) -> Spec:
+    return counter(f"rabbitmq_auth_{name}_total", text, f"{_API} {field}", *_LABELS)
+
+
+_READINGS: tuple[Reading[AuthAttempts], ...] = (
+    Reading(
+        _counter("attempts", "Logins tried since the node started.", "auth_attempts"),
+        lambda it: it.total,
+    ),
+    Reading(
+        _counter("attempts_succeeded", "Logins that were let in.", "auth_attempts_succeeded"),
+        lambda it: it.succeeded,
+    ),
+    Reading(
+        _counter("attempts_failed", "Logins that were refused.", "auth_attempts_failed"),
+        lambda it: it.failed,
+    ),
+)
+
+SPECS = tuple(reading.spec for reading in _READINGS)
+
+
+def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
+    """Families of all clusters."""
+    del selection
+    families = Families(SPECS)
+    for snapshot in snapshots:
+        for attempts in snapshot.auth.value or ():
+            labels = {"cluster": snapshot.cluster, "node": attempts.node, "protocol": attempts.protocol}
+            for reading in _READINGS:
+                families.add(reading.spec, labels, reading.read(attempts))
+    return families.result()
+
+
+COLLECTOR = Collector(SPECS, collect)

@@ -1,0 +1,62 @@
+"""How many bindings start at each exchange (`/api/bindings`); one without any drops what is sent to it."""
+
+from collections.abc import Sequence
+
+from prometheus_client.core import Metric
+
+from ackscope.snapshot import Snapshot
+from ackscope.topology import Exchange
+from exporter.exposition.collectors.contract import OTHER, Collector, Selection
+from exporter.exposition.specs import Families, gauge
+
+BINDINGS = gauge(
+    "rabbitmq_cluster_exchange_bindings",
+    "Bindings that start at the exchange. The default exchange has one for every queue.",
+    "/api/bindings source",
+    "cluster",
+    "vhost",
+    "exchange",
+    "type",
+)
+UNBOUND = gauge(
+    "ackscope_exchanges_unbound",
+    "Exchanges that applications declared and nothing is bound to: what is sent to them is dropped or returned.",
+    "/api/exchanges, /api/bindings source",
+    "cluster",
+)
+
+SPECS = (BINDINGS, UNBOUND)
+
+
+def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
+    """Families of all clusters."""
+    families = Families(SPECS)
+    for snapshot in snapshots:
+        bindings, exchanges = snapshot.bindings.value, snapshot.exchanges.value
+        if bindings is None or exchanges is None:
+            continue
+        chosen = selection.of(snapshot.cluster).exchanges
+        shown = 0
+        for exchange in chosen.shown:
+            number = bindings.counts.get(exchange.key, 0)
+            shown += number
+            families.add(
+                BINDINGS, _labels(snapshot.cluster, exchange.vhost, exchange.name, exchange.type or ""), number
+            )
+        if chosen.left_out:
+            families.add(BINDINGS, _labels(snapshot.cluster, "", OTHER, ""), sum(bindings.counts.values()) - shown)
+        unbound = sum(not bindings.counts.get(it.key) for it in exchanges if not _built_in(it))
+        families.add(UNBOUND, {"cluster": snapshot.cluster}, unbound)
+    return families.result()
+
+
+def _labels(cluster: str, vhost: str, exchange: str, kind: str) -> dict[str, str]:
+    return {"cluster": cluster, "vhost": vhost, "exchange": exchange, "type": kind}
+
+
+def _built_in(exchange: Exchange) -> bool:
+    """Whether the broker made it: the default exchange and those whose names it keeps to itself."""
+    return not exchange.name or exchange.name.startswith("amq.") or bool(exchange.internal)
+
+
+COLLECTOR = Collector(SPECS, collect)

@@ -1,0 +1,45 @@
+"""When the certificates of listeners end (health check `certificate-expiration`)."""
+
+from collections.abc import Sequence
+
+from prometheus_client.core import Metric
+
+from ackscope.snapshot import Snapshot
+from exporter.exposition.collectors.contract import Collector, Selection
+from exporter.exposition.specs import Families, gauge, still
+
+EXPIRES = still(
+    gauge(
+        "ackscope_certificate_expiry_timestamp_seconds",
+        "When the certificate that a TLS listener of the node that answers shows ends, seconds since 1970; "
+        "where it shows several, the first of them to end.",
+        "/api/health/checks/certificate-expiration",
+        "cluster",
+        "node",
+        "protocol",
+        "port",
+    ),
+    "the lab's listeners have no TLS, and a date moves with a new certificate only",
+)
+
+SPECS = (EXPIRES,)
+
+
+def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
+    """Families of all clusters."""
+    del selection
+    families = Families(SPECS)
+    for snapshot in snapshots:
+        # A listener may show several certificates (chains): the one that ends first counts.
+        first: dict[tuple[str, str, str], float] = {}
+        for check in snapshot.health.value or ():
+            for it in check.certificates:
+                key = (it.node, it.protocol, "" if it.port is None else str(it.port))
+                first[key] = min(it.expires, first.get(key, it.expires))
+        for (node, protocol, port), expires in first.items():
+            labels = {"cluster": snapshot.cluster, "node": node, "protocol": protocol, "port": port}
+            families.add(EXPIRES, labels, expires)
+    return families.result()
+
+
+COLLECTOR = Collector(SPECS, collect)

@@ -1,0 +1,165 @@
+"""Each channel that was chosen, and the remainder (`/api/channels`).
+
+The official plugin calls a channel by its process; here it is its name, with its connection, user and virtual host. Its
+aggregated counters fall when a channel closes; those of the remainder here never do.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from prometheus_client.core import Metric
+
+from ackscope.snapshot import Channel, Snapshot
+from exporter.exposition.cardinality.emit import Naming, Quantity, show
+from exporter.exposition.collectors.contract import OTHER, Collector, Selection
+from exporter.exposition.specs import Families, Reading, Spec, counter, gauge, versions
+
+LABELS = ("cluster", "vhost", "user", "connection", "channel")
+_API = "/api/channels"
+
+
+def _gauge(name: str, text: str, field: str) -> Spec:
+    return gauge(name, text, f"{_API} {field}", *LABELS)
+
+
+def _count(name: str, text: str, field: str) -> Spec:
+    return counter(name, text, f"{_API} {field}", *LABELS)
+
+
+_QUANTITIES = (
+    Quantity(_gauge("rabbitmq_channel_consumers", "Consumers.", "consumer_count"), "consumer_count"),
+    Quantity(
+        _gauge(
+            "rabbitmq_channel_messages_unacked", "Messages delivered and not acknowledged.", "messages_unacknowledged"
+        ),
+        "messages_unacked",
+    ),
+    Quantity(
+        _gauge(
+            "rabbitmq_channel_messages_unconfirmed", "Messages published, not confirmed yet.", "messages_unconfirmed"
+        ),
+        "messages_unconfirmed",
+    ),
+    Quantity(
+        _gauge(
+            "rabbitmq_channel_messages_uncommitted",
+            "Messages published in an open transaction.",
+            "messages_uncommitted",
+        ),
+        "messages_uncommitted",
+    ),
+    Quantity(
+        _gauge("rabbitmq_channel_acks_uncommitted", "Acknowledgements in an open transaction.", "acks_uncommitted"),
+        "acks_uncommitted",
+    ),
+    Quantity(
+        _gauge(
+            "ackscope_channel_pending_raft_commands",
+            "Commands to quorum queues that are not answered yet.",
+            "pending_raft_commands",
+        ),
+        "pending_raft_commands",
+    ),
+    *(
+        Quantity(_count(f"rabbitmq_channel_{name}_total", text, f"message_stats.{field}"), f"stats.{field}")
+        for name, text, field in (
+            ("messages_published", "Messages published.", "publish"),
+            ("messages_confirmed", "Messages confirmed to the publisher.", "confirm"),
+            ("messages_unroutable_returned", "Mandatory messages returned as unroutable.", "return_unroutable"),
+            ("messages_unroutable_dropped", "Messages dropped as unroutable.", "drop_unroutable"),
+            ("messages_delivered_ack", "Messages delivered to consumers that acknowledge.", "deliver"),
+            ("messages_delivered", "Messages delivered with automatic acknowledgement.", "deliver_no_ack"),
+            ("messages_redelivered", "Messages delivered again.", "redeliver"),
+            ("messages_acked", "Messages acknowledged.", "ack"),
+            ("get_ack", "Messages fetched with basic.get, to be acknowledged.", "get"),
+            ("get", "Messages fetched with basic.get, acknowledged automatically.", "get_no_ack"),
+            ("get_empty", "basic.get that found the queue empty.", "get_empty"),
+        )
+    ),
+    Quantity(
+        _count(
+            "rabbitmq_channel_process_reductions_total",
+            "Work of the channel's process, in Erlang's unit.",
+            "reductions",
+        ),
+        "reductions",
+    ),
+)
+_READINGS: tuple[Reading[Channel], ...] = (
+    Reading(
+        _gauge("rabbitmq_consumer_prefetch", "Prefetch of new consumers; 0 is no limit.", "prefetch_count"),
+        lambda it: it.prefetch_count,
+    ),
+    Reading(
+        versions(
+            _gauge(
+                "rabbitmq_channel_prefetch",
+                "Prefetch of all consumers of the channel together; 0 is no limit.",
+                "global_prefetch_count",
+            ),
+            until=(4, 0),
+        ),
+        lambda it: it.global_prefetch_count,
+    ),
+)
+MODES = gauge(
+    "ackscope_channels",
+    "Channels by mode (confirm, transaction, plain), over all; a channel that did not say is in none.",
+    f"{_API} confirm, transactional",
+    "cluster",
+    "mode",
+)
+INFO = gauge(
+    "ackscope_channel_info",
+    "Where the channel is and how it publishes: mode confirm, transaction, plain; always 1.",
+    f"{_API} node, confirm, transactional",
+    *LABELS,
+    "node",
+    "mode",
+)
+
+SPECS = (*(it.spec for it in _QUANTITIES), *(it.spec for it in _READINGS), INFO, MODES)
+
+
+def mode(channel: Channel) -> str | None:
+    """How the channel publishes: confirm, transaction or plain; None where it did not say."""
+    if channel.confirm:
+        return "confirm"
+    if channel.transactional:
+        return "transaction"
+    return None if channel.confirm is None or channel.transactional is None else "plain"
+
+
+def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
+    """Families of all clusters."""
+    families = Families(SPECS)
+    for snapshot in clusters:
+        channels = snapshot.channels.value
+        if channels is None:
+            continue
+        chosen, naming = selection.of(snapshot.cluster).channels, _naming(snapshot.cluster)
+        show(families, chosen, naming, _QUANTITIES, _READINGS)
+        for channel in chosen.shown:
+            what = {"node": channel.node or "", "mode": mode(channel) or ""}
+            families.add(INFO, {**naming.labels(channel), **what}, 1)
+        modes = Counter(mode(channel) for channel in channels)
+        for name in ("confirm", "transaction", "plain"):
+            families.add(MODES, {"cluster": snapshot.cluster, "mode": name}, modes[name])
+    return families.result()
+
+
+def _naming(cluster: str) -> Naming[Channel]:
+    return Naming(
+        key=lambda channel: channel.name,
+        labels=lambda channel: {
+            "cluster": cluster,
+            "vhost": channel.vhost or "",
+            "user": channel.user or "",
+            "connection": channel.connection_name or "",
+            "channel": channel.name,
+        },
+        other={"cluster": cluster, "vhost": "", "user": "", "connection": "", "channel": OTHER},
+    )
+
+
+COLLECTOR = Collector(SPECS, collect)

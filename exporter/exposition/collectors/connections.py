@@ -1,0 +1,126 @@
+"""Each connection that was chosen, the remainder, and states over all (`/api/connections`).
+
+The official plugin calls a connection by its process, in a label `channel`; here it is its name in `connection`.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from prometheus_client.core import Metric
+
+from ackscope.snapshot import Connection, Snapshot
+from exporter.exposition.cardinality.emit import Naming, Quantity, show
+from exporter.exposition.collectors.contract import OTHER, Collector, Selection
+from exporter.exposition.specs import Families, Reading, Spec, counter, gauge
+
+LABELS = ("cluster", "vhost", "user", "connection")
+_API = "/api/connections"
+
+
+def _count(name: str, text: str, field: str) -> Spec:
+    return counter(name, text, f"{_API} {field}", *LABELS)
+
+
+STATES = gauge(
+    "ackscope_connections",
+    'Connections by state, over all; "blocked" and "blocking" are publishers that an alarm stops.',
+    f"{_API} state",
+    "cluster",
+    "state",
+)
+INFO = gauge(
+    "ackscope_connection_info",
+    "Who is connected, from where, to which node; client_name is what the application calls itself; always 1.",
+    f"{_API} client_properties, peer_host, node, protocol",
+    *LABELS,
+    "client_name",
+    "client_product",
+    "peer_host",
+    "node",
+    "protocol",
+)
+
+_QUANTITIES = (
+    Quantity(gauge("rabbitmq_connection_channels", "Channels.", f"{_API} channels", *LABELS), "channels"),
+    Quantity(
+        gauge("rabbitmq_connection_pending_packets", "Packets that wait to be sent.", f"{_API} send_pend", *LABELS),
+        "send_pend",
+    ),
+    Quantity(_count("rabbitmq_connection_incoming_bytes_total", "Bytes received.", "recv_oct"), "recv_oct"),
+    Quantity(_count("rabbitmq_connection_outgoing_bytes_total", "Bytes sent.", "send_oct"), "send_oct"),
+    Quantity(_count("rabbitmq_connection_incoming_packets_total", "Packets received.", "recv_cnt"), "recv_cnt"),
+    Quantity(_count("rabbitmq_connection_outgoing_packets_total", "Packets sent.", "send_cnt"), "send_cnt"),
+    Quantity(
+        _count(
+            "rabbitmq_connection_process_reductions_total",
+            "Work of the connection's process, in Erlang's unit.",
+            "reductions",
+        ),
+        "reductions",
+    ),
+)
+_READINGS: tuple[Reading[Connection], ...] = (
+    Reading(
+        gauge(
+            "ackscope_connection_blocked",
+            "1 while an alarm stops what it publishes (blocked), or would, did it publish (blocking).",
+            f"{_API} state",
+            *LABELS,
+        ),
+        lambda it: None if it.state is None else int(it.state in ("blocked", "blocking")),
+    ),
+    Reading(
+        gauge(
+            "ackscope_connection_connected_timestamp_seconds",
+            "When it was opened, seconds since 1970.",
+            f"{_API} connected_at",
+            *LABELS,
+        ),
+        lambda it: it.connected_at,
+    ),
+)
+
+SPECS = (STATES, INFO, *(it.spec for it in _QUANTITIES), *(it.spec for it in _READINGS))
+
+_ALWAYS = ("running", "blocking", "blocked", "flow")
+"""States that are counted even when there is none: rules compare them with 0."""
+
+
+def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
+    """Families of all clusters."""
+    families = Families(SPECS)
+    for snapshot in clusters:
+        connections = snapshot.connections.value
+        if connections is None:
+            continue
+        states = Counter(connection.state or "unknown" for connection in connections)
+        for state in dict.fromkeys((*_ALWAYS, *sorted(states))):
+            families.add(STATES, {"cluster": snapshot.cluster, "state": state}, states[state])
+        chosen, naming = selection.of(snapshot.cluster).connections, _naming(snapshot.cluster)
+        show(families, chosen, naming, _QUANTITIES, _READINGS)
+        for connection in chosen.shown:
+            what = {
+                "client_name": connection.client_name or "",
+                "client_product": connection.client_product or "",
+                "peer_host": connection.peer_host or "",
+                "node": connection.node or "",
+                "protocol": connection.protocol or "",
+            }
+            families.add(INFO, {**naming.labels(connection), **what}, 1)
+    return families.result()
+
+
+def _naming(cluster: str) -> Naming[Connection]:
+    return Naming(
+        key=lambda connection: connection.name,
+        labels=lambda connection: {
+            "cluster": cluster,
+            "vhost": connection.vhost or "",
+            "user": connection.user or "",
+            "connection": connection.name,
+        },
+        other={"cluster": cluster, "vhost": "", "user": "", "connection": OTHER},
+    )
+
+
+COLLECTOR = Collector(SPECS, collect)

@@ -1,0 +1,142 @@
+"""Each consumer that was chosen, joined to its channel, its connection and the client behind it (`/api/consumers`)."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from prometheus_client.core import Metric
+
+from ackscope.snapshot import Channel, Connection, Consumer, Snapshot
+from exporter.exposition.collectors.contract import Collector, Selection
+from exporter.exposition.specs import Families, Reading, Value, gauge, versions
+
+LABELS = ("cluster", "vhost", "queue", "consumer_tag", "channel")
+_API = "/api/consumers"
+
+INFO = gauge(
+    "ackscope_consumer_info",
+    "Who consumes: the channel and connection it is on, the client's own name for itself, user, address and node; "
+    "always 1.",
+    f"{_API} channel_details, /api/connections client_properties.connection_name",
+    *LABELS,
+    "connection",
+    "client_name",
+    "user",
+    "peer_host",
+    "node",
+)
+UNACKED = gauge(
+    "ackscope_consumer_messages_unacked",
+    "Messages that it holds, those that its channel got by basic.get included; "
+    "no sample where its channel has several consumers: the broker counts them by channel only.",
+    "/api/channels messages_unacknowledged, consumer_count",
+    *LABELS,
+)
+
+ACTIVITY = gauge(
+    "ackscope_consumers",
+    "Consumers by what the broker says of them (up, single_active, waiting, suspected_down, ...), over all.",
+    f"{_API} activity_status",
+    "cluster",
+    "activity",
+)
+
+
+def _flag(value: bool | None) -> Value:  # noqa: FBT001  it converts a flag
+    return None if value is None else int(value)
+
+
+_READINGS: tuple[Reading[Consumer], ...] = (
+    Reading(
+        gauge(
+            "ackscope_consumer_prefetch_messages",
+            "Most messages that it may hold; 0 is no limit of its own.",
+            f"{_API} prefetch_count",
+            *LABELS,
+        ),
+        lambda it: it.prefetch_count,
+    ),
+    Reading(
+        gauge(
+            "ackscope_consumer_acknowledges",
+            "1 where it acknowledges, 0 where deliveries count as acknowledged when they are sent.",
+            f"{_API} ack_required",
+            *LABELS,
+        ),
+        lambda it: _flag(it.ack_required),
+    ),
+    Reading(
+        gauge(
+            "ackscope_consumer_active",
+            "1 where the queue delivers to it, 0 where it waits for its turn (single active consumer) or is suspected.",
+            f"{_API} active",
+            *LABELS,
+        ),
+        lambda it: _flag(it.active),
+    ),
+    Reading(
+        versions(
+            gauge(
+                "ackscope_consumer_timeout_seconds",
+                "How long a delivery may stay unacknowledged before the broker closes the channel.",
+                f"{_API} consumer_timeout",
+                *LABELS,
+            ),
+            since=(4, 0),
+        ),
+        lambda it: None if it.consumer_timeout_ms is None else it.consumer_timeout_ms / 1000,
+    ),
+)
+
+SPECS = (INFO, *(it.spec for it in _READINGS), UNACKED, ACTIVITY)
+
+
+def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
+    """Families of all clusters."""
+    families = Families(SPECS)
+    for snapshot in clusters:
+        if snapshot.consumers.value is None:
+            continue
+        activities = Counter(it.activity_status or "unknown" for it in snapshot.consumers.value)
+        for activity, number in sorted(activities.items()):
+            families.add(ACTIVITY, {"cluster": snapshot.cluster, "activity": activity}, number)
+        channels = {it.name: it for it in snapshot.channels.value or ()}
+        connections = {it.name: it for it in snapshot.connections.value or ()}
+        on_channel = Counter(it.channel_name for it in snapshot.consumers.value)
+        for consumer in selection.of(snapshot.cluster).consumers.shown:
+            labels = {
+                "cluster": snapshot.cluster,
+                "vhost": consumer.vhost,
+                "queue": consumer.queue,
+                "consumer_tag": consumer.tag,
+                "channel": consumer.channel_name or "",
+            }
+            channel = channels.get(consumer.channel_name or "")
+            families.add(INFO, {**labels, **_client(consumer, channel, connections)}, 1)
+            for reading in _READINGS:
+                families.add(reading.spec, labels, reading.read(consumer))
+            families.add(UNACKED, labels, _unacked(channel, on_channel[consumer.channel_name]))
+    return families.result()
+
+
+def _client(consumer: Consumer, channel: Channel | None, connections: Mapping[str, Connection]) -> dict[str, str]:
+    """Who is behind it; what the consumer does not say, its channel or connection may."""
+    name = consumer.connection_name or (channel.connection_name if channel else None) or ""
+    connection = connections.get(name)
+    told = (consumer, channel, connection)
+    return {
+        "connection": name,
+        "client_name": (connection.client_name if connection else None) or "",
+        "user": next((it.user for it in told if it is not None and it.user), ""),
+        "peer_host": consumer.peer_host or (connection.peer_host if connection else None) or "",
+        "node": next((it.node for it in told if it is not None and it.node), ""),
+    }
+
+
+def _unacked(channel: Channel | None, listed: int) -> Value:
+    """What its channel holds, where both lists agree that it is the only consumer there."""
+    if channel is None or listed != 1 or channel.consumer_count != 1:
+        return None
+    return channel.messages_unacked
+
+
+COLLECTOR = Collector(SPECS, collect)

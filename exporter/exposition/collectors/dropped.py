@@ -1,0 +1,45 @@
+"""What caps and patterns leave out, by kind of object."""
+
+from collections.abc import Sequence
+
+from prometheus_client.core import Metric
+
+from ackscope.snapshot import Snapshot
+from exporter.exposition.collectors.contract import Collector, Selection
+from exporter.exposition.specs import Families, gauge
+
+DROPPED = gauge(
+    "ackscope_dropped_series",
+    "Objects without series of their own, for a cap or a pattern. Queues, channels, consumers, connections and "
+    "exchanges are then in the series of the remainder, (other).",
+    "metrics.max_*, metrics.exclude_queues",
+    "cluster",
+    "kind",
+)
+KINDS = (
+    "queues",
+    "channels",
+    "consumers",
+    "connections",
+    "exchanges",
+    "links",
+    "policies",
+    "limits",
+    "features",
+    "vhosts",
+)
+SPECS = (DROPPED,)
+
+
+def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
+    """Families of all clusters; a kind that was never read has no sample."""
+    families = Families(SPECS)
+    for snapshot in clusters:
+        chosen = selection.of(snapshot.cluster)
+        for kind in KINDS:
+            if snapshot.parts[kind].value is not None:
+                families.add(DROPPED, {"cluster": snapshot.cluster, "kind": kind}, getattr(chosen, kind).left_out)
+    return families.result()
+
+
+COLLECTOR = Collector(SPECS, collect)

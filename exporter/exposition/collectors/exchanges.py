@@ -1,0 +1,71 @@
+"""Each exchange that was chosen, and the remainder (`/api/exchanges`); the default exchange has the name "".
+
+The list tells what goes in and out only; what was confirmed, returned or dropped, channels tell.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from prometheus_client.core import Metric
+
+from ackscope.snapshot import Snapshot
+from ackscope.topology import Exchange
+from exporter.exposition.cardinality.emit import Naming, Quantity, show
+from exporter.exposition.collectors.contract import OTHER, Collector, Selection
+from exporter.exposition.specs import Families, counter, gauge
+
+LABELS = ("cluster", "vhost", "exchange")
+_API = "/api/exchanges"
+
+INFO = gauge(
+    "ackscope_exchange_info",
+    "What the exchange is, and the policy in effect; always 1.",
+    f"{_API} type, policy",
+    *LABELS,
+    "type",
+    "policy",
+)
+EXCHANGES = gauge("ackscope_exchanges", "Exchanges by type, over all.", f"{_API} type", "cluster", "type")
+
+_QUANTITIES = tuple(
+    Quantity(counter(name, text, f"{_API} message_stats.{field}", *LABELS), f"stats.{field}")
+    for name, text, field in (
+        ("rabbitmq_exchange_messages_published_total", "Messages published to it.", "publish_in"),
+        (
+            "ackscope_exchange_messages_routed_total",
+            "Messages that it put into queues: one that goes to three queues counts three times.",
+            "publish_out",
+        ),
+    )
+)
+
+SPECS = (INFO, EXCHANGES, *(it.spec for it in _QUANTITIES))
+
+
+def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
+    """Families of all clusters."""
+    families = Families(SPECS)
+    for snapshot in clusters:
+        exchanges = snapshot.exchanges.value
+        if exchanges is None:
+            continue
+        types = Counter(exchange.type or "unknown" for exchange in exchanges)
+        for name, number in sorted(types.items()):
+            families.add(EXCHANGES, {"cluster": snapshot.cluster, "type": name}, number)
+        chosen, naming = selection.of(snapshot.cluster).exchanges, _naming(snapshot.cluster)
+        show(families, chosen, naming, _QUANTITIES)
+        for exchange in chosen.shown:
+            what = {"type": exchange.type or "", "policy": exchange.policy or ""}
+            families.add(INFO, {**naming.labels(exchange), **what}, 1)
+    return families.result()
+
+
+def _naming(cluster: str) -> Naming[Exchange]:
+    return Naming(
+        key=lambda exchange: exchange.key,
+        labels=lambda exchange: {"cluster": cluster, "vhost": exchange.vhost, "exchange": exchange.name},
+        other={"cluster": cluster, "vhost": "", "exchange": OTHER},
+    )
+
+
+COLLECTOR = Collector(SPECS, collect)

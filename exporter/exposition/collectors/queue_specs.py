@@ -1,0 +1,242 @@
+"""What is told of each queue: names, types and source fields (`/api/queues`)."""
+
+from ackscope.snapshot import Queue
+from exporter.exposition.cardinality.emit import Quantity
+from exporter.exposition.specs import Reading, Spec, Value, counter, gauge, still, versions
+
+LABELS = ("cluster", "vhost", "queue")
+API = "/api/queues"
+
+
+def _gauge(name: str, text: str, field: str) -> Spec:
+    return gauge(name, text, f"{API} {field}", *LABELS)
+
+
+def _count(name: str, text: str, field: str) -> Spec:
+    return counter(name, text, f"{API} {field}", *LABELS)
+
+
+QUANTITIES = (
+    Quantity(_gauge("rabbitmq_queue_messages", "Messages, ready and unacknowledged.", "messages"), "messages"),
+    Quantity(
+        _gauge("rabbitmq_queue_messages_ready", "Messages that wait to be delivered.", "messages_ready"),
+        "messages_ready",
+    ),
+    Quantity(
+        _gauge(
+            "rabbitmq_queue_messages_unacked", "Messages delivered and not acknowledged.", "messages_unacknowledged"
+        ),
+        "messages_unacked",
+    ),
+    Quantity(_gauge("rabbitmq_queue_consumers", "Consumers.", "consumers"), "consumers"),
+    Quantity(
+        _gauge("rabbitmq_queue_process_memory_bytes", "Memory of the queue's process.", "memory"),
+        "memory",
+    ),
+    Quantity(
+        _gauge("rabbitmq_queue_messages_bytes", "Size of all message bodies.", "message_bytes"),
+        "message_bytes",
+    ),
+    Quantity(
+        _gauge("rabbitmq_queue_messages_ready_bytes", "Size of waiting message bodies.", "message_bytes_ready"),
+        "message_bytes_ready",
+    ),
+    Quantity(
+        _gauge(
+            "rabbitmq_queue_messages_unacked_bytes",
+            "Size of message bodies delivered and not acknowledged.",
+            "message_bytes_unacknowledged",
+        ),
+        "message_bytes_unacked",
+    ),
+    Quantity(_gauge("rabbitmq_queue_messages_ram", "Messages in memory.", "messages_ram"), "messages_ram"),
+    Quantity(
+        _gauge("rabbitmq_queue_messages_ram_bytes", "Size of message bodies in memory.", "message_bytes_ram"),
+        "message_bytes_ram",
+    ),
+    Quantity(
+        _gauge(
+            "rabbitmq_queue_messages_ready_ram", "Messages that wait, in memory; classic queues.", "messages_ready_ram"
+        ),
+        "messages_ready_ram",
+    ),
+    Quantity(
+        _gauge(
+            "rabbitmq_queue_messages_unacked_ram",
+            "Messages delivered and not acknowledged, in memory; classic queues.",
+            "messages_unacknowledged_ram",
+        ),
+        "messages_unacked_ram",
+    ),
+    Quantity(
+        _gauge("rabbitmq_queue_messages_persistent", "Persistent messages.", "messages_persistent"),
+        "messages_persistent",
+    ),
+    Quantity(
+        _gauge(
+            "rabbitmq_queue_messages_persistent_bytes",
+            "Size of the bodies of persistent messages.",
+            "message_bytes_persistent",
+        ),
+        "message_bytes_persistent",
+    ),
+    Quantity(
+        versions(
+            _gauge(
+                "rabbitmq_queue_messages_paged_out",
+                "Messages moved out of memory; classic queues.",
+                "messages_paged_out",
+            ),
+            until=(4, 3),
+        ),
+        "messages_paged_out",
+    ),
+    Quantity(
+        versions(
+            _gauge(
+                "rabbitmq_queue_messages_paged_out_bytes",
+                "Size of message bodies moved out of memory; classic queues.",
+                "message_bytes_paged_out",
+            ),
+            until=(4, 3),
+        ),
+        "message_bytes_paged_out",
+    ),
+    Quantity(
+        still(
+            _gauge(
+                "ackscope_queue_messages_dead_lettering",
+                "Messages on their way to a dead letter exchange, at least once; quorum queues.",
+                "messages_dlx",
+            ),
+            "needs a quorum queue with at-least-once dead lettering and a target that does not confirm",
+        ),
+        "messages_dlx",
+    ),
+    Quantity(
+        versions(
+            _gauge("ackscope_queue_publishers", "Channels that publish to it; quorum queues.", "publishers"),
+            since=(4, 0),
+        ),
+        "publishers",
+    ),
+    Quantity(
+        versions(
+            # A gauge, though the plugin calls it a counter: segments go when retention ends them.
+            _gauge("rabbitmq_stream_segments", "Segment files of a stream.", "segments"),
+            since=(3, 13),
+        ),
+        "segments",
+    ),
+    Quantity(
+        _count("rabbitmq_queue_messages_published_total", "Messages published into it.", "message_stats.publish"),
+        "stats.publish",
+    ),
+    Quantity(
+        _count(
+            "rabbitmq_queue_messages_delivered_ack_total",
+            "Messages delivered to consumers that acknowledge.",
+            "message_stats.deliver",
+        ),
+        "stats.deliver",
+    ),
+    Quantity(
+        _count(
+            "rabbitmq_queue_messages_delivered_total",
+            "Messages delivered to consumers with automatic acknowledgement.",
+            "message_stats.deliver_no_ack",
+        ),
+        "stats.deliver_no_ack",
+    ),
+    Quantity(
+        _count("rabbitmq_queue_messages_redelivered_total", "Messages delivered again.", "message_stats.redeliver"),
+        "stats.redeliver",
+    ),
+    Quantity(
+        _count("rabbitmq_queue_messages_acked_total", "Messages acknowledged.", "message_stats.ack"),
+        "stats.ack",
+    ),
+    Quantity(
+        _count(
+            "rabbitmq_queue_get_ack_total", "Messages fetched with basic.get, to be acknowledged.", "message_stats.get"
+        ),
+        "stats.get",
+    ),
+    Quantity(
+        _count(
+            "rabbitmq_queue_get_total",
+            "Messages fetched with basic.get, acknowledged automatically.",
+            "message_stats.get_no_ack",
+        ),
+        "stats.get_no_ack",
+    ),
+    Quantity(
+        _count("rabbitmq_queue_get_empty_total", "basic.get that found it empty.", "message_stats.get_empty"),
+        "stats.get_empty",
+    ),
+    Quantity(
+        _count(
+            "rabbitmq_queue_process_reductions_total",
+            "Work of the queue's process, in Erlang's unit.",
+            "reductions",
+        ),
+        "reductions",
+    ),
+)
+
+
+def _size(names: tuple[str, ...] | None) -> Value:
+    return None if names is None else len(names)
+
+
+READINGS: tuple[Reading[Queue], ...] = (
+    Reading(
+        _gauge(
+            "rabbitmq_queue_consumer_capacity",
+            "Share of time, 0 to 1, in which messages could go to consumers at once; classic queues only.",
+            "consumer_capacity",
+        ),
+        lambda q: q.consumer_capacity,
+    ),
+    Reading(
+        _gauge(
+            "rabbitmq_queue_consumer_utilisation",
+            "The same share under its older name; classic queues only.",
+            "consumer_utilisation",
+        ),
+        lambda q: q.consumer_utilisation,
+    ),
+    Reading(
+        _gauge(
+            "rabbitmq_queue_head_message_timestamp",
+            "Time property of the first message, seconds since 1970, where publishers set it; classic queues only.",
+            "head_message_timestamp",
+        ),
+        lambda q: q.head_message_timestamp,
+    ),
+    Reading(_gauge("ackscope_queue_members", "Replicas.", "members"), lambda q: _size(q.members)),
+    Reading(_gauge("ackscope_queue_members_online", "Replicas that are online.", "online"), lambda q: _size(q.online)),
+    Reading(
+        versions(_gauge("ackscope_queue_mirrors", "Mirrors of a classic queue.", "slave_nodes"), until=(4, 0)),
+        lambda q: _size(q.mirrors),
+    ),
+    Reading(
+        versions(
+            _gauge(
+                "ackscope_queue_mirrors_synchronised",
+                "Mirrors that hold all messages.",
+                "synchronised_slave_nodes",
+            ),
+            until=(4, 0),
+        ),
+        lambda q: _size(q.synchronised_mirrors),
+    ),
+    Reading(
+        _gauge(
+            "ackscope_queue_details_timestamp_seconds",
+            "When all but the message totals was read, seconds since 1970, where that is not with every poll.",
+            "(when it was answered)",
+        ),
+        lambda q: None if q.details_at is None else q.details_at.wall,
+    ),
+)

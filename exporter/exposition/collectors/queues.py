@@ -1,0 +1,84 @@
+"""Each queue that was chosen, and the remainder (`/api/queues`)."""
+
+from collections.abc import Sequence
+
+from prometheus_client.core import Metric
+
+from ackscope.snapshot import Queue, Snapshot
+from exporter.exposition.cardinality.emit import Naming, show
+from exporter.exposition.collectors import queue_limits
+from exporter.exposition.collectors.contract import OTHER, Collector, Selection
+from exporter.exposition.collectors.queue_specs import API, LABELS, QUANTITIES, READINGS
+from exporter.exposition.specs import Families, gauge, still
+
+INFO = gauge(
+    "ackscope_queue_info",
+    "What the queue is, where it (its leader) lives, and the policies in effect; always 1.",
+    f"{API} type, node, leader, policy, operator_policy",
+    *LABELS,
+    "queue_type",
+    "node",
+    "policy",
+    "operator_policy",
+)
+NOT_RUNNING = still(
+    gauge(
+        "ackscope_queue_not_running",
+        "1 for each queue in another state than running, live, idle or flow: down, minority, stopped, crashed, ...",
+        f"{API} state",
+        *LABELS,
+        "state",
+    ),
+    "needs a node that is down",
+)
+MEMBER = gauge(
+    "ackscope_queue_member_online",
+    "Whether the replica on this node is online.",
+    f"{API} members, online",
+    *LABELS,
+    "node",
+)
+
+_EACH = (*READINGS, *queue_limits.READINGS)
+_WELL = ("running", "live", "idle", "flow")
+
+SPECS = (INFO, NOT_RUNNING, *(it.spec for it in QUANTITIES), *(it.spec for it in _EACH), MEMBER)
+
+
+def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
+    """Families of all clusters."""
+    families = Families(SPECS)
+    for snapshot in clusters:
+        if snapshot.queues.value is None:
+            continue
+        chosen, naming = selection.of(snapshot.cluster).queues, _naming(snapshot.cluster)
+        show(families, chosen, naming, QUANTITIES, _EACH)
+        for queue in chosen.shown:
+            _describe(families, naming.labels(queue), queue)
+    return families.result()
+
+
+def _naming(cluster: str) -> Naming[Queue]:
+    return Naming(
+        key=lambda queue: queue.key,
+        labels=lambda queue: {"cluster": cluster, "vhost": queue.vhost, "queue": queue.name},
+        other={"cluster": cluster, "vhost": "", "queue": OTHER},
+    )
+
+
+def _describe(families: Families, labels: dict[str, str], queue: Queue) -> None:
+    what = {
+        "queue_type": queue.type or "",
+        "node": queue.leader or queue.node or "",
+        "policy": queue.policy or "",
+        "operator_policy": queue.operator_policy or "",
+    }
+    families.add(INFO, {**labels, **what}, 1)
+    if queue.state is not None and queue.state not in _WELL:
+        families.add(NOT_RUNNING, {**labels, "state": queue.state}, 1)
+    if queue.members is not None and queue.online is not None:
+        for node in queue.members:
+            families.add(MEMBER, {**labels, "node": node}, int(node in queue.online))
+
+
+COLLECTOR = Collector(SPECS, collect)

@@ -1,0 +1,149 @@
+"""The virtual hosts: whether they run, what they hold and carry (`/api/vhosts`).
+
+`ackscope_vhost_queues` and `ackscope_vhost_connections` are counted here, beside the limits that they may reach.
+"""
+
+from collections.abc import Sequence
+
+from prometheus_client.core import Metric
+
+from ackscope.snapshot import Snapshot
+from ackscope.topology import VHost
+from exporter.exposition.collectors.contract import Collector, Selection
+from exporter.exposition.collectors.limits import count
+from exporter.exposition.specs import Families, Reading, Spec, counter, gauge, versions
+
+_LABELS = ("cluster", "vhost")
+_API = "/api/vhosts"
+
+STATUS = gauge(
+    "rabbitmq_cluster_vhost_status",
+    "1 where the virtual host runs on the node, 0 where it does not: its queues there cannot be used.",
+    f"{_API} cluster_state",
+    *_LABELS,
+    "node",
+)
+INFO = gauge(
+    "ackscope_vhost_info",
+    'Type of queues that are declared without one (default_queue_type, "" where the version does not tell); always 1.',
+    f"{_API} default_queue_type",
+    *_LABELS,
+    "default_queue_type",
+)
+TRACING = gauge(
+    "ackscope_vhost_tracing",
+    "1 while the firehose tracer copies every message of the virtual host: it costs throughput.",
+    f"{_API} tracing",
+    *_LABELS,
+)
+PROTECTED = versions(
+    gauge(
+        "ackscope_vhost_protected_from_deletion",
+        "1 where the virtual host cannot be deleted.",
+        f"{_API} protected_from_deletion",
+        *_LABELS,
+    ),
+    # rabbitmq-server#13017, release notes of 4.0.6; seen to be absent in 4.0.5 and there in 4.3.6.
+    since=(4, 0, 6),
+)
+QUEUES = gauge(
+    "ackscope_vhost_queues",
+    "Queues and streams that the monitoring user sees.",
+    "/api/queues vhost",
+    *_LABELS,
+)
+CONNECTIONS = gauge(
+    "ackscope_vhost_connections",
+    "Connections; withheld while one of the cluster does not say where it is.",
+    "/api/connections vhost",
+    *_LABELS,
+)
+
+
+def _gauge(name: str, text: str, field: str) -> Spec:
+    return gauge(f"ackscope_vhost_{name}", text, f"{_API} {field}", *_LABELS)
+
+
+def _counter(name: str, text: str, field: str) -> Spec:
+    return counter(f"ackscope_vhost_{name}_total", text, f"{_API} {field}", *_LABELS)
+
+
+_READINGS: tuple[Reading[VHost], ...] = (
+    Reading(_gauge("messages", "Messages in its queues, by the broker's own sum.", "messages"), lambda it: it.messages),
+    Reading(
+        _gauge("messages_ready", "Messages waiting in its queues, by the broker's own sum.", "messages_ready"),
+        lambda it: it.messages_ready,
+    ),
+    Reading(
+        _gauge(
+            "messages_unacked",
+            "Messages delivered and not acknowledged, by the broker's own sum.",
+            "messages_unacknowledged",
+        ),
+        lambda it: it.messages_unacked,
+    ),
+    Reading(_counter("received_bytes", "Bytes received from its clients.", "recv_oct"), lambda it: it.recv_oct),
+    Reading(_counter("sent_bytes", "Bytes sent to its clients.", "send_oct"), lambda it: it.send_oct),
+)
+
+_STATS = tuple(
+    (_counter(f"messages_{name}", f"Messages {words}.", f"message_stats.{field}"), field)
+    for name, words, field in (
+        ("published", "received from publishers", "publish"),
+        ("confirmed", "confirmed to publishers", "confirm"),
+        ("unroutable_returned", "published as mandatory and returned as unroutable", "return_unroutable"),
+        ("unroutable_dropped", "published as non-mandatory and dropped as unroutable", "drop_unroutable"),
+        ("delivered_ack", "delivered to consumers that acknowledge", "deliver"),
+        ("delivered", "delivered to consumers with automatic acknowledgement", "deliver_no_ack"),
+        ("get_ack", "fetched with basic.get, to be acknowledged", "get"),
+        ("get", "fetched with basic.get, acknowledged automatically", "get_no_ack"),
+        ("redelivered", "delivered again", "redeliver"),
+        ("acked", "acknowledged by consumers", "ack"),
+    )
+)
+
+SPECS = (
+    STATUS,
+    INFO,
+    TRACING,
+    PROTECTED,
+    QUEUES,
+    CONNECTIONS,
+    *(reading.spec for reading in _READINGS),
+    *(spec for spec, _ in _STATS),
+)
+
+
+def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
+    """Families of all clusters."""
+    families = Families(SPECS)
+    for snapshot in snapshots:
+        vhosts = selection.of(snapshot.cluster).vhosts.shown
+        if not vhosts:
+            continue
+        queues, connections = snapshot.queues.value, snapshot.connections.value
+        queued = None if queues is None else count(queue.vhost for queue in queues)
+        connected = None if connections is None else count(connection.vhost for connection in connections)
+        for vhost in vhosts:
+            _one(families, snapshot.cluster, vhost)
+            labels = {"cluster": snapshot.cluster, "vhost": vhost.name}
+            families.add(QUEUES, labels, None if queued is None else queued[vhost.name])
+            families.add(CONNECTIONS, labels, None if connected is None else connected[vhost.name])
+    return families.result()
+
+
+def _one(families: Families, cluster: str, vhost: VHost) -> None:
+    labels = {"cluster": cluster, "vhost": vhost.name}
+    for node, state in vhost.cluster_state.items():
+        families.add(STATUS, {**labels, "node": node}, int(state == "running"))
+    families.add(INFO, {**labels, "default_queue_type": vhost.default_queue_type or ""}, 1)
+    families.add(TRACING, labels, None if vhost.tracing is None else int(vhost.tracing))
+    protected = vhost.protected_from_deletion
+    families.add(PROTECTED, labels, None if protected is None else int(protected))
+    for reading in _READINGS:
+        families.add(reading.spec, labels, reading.read(vhost))
+    for spec, field in _STATS:
+        families.add(spec, labels, getattr(vhost.stats, field))
+
+
+COLLECTOR = Collector(SPECS, collect)

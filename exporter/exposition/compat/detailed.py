@@ -1,0 +1,51 @@
+"""Queues under the names of the official plugin's `/metrics/detailed`, as the operator's dashboard asks for them."""
+
+from collections.abc import Sequence
+
+from prometheus_client.core import Metric
+
+from ackscope.snapshot import Snapshot
+from exporter.exposition.collectors.contract import OTHER, Collector, Selection
+from exporter.exposition.compat.collect import value_at
+from exporter.exposition.specs import Families, gauge
+
+_LABELS = ("cluster", "vhost", "queue")
+
+_READINGS = tuple(
+    (
+        gauge(
+            f"rabbitmq_detailed_queue_{name}",
+            f"{words}: rabbitmq_queue_{name} under the name of /metrics/detailed, where metrics.detailed asks for it.",
+            f"/api/queues {field}",
+            *_LABELS,
+        ),
+        path,
+    )
+    for name, words, field, path in (
+        ("messages", "Messages, ready and unacknowledged", "messages", "messages"),
+        ("messages_ready", "Messages that wait to be delivered", "messages_ready", "messages_ready"),
+        ("messages_unacked", "Messages not acknowledged", "messages_unacknowledged", "messages_unacked"),
+        ("consumers", "Consumers", "consumers", "consumers"),
+    )
+)
+
+SPECS = tuple(spec for spec, _ in _READINGS)
+
+
+def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
+    """Families of all clusters; the same queues as elsewhere, and the same remainder."""
+    families = Families(SPECS)
+    for snapshot in snapshots:
+        chosen = selection.of(snapshot.cluster).queues
+        for queue in chosen.shown:
+            labels = {"cluster": snapshot.cluster, "vhost": queue.vhost, "queue": queue.name}
+            for spec, path in _READINGS:
+                families.add(spec, labels, value_at(queue, path))
+        if chosen.left_out:
+            labels = {"cluster": snapshot.cluster, "vhost": "", "queue": OTHER}
+            for spec, path in _READINGS:
+                families.add(spec, labels, chosen.rest.get(path))
+    return families.result()
+
+
+COLLECTOR = Collector(SPECS, collect)

@@ -1,0 +1,43 @@
+"""The collectors that the settings `metrics.names` and `metrics.detailed` ask for."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from prometheus_client.core import Metric
+
+from ackscope.snapshot import Snapshot
+from exporter.exposition.collectors import COLLECTORS
+from exporter.exposition.collectors.contract import Collector, Selection
+from exporter.exposition.compat import collect, detailed
+from exporter.exposition.compat.names import Names
+
+
+def collectors_for(names: Names, *, with_detailed: bool = False) -> Mapping[str, Collector]:
+    """The collectors that make the broker's metrics under these names; each name is made by one of them only.
+
+    Args:
+        names: whose names.
+        with_detailed: queues under the names of `/metrics/detailed`, too.
+    """
+    found = _named(names)
+    return {**found, "detailed": detailed.COLLECTOR} if with_detailed else found
+
+
+def _named(names: Names) -> Mapping[str, Collector]:
+    if names is Names.OFFICIAL:
+        return COLLECTORS
+    if names is Names.RABBITMQ_EXPORTER:
+        own = {name: _only(it, lambda metric: metric.startswith("ackscope_")) for name, it in COLLECTORS.items()}
+        return {**{name: it for name, it in own.items() if it.specs}, "rabbitmq_exporter": collect.COLLECTOR}
+    taken = {spec.name for collector in COLLECTORS.values() for spec in collector.specs}
+    return {**COLLECTORS, "rabbitmq_exporter": _only(collect.COLLECTOR, lambda metric: metric not in taken)}
+
+
+def _only(collector: Collector, wanted: Callable[[str], bool]) -> Collector:
+    """The same collector, those of its metrics left out whose name is not wanted."""
+    specs = tuple(spec for spec in collector.specs if wanted(spec.name))
+    stems = {spec.stem for spec in specs}
+
+    def some(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
+        return [metric for metric in collector.collect(snapshots, selection) if metric.name in stems]
+
+    return Collector(specs, some)

@@ -1,0 +1,174 @@
+"""Metric families to the Prometheus text format 0.0.4 and to OpenMetrics 1.0.
+
+The two differ above the samples and nowhere else (as far as we use them), so samples are written once for both.
+The client library's own writer escapes the same label sets again and again; here a label set that several samples
+share is written once. It is not kept for the next page: of the 0.05 s that 200,000 samples of 10,000 objects take,
+escaping is a tenth.
+
+Sources: https://prometheus.io/docs/instrumenting/exposition_formats/,
+https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import lru_cache
+
+from prometheus_client.core import Metric
+
+from exporter.exposition.specs import UNITS, Family
+
+
+class Format(Enum):
+    """The formats; a value is its content type."""
+
+    TEXT = "text/plain; version=0.0.4; charset=utf-8"
+    OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+
+CONTENT_TYPE = Format.TEXT.value
+
+END = b"# EOF\n"
+"""The last line of OpenMetrics: a page without it was cut off."""
+
+_TEXT_TYPES = {"unknown": "untyped"}
+_HAVE_CREATED = ("counter", "histogram", "summary")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One family.
+
+    Attributes:
+        name: without a counter's `_total`.
+        text: what stands above its samples in the text format.
+        openmetrics: what stands above them in OpenMetrics.
+        samples: the samples, a line each, in one or several pieces; the same in both.
+    """
+
+    name: str
+    text: bytes
+    openmetrics: bytes
+    samples: tuple[bytes, ...]
+
+
+def write(metrics: Iterable[Metric]) -> list[Written]:
+    """Write families; one without samples is not shown.
+
+    Creation times that the client library adds to counters and histograms are left out: they tell when this process
+    met the object, not when it began to count.
+    """
+    held = list(metrics)  # so that every label dict stays alive and its id tells it apart
+    sets = _LabelSets()
+    return [written for metric in held if (written := _family(metric, sets)) is not None]
+
+
+def unite(families: Iterable[Written]) -> list[Written]:
+    """Families of one name as one, in the order of the first: neither format allows a family twice."""
+    united: dict[str, list[Written]] = {}
+    for family in families:
+        united.setdefault(family.name, []).append(family)
+    return [
+        same[0] if len(same) == 1 else replace(same[0], samples=tuple(piece for it in same for piece in it.samples))
+        for same in united.values()
+    ]
+
+
+def buffers(families: Iterable[Written], form: Format) -> list[bytes]:
+    """The families as pieces of a page, which are not copied together; `END` is the caller's."""
+    pieces: list[bytes] = []
+    for family in families:
+        pieces.append(family.text if form is Format.TEXT else family.openmetrics)
+        pieces.extend(family.samples)
+    return pieces
+
+
+def render(metrics: Iterable[Metric], form: Format = Format.TEXT) -> str:
+    """A whole page."""
+    pieces = buffers(unite(write(metrics)), form)
+    return b"".join(pieces if form is Format.TEXT else [*pieces, END]).decode()
+
+
+class _Pairs(dict[tuple[str, str], str]):
+    """A label and its value as text; most of them are in many sets."""
+
+    def __missing__(self, pair: tuple[str, str]) -> str:
+        name, value = pair
+        escaped = value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+        text = self[pair] = f'{name}="{escaped}"'
+        return text
+
+
+class _LabelSets:
+    """Label sets as text; valid while the dicts live that it was given."""
+
+    def __init__(self) -> None:
+        self._pair = _Pairs().__getitem__
+        self._texts: dict[int, str] = {}
+        self._last: tuple[Sequence[dict[str, str]], list[str]] = ([], [])
+
+    def text(self, labels: dict[str, str]) -> str:
+        """One set, with the blank that follows it."""
+        text = self._texts.get(id(labels))
+        if text is None:
+            text = "{" + ",".join(map(self._pair, labels.items())) + "} " if labels else " "
+            self._texts[id(labels)] = text
+        return text
+
+    def column(self, labels: list[dict[str, str]]) -> list[str]:
+        """The sets of a whole family; most families have those of the family before."""
+        before, texts = self._last
+        if labels != before:
+            texts = [self.text(each) for each in labels]
+            self._last = (labels, texts)
+        return texts
+
+
+def _family(metric: Metric, sets: _LabelSets) -> Written | None:
+    lines = _column(metric, sets) if isinstance(metric, Family) else _rows(metric, sets)
+    if not lines:
+        return None
+    text, openmetrics = _heads(metric.name, metric.type, metric.documentation)
+    return Written(metric.name, text, openmetrics, ("".join(lines).encode(),))
+
+
+@lru_cache(maxsize=2048)  # more than there are metrics: they are the same at every scrape
+def _heads(name: str, kind: str, documentation: str) -> tuple[bytes, bytes]:
+    """What stands above the samples, in the text format and in OpenMetrics."""
+    shown = f"{name}_total" if kind == "counter" else name
+    help_text = documentation.replace("\\", r"\\").replace("\n", r"\n")
+    text = f"# HELP {shown} {help_text}\n# TYPE {shown} {_TEXT_TYPES.get(kind, kind)}\n"
+    quoted = help_text.replace('"', r"\"")
+    unit = name.rsplit("_", 1)[-1]
+    more = f"# UNIT {name} {unit}\n" if unit in UNITS else ""
+    openmetrics = f"# HELP {name} {quoted}\n# TYPE {name} {kind}\n{more}"
+    return text.encode(), openmetrics.encode()
+
+
+def _column(family: Family, sets: _LabelSets) -> list[str]:
+    name, texts = family.sample_name, sets.column(family.labels)
+    return [
+        f"{name}{text}{value if type(value) is int else _number(value)}\n"  # most are int: a call less for each
+        for text, value in zip(texts, family.values, strict=True)
+    ]
+
+
+def _rows(metric: Metric, sets: _LabelSets) -> list[str]:
+    created = f"{metric.name}_created" if metric.type in _HAVE_CREATED else ""
+    return [
+        f"{sample.name}{sets.text(sample.labels)}{_number(sample.value)}\n"
+        for sample in metric.samples
+        if sample.name != created
+    ]
+
+
+def _number(value: float) -> str:
+    if type(value) is int:
+        return str(value)
+    number = float(value)
+    if number.is_integer() and abs(number) < 2**53:
+        return str(int(number))
+    if math.isfinite(number):
+        return repr(number)
+    return "NaN" if math.isnan(number) else "+Inf" if number > 0 else "-Inf"

@@ -1,0 +1,94 @@
+"""How the writing of landing files goes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from prometheus_client.core import Metric
+
+from exporter.exposition.specs import Families, counter, gauge
+
+_SOURCE = "landing writer"
+
+ROWS = counter("ackscope_landing_rows_total", "Rows written to landing files.", _SOURCE, "table")
+FILES = counter("ackscope_landing_files_total", "Landing files written.", _SOURCE)
+WRITTEN = counter("ackscope_landing_written_bytes_total", "Bytes of the landing files written.", _SOURCE)
+ERRORS = counter("ackscope_landing_errors_total", "Files that could not be written or removed.", _SOURCE)
+DEFECTS = counter(
+    "ackscope_landing_defects_total", "Snapshots of which no rows could be made: a defect of ours.", _SOURCE, "table"
+)
+DROPPED = counter(
+    "ackscope_landing_dropped_rows_total",
+    "Rows not landed: buffer (the oldest, for the disk did not take them in time), cap (of channels or consumers that "
+    "matter, beyond those followed) or contract (they do not fit their table).",
+    _SOURCE,
+    "table",
+    "reason",
+)
+BUFFERED = gauge("ackscope_landing_buffered_rows", "Rows that wait to be written.", _SOURCE)
+KEPT = gauge("ackscope_landing_kept_bytes", "Bytes of the exporter's files in the landing folder.", _SOURCE)
+EXPIRED_FILES = counter(
+    "ackscope_landing_expired_files_total", "Files removed, the oldest first: too old, or too many bytes.", _SOURCE
+)
+EXPIRED_BYTES = counter("ackscope_landing_expired_bytes_total", "Bytes of the files removed.", _SOURCE)
+AGE = gauge("ackscope_landing_last_write_age_seconds", "Since a landing file was last written.", _SOURCE)
+
+SPECS = (
+    ROWS,
+    FILES,
+    WRITTEN,
+    ERRORS,
+    DEFECTS,
+    DROPPED,
+    BUFFERED,
+    KEPT,
+    EXPIRED_FILES,
+    EXPIRED_BYTES,
+    AGE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LandingCounts:
+    """What the writer counted since the start.
+
+    Attributes:
+        rows: table name -> rows written.
+        defects: table name -> snapshots of which no rows could be made.
+        dropped: (table name, reason) -> rows.
+        buffered: rows that wait now.
+        kept: bytes of our files in the folder; None where that is not known yet.
+        last_write_age: seconds; None before the first.
+    """
+
+    rows: Mapping[str, int] = field(default_factory=dict)
+    files: int = 0
+    written: int = 0
+    errors: int = 0
+    defects: Mapping[str, int] = field(default_factory=dict)
+    dropped: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    buffered: int = 0
+    kept: int | None = None
+    expired_files: int = 0
+    expired_bytes: int = 0
+    last_write_age: float | None = None
+
+
+def collect(counts: LandingCounts | None) -> list[Metric]:
+    """Families; none where nothing is landed."""
+    families = Families(SPECS)
+    if counts is not None:
+        for table, rows in counts.rows.items():
+            families.add(ROWS, {"table": table}, rows)
+        for table, defects in counts.defects.items():
+            families.add(DEFECTS, {"table": table}, defects)
+        for (table, reason), rows in counts.dropped.items():
+            families.add(DROPPED, {"table": table, "reason": reason}, rows)
+        families.add(FILES, {}, counts.files)
+        families.add(WRITTEN, {}, counts.written)
+        families.add(ERRORS, {}, counts.errors)
+        families.add(BUFFERED, {}, counts.buffered)
+        families.add(KEPT, {}, counts.kept)
+        families.add(EXPIRED_FILES, {}, counts.expired_files)
+        families.add(EXPIRED_BYTES, {}, counts.expired_bytes)
+        families.add(AGE, {}, counts.last_write_age)
+    return families.result()

@@ -1,0 +1,104 @@
+"""How each probe stream does now, from its latest summary.
+
+A summary that has grown old says nothing of now: only its age is shown then.
+"""
+
+from collections.abc import Mapping
+
+from prometheus_client.core import Metric
+
+from ackscope.clock import Instant
+from ackscope.records import ProbeOutcome, ProbeState
+from exporter.exposition.specs import Families, gauge
+from exporter.runtime.state import ClusterState
+
+STALE_SECONDS = 30.0
+"""A probe process says something at least once a second; thirty times that is silence."""
+
+_LABELS = ("cluster", "probe", "stream", "node")
+
+SUCCESS = gauge(
+    "ackscope_probe_success",
+    "1 when the last minute held a message or a step and every one ended as it should: acked (and delivered), or "
+    "nacked where the queue must nack. /api/v1/probes says what did not.",
+    "probes",
+    *_LABELS,
+)
+DOUBTFUL = gauge(
+    "ackscope_probe_doubtful",
+    "1 when its recent figures cannot be trusted (the probe was late, or saw too little); /api/v1/probes says why.",
+    "probes",
+    *_LABELS,
+)
+RUNNING = gauge("ackscope_probe_running", "1 while the stream measures.", "probes", *_LABELS)
+STATE = gauge(
+    "ackscope_probe_state",
+    "1 for the state that the stream is in: connecting, running, blocked (the broker holds back who publishes: see "
+    "its alarms), failed (it cannot measure; /api/v1/probes says why).",
+    "probes",
+    *_LABELS,
+    "state",
+)
+OUTSTANDING = gauge(
+    "ackscope_probe_outstanding_messages", "Messages published and not settled yet.", "probes", *_LABELS
+)
+PREFETCH = gauge("ackscope_prefetch_limit", "The prefetch of the probe's own consumer.", "probes, prefetch", *_LABELS)
+UNACKED = gauge(
+    "ackscope_prefetch_unacked_messages",
+    "Deliveries that the probe's own consumer held over the last minute (stat: p50, max): at the limit all the while, "
+    "the prefetch holds deliveries back.",
+    "probes, unacked",
+    *_LABELS,
+    "stat",
+)
+LOOP_LAG = gauge(
+    "ackscope_probe_loop_lag_seconds",
+    "How late the probe's own loop woke over the last minute (stat: p99, max): its own error.",
+    "probes",
+    *_LABELS,
+    "stat",
+)
+AGE = gauge(
+    "ackscope_probe_outcome_age_seconds",
+    f"Time since the stream last reported; beyond {STALE_SECONDS:.0f} s its other gauges are withheld.",
+    "probes",
+    *_LABELS,
+)
+
+SPECS = (SUCCESS, DOUBTFUL, RUNNING, STATE, OUTSTANDING, PREFETCH, UNACKED, LOOP_LAG, AGE)
+
+
+def fresh(state: ClusterState, now: Instant) -> list[ProbeOutcome]:
+    """The summaries that tell of now, in a fixed order."""
+    seen = (state.outcomes[key] for key in sorted(state.outcomes))
+    return [it.outcome for it in seen if now.since(it.at) <= STALE_SECONDS]
+
+
+def collect(states: Mapping[str, ClusterState], now: Instant) -> list[Metric]:
+    """Families of all clusters, at `now`."""
+    families = Families(SPECS)
+    for cluster, state in states.items():
+        for _, seen in sorted(state.outcomes.items()):
+            families.add(AGE, stream_labels(cluster, seen.outcome), now.since(seen.at))
+        for outcome in fresh(state, now):
+            _current(families, stream_labels(cluster, outcome), outcome)
+    return families.result()
+
+
+def stream_labels(cluster: str, outcome: ProbeOutcome) -> dict[str, str]:
+    """What tells the streams of all clusters apart."""
+    return {"cluster": cluster, "probe": outcome.probe, "stream": outcome.stream, "node": outcome.node}
+
+
+def _current(families: Families, labels: dict[str, str], outcome: ProbeOutcome) -> None:
+    families.add(SUCCESS, labels, int(outcome.success))
+    families.add(DOUBTFUL, labels, int(outcome.doubtful is not None))
+    families.add(RUNNING, labels, int(outcome.state is ProbeState.RUNNING))
+    for state in ProbeState:
+        families.add(STATE, {**labels, "state": state.value}, int(outcome.state is state))
+    families.add(OUTSTANDING, labels, outcome.outstanding)
+    families.add(PREFETCH, labels, outcome.prefetch)
+    families.add(UNACKED, {**labels, "stat": "p50"}, outcome.unacked.p50)
+    families.add(UNACKED, {**labels, "stat": "max"}, outcome.unacked.max)
+    families.add(LOOP_LAG, {**labels, "stat": "p99"}, outcome.loop_lag.p99)
+    families.add(LOOP_LAG, {**labels, "stat": "max"}, outcome.loop_lag.max)

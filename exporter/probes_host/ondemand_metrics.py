@@ -1,0 +1,88 @@
+"""What `/probe` answers for a scraper: one run as metrics, named as the blackbox exporter names them. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from prometheus_client.core import Metric
+
+from exporter.exposition.specs import Families, gauge
+
+_SOURCE = "/probe, one run"
+_STATS = ("p50", "p90", "p99", "max")
+_STREAM = ("stream", "queue_type")
+
+SUCCESS = gauge(
+    "probe_success",
+    "1 when the run, or the reading of a target, was complete and as it should be; debug=true tells more of a run.",
+    _SOURCE,
+)
+DURATION = gauge("probe_duration_seconds", "How long it took, from connecting to sweeping.", _SOURCE)
+DOUBTFUL = gauge("probe_doubtful", "1 when the probe itself was too late to measure well.", _SOURCE, *_STREAM)
+MESSAGES = gauge("probe_messages", "Messages of the run by what became of them.", _SOURCE, *_STREAM, "outcome")
+CONFIRM = gauge("probe_confirm_seconds", "From sent to settled, over the run.", _SOURCE, *_STREAM, "stat")
+DELIVERY = gauge("probe_delivery_seconds", "From sent to delivered, over the run.", _SOURCE, *_STREAM, "stat")
+SEND_DELAY = gauge(
+    "probe_send_delay_seconds",
+    "From when a message was meant to be sent to sent, over the run: the probe's own error.",
+    _SOURCE,
+    *_STREAM,
+    "stat",
+)
+STEP = gauge("probe_step_seconds", "How long a timed step took, over the run.", _SOURCE, *_STREAM, "step", "stat")
+STEP_FAILURES = gauge(
+    "probe_step_failures", "Timed steps of the run that did not end as they should.", _SOURCE, *_STREAM, "step"
+)
+ROUND_TRIP = gauge(
+    "probe_round_trip_seconds",
+    "From an ack to the next delivery, as the sweep of prefetch saw it.",
+    _SOURCE,
+    "queue_type",
+)
+RECOMMENDED = gauge(
+    "probe_prefetch_recommended_messages",
+    "The prefetch that the sweep recommends, 0 for no limit; absent where it recommends none; debug=true says why.",
+    _SOURCE,
+    "queue_type",
+)
+
+SPECS = (
+    *(SUCCESS, DURATION, DOUBTFUL, MESSAGES, CONFIRM, DELIVERY, SEND_DELAY),
+    *(STEP, STEP_FAILURES, ROUND_TRIP, RECOMMENDED),
+)
+_QUANTILES = ((CONFIRM, "confirm"), (DELIVERY, "delivery"), (SEND_DELAY, "send_delay"))
+
+
+def run_metrics(document: Mapping[str, Any] | None, *, success: bool, seconds: float) -> list[Metric]:
+    """Families of one run.
+
+    Args:
+        document: what `ackscope probe --json` printed; None where it printed none.
+        success: it ended with exit code 0.
+        seconds: how long it took.
+    """
+    families = Families(SPECS)
+    families.add(SUCCESS, {}, int(success))
+    families.add(DURATION, {}, seconds)
+    told = document or {}
+    for stream in told.get("streams", ()):
+        _stream(families, stream)
+    for sweep in told.get("sweeps", ()):
+        labels = {"queue_type": sweep["queue_type"]}
+        families.add(ROUND_TRIP, labels, sweep["round_trip"])
+        families.add(RECOMMENDED, labels, sweep["recommended"])
+    return families.result()
+
+
+def _stream(families: Families, stream: Mapping[str, Any]) -> None:
+    labels = {"stream": stream["stream"], "queue_type": stream["queue_type"]}
+    families.add(DOUBTFUL, labels, int(stream["doubtful"] is not None))
+    if any(stream["outcomes"].values()):
+        for outcome, number in stream["outcomes"].items():
+            families.add(MESSAGES, {**labels, "outcome": outcome}, number)
+    for spec, field in _QUANTILES:
+        for stat in _STATS:
+            families.add(spec, {**labels, "stat": stat}, stream[field][stat])
+    for name, step in stream["steps"].items():
+        families.add(STEP_FAILURES, {**labels, "step": name}, step["failures"])
+        for stat in _STATS:
+            families.add(STEP, {**labels, "step": name, "stat": stat}, step["seconds"][stat])

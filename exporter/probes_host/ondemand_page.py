@@ -1,0 +1,100 @@
+"""`/probe?probe=NAME&target=CLUSTER[&debug=true]`: one short probe, now, of a cluster of the configuration.
+
+For a scraper it answers metrics; with `debug=true` the report and the log of the run, for a person. A target is a name:
+an address from outside is never connected to.
+"""
+
+import logging
+import math
+from http import HTTPStatus
+
+import orjson
+
+from ackscope.errors import AckscopeError
+from exporter.api.query_params import unknown
+from exporter.exposition.encode import CONTENT_TYPE, render
+from exporter.probes_host.ondemand import OneShots, Order, Ran
+from exporter.probes_host.ondemand_metrics import run_metrics
+from exporter.web.http import TEXT, Answer, Request
+from probes.settings import NAMES
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_HEADER = "x-prometheus-scrape-timeout-seconds"
+_MARGIN, _SHORTEST, _LONGEST = 2.5, 1.0, 60.0
+"""Seconds: what an interrupted run needs to sweep and we to answer, and the bounds of what a run may take."""
+_UNASKED = 30.0
+
+
+class ProbePage:
+    """Answers for `/probe`.
+
+    Args:
+        clusters: names of all clusters.
+        one_shots: runs the probes, of those that can be probed.
+    """
+
+    def __init__(self, clusters: tuple[str, ...], one_shots: OneShots) -> None:
+        self._clusters, self._one_shots = clusters, one_shots
+
+    def answer(self, request: Request) -> Answer:
+        """Run what is asked for, or say in a line what cannot be."""
+        probe, target = request.query.get("probe", ""), request.query.get("target", "")
+        refusal = self._refuse(probe, target)
+        if refusal is not None:
+            return refusal
+        debug = request.query.get("debug", "").lower() in {"1", "true", "yes"}
+        within = time_for_run(request.headers.get(TIMEOUT_HEADER))
+        try:
+            ran = self._one_shots.run(Order(cluster=target, probe=probe, within=within, as_json=not debug))
+        except AckscopeError as error:
+            return _line(str(error), HTTPStatus.INTERNAL_SERVER_ERROR)
+        if ran is None:
+            busy = f"a probe of cluster {target} is under way, and there is one at a time; ask again in some seconds"
+            return _line(busy, HTTPStatus.TOO_MANY_REQUESTS)
+        return _for_person(ran) if debug else _for_scraper(ran)
+
+    def _refuse(self, probe: str, target: str) -> Answer | None:
+        if probe not in NAMES:
+            return _line(f"probe={unknown(probe, NAMES)}", HTTPStatus.BAD_REQUEST)
+        if target not in self._clusters:
+            return _line(f"target={unknown(target, self._clusters)}", HTTPStatus.BAD_REQUEST)
+        if target not in self._one_shots.targets:
+            missing = f"cluster {target} has no address to probe; set clusters.{target}.amqp.url in the configuration"
+            return _line(missing, HTTPStatus.NOT_FOUND)
+        return None
+
+
+def time_for_run(header: str | None) -> float:
+    """Seconds that a run may take, so that the answer comes before the scraper gives up."""
+    try:
+        told = float(header) if header is not None else _UNASKED + _MARGIN
+    except ValueError:
+        told = _UNASKED + _MARGIN
+    return _UNASKED if math.isnan(told) else min(_LONGEST, max(_SHORTEST, told - _MARGIN))
+
+
+def _for_scraper(ran: Ran) -> Answer:
+    try:
+        document = orjson.loads(ran.report) if ran.report.strip() else {}
+        metrics = run_metrics(document, success=ran.code == 0 and "probe" in document, seconds=ran.seconds)
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        log.exception("what the probe printed is not its document")
+        metrics = run_metrics(None, success=False, seconds=ran.seconds)
+    return Answer(render(metrics).encode(), CONTENT_TYPE)
+
+
+def _for_person(ran: Ran) -> Answer:
+    ended = "did not end in time, and was interrupted" if ran.code is None else f"exit code {ran.code}"
+    metrics = render(run_metrics(None, success=ran.code == 0, seconds=ran.seconds))
+    parts = (
+        ("report", ran.report.strip() or "none"),
+        ("log", ran.log.strip() or "empty"),
+        ("run", f"{ended}, {ran.seconds:.1f} s"),
+        ("metrics (all of them without debug=true)", metrics.strip()),
+    )
+    return Answer("\n\n".join(f"# {title}\n{text}" for title, text in parts).encode() + b"\n", TEXT)
+
+
+def _line(text: str, status: HTTPStatus) -> Answer:
+    return Answer(f"{text}\n".encode(), status=status)

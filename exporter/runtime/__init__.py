@@ -1,0 +1,1 @@
+"""The exporter at work: run loop, reload, pollers, ingest, in-memory state."""

@@ -1,0 +1,122 @@
+"""What happens to each snapshot and to each batch of probe records: state, diagnosis, metrics, landing rows."""
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ackscope.baselines import Baselines
+from ackscope.clock import Clock
+from ackscope.snapshot import Snapshot
+from diagnosis.engine import diagnose
+from exporter.probes_host.metrics import ProbeMetrics
+from exporter.probes_host.nodes import Nodes, place_outcomes, place_records, probe_nodes
+from exporter.runtime.state import ClusterState, State
+from exporter.settings import ExporterSettings
+from probes.settings import NODE_NAMES
+from probes.wire import Batch
+
+if TYPE_CHECKING:
+    from exporter.landing.sink import Lander
+
+log = logging.getLogger(__name__)
+
+
+class Intake:
+    """Takes in what pollers and probes bring; each cluster's snapshots come from one thread, batches from another.
+
+    Args:
+        settings: caps, prefixes and thresholds.
+        state: what scrapes and the API read.
+        probe_metrics: histograms and counters of the probes.
+        landing: files for the pipeline; None where nothing is landed.
+        clock: says when, and times diagnosis.
+        usual: a cluster's name -> what is usual in it now; None where that is not known.
+    """
+
+    def __init__(
+        self,
+        settings: ExporterSettings,
+        state: State,
+        probe_metrics: ProbeMetrics,
+        landing: "Lander | None",
+        clock: Clock,
+        usual: Callable[[str], Baselines | None] = lambda _: None,
+    ) -> None:
+        self._usual = usual
+        self._state, self._probe_metrics, self._landing, self._clock = state, probe_metrics, landing, clock
+        self._nodes: dict[str, Nodes] = {}
+        self._capped: set[str] = set()
+        self.apply(settings)
+
+    def apply(self, settings: ExporterSettings) -> None:
+        """Go by these settings from now on; what was learnt of clusters that are watched no more is forgotten."""
+        self._prefix, self._limits = settings.probes.prefix, settings.metrics.limits
+        self._thresholds = settings.thresholds
+        self._addressed = {
+            name: NODE_NAMES if cluster.amqp is not None and cluster.amqp.nodes else ()
+            for name, cluster in settings.clusters.items()
+        }
+        for name in self._nodes.keys() - settings.clusters.keys():
+            del self._nodes[name]
+        if self._landing is not None:
+            self._landing.apply(settings.landing, self._thresholds.own_prefixes, settings.clusters)
+
+    def on_snapshot(self, snapshot: Snapshot) -> None:
+        """Take in one poll's result."""
+        known = self._state.put_snapshot(snapshot)
+        if known is None:  # it came late: its cluster is watched no more
+            return
+        addressed = self._addressed.get(snapshot.cluster, ())
+        self._nodes[snapshot.cluster] = probe_nodes(snapshot, self._prefix, addressed)
+        self._diagnose(snapshot.cluster, known)
+        self._land(snapshot)
+        queues = len(snapshot.queues.value or ())
+        if queues > self._limits.queues and snapshot.cluster not in self._capped:
+            self._capped.add(snapshot.cluster)
+            log.warning(
+                "cluster %s has %d queues; %d get series of their own, those that matter most "
+                "(raise metrics.max_queues for more; ackscope_dropped_series counts the others)",
+                snapshot.cluster,
+                queues,
+                self._limits.queues,
+            )
+
+    def on_batch(self, batch: Batch) -> None:
+        """Take in what one line of the probe process held."""
+        if batch.cluster not in self._addressed:  # it came late: its cluster is watched no more
+            return
+        nodes = self._nodes.get(batch.cluster, {})
+        messages = place_records(batch.messages, nodes, self._prefix)
+        bursts = place_records(batch.bursts, nodes, self._prefix)
+        steps = place_records(batch.steps, nodes, self._prefix)
+        outcomes = place_outcomes(batch.outcomes, nodes)
+        self._probe_metrics.messages(batch.cluster, messages)
+        self._probe_metrics.bursts(batch.cluster, bursts)
+        self._probe_metrics.steps(batch.cluster, steps)
+        self._probe_metrics.outcomes(batch.cluster, outcomes)
+        self._state.put_outcomes(batch.cluster, outcomes, self._clock.now())
+        if self._landing is not None:
+            self._landing.records(batch.cluster, messages, bursts, steps)
+
+    def _diagnose(self, cluster: str, known: ClusterState) -> None:
+        started = self._clock.now()
+        try:
+            verdict = diagnose(
+                known.window,
+                known.latest_outcomes(),
+                started,
+                self._thresholds,
+                known.verdict,
+                baselines=self._usual(cluster),
+            )
+        except Exception:  # The boundary: a defect of a rule must not end the polling.
+            log.exception("diagnosis of cluster %s failed; the verdict before stays", cluster)
+            self._state.count_diagnosis_error(cluster)
+            return
+        self._state.put_verdict(verdict, self._clock.now().since(started))
+
+    def _land(self, snapshot: Snapshot) -> None:
+        """Land what is new in a snapshot, and in the verdict on it."""
+        known = self._state.clusters().get(snapshot.cluster)
+        if self._landing is not None and known is not None:
+            self._landing.snapshot(snapshot, known.snapshot or snapshot, known.verdict)
