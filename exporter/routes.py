@@ -12,22 +12,22 @@ from ackscope.errors import UsageError
 from ackscope.snapshot import FAMILIES, Snapshot
 from diagnosis.thresholds import Thresholds
 from exporter.api import documents
-from exporter.api.bundle import BUNDLE_TYPE, Bundle, pack
+from exporter.api.bundle import BUNDLE_TYPE, DiagnosisBundle, pack_bundle
 from exporter.api.columns import LISTS, columns
-from exporter.api.query_params import chosen
+from exporter.api.query_params import parse_names
 from exporter.api.runbooks import runbook_page, runbooks
 from exporter.api.vitals import vitals
-from exporter.exposition.live.process import ProcessStatus
-from exporter.exposition.page_cache import Exposition
-from exporter.runtime.reloader import Reloaded
-from exporter.runtime.state import ClusterState, State
-from exporter.web.http import JSON, Answer, Request, Route
+from exporter.exposition.live.process import ProbeProcessStatus
+from exporter.exposition.page_cache import PageCache
+from exporter.runtime.reloader import ReloadResult
+from exporter.runtime.state import ClusterState, StateStore
+from exporter.web.http import JSON, Request, Response, Route
 
 _States = dict[str, ClusterState]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class RouteContext:
     """What the paths answer from.
 
     Attributes:
@@ -41,30 +41,30 @@ class Parts:
         usual: a cluster's name -> what is usual in it now.
     """
 
-    state: State
-    exposition: Exposition
-    status: Callable[[], ProcessStatus | None]
-    probe_page: Callable[[Request], Answer]
-    reload: Callable[[], Reloaded]
+    state: StateStore
+    exposition: PageCache
+    status: Callable[[], ProbeProcessStatus | None]
+    probe_page: Callable[[Request], Response]
+    reload: Callable[[], ReloadResult]
     clock: Clock
     thresholds: Callable[[], Thresholds] = Thresholds
     usual: Callable[[str], Baselines | None] = lambda _: None
 
 
-def make_routes(parts: Parts) -> dict[str, Route]:
+def make_routes(parts: RouteContext) -> dict[str, Route]:
     """The table of paths, all but `/probe` answered from memory."""
     clock = parts.clock
     # Of a large broker one takes a second or more of this process: not several side by side.
     packing = threading.Lock()
 
-    def document(make: Callable[[_States, Request], documents.Document]) -> Callable[[Request], Answer]:
-        def answer(request: Request) -> Answer:
+    def document(make: Callable[[_States, Request], documents.Document]) -> Callable[[Request], Response]:
+        def answer(request: Request) -> Response:
             states = parts.state.clusters()
             try:
-                names = chosen("cluster", request.query.get("cluster"), states)
-                return Answer(documents.as_json(make({name: states[name] for name in names}, request)), JSON)
+                names = parse_names("cluster", request.query.get("cluster"), states)
+                return Response(documents.as_json(make({name: states[name] for name in names}, request)), JSON)
             except UsageError as error:
-                return Answer(f"{error}\n".encode(), status=HTTPStatus.BAD_REQUEST)
+                return Response(f"{error}\n".encode(), status=HTTPStatus.BAD_REQUEST)
 
         return answer
 
@@ -105,7 +105,7 @@ def make_routes(parts: Parts) -> dict[str, Route]:
             "or one reading of a broker: module=NAME&target=HOST:PORT",
             parts.probe_page,
         ),
-        "/-/healthy": Route("200 while the exporter lives", lambda _: Answer(b"alive\n")),
+        "/-/healthy": Route("200 while the exporter lives", lambda _: Response(b"alive\n")),
         "/-/reload": Route(
             "POST: read the configuration again; says what came of it", lambda _: _reload(parts), ("POST",)
         ),
@@ -113,24 +113,24 @@ def make_routes(parts: Parts) -> dict[str, Route]:
     }
 
 
-def ready(state: State) -> Answer:
+def ready(state: StateStore) -> Response:
     """Whether every cluster has an answer, good or bad."""
     waiting = _waiting(state)
     if waiting:
         text = f"waiting for the first answer of: {', '.join(waiting)}\n"
-        return Answer(text.encode(), status=HTTPStatus.SERVICE_UNAVAILABLE)
-    return Answer(b"ready\n")
+        return Response(text.encode(), status=HTTPStatus.SERVICE_UNAVAILABLE)
+    return Response(b"ready\n")
 
 
-def is_ready(state: State) -> bool:
+def is_ready(state: StateStore) -> bool:
     """The same in a word."""
     return not _waiting(state)
 
 
-def _reload(parts: Parts) -> Answer:
+def _reload(parts: RouteContext) -> Response:
     done = parts.reload()
     status = HTTPStatus.OK if done.ok else HTTPStatus.INTERNAL_SERVER_ERROR
-    return Answer(f"{done.line}\n".encode(), status=status)
+    return Response(f"{done.line}\n".encode(), status=status)
 
 
 def _one(states: _States, request: Request) -> str:
@@ -139,26 +139,26 @@ def _one(states: _States, request: Request) -> str:
     Raises:
         UsageError: it is not known, or several are meant.
     """
-    names = chosen("cluster", request.query.get("cluster"), states)
+    names = parse_names("cluster", request.query.get("cluster"), states)
     if len(names) != 1:
         raise UsageError(f"cluster: name one of {', '.join(states)}")
     return names[0]
 
 
-def _columns(parts: Parts, request: Request) -> Answer:
+def _columns(parts: RouteContext, request: Request) -> Response:
     states = parts.state.clusters()
     try:
         name = _one(states, request)
-        (listed, *more) = chosen("list", request.query.get("list"), LISTS)
-        if more:
+        (listed, *chunks) = parse_names("list", request.query.get("list"), LISTS)
+        if chunks:
             raise UsageError(f"list: name one of {', '.join(LISTS)}")  # noqa: TRY301  one place answers for all
-        asked = request.query.get("columns")
-        return Answer(documents.as_json(columns(states[name].window, listed, asked, parts.clock.now())), JSON)
+        requested = request.query.get("columns")
+        return Response(documents.as_json(columns(states[name].window, listed, requested, parts.clock.now())), JSON)
     except UsageError as error:
         return _text(HTTPStatus.BAD_REQUEST, str(error))
 
 
-def _bundle(parts: Parts, request: Request, packing: threading.Lock) -> Answer:
+def _bundle(parts: RouteContext, request: Request, packing: threading.Lock) -> Response:
     """The window of one cluster as a file; answered from memory, packed when it is asked for."""
     states = parts.state.clusters()
     try:
@@ -169,7 +169,7 @@ def _bundle(parts: Parts, request: Request, packing: threading.Lock) -> Answer:
     if known.snapshot is None:
         return _text(HTTPStatus.SERVICE_UNAVAILABLE, "nothing was read of this cluster yet; ask again in some seconds")
     outcomes, now = tuple(known.latest_outcomes()), parts.clock.now()
-    bundle = Bundle(
+    bundle = DiagnosisBundle(
         window=known.window,
         outcomes=outcomes,
         now=now,
@@ -179,20 +179,20 @@ def _bundle(parts: Parts, request: Request, packing: threading.Lock) -> Answer:
     file = f"{name}-{now.iso().replace(':', '')}.ackscope"
     quoted = "".join(letter if letter.isalnum() or letter in "-._" else "_" for letter in file)
     with packing:
-        content = pack(bundle)
-    return Answer(content, BUNDLE_TYPE, headers=(("Content-Disposition", f'attachment; filename="{quoted}"'),))
+        content = pack_bundle(bundle)
+    return Response(content, BUNDLE_TYPE, headers=(("Content-Disposition", f'attachment; filename="{quoted}"'),))
 
 
-def _text(status: HTTPStatus, line: str) -> Answer:
-    return Answer(f"{line}\n".encode(), status=status)
+def _text(status: HTTPStatus, line: str) -> Response:
+    return Response(f"{line}\n".encode(), status=status)
 
 
-def _waiting(state: State) -> list[str]:
+def _waiting(state: StateStore) -> list[str]:
     return [name for name, known in state.clusters().items() if not _answered(known.snapshot)]
 
 
 def _families(request: Request) -> tuple[str, ...]:
-    return chosen("families", request.query.get("families"), FAMILIES)
+    return parse_names("families", request.query.get("families"), FAMILIES)
 
 
 def _answered(snapshot: Snapshot | None) -> bool:

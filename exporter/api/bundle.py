@@ -25,7 +25,7 @@ from ackscope.topology import Binding
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
-from exporter.history.used_baselines import asked_for, listed, unlisted
+from exporter.history.used_baselines import from_json, record_lookups, to_json
 
 _KIND, _FORMAT = "ackscope-bundle", 1
 BUNDLE_TYPE = "application/gzip"
@@ -36,7 +36,7 @@ _SNAPSHOT, _OUTCOMES = TypeAdapter(Snapshot), TypeAdapter(tuple[ProbeOutcome, ..
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bundle:
+class DiagnosisBundle:
     """What was seen.
 
     Attributes:
@@ -56,7 +56,7 @@ class Bundle:
     baselines: Baselines | None = None
 
 
-def pack(bundle: Bundle) -> bytes:
+def pack_bundle(bundle: DiagnosisBundle) -> bytes:
     """The content of the file."""
     document = {
         "kind": _KIND,
@@ -69,13 +69,13 @@ def pack(bundle: Bundle) -> bytes:
         "snapshots": [_listed(snapshot) for snapshot in bundle.window.snapshots],
         "trail": bundle.window.trail,
         "outcomes": bundle.outcomes,
-        "baselines": listed(_usual(bundle)),
+        "baselines": to_json(_usual(bundle)),
     }
     text = orjson.dumps(document, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode()
     return gzip.compress(_clean(text).encode(), 6, mtime=int(bundle.now.wall))
 
 
-def unpack(content: bytes) -> Bundle:
+def unpack_bundle(content: bytes) -> DiagnosisBundle:
     """What a file holds.
 
     Raises:
@@ -93,21 +93,21 @@ def unpack(content: bytes) -> Bundle:
         raise DataError(f"was made by ackscope {made} in format {document.get('format')}, this one reads {_FORMAT}")
     try:
         snapshots, trail = (tuple(map(_snapshot, document[name])) for name in ("snapshots", "trail"))
-        return Bundle(
+        return DiagnosisBundle(
             window=Window(document["cluster"], snapshots, trail),
             outcomes=_OUTCOMES.validate_python(document["outcomes"]),
             now=Instant(**document["now"]),
             thresholds=Thresholds.model_validate(document["thresholds"]),
             version=document["ackscope"],
-            baselines=unlisted(document.get("baselines")),
+            baselines=from_json(document.get("baselines")),
         )
     except (ValidationError, KeyError, TypeError, ValueError) as error:
         raise DataError(f"is a bundle with something missing in it ({type(error).__name__}); make it anew") from None
 
 
-def _usual(seen: Bundle) -> Baselines | None:
+def _usual(seen: DiagnosisBundle) -> Baselines | None:
     """What its verdict asks for: the same judgement is made once more, and listened to."""
-    return asked_for(
+    return record_lookups(
         seen.baselines,
         lambda bands: diagnose(seen.window, seen.outcomes, seen.now, seen.thresholds, baselines=bands),
     )
@@ -126,8 +126,8 @@ def _listed(snapshot: Snapshot) -> Snapshot:
     if value is None:
         return snapshot
     counts = tuple((vhost, name, number) for (vhost, name), number in sorted(value.counts.items()))
-    told: Any = _Counted(counts, value.listed)
-    return replace(snapshot, bindings=replace(snapshot.bindings, value=told))
+    counted: Any = _Counted(counts, value.listed)
+    return replace(snapshot, bindings=replace(snapshot.bindings, value=counted))
 
 
 def _snapshot(document: dict[str, Any]) -> Snapshot:

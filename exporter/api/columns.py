@@ -11,12 +11,12 @@ from ackscope.snapshot import Channel, Connection, Consumer, Node, Queue
 from ackscope.topology import Binding, Exchange
 from diagnosis.series import last
 from diagnosis.window import Window
-from exporter.api.query_params import chosen
-from exporter.api.sparkline_series import counter
+from exporter.api.query_params import parse_names
+from exporter.api.sparkline_series import counter_value
 
 Document = dict[str, Any]
 
-_LATELY = 20.0
+_RATE_SECONDS = 20.0
 """Seconds."""
 
 _COUNTERS = tuple(field.name for field in fields(MessageStats))
@@ -61,7 +61,7 @@ LISTS: Mapping[str, _List] = {
 }
 
 
-def columns(window: Window, name: str, asked: str | None, now: Instant) -> Document:
+def columns(window: Window, name: str, requested: str | None, now: Instant) -> Document:
     """One list of one cluster.
 
     Args:
@@ -79,7 +79,7 @@ def columns(window: Window, name: str, asked: str | None, now: Instant) -> Docum
         UsageError: a column is not known.
     """
     kind = LISTS[name]
-    names = chosen("columns", asked, kind.names)
+    names = parse_names("columns", requested, kind.names)
     part = window.latest.parts[kind.family] if window.latest else None
     value = None if part is None or part.value is None else kind.objects(part.value)
     objects = value or ()
@@ -125,7 +125,7 @@ def _before(window: Window, kind: _List, objects: Sequence[Any]) -> _Before:
     if kind.key is None or len(readings) < 2:
         return _Before([(None, 0.0)] * len(objects))
     latest = readings[-1]
-    then = last(readings, _LATELY)[0]
+    then = last(readings, _RATE_SECONDS)[0]
     known = {kind.key(it): it for it in kind.objects(then.value) or ()}
     found = []
     for it in objects:
@@ -153,8 +153,8 @@ def _grown(now: Any, before: Any, name: str, seconds: float) -> float | None:
 
     The broker leaves a counter out before its first event: where it tells others, such a one stands at 0.
     """
-    told = None if before is None or seconds <= 0 else counter(now.stats, name)
-    if told is None:
+    value = None if before is None or seconds <= 0 else counter_value(now.stats, name)
+    if value is None:
         return None
-    grown = told - (counter(before.stats, name) or 0)
+    grown = value - (counter_value(before.stats, name) or 0)
     return grown / seconds if grown >= 0 else None

@@ -11,9 +11,9 @@ from ackscope.findings import DiagnosisResult, as_dict, subject_dict
 from ackscope.snapshot import FAMILIES, Part, Snapshot
 from ackscope.topology import Bindings
 from exporter.broker.families import FAST
-from exporter.exposition.live.outcomes import fresh
-from exporter.exposition.live.process import ProcessStatus
-from exporter.probes_host.latency_breakdown import layers
+from exporter.exposition.live.outcomes import current_outcomes
+from exporter.exposition.live.process import ProbeProcessStatus
+from exporter.probes_host.latency_breakdown import confirm_layers
 from exporter.runtime.state import ClusterState
 
 Document = dict[str, Any]
@@ -55,7 +55,7 @@ def cluster_findings(name: str, snapshot: Snapshot | None, verdict: DiagnosisRes
     }
 
 
-def probes(states: Mapping[str, ClusterState], status: ProcessStatus | None, now: Instant) -> Document:
+def probes(states: Mapping[str, ClusterState], status: ProbeProcessStatus | None, now: Instant) -> Document:
     """How the probes do; all clusters share one probe process.
 
     A cluster's `probes` are `ProbeOutcome`s, its `layers` are `Layer`s (name, seconds, node, because): where the time
@@ -73,7 +73,7 @@ def probes(states: Mapping[str, ClusterState], status: ProcessStatus | None, now
                 "cluster": name,
                 "process": process,
                 "probes": state.latest_outcomes(),
-                "layers": layers(fresh(state, now)),
+                "layers": confirm_layers(current_outcomes(state, now)),
             }
             for name, state in states.items()
         ],
@@ -101,7 +101,7 @@ def _bindings(part: Part[Bindings]) -> Document:
     """The part with its counts as a list, for a pair is no key in JSON."""
     value = part.value
     counts = [] if value is None else sorted(value.counts.items())
-    told = (
+    value_document = (
         None
         if value is None
         else {
@@ -109,7 +109,7 @@ def _bindings(part: Part[Bindings]) -> Document:
             "listed": value.listed,
         }
     )
-    return {**{field.name: getattr(part, field.name) for field in fields(part)}, "value": told}
+    return {**{field.name: getattr(part, field.name) for field in fields(part)}, "value": value_document}
 
 
 def as_json(document: Document) -> bytes:

@@ -9,22 +9,22 @@ _SHOWN = 80
 """Characters of a wrong name that are repeated in the answer."""
 
 
-def chosen(key: str, asked: str | None, known: Collection[str]) -> tuple[str, ...]:
+def parse_names(key: str, requested: str | None, known: Collection[str]) -> tuple[str, ...]:
     """The names in a list such as `queues,nodes`, in the order of `known`; all of them where nothing is asked.
 
     Raises:
         UsageError: one of them is not known; the message lists those that are.
     """
-    if asked is None:
+    if requested is None:
         return tuple(known)
-    names = [name.strip() for name in asked.split(",")]
+    names = [name.strip() for name in requested.split(",")]
     for name in names:
         if name not in known:
-            raise UsageError(f"{key}={unknown(name, known)}")
+            raise UsageError(f"{key}={unknown_name(name, known)}")
     return tuple(name for name in known if name in names)
 
 
-def unknown(got: str, known: Collection[str]) -> str:
+def unknown_name(got: str, known: Collection[str]) -> str:
     """Says that a name is missing or not known, the nearest one, and all that are."""
     shown = got[:_SHOWN]
     what = f"{shown!r} is not known{nearest(shown, list(known))}" if got else " is missing"

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from pathlib import Path
 
 from ackscope.cli import nearest
-from exporter.web.http import TEXT, Answer, Request
+from exporter.web.http import TEXT, Request, Response
 
 FOLDER = Path(__file__).parents[2] / "docs" / "runbooks"
 """In the repository, and beside the packages where ackscope is installed."""
@@ -21,12 +21,12 @@ def runbooks(folder: Path = FOLDER) -> dict[str, str]:
     return {"" if path.stem == _INDEX else path.stem: path.read_text() for path in sorted(folder.glob("*.md"))}
 
 
-def runbook_page(pages: Mapping[str, str], request: Request) -> Answer:
+def runbook_page(pages: Mapping[str, str], request: Request) -> Response:
     """The page of `rule=NAME`; the overview without one."""
     rule = request.query.get("rule", "")
     page = pages.get(rule)
     if page is not None:
-        return Answer(page.encode(), TEXT)
+        return Response(page.encode(), TEXT)
     said = repr(rule) if _NAME.fullmatch(rule) else "of that name"
     line = f"no runbook {said}{nearest(rule, list(pages))}; /runbook lists them all\n"
-    return Answer(line.encode(), TEXT, status=HTTPStatus.NOT_FOUND)
+    return Response(line.encode(), TEXT, status=HTTPStatus.NOT_FOUND)

@@ -21,13 +21,13 @@ _GAP = 240.0
 """Seconds: readings that are further apart are not joined."""
 
 
-def lately(window: Window, family: str) -> Series[Any]:
+def recent_readings(window: Window, family: str) -> Series[Any]:
     """Readings of overview or nodes: close together of the last minutes, one a minute before that."""
     found = {seen.at.mono: seen for seen in (*window.trend(family), *window.readings(family))}
     return tuple(found[moment] for moment in sorted(found))
 
 
-def levels(series: Series[T], read: Callable[[T], float | None], now: Instant) -> list[Point]:
+def gauge_points(series: Series[T], read: Callable[[T], float | None], now: Instant) -> list[Point]:
     """A figure at each of its readings, oldest first; a gap of readings is a point without a value."""
     points: list[Point] = []
     before: Seen[T] | None = None
@@ -39,25 +39,25 @@ def levels(series: Series[T], read: Callable[[T], float | None], now: Instant) -
     return points
 
 
-def rates(series: Series[T], count: Callable[[T], int | None], now: Instant) -> list[Point]:
+def rate_points(series: Series[T], count: Callable[[T], int | None], now: Instant) -> list[Point]:
     """How fast a counter grew, a second, up to each reading; None where it fell, for it began anew, and over a gap."""
     points: list[Point] = []
     marks = _marks(series, now)
     for older, newer in pairwise(marks):
         seconds = newer.at.since(older.at)
         before, after = count(older.value), count(newer.value)
-        told = before is not None and after is not None and after >= before and seconds <= _GAP
-        points.append((now.since(newer.at), (after - before) / seconds if told else None))  # type: ignore[operator]
+        known = before is not None and after is not None and after >= before and seconds <= _GAP
+        points.append((now.since(newer.at), (after - before) / seconds if known else None))  # type: ignore[operator]
     return points
 
 
-def counter(stats: MessageStats, name: str) -> int | None:
+def counter_value(stats: MessageStats, name: str) -> int | None:
     """A counter; 0 where the broker tells others and leaves this one out, for nothing of it has happened yet."""
     value: int | None = getattr(stats, name)
     return value if value is not None or stats == MessageStats() else 0
 
 
-def of_queue(window: Window, vhost: str | None, name: str) -> Series[Queue]:
+def queue_series(window: Window, vhost: str | None, name: str) -> Series[Queue]:
     """A queue at the latest readings in a row that hold it, oldest first."""
     found: list[Seen[Queue]] = []
     # Its place in the list hardly ever changes: of 16 lists one is searched.
@@ -71,7 +71,7 @@ def of_queue(window: Window, vhost: str | None, name: str) -> Series[Queue]:
     return tuple(reversed(found))
 
 
-def by_details(series: Series[Queue]) -> Series[Queue]:
+def by_details_time(series: Series[Queue]) -> Series[Queue]:
     """The same at the moments at which its statistics were read, which may be less often than its totals."""
     found: list[Seen[Queue]] = []
     for seen in series:

@@ -11,7 +11,7 @@ from ackscope.clock import Instant
 from ackscope.snapshot import Queue
 from diagnosis.series import last, span
 from diagnosis.window import Seen, Series, Window
-from exporter.api.sparkline_series import counter
+from exporter.api.sparkline_series import counter_value
 
 LEVELS = {"ready": "messages_ready", "unacked": "messages_unacked"}
 COUNTERS = {"published": "publish", "delivered": "deliver_get", "acked": "ack", "redelivered": "redeliver"}
@@ -25,7 +25,7 @@ _SPAN = 50.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class ClusterTotal:
     """One sum.
 
     Attributes:
@@ -37,7 +37,7 @@ class Sum:
     because: str = ""
 
 
-def carried_load(window: Window, own: tuple[str, ...]) -> Mapping[str, Sum]:
+def cluster_throughput(window: Window, own: tuple[str, ...]) -> Mapping[str, ClusterTotal]:
     """Every measure of `LEVELS` and `COUNTERS`, rates a second.
 
     Args:
@@ -46,42 +46,42 @@ def carried_load(window: Window, own: tuple[str, ...]) -> Mapping[str, Sum]:
     """
     readings = window.readings("queues")
     if not readings:
-        return dict.fromkeys((*LEVELS, *COUNTERS), Sum(because="the queues were not read yet"))
+        return dict.fromkeys((*LEVELS, *COUNTERS), ClusterTotal(because="the queues were not read yet"))
     latest = readings[-1]
     queues = [queue for queue in latest.value if not queue.name.startswith(own)]
     return {**{name: _level(queues, field) for name, field in LEVELS.items()}, **_rates(readings, queues)}
 
 
-def _level(queues: Sequence[Queue], field: str) -> Sum:
-    told = [getattr(queue, field) for queue in queues]
-    silent = told.count(None)
+def _level(queues: Sequence[Queue], field: str) -> ClusterTotal:
+    values = [getattr(queue, field) for queue in queues]
+    silent = values.count(None)
     if silent:
-        return Sum(because=f"{silent:,} of {len(queues):,} queues do not tell it")
-    return Sum(float(sum(told)))
+        return ClusterTotal(because=f"{silent:,} of {len(queues):,} queues do not tell it")
+    return ClusterTotal(float(sum(values)))
 
 
-def _rates(readings: Series[Sequence[Queue]], queues: Sequence[Queue]) -> dict[str, Sum]:
-    latest, oldest, lately = readings[-1], readings[0], last(readings, _SPAN)
+def _rates(readings: Series[Sequence[Queue]], queues: Sequence[Queue]) -> dict[str, ClusterTotal]:
+    latest, oldest, recent = readings[-1], readings[0], last(readings, _SPAN)
     # A queue whose statistics were never read tells totals alone; one without any event counts nothing: it stands at 0.
     unread = sum(queue.consumers is None for queue in queues)
     why = ""
-    if span(lately) < _SPAN:
+    if span(recent) < _SPAN:
         why = "the queues have been watched for less than a minute"
     elif unread:
         why = f"the statistics of {unread:,} of {len(queues):,} queues are not known"
-    elif queues and all(counter(queue.stats, "publish") is None for queue in queues):
+    elif queues and all(counter_value(queue.stats, "publish") is None for queue in queues):
         why = "no queue counts messages"
     if why:
-        return dict.fromkeys(COUNTERS, Sum(because=why))
+        return dict.fromkeys(COUNTERS, ClusterTotal(because=why))
     sums = dict.fromkeys(COUNTERS, 0.0)
-    again = _add(sums, queues, latest.at, lately[0])
+    again = _add(sums, queues, latest.at, recent[0])
     if again:
         # Read by turns: these were last read before that, so a longer past is asked.
         lost = _add(sums, again, latest.at, oldest)
         if lost:
             why = f"the statistics of {len(lost):,} of {len(queues):,} queues are read less often than every 10 minutes"
-            return dict.fromkeys(COUNTERS, Sum(because=why))
-    return {name: Sum(value) for name, value in sums.items()}
+            return dict.fromkeys(COUNTERS, ClusterTotal(because=why))
+    return {name: ClusterTotal(value) for name, value in sums.items()}
 
 
 def _add(sums: dict[str, float], queues: Sequence[Queue], at: Instant, then: Seen[Sequence[Queue]]) -> list[Queue]:

@@ -15,8 +15,16 @@ from ackscope.findings import Finding
 from ackscope.snapshot import Node, Overview, Queue
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
-from exporter.api.sparkline_series import Point, by_details, counter, lately, levels, of_queue, rates
-from exporter.api.throughput import Sum, carried_load
+from exporter.api.sparkline_series import (
+    Point,
+    by_details_time,
+    counter_value,
+    gauge_points,
+    queue_series,
+    rate_points,
+    recent_readings,
+)
+from exporter.api.throughput import ClusterTotal, cluster_throughput
 from exporter.runtime.state import ClusterState
 
 Document = dict[str, Any]
@@ -72,25 +80,25 @@ def _cluster(
 
 
 def _signs(window: Window, now: Instant, baselines: Baselines | None, thresholds: Thresholds) -> Iterator[Document]:
-    series = lately(window, "overview")
+    series = recent_readings(window, "overview")
     if not series:
         return
     bands = {sign: _band(baselines, measure, now, thresholds.usual.oldest) for sign, measure in _BANDS.items()}
     # Queues are added up only where there is something to hold the sum against.
     known = any(isinstance(band, Band) for band in bands.values())
-    load = carried_load(window, thresholds.own_prefixes) if known else {}
-    told = {
-        **{name: ("rate", rates(series, _count(field), now)) for name, field in _RATES.items()},
-        "ready": ("messages", levels(series, lambda it: it.messages_ready, now)),
-        "unacked": ("messages", levels(series, lambda it: it.messages_unacked, now)),
+    load = cluster_throughput(window, thresholds.own_prefixes) if known else {}
+    points_of = {
+        **{name: ("rate", rate_points(series, _count(field), now)) for name, field in _RATES.items()},
+        "ready": ("messages", gauge_points(series, lambda it: it.messages_ready, now)),
+        "unacked": ("messages", gauge_points(series, lambda it: it.messages_unacked, now)),
     }
-    for name, (unit, points) in told.items():
+    for name, (unit, points) in points_of.items():
         band = bands.get(name)
-        yield {**_line(name, unit, points), **_usual(band, load.get(_BANDS.get(name, ""), Sum()))}
+        yield {**_line(name, unit, points), **_usual(band, load.get(_BANDS.get(name, ""), ClusterTotal()))}
 
 
 def _count(field: str) -> Callable[[Overview], int | None]:
-    return lambda overview: counter(overview.stats, field)
+    return lambda overview: counter_value(overview.stats, field)
 
 
 def _band(baselines: Baselines | None, measure: str, now: Instant, oldest: float) -> Band | NotYet:
@@ -113,7 +121,7 @@ def _lacking(reason: str) -> str:
     return f"not known yet, needs {days} more day{'s' if days > 1 else ''}"
 
 
-def _usual(band: Band | NotYet | None, load: Sum) -> Document:
+def _usual(band: Band | NotYet | None, load: ClusterTotal) -> Document:
     if not isinstance(band, Band):
         return {"usual": None, "because": band.reason if band else None}
     if load.value is None:
@@ -136,27 +144,27 @@ def _subjects(window: Window, now: Instant, findings: Sequence[Finding]) -> Iter
 
 
 def _queue(window: Window, now: Instant, vhost: str | None, name: str) -> Iterator[Document]:
-    series = of_queue(window, vhost, name)
+    series = queue_series(window, vhost, name)
     if not series:
         return
 
     def count(field: str) -> Callable[[Queue], int | None]:
-        return lambda queue: counter(queue.stats, field)
+        return lambda queue: counter_value(queue.stats, field)
 
-    yield _line("ready", "messages", levels(series, lambda it: it.messages_ready, now))
-    yield _line("unacked", "messages", levels(series, lambda it: it.messages_unacked, now))
-    read = by_details(series)
+    yield _line("ready", "messages", gauge_points(series, lambda it: it.messages_ready, now))
+    yield _line("unacked", "messages", gauge_points(series, lambda it: it.messages_unacked, now))
+    read = by_details_time(series)
     for sign in ("publish", "deliver", "ack", "redeliver"):
-        yield _line(sign, "rate", rates(read, count(_RATES[sign]), now))
+        yield _line(sign, "rate", rate_points(read, count(_RATES[sign]), now))
 
 
 def _node(window: Window, now: Instant, name: str) -> Iterator[Document]:
-    series = lately(window, "nodes")
+    series = recent_readings(window, "nodes")
 
     def figure(field: str) -> Callable[[tuple[Node, ...]], float | None]:
         return lambda nodes: next((getattr(node, field) for node in nodes if node.name == name), None)
 
     for field, unit in _NODE.items():
-        points = levels(series, figure(field), now)
+        points = gauge_points(series, figure(field), now)
         if any(value is not None for _, value in points):
             yield _line(field, unit, points)

@@ -10,10 +10,10 @@ from ackscope.errors import DataError, UsageError
 from ackscope.findings import DiagnosisResult
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
-from exporter.api.bundle import Bundle, pack
+from exporter.api.bundle import DiagnosisBundle, pack_bundle
 from exporter.broker.read import raise_if_unreadable
 from exporter.commands import rollups
-from exporter.commands.observer import looking
+from exporter.commands.observer import observe
 from exporter.commands.watch import EVERY
 
 _SHORTEST, _LONGEST, _USUAL = 8.0, 3600.0, 30.0
@@ -49,8 +49,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--for: must be {_SHORTEST:.0f}s to {_LONGEST / 3600:.0f}h")
     if args.output.exists() and not args.force:
         raise UsageError(f"{args.output}: is there already; name another file, or write over it with --force")
-    usual = rollups.usual(args)
-    with looking(args.management, args.amqp) as look:
+    usual = rollups.baselines_from(args)
+    with observe(args.management, args.amqp) as look:
         began = look.clock.now()
         while True:
             at = look.clock.now()
@@ -62,10 +62,12 @@ def run(args: argparse.Namespace) -> int:
         thresholds = Thresholds.one_shot() if args.duration < 2 * _USUAL else Thresholds()
         now = look.clock.now()
         bands = usual.at(now.wall) if usual else None
-        bundle = Bundle(window=look.window, outcomes=look.outcomes, now=now, thresholds=thresholds, baselines=bands)
-    size = write_whole(args.output, pack(bundle))
+        bundle = DiagnosisBundle(
+            window=look.window, outcomes=look.outcomes, now=now, thresholds=thresholds, baselines=bands
+        )
+    size = write_whole(args.output, pack_bundle(bundle))
     verdict = diagnose(bundle.window, bundle.outcomes, bundle.now, bundle.thresholds, baselines=bundle.baselines)
-    _tell(args, bundle, verdict, size)
+    _print(args, bundle, verdict, size)
     return 0
 
 
@@ -88,7 +90,7 @@ def write_whole(path: Path, content: bytes) -> int:
     return len(content)
 
 
-def _tell(args: argparse.Namespace, bundle: Bundle, verdict: DiagnosisResult, size: int) -> None:
+def _print(args: argparse.Namespace, bundle: DiagnosisBundle, verdict: DiagnosisResult, size: int) -> None:
     looks = len(bundle.window.snapshots)
     if args.json:
         findings = [finding.rule for finding in verdict.findings]

@@ -10,11 +10,11 @@ from ackscope.errors import DataError, UsageError
 from ackscope.findings import DiagnosisResult, exit_code
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
-from exporter.api.bundle import Bundle, unpack
+from exporter.api.bundle import DiagnosisBundle, unpack_bundle
 from exporter.api.documents import cluster_findings
 from exporter.broker.read import raise_if_unreadable
 from exporter.commands import rollups
-from exporter.commands.observer import Looking, looking
+from exporter.commands.observer import BrokerObserver, observe
 from exporter.commands.report import report
 from exporter.commands.watch import watch
 
@@ -65,14 +65,14 @@ def run(args: argparse.Namespace) -> int:
         return _replay(args)
     if not _SHORTEST <= args.within <= _LONGEST:
         raise UsageError(f"--within: must be {_SHORTEST:.0f}s to {_LONGEST:.0f}s: two looks {APART:.0f} s apart")
-    usual = rollups.usual(args)
+    usual = rollups.baselines_from(args)
     if args.watch:
-        with looking(args.management, args.amqp) as look:
+        with observe(args.management, args.amqp) as look:
             return watch(look, usual, as_json=args.json, everything=args.all)
-    with looking(args.management, args.amqp) as look:
+    with observe(args.management, args.amqp) as look:
         two_looks(look, args.within)
         now = look.clock.now()
-        seen = Bundle(
+        seen = DiagnosisBundle(
             window=look.window,
             outcomes=look.outcomes,
             now=now,
@@ -83,10 +83,10 @@ def run(args: argparse.Namespace) -> int:
     latest = seen.window.latest
     if not verdict.findings and latest is not None:
         raise_if_unreadable(latest)
-    return _tell(seen, verdict, args)
+    return _print(seen, verdict, args)
 
 
-def two_looks(look: Looking, within: float) -> None:
+def two_looks(look: BrokerObserver, within: float) -> None:
     """Read everything twice, far enough apart to compare.
 
     Raises:
@@ -102,19 +102,19 @@ def _replay(args: argparse.Namespace) -> int:
     if args.amqp is not None or args.watch or args.rollups is not None or args.cluster is not None:
         raise UsageError("--bundle: tells of what was; leave --amqp, --watch, --rollups and --cluster out")
     try:
-        seen = unpack(args.bundle.read_bytes())
+        seen = unpack_bundle(args.bundle.read_bytes())
     except OSError as error:
         raise DataError(f"{args.bundle}: {error.strerror}; name a file that `ackscope bundle` made") from None
     except DataError as error:
         raise DataError(f"{args.bundle}: {error}") from None
-    return _tell(seen, _judged(seen), args)
+    return _print(seen, _judged(seen), args)
 
 
-def _judged(seen: Bundle) -> DiagnosisResult:
+def _judged(seen: DiagnosisBundle) -> DiagnosisResult:
     return diagnose(seen.window, seen.outcomes, seen.now, seen.thresholds, baselines=seen.baselines)
 
 
-def _tell(seen: Bundle, verdict: DiagnosisResult, args: argparse.Namespace) -> int:
+def _print(seen: DiagnosisBundle, verdict: DiagnosisResult, args: argparse.Namespace) -> int:
     latest = seen.window.latest
     if args.json:
         print_json({"now": seen.now.iso(), "clusters": [cluster_findings(verdict.cluster, latest, verdict, seen.now)]})

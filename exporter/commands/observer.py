@@ -14,9 +14,9 @@ from ackscope.snapshot import Snapshot
 from diagnosis.window import Window
 from exporter.broker.read import raise_if_unreadable, read_once
 from exporter.broker.settings import ManagementSettings
-from exporter.probes_host.nodes import place_outcomes, probe_nodes
-from exporter.probes_host.process import Hooks, ProbeProcess
-from exporter.runtime.snapshot_relay import carried
+from exporter.probes_host.nodes import assign_outcome_nodes, probe_nodes
+from exporter.probes_host.process import ProbeSupervisor, SupervisorHooks
+from exporter.runtime.snapshot_relay import fill_missing
 from probes.settings import AmqpSettings, ConfirmSettings, HandshakeSettings, ProbesSettings, RttSettings
 from probes.wire import Batch, Target, encode_targets
 
@@ -30,7 +30,7 @@ _PROBES = ProbesSettings(
 
 
 @dataclass(slots=True)
-class Looking:
+class BrokerObserver:
     """One broker being looked at; `window` and `outcomes` fill as it goes.
 
     Attributes:
@@ -56,7 +56,7 @@ class Looking:
         """
         snapshot = read_once(self.cluster, self.settings, self.clock, seconds)
         if self.window.latest is not None:
-            snapshot = carried(self.window.latest, snapshot)
+            snapshot = fill_missing(self.window.latest, snapshot)
         if not self.probed:
             raise_if_unreadable(snapshot)
         self.window = self.window.add(snapshot)
@@ -70,7 +70,7 @@ class Looking:
     def outcomes(self) -> tuple[ProbeOutcome, ...]:
         """What the probes lived through up to now, with their nodes."""
         nodes = probe_nodes(self.window.latest, _PROBES.prefix)
-        return tuple(place_outcomes([self._latest[key] for key in sorted(self._latest)], nodes))
+        return tuple(assign_outcome_nodes([self._latest[key] for key in sorted(self._latest)], nodes))
 
     def take(self, batch: Batch) -> None:
         """Take in what one line of the probe process held."""
@@ -79,7 +79,7 @@ class Looking:
 
 
 @contextmanager
-def looking(management: str, amqp: str | None) -> Iterator[Looking]:
+def observe(management: str, amqp: str | None) -> Iterator[BrokerObserver]:
     """Look at a broker, with probes beside where an AMQP address is given; they are swept at the end.
 
     Raises:
@@ -90,12 +90,12 @@ def looking(management: str, amqp: str | None) -> Iterator[Looking]:
         parse_amqp(amqp)
     clock = SystemClock()
     settings = ManagementSettings(url=management)
-    look = Looking(cluster, settings, clock, amqp is not None, Window.empty(cluster))
+    look = BrokerObserver(cluster, settings, clock, amqp is not None, Window.empty(cluster))
     if amqp is None:
         yield look
         return
     document = encode_targets([Target(cluster, AmqpSettings(url=SecretStr(amqp)), _PROBES)])
-    process = ProbeProcess(document, Hooks(on_batch=look.take, on_start=lambda: None), clock)
+    process = ProbeSupervisor(document, SupervisorHooks(on_batch=look.take, on_start=lambda: None), clock)
     process.start()
     try:
         yield look

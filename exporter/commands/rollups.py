@@ -8,7 +8,7 @@ from ackscope.baselines import Baselines, hour_of_week
 from ackscope.errors import UsageError
 
 
-class Usual:
+class RollupBaselines:
     """What is usual of one cluster, hour by hour.
 
     Args:
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cluster", metavar="NAME", help="what the broker is called there, where there are several")
 
 
-def usual(args: argparse.Namespace) -> Usual | None:
+def baselines_from(args: argparse.Namespace) -> RollupBaselines | None:
     """What the options ask for; None where they are not given.
 
     Raises:
@@ -63,4 +63,4 @@ def usual(args: argparse.Namespace) -> Usual | None:
         raise UsageError(f"--cluster: say which of {', '.join(known)}")
     if args.cluster is not None and args.cluster not in known:
         raise UsageError(f"--cluster: {args.cluster!r} has no rollups in {args.rollups}; there are {', '.join(known)}")
-    return Usual(args.rollups, args.cluster or known[0])
+    return RollupBaselines(args.rollups, args.cluster or known[0])

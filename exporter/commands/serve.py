@@ -9,8 +9,8 @@ from ackscope.clock import SystemClock
 from ackscope.settings import PREFIX, load
 from ackscope.signals import Signals
 from ackscope.tuning import tune
-from exporter.runtime.run_loop import HEARD, live
-from exporter.runtime.sd_notify import Notify
+from exporter.runtime.run_loop import SIGNALS, run_service
+from exporter.runtime.sd_notify import SystemdNotifier
 from exporter.settings import ExporterSettings
 
 
@@ -46,14 +46,14 @@ def run(args: argparse.Namespace) -> int:
 
     tune()
     # Before all parts: a signal that comes while they are made must not end us halfway.
-    signals, clock = Signals(HEARD), SystemClock()
-    return live(App(settings, clock, reread), signals, Notify.from_environ(), clock)
+    signals, clock = Signals(SIGNALS), SystemClock()
+    return run_service(App(settings, clock, reread), signals, SystemdNotifier.from_environ(), clock)
 
 
 def _read(config: Path, web_config: Path | None) -> ExporterSettings:
     """The settings of the file, of the environment and of the command line."""
-    told = {} if web_config is None else {f"{PREFIX}WEB_CONFIG": str(web_config)}
-    return load(ExporterSettings, config, {**os.environ, **told})
+    overrides = {} if web_config is None else {f"{PREFIX}WEB_CONFIG": str(web_config)}
+    return load(ExporterSettings, config, {**os.environ, **overrides})
 
 
 def describe(settings: ExporterSettings) -> str:

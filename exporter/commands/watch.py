@@ -15,9 +15,9 @@ from ackscope.signals import Signals
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
 from exporter.api.documents import cluster_findings
-from exporter.commands.observer import Looking
+from exporter.commands.observer import BrokerObserver
 from exporter.commands.report import report
-from exporter.commands.rollups import Usual
+from exporter.commands.rollups import RollupBaselines
 
 EVERY = 5.0
 """Seconds from look to look: the broker refreshes its figures as often."""
@@ -25,7 +25,7 @@ EVERY = 5.0
 _CLEAR = "\x1b[H\x1b[2J"
 
 
-def watch(look: Looking, usual: Usual | None = None, *, as_json: bool, everything: bool) -> int:
+def watch(look: BrokerObserver, usual: RollupBaselines | None = None, *, as_json: bool, everything: bool) -> int:
     """Go on until interrupted; the result is the exit code of the last verdict.
 
     Judged by the same numbers as in the exporter: what is a warning has lasted as long as it takes there.
@@ -49,11 +49,11 @@ def watch(look: Looking, usual: Usual | None = None, *, as_json: bool, everythin
             bands = usual.at(now.wall) if usual else None
             verdict = diagnose(look.window, look.outcomes, now, Thresholds(), before, baselines=bands)
             _show(look, verdict, before, as_json=as_json, everything=everything)
-            if _asked_to_end(signals, max(0.0, EVERY - look.clock.now().since(began))):
+            if _stop_requested(signals, max(0.0, EVERY - look.clock.now().since(began))):
                 return exit_code([verdict])
 
 
-def _asked_to_end(signals: Signals, seconds: float) -> bool:
+def _stop_requested(signals: Signals, seconds: float) -> bool:
     """Whether Ctrl-C or SIGTERM came, or comes within so many seconds."""
     try:
         signals.get(timeout=seconds)
@@ -63,7 +63,7 @@ def _asked_to_end(signals: Signals, seconds: float) -> bool:
 
 
 def _show(
-    look: Looking, verdict: DiagnosisResult, before: DiagnosisResult | None, *, as_json: bool, everything: bool
+    look: BrokerObserver, verdict: DiagnosisResult, before: DiagnosisResult | None, *, as_json: bool, everything: bool
 ) -> None:
     now, latest = look.clock.now(), look.window.latest
     if as_json:

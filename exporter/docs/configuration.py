@@ -72,7 +72,7 @@ _SHARED: dict[str, dict[str, str]] = {
 """Model -> field -> what it does, for those whose docstring does not tell."""
 
 
-class Key(NamedTuple):
+class SettingKey(NamedTuple):
     """One setting."""
 
     path: tuple[str, ...]
@@ -88,7 +88,7 @@ class Key(NamedTuple):
         return PREFIX + "__".join(words)
 
 
-def keys(model: type[BaseModel] = ExporterSettings, path: tuple[str, ...] = ()) -> Iterator[Key]:
+def keys(model: type[BaseModel] = ExporterSettings, path: tuple[str, ...] = ()) -> Iterator[SettingKey]:
     """Every setting of a model, those of inner models in their place; `NAME` stands for a name that users choose."""
     documented = attribute_docs(model)
     for name, field in model.model_fields.items():
@@ -98,7 +98,7 @@ def keys(model: type[BaseModel] = ExporterSettings, path: tuple[str, ...] = ()) 
             yield from keys(inner, named)
             continue
         about = field.description or documented.get(name, "")
-        yield Key((*path, name), _kind(field), _default(field), about)
+        yield SettingKey((*path, name), _kind(field), _default(field), about)
 
 
 def attribute_docs(model: type[BaseModel]) -> dict[str, str]:

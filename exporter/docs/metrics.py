@@ -3,14 +3,14 @@
 import sys
 from collections.abc import Sequence
 
-from exporter.docs.untested import why_still
+from exporter.docs.untested import untested_reason
 from exporter.exposition import execute
 from exporter.exposition.collectors import COLLECTORS
 from exporter.exposition.compat import detailed
-from exporter.exposition.compat.names import Names
+from exporter.exposition.compat.names import MetricNames
 from exporter.exposition.compat.select import collectors_for
-from exporter.exposition.live import confirming, history, landing, outcomes, polls, process, reloads, verdicts
-from exporter.exposition.specs import Kind, Spec
+from exporter.exposition.live import confirming, findings, history, landing, outcomes, polls, process, reloads
+from exporter.exposition.specs import MetricType, Spec
 from exporter.probes_host import metric_specs, ondemand_metrics
 
 HEADER = """\
@@ -55,12 +55,12 @@ DETAILED = "Broker: names of `/metrics/detailed`, where `metrics.detailed` asks 
 def sections() -> dict[str, tuple[Spec, ...]]:
     """Heading -> metrics, in the order of the page."""
     broker = {f"Broker: {name}": collector.specs for name, collector in COLLECTORS.items()}
-    ended = collectors_for(Names.BOTH)["rabbitmq_exporter"].specs
+    ended = collectors_for(MetricNames.BOTH)["rabbitmq_exporter"].specs
     return {
         "Probes: what a client lives through": metric_specs.SPECS,
         "Probes: where the time of a confirm goes": confirming.SPECS,
         "Probes: how they do": outcomes.SPECS,
-        "Diagnosis": verdicts.SPECS,
+        "Diagnosis": findings.SPECS,
         **broker,
         ENDED: ended,
         DETAILED: detailed.SPECS,
@@ -79,7 +79,7 @@ def page() -> str:
     blocks = [HEADER]
     for heading, specs in sections().items():
         intro = f"{_ENDED_INTRO}\n\n" if heading == ENDED else ""
-        blocks.append(f"## {heading}\n\n{intro}{_table(specs)}{_still(specs)}")
+        blocks.append(f"## {heading}\n\n{intro}{_table(specs)}{_untested(specs)}")
     return "\n".join(blocks)
 
 
@@ -91,7 +91,7 @@ def _table(specs: Sequence[Spec]) -> str:
     lines = ["| metric | type | labels | unit | what it says | from |", "|---|---|---|---|---|---|"]
     for spec in sorted(specs, key=lambda spec: spec.name):
         labels = ", ".join(f"`{label}`" for label in spec.labels)
-        kind = "untyped" if spec.kind is Kind.UNTYPED else spec.kind.value
+        kind = "untyped" if spec.kind is MetricType.UNTYPED else spec.kind.value
         source = _cell(spec.source + _versions(spec))
         lines.append(f"| `{spec.name}` | {kind} | {labels} | {spec.unit} | {_cell(spec.help)} | {source} |")
     return "\n".join(lines) + "\n"
@@ -105,8 +105,8 @@ def _versions(spec: Spec) -> str:
     return f" ({words})" if words else ""
 
 
-def _still(specs: Sequence[Spec]) -> str:
-    lines = [f"- `{spec.name}` stands still in the lab: {why}." for spec in specs if (why := why_still(spec))]
+def _untested(specs: Sequence[Spec]) -> str:
+    lines = [f"- `{spec.name}` stands still in the lab: {why}." for spec in specs if (why := untested_reason(spec))]
     return "\n" + "\n".join(sorted(lines)) + "\n" if lines else ""
 
 

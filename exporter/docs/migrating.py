@@ -3,8 +3,8 @@
 import sys
 
 from exporter.exposition.collectors import COLLECTORS
-from exporter.exposition.compat.not_provided import LEFT_OUT
-from exporter.exposition.compat.table import OLD, Old
+from exporter.exposition.compat.not_provided import NOT_PROVIDED
+from exporter.exposition.compat.table import OLD_METRICS, OldMetric
 
 HEADER = """\
 # Moving from rabbitmq_exporter
@@ -44,34 +44,34 @@ This page is made from the table in the code that makes the metrics:
 
 def page() -> str:
     """The whole page."""
-    taken = {spec.name: spec.labels for collector in COLLECTORS.values() for spec in collector.specs}
+    official = {spec.name: spec.labels for collector in COLLECTORS.values() for spec in collector.specs}
     lines = ["| its name | labels | today's name | note |", "|---|---|---|---|"]
-    lines += [_row(old, taken) for old in sorted(OLD, key=lambda old: old.spec.name)]
-    gone = ["| its name | why | instead |", "|---|---|---|"]
-    gone += [
+    lines += [_row(old, official) for old in sorted(OLD_METRICS, key=lambda old: old.spec.name)]
+    removed = ["| its name | why | instead |", "|---|---|---|"]
+    removed += [
         f"| `rabbitmq_{left.name}` | {left.why} | {_code(left.instead)} |"
-        for left in sorted(LEFT_OUT, key=lambda left: left.name)
+        for left in sorted(NOT_PROVIDED, key=lambda left: left.name)
     ]
     return "\n\n".join(
         (
             HEADER.rstrip(),
             "## Names\n\n" + "\n".join(lines),
             "## Left out\n\nThese could not be true, whatever the names that are asked for.\n\n"
-            + "\n".join(gone)
+            + "\n".join(removed)
             + "\n",
         )
     )
 
 
-def _row(old: Old, taken: dict[str, tuple[str, ...]]) -> str:
+def _row(old: OldMetric, official: dict[str, tuple[str, ...]]) -> str:
     spec = old.spec
     labels = ", ".join(f"`{label}`" for label in spec.labels)
     today = "the same" if old.instead == spec.name else _code(old.instead) or "none"
     notes = [old.note] if old.note else []
-    if old.instead == spec.name and taken[spec.name] != spec.labels:
-        missing = [label for label in spec.labels if label not in taken[spec.name]]
+    if old.instead == spec.name and official[spec.name] != spec.labels:
+        missing = [label for label in spec.labels if label not in official[spec.name]]
         notes.append(f"without {', '.join(f'`{label}`' for label in missing)} today")
-    elif old.instead != spec.name and spec.name in taken:
+    elif old.instead != spec.name and spec.name in official:
         notes.append("the name is another metric today: under `both` it has today's meaning")
     return f"| `{spec.name}` | {labels} | {today} | {'; '.join(notes)} |"
 

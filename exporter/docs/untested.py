@@ -16,7 +16,7 @@ _DEFECT = "it takes a defect of ours"
 _LOSES = "it takes a broker that loses, doubles or reorders messages"
 _ALLOCATED = "it is 0 while the runtime counts more memory as used than its allocators do, as on a fresh node"
 
-STILL: Mapping[str, str] = {
+UNTESTED: Mapping[str, str] = {
     "ackscope_cluster_nodes_unreachable": _TWO_NODES,
     "ackscope_node_running": _TWO_NODES,
     "ackscope_queue_member_online": _TWO_NODES,
@@ -96,6 +96,6 @@ STILL: Mapping[str, str] = {
 """Metric -> the reason."""
 
 
-def why_still(spec: Spec) -> str:
+def untested_reason(spec: Spec) -> str:
     """The reason why a small broker of one node cannot make it appear or move; "" where it can."""
-    return spec.still or STILL.get(spec.name, "")
+    return spec.untested or UNTESTED.get(spec.name, "")

@@ -10,14 +10,15 @@ https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
+from typing import NamedTuple
 
 from prometheus_client.core import Metric
 
-from exporter.exposition.specs import UNITS, Family
+from exporter.exposition.specs import UNITS, MetricFamily
 
 
 class Format(Enum):
@@ -37,7 +38,7 @@ _HAVE_CREATED = ("counter", "histogram", "summary")
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class EncodedFamily:
     """One family.
 
     Attributes:
@@ -53,7 +54,7 @@ class Written:
     samples: tuple[bytes, ...]
 
 
-def write(metrics: Iterable[Metric]) -> list[Written]:
+def encode(metrics: Iterable[Metric]) -> list[EncodedFamily]:
     """Write families; one without samples is not shown.
 
     Creation times that the client library adds to counters and histograms are left out: they tell when this process
@@ -64,9 +65,9 @@ def write(metrics: Iterable[Metric]) -> list[Written]:
     return [written for metric in held if (written := _family(metric, sets)) is not None]
 
 
-def unite(families: Iterable[Written]) -> list[Written]:
+def merge_families(families: Iterable[EncodedFamily]) -> list[EncodedFamily]:
     """Families of one name as one, in the order of the first: neither format allows a family twice."""
-    united: dict[str, list[Written]] = {}
+    united: dict[str, list[EncodedFamily]] = {}
     for family in families:
         united.setdefault(family.name, []).append(family)
     return [
@@ -75,7 +76,7 @@ def unite(families: Iterable[Written]) -> list[Written]:
     ]
 
 
-def buffers(families: Iterable[Written], form: Format) -> list[bytes]:
+def page_chunks(families: Iterable[EncodedFamily], form: Format) -> list[bytes]:
     """The families as pieces of a page, which are not copied together; `END` is the caller's."""
     pieces: list[bytes] = []
     for family in families:
@@ -86,7 +87,7 @@ def buffers(families: Iterable[Written], form: Format) -> list[bytes]:
 
 def render(metrics: Iterable[Metric], form: Format = Format.TEXT) -> str:
     """A whole page."""
-    pieces = buffers(unite(write(metrics)), form)
+    pieces = page_chunks(merge_families(encode(metrics)), form)
     return b"".join(pieces if form is Format.TEXT else [*pieces, END]).decode()
 
 
@@ -125,12 +126,12 @@ class _LabelSets:
         return texts
 
 
-def _family(metric: Metric, sets: _LabelSets) -> Written | None:
-    lines = _column(metric, sets) if isinstance(metric, Family) else _rows(metric, sets)
+def _family(metric: Metric, sets: _LabelSets) -> EncodedFamily | None:
+    lines = _column(metric, sets) if isinstance(metric, MetricFamily) else _rows(metric, sets)
     if not lines:
         return None
     text, openmetrics = _heads(metric.name, metric.type, metric.documentation)
-    return Written(metric.name, text, openmetrics, ("".join(lines).encode(),))
+    return EncodedFamily(metric.name, text, openmetrics, ("".join(lines).encode(),))
 
 
 @lru_cache(maxsize=2048)  # more than there are metrics: they are the same at every scrape
@@ -146,7 +147,7 @@ def _heads(name: str, kind: str, documentation: str) -> tuple[bytes, bytes]:
     return text.encode(), openmetrics.encode()
 
 
-def _column(family: Family, sets: _LabelSets) -> list[str]:
+def _column(family: MetricFamily, sets: _LabelSets) -> list[str]:
     name, texts = family.sample_name, sets.column(family.labels)
     return [
         f"{name}{text}{value if type(value) is int else _number(value)}\n"  # most are int: a call less for each
@@ -172,3 +173,70 @@ def _number(value: float) -> str:
     if math.isfinite(number):
         return repr(number)
     return "NaN" if math.isnan(number) else "+Inf" if number > 0 else "-Inf"
+
+
+_OFFERED = (
+    # On a tie the first wins: the text format is what everybody reads.
+    (Format.TEXT, "text/plain", "0.0.4"),
+    (Format.OPENMETRICS, "application/openmetrics-text", "1.0.0"),
+)
+
+
+class _Item(NamedTuple):
+    """One item of a list with weights: its value, its parameters, its weight from 0 to 1."""
+
+    value: str
+    parameters: Mapping[str, str]
+    weight: float
+
+
+@lru_cache(maxsize=64)
+def negotiate_format(accept: str) -> Format:
+    """The format that an Accept header wants most.
+
+    The most specific range that fits a format gives its weight (RFC 9110, 12.5.1); a range without a version takes
+    ours. Who wants neither gets the text format: better than none.
+    """
+    items = _items(accept)
+    best, most = Format.TEXT, 0.0
+    for form, kind, version in _OFFERED:
+        fits = [(rank, item.weight) for item in items if (rank := _rank(item, kind, version))]
+        weight = max(fits)[1] if fits else 0.0
+        if weight > most:
+            best, most = form, weight
+    return best
+
+
+@lru_cache(maxsize=64)
+def accepts_gzip(header: str) -> bool:
+    """Whether an Accept-Encoding header takes gzip, and would not rather have it plain."""
+    weights = {item.value: item.weight for item in _items(header)}
+    gzip = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0.0)))
+    return gzip > 0 and gzip >= weights.get("identity", 0.0)
+
+
+def _rank(item: _Item, kind: str, version: str) -> int:
+    """How specific a range is that fits; 0 where it does not."""
+    if item.value == kind:
+        return 4 if item.parameters.get("version") == version else 3 * ("version" not in item.parameters)
+    if item.value == f"{kind.partition('/')[0]}/*":
+        return 2
+    return int(item.value == "*/*")
+
+
+def _items(header: str) -> list[_Item]:
+    items = []
+    for written in header.lower().split(","):
+        value, *rest = (word.strip() for word in written.split(";"))
+        parameters = {name.strip(): text.strip().strip('"') for name, _, text in (word.partition("=") for word in rest)}
+        items.append(_Item(value, parameters, _weight(parameters.get("q", "1"))))
+    return items
+
+
+def _weight(text: str) -> float:
+    """A weight; 0 for what is none: who writes it wrong gets what others get by default."""
+    try:
+        weight = float(text)
+    except ValueError:
+        return 0.0
+    return weight if 0 <= weight <= 1 else 0.0

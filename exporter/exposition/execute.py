@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from prometheus_client.core import Metric
 
 from ackscope.clock import Clock
-from exporter.exposition.encode import Written, unite, write
-from exporter.exposition.specs import Families, gauge
+from exporter.exposition.encode import EncodedFamily, encode, merge_families
+from exporter.exposition.specs import MetricFamilies, gauge
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ SPECS = (SUCCESS, DURATION)
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CollectorReport:
     """How one collector did."""
 
     ok: bool
@@ -33,45 +33,45 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class CollectorRun:
     """What the collectors made, written, each name once; and how each did, by its name."""
 
-    families: tuple[Written, ...]
-    reports: Mapping[str, Report]
+    families: tuple[EncodedFamily, ...]
+    reports: Mapping[str, CollectorReport]
 
 
-def execute(sources: Mapping[str, Source], clock: Clock) -> Execution:
+def execute(sources: Mapping[str, Source], clock: Clock) -> CollectorRun:
     """Run every source; one that raises contributes nothing, is logged with its traceback, and is reported."""
-    families: list[Written] = []
-    reports: dict[str, Report] = {}
+    families: list[EncodedFamily] = []
+    reports: dict[str, CollectorReport] = {}
     for name, source in sources.items():
         started = clock.now()
         try:
-            made = write(source())
+            made = encode(source())
         except Exception:  # The boundary: a defect of one collector must not take the others' metrics away.
             log.exception("collector %s failed; the others go on", name)
-            reports[name] = Report(ok=False, seconds=clock.now().since(started))
+            reports[name] = CollectorReport(ok=False, seconds=clock.now().since(started))
             continue
         families.extend(made)
-        reports[name] = Report(ok=True, seconds=clock.now().since(started))
-    return Execution(tuple(unite(families)), reports)
+        reports[name] = CollectorReport(ok=True, seconds=clock.now().since(started))
+    return CollectorRun(tuple(merge_families(families)), reports)
 
 
-def together(executions: Iterable[Execution]) -> Execution:
+def merge_runs(executions: Iterable[CollectorRun]) -> CollectorRun:
     """Several runs of the same collectors, each on something else, as one: all were well, the times add up."""
-    families: list[Written] = []
-    reports: dict[str, Report] = {}
+    families: list[EncodedFamily] = []
+    reports: dict[str, CollectorReport] = {}
     for execution in executions:
         families.extend(execution.families)
         for name, report in execution.reports.items():
-            before = reports.get(name, Report(ok=True, seconds=0.0))
-            reports[name] = Report(ok=before.ok and report.ok, seconds=before.seconds + report.seconds)
-    return Execution(tuple(unite(families)), reports)
+            before = reports.get(name, CollectorReport(ok=True, seconds=0.0))
+            reports[name] = CollectorReport(ok=before.ok and report.ok, seconds=before.seconds + report.seconds)
+    return CollectorRun(tuple(merge_families(families)), reports)
 
 
-def report_metrics(reports: Mapping[str, Report]) -> list[Metric]:
+def report_metrics(reports: Mapping[str, CollectorReport]) -> list[Metric]:
     """The reports as metrics."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for name, report in reports.items():
         labels = {"collector": name}
         families.add(SUCCESS, labels, int(report.ok))

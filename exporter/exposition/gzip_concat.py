@@ -20,7 +20,7 @@ _SMALL = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class GzipPrefix:
     """A part that others can follow.
 
     Attributes:
@@ -34,24 +34,24 @@ class Packed:
     size: int
 
 
-def pack(pieces: Iterable[bytes]) -> Packed:
+def compress_prefix(pieces: Iterable[bytes]) -> GzipPrefix:
     """Compress a part that others follow."""
     return _pack(pieces, zlib.Z_FULL_FLUSH, 0, 0)
 
 
-def finish(packed: Packed, pieces: Iterable[bytes]) -> tuple[bytes, ...]:
+def finish_member(packed: GzipPrefix, pieces: Iterable[bytes]) -> tuple[bytes, ...]:
     """The whole file, in pieces: what is packed, then what is new."""
     end = b"".join(pieces)
     if len(end) <= _SMALL:
         # One stored block, the last one (RFC 1951, 3.2.4).
         head = struct.pack("<BHH", 1, len(end), len(end) ^ 0xFFFF)
-        last = Packed(head + end, zlib.crc32(end, packed.crc), packed.size + len(end))
+        last = GzipPrefix(head + end, zlib.crc32(end, packed.crc), packed.size + len(end))
     else:
         last = _pack([end], zlib.Z_FINISH, packed.crc, packed.size)
     return _HEADER, packed.blocks, last.blocks, struct.pack("<II", last.crc, last.size & 0xFFFFFFFF)
 
 
-def _pack(pieces: Iterable[bytes], end: int, crc: int, size: int) -> Packed:
+def _pack(pieces: Iterable[bytes], end: int, crc: int, size: int) -> GzipPrefix:
     deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
     blocks = []
     for piece in pieces:
@@ -59,4 +59,4 @@ def _pack(pieces: Iterable[bytes], end: int, crc: int, size: int) -> Packed:
         crc = zlib.crc32(piece, crc)
         size += len(piece)
     blocks.append(deflate.flush(end))
-    return Packed(b"".join(blocks), crc, size)
+    return GzipPrefix(b"".join(blocks), crc, size)

@@ -9,22 +9,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ackscope.clock import Clock, Instant
-from exporter.exposition.encode import Format, Written, buffers, unite, write
-from exporter.exposition.execute import Execution, Source, execute, report_metrics, together
+from exporter.exposition.encode import EncodedFamily, Format, encode, merge_families, page_chunks
+from exporter.exposition.execute import CollectorRun, Source, execute, merge_runs, report_metrics
 
-AHEAD_SECONDS = 1.5
+PRERENDERED_SECONDS = 1.5
 """What was made ahead is good for so long: a little more than a second, so that none is missed by a hair."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Ahead:
+class _Prerendered:
     """The part without ages, made at a moment; format -> bytes."""
 
     at: Instant
     texts: Mapping[Format, bytes]
 
 
-class Present:
+class LiveMetricsCache:
     """Makes it; safe for several scrapes at once.
 
     Args:
@@ -33,48 +33,52 @@ class Present:
         clock: times them.
     """
 
-    def __init__(self, live: Mapping[str, Source], moments: Mapping[str, Source], clock: Clock) -> None:
-        self._live, self._moments, self._clock = live, moments, clock
-        self._ahead: _Ahead | None = None
+    def __init__(self, per_second: Mapping[str, Source], per_scrape: Mapping[str, Source], clock: Clock) -> None:
+        self._per_second, self._per_scrape, self._clock = per_second, per_scrape, clock
+        self._prerendered: _Prerendered | None = None
         self._lock = threading.Lock()
-        self._begun = 0
-        self._latest: tuple[int, Execution] = (0, Execution((), {}))
+        self._started = 0
+        self._latest: tuple[int, CollectorRun] = (0, CollectorRun((), {}))
 
-    def make_ahead(self, reports: Sequence[Written], forms: Iterable[Format]) -> None:
+    def prerender(self, reports: Sequence[EncodedFamily], forms: Iterable[Format]) -> None:
         """Make all but the ages, for the scrapes of the next second.
 
         Args:
             reports: how those collectors did whose metrics are in the page before.
             forms: that will be asked for.
         """
-        at, live = self._clock.now(), self._execute()
-        families = _with_reports(live, reports)
-        self._ahead = _Ahead(at, {form: b"".join(buffers(families, form)) for form in forms})
+        at, per_second = self._clock.now(), self._execute()
+        families = _with_reports(per_second, reports)
+        self._prerendered = _Prerendered(at, {form: b"".join(page_chunks(families, form)) for form in forms})
 
-    def forget(self) -> None:
+    def invalidate(self) -> None:
         """Something has changed that the next scrape must tell."""
-        self._ahead = None
+        self._prerendered = None
 
-    def pieces(self, reports: Sequence[Written], form: Format) -> list[bytes]:
+    def pieces(self, reports: Sequence[EncodedFamily], form: Format) -> list[bytes]:
         """The end of a page at this moment, without the last line of OpenMetrics."""
-        ahead = self._ahead
-        if ahead is not None and form in ahead.texts and self._clock.now().since(ahead.at) <= AHEAD_SECONDS:
-            ages = execute(self._moments, self._clock)
-            return [ahead.texts[form], *buffers(ages.families, form)]
-        return buffers(_with_reports(self._now(), reports), form)
+        prerendered = self._prerendered
+        if (
+            prerendered is not None
+            and form in prerendered.texts
+            and self._clock.now().since(prerendered.at) <= PRERENDERED_SECONDS
+        ):
+            ages = execute(self._per_scrape, self._clock)
+            return [prerendered.texts[form], *page_chunks(ages.families, form)]
+        return page_chunks(_with_reports(self._now(), reports), form)
 
-    def _now(self) -> Execution:
+    def _now(self) -> CollectorRun:
         # One that began before we came may hold less than what is known now; one that began since will do for all.
-        wanted = self._begun + 1
+        needed = self._started + 1
         with self._lock:
-            if self._latest[0] < wanted:
-                self._begun += 1
-                self._latest = (self._begun, together([self._execute(), execute(self._moments, self._clock)]))
+            if self._latest[0] < needed:
+                self._started += 1
+                self._latest = (self._started, merge_runs([self._execute(), execute(self._per_scrape, self._clock)]))
             return self._latest[1]
 
-    def _execute(self) -> Execution:
-        return execute(self._live, self._clock)
+    def _execute(self) -> CollectorRun:
+        return execute(self._per_second, self._clock)
 
 
-def _with_reports(live: Execution, reports: Sequence[Written]) -> list[Written]:
-    return unite([*live.families, *reports, *write(report_metrics(live.reports))])
+def _with_reports(per_second: CollectorRun, reports: Sequence[EncodedFamily]) -> list[EncodedFamily]:
+    return merge_families([*per_second.families, *reports, *encode(report_metrics(per_second.reports))])

@@ -18,7 +18,7 @@ _TIDY_SECONDS = 300.0
 _TICK_SECONDS = 1.0
 
 
-class Refresher:
+class RenderThread:
     """Runs `refresh` after each `wake`; wakes that come while it works or pauses are one.
 
     Args:
@@ -29,7 +29,7 @@ class Refresher:
 
     def __init__(self, refresh: Callable[[], None], clock: Clock, tick: Callable[[], None] | None = None) -> None:
         self._refresh, self._clock, self._tick = refresh, clock, tick
-        self._wanted, self._ending = threading.Event(), threading.Event()
+        self._woken, self._ending = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="refresher", daemon=True)
 
     def start(self) -> None:
@@ -38,25 +38,25 @@ class Refresher:
 
     def wake(self) -> None:
         """There is a new snapshot."""
-        self._wanted.set()
+        self._woken.set()
 
     def stop(self) -> None:
         """End, after the page that is being made."""
         self._ending.set()
-        self._wanted.set()
+        self._woken.set()
         if self._thread.is_alive():
             self._thread.join(2.0)
 
     def _run(self) -> None:
         tidied = self._clock.now()
         while True:
-            woken = self._wanted.wait(None if self._tick is None else _TICK_SECONDS)
+            woken = self._woken.wait(None if self._tick is None else _TICK_SECONDS)
             if self._ending.is_set():
                 return
             if not woken:
                 self._guarded(self._tick)
                 continue
-            self._wanted.clear()
+            self._woken.clear()
             began = self._clock.now()
             self._guarded(self._refresh)
             self._guarded(self._tick)

@@ -5,8 +5,8 @@ import re
 from pydantic import Field, field_validator
 
 from ackscope.settings import Settings
-from exporter.exposition.collectors.contract import Limits
-from exporter.exposition.compat.names import Names
+from exporter.exposition.cardinality.selection import CardinalityLimits
+from exporter.exposition.compat.names import MetricNames
 
 
 class MetricsSettings(Settings):
@@ -39,7 +39,7 @@ class MetricsSettings(Settings):
         exclude_queues: likewise; queues that match, and their consumers, never get series of their own.
     """
 
-    names: Names = Names.OFFICIAL
+    names: MetricNames = MetricNames.OFFICIAL
     detailed: bool = False
     max_queues: int = Field(default=5000, ge=0)
     max_channels: int = Field(default=1000, ge=0)
@@ -65,6 +65,6 @@ class MetricsSettings(Settings):
         return value
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> CardinalityLimits:
         """The caps, as collectors take them."""
-        return Limits(**{kind: getattr(self, f"max_{kind}") for kind in Limits._fields})
+        return CardinalityLimits(**{kind: getattr(self, f"max_{kind}") for kind in CardinalityLimits._fields})

@@ -16,7 +16,7 @@ T = TypeVar("T")
 Value = float | int | bool | None
 
 
-class Kind(StrEnum):
+class MetricType(StrEnum):
     """Metric types, under the names of the client library."""
 
     COUNTER = "counter"
@@ -43,19 +43,19 @@ class Spec:
     """
 
     name: str
-    kind: Kind
+    kind: MetricType
     help: str
     labels: tuple[str, ...]
     source: str
     buckets: tuple[float, ...] = ()
     since: tuple[int, ...] | None = None
     until: tuple[int, ...] | None = None
-    still: str = ""
+    untested: str = ""
 
     @property
     def stem(self) -> str:
         """The name without a counter's `_total`, as the client library wants it."""
-        return self.name.removesuffix("_total") if self.kind is Kind.COUNTER else self.name
+        return self.name.removesuffix("_total") if self.kind is MetricType.COUNTER else self.name
 
     @property
     def unit(self) -> str:
@@ -63,9 +63,9 @@ class Spec:
         last = self.stem.rsplit("_", 1)[-1]
         return last if last in UNITS else ""
 
-    def family(self) -> "Family":
+    def family(self) -> "MetricFamily":
         """A new, empty family."""
-        return Family(self)
+        return MetricFamily(self)
 
     def counter(self, registry: CollectorRegistry) -> Counter:
         """A counter that lives in `registry`."""
@@ -78,42 +78,42 @@ class Spec:
 
 def gauge(name: str, text: str, source: str, *labels: str) -> Spec:
     """Declare a gauge."""
-    return Spec(name=name, kind=Kind.GAUGE, help=text, labels=labels, source=source)
+    return Spec(name=name, kind=MetricType.GAUGE, help=text, labels=labels, source=source)
 
 
 def counter(name: str, text: str, source: str, *labels: str) -> Spec:
     """Declare a counter."""
-    return Spec(name=name, kind=Kind.COUNTER, help=text, labels=labels, source=source)
+    return Spec(name=name, kind=MetricType.COUNTER, help=text, labels=labels, source=source)
 
 
 def untyped(name: str, text: str, source: str, *labels: str) -> Spec:
     """Declare a metric without a type, where the official plugin declares it so."""
-    return Spec(name=name, kind=Kind.UNTYPED, help=text, labels=labels, source=source)
+    return Spec(name=name, kind=MetricType.UNTYPED, help=text, labels=labels, source=source)
 
 
-def versions(spec: Spec, since: tuple[int, ...] | None = None, until: tuple[int, ...] | None = None) -> Spec:
+def only_in(spec: Spec, since: tuple[int, ...] | None = None, until: tuple[int, ...] | None = None) -> Spec:
     """The same metric, told by some versions of RabbitMQ only: from `since` on, before `until`."""
     return replace(spec, since=since, until=until)
 
 
-def still(spec: Spec, why: str) -> Spec:
+def untested_because(spec: Spec, why: str) -> Spec:
     """The same metric, with the reason why a small broker of one node cannot make it appear or move."""
-    return replace(spec, still=why)
+    return replace(spec, untested=why)
 
 
 def histogram(name: str, text: str, source: str, buckets: Sequence[float], *labels: str) -> Spec:
     """Declare a classic histogram."""
-    return Spec(name=name, kind=Kind.HISTOGRAM, help=text, labels=labels, source=source, buckets=tuple(buckets))
+    return Spec(name=name, kind=MetricType.HISTOGRAM, help=text, labels=labels, source=source, buckets=tuple(buckets))
 
 
-class Reading(NamedTuple, Generic[T]):
+class MetricReader(NamedTuple, Generic[T]):
     """A metric and how its value is read off an object; None where the object does not tell."""
 
     spec: Spec
     read: Callable[[T], Value]
 
 
-class Family(Metric):
+class MetricFamily(Metric):
     """A family whose samples all bear its own name, kept as two columns.
 
     An object a sample costs seven times as much to make, at 200,000 of them.
@@ -140,12 +140,12 @@ class Family(Metric):
         self.values = [sample.value for sample in samples]
 
 
-class Families:
+class MetricFamilies:
     """Gathers samples by metric, in the order of the declarations."""
 
     def __init__(self, specs: Iterable[Spec]) -> None:
         # Made with their first sample: of most declarations a small part has any.
-        self._metrics: dict[str, Family | None] = dict.fromkeys(spec.name for spec in specs)
+        self._metrics: dict[str, MetricFamily | None] = dict.fromkeys(spec.name for spec in specs)
 
     def add(self, spec: Spec, labels: dict[str, str], value: Value) -> None:
         """Add one sample; None adds nothing. One `labels` dict may serve many samples: it is not copied."""

@@ -19,12 +19,12 @@ from ackscope.tables import BASELINES
 
 log = logging.getLogger(__name__)
 
-MOST = 500_000
+MAX_BANDS = 500_000
 """Bands of one cluster that are read at most: some 150 MB."""
 
 _AGAIN = 3
 """Looks at the catalog before giving up: a file that it names may be replaced while we come to it."""
-_TOLD = ("kind", "vhost", "name", "measure", "scope", "values", "low", "middle", "high", "reason")
+_COLUMNS = ("kind", "vhost", "name", "measure", "scope", "values", "low", "middle", "high", "reason")
 
 
 def read_bands(root: Path, cluster: str, hour: int) -> tuple[Baselines, tuple[str, ...]]:
@@ -36,14 +36,14 @@ def read_bands(root: Path, cluster: str, hour: int) -> tuple[Baselines, tuple[st
     Raises:
         DataError: the catalog, or a file that it names, cannot be read.
     """
-    gone = ""
+    missing = ""
     for _ in range(_AGAIN):
         paths = band_files(root, cluster, hour)
         try:
             return _read(root, paths, hour), paths
         except FileNotFoundError as error:
-            gone = error.filename
-    raise DataError(f"{gone}: is not there, though the catalog names it; `ackscope pipeline run` mends that")
+            missing = error.filename
+    raise DataError(f"{missing}: is not there, though the catalog names it; `ackscope pipeline run` mends that")
 
 
 def band_files(root: Path, cluster: str, hour: int) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ def _read(root: Path, paths: Sequence[str], hour: int) -> Baselines:
     bands: dict[Subject, Band | NotYet] = {}
     made: list[float] = []
     for path in paths:
-        table = _table(root / path, hour, MOST - len(bands))
+        table = _table(root / path, hour, MAX_BANDS - len(bands))
         if table.num_rows:
             made.append(pc.max(table[BASELINES.time]).cast(pa.timestamp("us", tz="UTC")).value / 1e6)
         bands.update(_rows(table))
@@ -87,14 +87,14 @@ def _table(path: Path, hour: int, most: int) -> pa.Table:
 
 def _rows(table: pa.Table) -> Iterator[tuple[Subject, Band | NotYet]]:
     unknown: dict[str, NotYet] = {}
-    columns = [_plain(table[name]) for name in _TOLD]
+    columns = [_plain(table[name]) for name in _COLUMNS]
     for kind, vhost, name, measure, scope, values, low, middle, high, reason in zip(*columns, strict=True):
         subject = (kind, vhost, name, measure)
         if scope in {HOUR_OF_WEEK, HOUR_OF_DAY} and None not in {low, middle, high}:
             yield subject, Band(low, middle, high, scope, values)
         else:
-            told = reason or "too little history"
-            yield subject, unknown.setdefault(told, NotYet(told))
+            text = reason or "too little history"
+            yield subject, unknown.setdefault(text, NotYet(text))
 
 
 def _plain(column: pa.ChunkedArray) -> list[Any]:

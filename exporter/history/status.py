@@ -14,7 +14,7 @@ STATUS = "_status.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Lag:
+class PipelineLag:
     """What the pipeline said last.
 
     Attributes:
@@ -23,14 +23,14 @@ class Lag:
     """
 
     seconds: float
-    told_at: float
+    reported_at: float
 
     def at(self, wall: float) -> float:
         """The lag at a moment: it grows while the pipeline says nothing."""
-        return self.seconds + max(0.0, wall - self.told_at)
+        return self.seconds + max(0.0, wall - self.reported_at)
 
 
-def read_lag(root: Path) -> Lag | None:
+def read_lag(root: Path) -> PipelineLag | None:
     """What it said last; None where there is no such file, or it tells no lag.
 
     Raises:
@@ -41,7 +41,7 @@ def read_lag(root: Path) -> Lag | None:
         document = orjson.loads(path.read_bytes())
         if document.get("lag_seconds") is None:
             return None
-        lag = Lag(float(document["lag_seconds"]), datetime.fromisoformat(document["updated_at"]).timestamp())
+        lag = PipelineLag(float(document["lag_seconds"]), datetime.fromisoformat(document["updated_at"]).timestamp())
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -7,7 +7,7 @@ from typing import Any
 from ackscope.baselines import Band, Baselines, NotYet, Subject
 
 
-class _Asked(Mapping[Subject, Band | NotYet]):
+class _Recorder(Mapping[Subject, Band | NotYet]):
     """Bands, and which of them were looked up."""
 
     def __init__(self, bands: Mapping[Subject, Band | NotYet]) -> None:
@@ -25,7 +25,7 @@ class _Asked(Mapping[Subject, Band | NotYet]):
         return len(self._bands)
 
 
-def asked_for(baselines: Baselines | None, judge: Callable[[Baselines], object]) -> Baselines | None:
+def record_lookups(baselines: Baselines | None, judge: Callable[[Baselines], object]) -> Baselines | None:
     """The same with those bands alone that a judgement looks up.
 
     Args:
@@ -34,12 +34,12 @@ def asked_for(baselines: Baselines | None, judge: Callable[[Baselines], object])
     """
     if baselines is None:
         return None
-    asked = _Asked(baselines.bands)
-    judge(replace(baselines, bands=asked))
-    return replace(baselines, bands=asked.found)
+    recorder = _Recorder(baselines.bands)
+    judge(replace(baselines, bands=recorder))
+    return replace(baselines, bands=recorder.found)
 
 
-def listed(baselines: Baselines | None) -> dict[str, Any] | None:
+def to_json(baselines: Baselines | None) -> dict[str, Any] | None:
     """A form that JSON has: a tuple is no key there."""
     if baselines is None:
         return None
@@ -50,7 +50,7 @@ def listed(baselines: Baselines | None) -> dict[str, Any] | None:
     }
 
 
-def unlisted(document: dict[str, Any] | None) -> Baselines | None:
+def from_json(document: dict[str, Any] | None) -> Baselines | None:
     """What `listed` made a document of; None where there is none, as in a bundle of an older ackscope.
 
     Raises:

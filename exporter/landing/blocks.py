@@ -22,7 +22,7 @@ Columns = Sequence[Sequence[Any]]
 """Values by column, in the order of the table; times as microseconds since 1970."""
 
 
-class Key(NamedTuple):
+class BlockKey(NamedTuple):
     """What one file holds.
 
     Attributes:
@@ -52,12 +52,12 @@ class Block:
         columns: makes the columns, once, in the thread that writes.
     """
 
-    __slots__ = ("_arrow", "_columns", "key", "number", "rows", "waited")
+    __slots__ = ("_arrow", "_columns", "key", "number", "retried", "rows")
 
-    def __init__(self, key: Key, rows: int, columns: Callable[[], Columns] | None, arrow: pa.Table = None) -> None:
+    def __init__(self, key: BlockKey, rows: int, columns: Callable[[], Columns] | None, arrow: pa.Table = None) -> None:
         self.key, self.rows = key, rows
         self._columns, self._arrow = columns, arrow
-        self.waited, self.number = columns is None, next(_NUMBERS)
+        self.retried, self.number = columns is None, next(_NUMBERS)
 
     def arrow(self) -> pa.Table:
         """The rows with exactly the declared schema.
@@ -108,16 +108,16 @@ def record_blocks(table: Table, cluster: str, records: Iterable[Any]) -> list[Bl
     for record in records:
         wall, *rest = read(record)
         by_date[date(wall)].append((micros(wall), *rest))
-    return [_of_rows(Key(table, cluster, day), rows) for day, rows in by_date.items()]
+    return [_of_rows(BlockKey(table, cluster, day), rows) for day, rows in by_date.items()]
 
 
 def row_blocks(table: Table, cluster: str, wall: float, rows: Sequence[tuple[Any, ...]]) -> list[Block]:
     """A few rows of one moment, each without that moment; no block where there are none."""
     at = micros(wall)
-    return [_of_rows(Key(table, cluster, date(wall)), [(at, *row) for row in rows])] if rows else []
+    return [_of_rows(BlockKey(table, cluster, date(wall)), [(at, *row) for row in rows])] if rows else []
 
 
-def _of_rows(key: Key, rows: list[tuple[Any, ...]]) -> Block:
+def _of_rows(key: BlockKey, rows: list[tuple[Any, ...]]) -> Block:
     return Block(key, len(rows), lambda: list(zip(*rows, strict=True)))
 
 

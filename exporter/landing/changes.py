@@ -13,7 +13,7 @@ from zlib import crc32
 from ackscope.clock import Instant
 from ackscope.tables import HEARTBEAT
 from exporter.landing.blocks import Block
-from exporter.landing.shapes import Shape
+from exporter.landing.shapes import RowMapping
 
 T = TypeVar("T")
 
@@ -31,16 +31,16 @@ def differences(before: Sequence[T], after: Sequence[T]) -> tuple[list[T], list[
     both = min(len(before), len(after))
     moved = list(compress(range(both), map(is_not, before, after)))
     left = [*map(before.__getitem__, moved), *before[both:]]
-    came = [*map(after.__getitem__, moved), *after[both:]]
-    if left and came:
+    added = [*map(after.__getitem__, moved), *after[both:]]
+    if left and added:
         # An object that only moved to another place is in both.
-        left_ids, came_ids = set(map(id, left)), set(map(id, came))
+        left_ids, came_ids = set(map(id, left)), set(map(id, added))
         left = [it for it in left if id(it) not in came_ids]
-        came = [it for it in came if id(it) not in left_ids]
-    return left, came
+        added = [it for it in added if id(it) not in left_ids]
+    return left, added
 
 
-class Tracker(Generic[T]):
+class ChangeTracker(Generic[T]):
     """Follows the objects of one kind and cluster from reading to reading.
 
     Args:
@@ -54,7 +54,7 @@ class Tracker(Generic[T]):
     """
 
     def __init__(
-        self, shape: Shape[T], cluster: str, *, births: bool = True, skip: Callable[[T], bool] = lambda _: False
+        self, shape: RowMapping[T], cluster: str, *, births: bool = True, skip: Callable[[T], bool] = lambda _: False
     ) -> None:
         self._shape, self._cluster, self._births, self._skip = shape, cluster, births, skip
         self._key, self._values = shape.key, shape.values
@@ -67,12 +67,12 @@ class Tracker(Generic[T]):
     def take(self, at: Instant, objects: Sequence[T]) -> list[Block]:
         """The rows of a reading that was complete at `at`, of it and of the one before."""
         last = self._at
-        left, came = differences(self._objects, objects)
+        left, added = differences(self._objects, objects)
         olds = {self._key(it): it for it in left if not self._skip(it)}
         now: list[T] = []
         then: list[T] = []
         absent: list[Any] = []
-        for it in came:
+        for it in added:
             if self._skip(it):
                 continue
             key = self._key(it)

@@ -29,7 +29,7 @@ _LEFT_OVER = 3600.0
 """Seconds after which nobody writes on an unfinished file."""
 
 
-class Removed(NamedTuple):
+class ExpiredFiles(NamedTuple):
     """What was removed, and what could not be.
 
     Attributes:
@@ -42,7 +42,7 @@ class Removed(NamedTuple):
     trouble: str | None
 
 
-class Files:
+class LandingFiles:
     """The exporter's own files below one folder; for one thread.
 
     Args:
@@ -55,7 +55,7 @@ class Files:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._run_id, self._counter = uuid4().hex[:8], count()
-        self.kept: int | None = None
+        self.folder_bytes: int | None = None
 
     def write(self, folder: str, table: pa.Table, wall: float) -> int:
         """Write a new file below the root and return its size.
@@ -82,18 +82,18 @@ class Files:
                 hidden.unlink(missing_ok=True)
                 final.unlink(missing_ok=True)
             raise
-        if self.kept is not None:
-            self.kept += size
+        if self.folder_bytes is not None:
+            self.folder_bytes += size
         return size
 
-    def expire(self, wall: float, max_bytes: int, max_age: float, *, look: bool) -> Removed:
+    def expire(self, wall: float, max_bytes: int, max_age: float, *, look: bool) -> ExpiredFiles:
         """Remove our files that are too old, and the oldest while they are too many bytes.
 
         Past hours go whole: what is rolled up from half an hour's rows would stand for the whole of it.
         Without a `look`, sizes are those that were seen and written since the last one.
         """
-        if look or self.kept is None:
-            self.kept = sum(_size(path) for path in self._own(_NAME))
+        if look or self.folder_bytes is None:
+            self.folder_bytes = sum(_size(path) for path in self._own(_NAME))
         files = freed = errors = 0
         trouble = None
         for path, size in self._too_many(wall, max_bytes, max_age):
@@ -105,11 +105,11 @@ class Files:
                 errors, trouble = errors + 1, trouble or f"{path}: {error.strerror or error}"
                 continue
             files, freed = files + 1, freed + size
-            self.kept = max(0, self.kept - size)
+            self.folder_bytes = max(0, self.folder_bytes - size)
             if not path.parent.name.endswith(_day(wall)):
                 with suppress(OSError):
                     path.parent.rmdir()
-        return Removed(files, freed, errors, trouble)
+        return ExpiredFiles(files, freed, errors, trouble)
 
     def sweep(self, wall: float) -> None:
         """Remove what a killed exporter left half written."""
@@ -124,12 +124,12 @@ class Files:
         oldest, present = _moment(wall - max_age), _moment(wall)[:_HOUR]
         last = ""
         for day in sorted({folder.name for folder in self._folders()}):
-            full = self.kept is not None and self.kept > max_bytes
+            full = self.folder_bytes is not None and self.folder_bytes > max_bytes
             if not full and day.removeprefix("date=").replace("-", "") > oldest[:8]:
                 return
             for path in sorted(self._own(_NAME, day), key=_written):
                 hour = _written(path)[:_HOUR]
-                over = self.kept is not None and self.kept > max_bytes
+                over = self.folder_bytes is not None and self.folder_bytes > max_bytes
                 if _written(path) >= oldest and not over and (hour != last or hour == present):
                     break
                 last = hour

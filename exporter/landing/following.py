@@ -6,8 +6,8 @@ from typing import Any, Generic, TypeVar
 
 from ackscope.clock import Instant
 from exporter.landing.blocks import Block
-from exporter.landing.changes import Tracker, differences
-from exporter.landing.shapes import Shape
+from exporter.landing.changes import ChangeTracker, differences
+from exporter.landing.shapes import RowMapping
 
 T = TypeVar("T")
 
@@ -15,7 +15,7 @@ _LIVELY = 60.0
 """Seconds for which a change makes an object matter: one that rests for a poll keeps its place."""
 
 
-class Followed(Generic[T]):
+class PriorityTracker(Generic[T]):
     """Follows the objects of one kind that matter: in trouble first, then changing, then those followed already.
 
     Args:
@@ -24,10 +24,14 @@ class Followed(Generic[T]):
     """
 
     def __init__(
-        self, shape: Shape[T], cluster: str, trouble: Callable[[T], float], skip: Callable[[T], bool] = lambda _: False
+        self,
+        shape: RowMapping[T],
+        cluster: str,
+        trouble: Callable[[T], float],
+        skip: Callable[[T], bool] = lambda _: False,
     ) -> None:
         self._key, self._values, self._trouble, self._skip = shape.key, shape.values, trouble, skip
-        self._tracker = Tracker(shape, cluster, births=False)
+        self._tracker = ChangeTracker(shape, cluster, births=False)
         self._objects: Sequence[T] = ()
         self._changed: dict[Any, float] = {}
         """Of each that is followed: when it last changed, monotonic."""
@@ -39,9 +43,9 @@ class Followed(Generic[T]):
 
     def take(self, at: Instant, objects: Sequence[T], cap: int) -> tuple[list[Block], int]:
         """The rows of a reading, and how many objects that mattered found no place."""
-        left, came = differences(self._objects, objects)
+        left, added = differences(self._objects, objects)
         olds = {self._key(it): self._values(it) for it in left}
-        changed = {key for it in came if olds.get(key := self._key(it)) != self._values(it)}
+        changed = {key for it in added if olds.get(key := self._key(it)) != self._values(it)}
         ranks: dict[Any, tuple[int, bool, bool, float]] = {}
         present: dict[Any, T] = {}
         for it in objects:

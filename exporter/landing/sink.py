@@ -13,14 +13,14 @@ from ackscope.findings import DiagnosisResult
 from ackscope.snapshot import Snapshot
 from ackscope.tables import ACK_BURSTS, FINDING_EVENTS, PROBE_MESSAGES, PROBE_STEPS
 from exporter.landing.blocks import record_blocks
-from exporter.landing.samples import CHANGES, Samples
+from exporter.landing.samples import CHANGES, ClusterSamples
 from exporter.landing.settings import LandingSettings
 from exporter.landing.writer import LandingWriter
 
 log = logging.getLogger(__name__)
 
 
-class Lander:
+class LandingSink:
     """Takes what is new in each snapshot, and every record of the probes.
 
     Args:
@@ -36,15 +36,15 @@ class Lander:
     def __init__(self, directory: Path, settings: LandingSettings, own_prefixes: Sequence[str], clock: Clock) -> None:
         self.writer = LandingWriter(directory, settings, clock)
         self._settings, self._own_prefixes, self._clock = settings, tuple(own_prefixes), clock
-        self._samples: dict[str, Samples] = {}
-        self._losses: dict[str, int] = {}
+        self._samples: dict[str, ClusterSamples] = {}
+        self._drop_counts: dict[str, int] = {}
 
     def apply(self, settings: LandingSettings, own_prefixes: Sequence[str], clusters: Collection[str]) -> None:
         """Go by these settings from now on; what was learnt of other clusters is forgotten."""
         self._settings, self._own_prefixes = settings, tuple(own_prefixes)
         for name in self._samples.keys() - set(clusters):
             del self._samples[name]
-            self._losses.pop(name, None)
+            self._drop_counts.pop(name, None)
         self.writer.apply(settings)
         for samples in list(self._samples.values()):
             samples.apply(settings)
@@ -60,21 +60,21 @@ class Lander:
         cluster, writer = snapshot.cluster, self.writer
         samples = self._samples.get(cluster)
         if samples is None:
-            samples = self._samples[cluster] = Samples(cluster, self._settings, self._own_prefixes)
-        if self._losses.setdefault(cluster, writer.losses) != writer.losses:
-            self._losses[cluster] = writer.losses
-            samples.begin_again(*CHANGES, FINDING_EVENTS)
+            samples = self._samples[cluster] = ClusterSamples(cluster, self._settings, self._own_prefixes)
+        if self._drop_counts.setdefault(cluster, writer.drop_count) != writer.drop_count:
+            self._drop_counts[cluster] = writer.drop_count
+            samples.resend_all(*CHANGES, FINDING_EVENTS)
         for table, take in samples.steps(snapshot, shared, verdict, self._clock.now()):
             # The boundary of each table: a defect costs its rows, and neither the others nor the poll.
             try:
-                taken = take()
+                batch = take()
             except Exception:
-                samples.begin_again(table)
+                samples.resend_all(table)
                 if writer.defect(table) == 1:
                     log.exception("cluster %s: rows of %s cannot be made; told once, and counted", cluster, table.name)
                 continue
-            writer.add(taken.blocks)
-            writer.leave_out(table, taken.left_out)
+            writer.add(batch.blocks)
+            writer.count_dropped(table, batch.dropped)
 
     def records(
         self,

@@ -14,8 +14,8 @@ import pyarrow as pa
 from ackscope.clock import Clock, Instant
 from ackscope.tables import LANDING, Table
 from exporter.exposition.live.landing import LandingCounts
-from exporter.landing.blocks import Block, Key, join
-from exporter.landing.files import Files
+from exporter.landing.blocks import Block, BlockKey, join
+from exporter.landing.files import LandingFiles
 from exporter.landing.settings import LandingSettings
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class LandingWriter:
 
     def __init__(self, directory: Path, settings: LandingSettings, clock: Clock) -> None:
         self._directory, self._settings, self._clock = directory, settings, clock
-        self._files = Files(directory)
+        self._files = LandingFiles(directory)
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._buffer: list[Block] = []
@@ -55,7 +55,7 @@ class LandingWriter:
         self._expired_at: Instant | None = None
         self._looked_at: Instant | None = None
         self._trouble: str | None = None
-        self._lost, self._losses = False, 0
+        self._lost, self._drop_count = False, 0
         self._unremoved: str | None = None
         self._wake, self._stopped = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="landing", daemon=True)
@@ -88,11 +88,11 @@ class LandingWriter:
             self._wake.set()
 
     @property
-    def losses(self) -> int:
+    def drop_count(self) -> int:
         """Times that rows were written again after some had to be dropped: tables of changes must be begun again."""
-        return self._losses
+        return self._drop_count
 
-    def leave_out(self, table: Table, rows: int) -> None:
+    def count_dropped(self, table: Table, rows: int) -> None:
         """Count rows that a cap keeps out."""
         if rows:
             with self._lock:
@@ -115,7 +115,7 @@ class LandingWriter:
                 defects=dict(self._defects),
                 dropped=dict(self._dropped),
                 buffered=self._buffered,
-                kept=self._files.kept,
+                folder_bytes=self._files.folder_bytes,
                 expired_files=self._expired_files,
                 expired_bytes=self._expired_bytes,
                 last_write_age=None if self._written_at is None else self._clock.now().since(self._written_at),
@@ -125,18 +125,18 @@ class LandingWriter:
         """Write all rows that wait; what the disk does not take waits on. Then remove what is too old or too much."""
         with self._writing:
             with self._lock:
-                taken, self._buffer, self._buffered = self._buffer, [], 0
-            groups: dict[Key, list[Block]] = defaultdict(list)
-            for block in taken:
+                pending, self._buffer, self._buffered = self._buffer, [], 0
+            groups: dict[BlockKey, list[Block]] = defaultdict(list)
+            for block in pending:
                 groups[block.key].append(block)
             troubles = {key: trouble for key, blocks in groups.items() if (trouble := self._attempt(key, blocks))}
             self._put_back([groups[key] for key in troubles])
             if groups:
-                self._tell(next(iter(troubles.values()), None))
+                self._log_error(next(iter(troubles.values()), None))
             if not self._stopped.is_set():
                 self._expire(self._clock.now())
 
-    def _attempt(self, key: Key, blocks: list[Block]) -> str | None:
+    def _attempt(self, key: BlockKey, blocks: list[Block]) -> str | None:
         """Write one file; answers with what the disk has against it, if anything. `blocks` keeps what fits."""
         blocks[:] = [block for block in blocks if self._fits(block)]
         rows = sum(block.rows for block in blocks)
@@ -154,7 +154,7 @@ class LandingWriter:
             self._written_bytes += size
             self._rows[key.table.name] += rows
             if self._lost:
-                self._lost, self._losses = False, self._losses + 1
+                self._lost, self._drop_count = False, self._drop_count + 1
             self._written_at = now
         return None
 
@@ -175,13 +175,13 @@ class LandingWriter:
 
         As columns, for otherwise they would keep alive all the objects that they were read off.
         """
-        kept = [block for blocks in failed for block in blocks if block.waited]
+        folder_bytes = [block for blocks in failed for block in blocks if block.retried]
         for blocks in failed:
-            fresh = [block for block in blocks if not block.waited]
+            fresh = [block for block in blocks if not block.retried]
             if fresh:
-                kept.append(Block(fresh[0].key, sum(block.rows for block in fresh), None, join(fresh)))
+                folder_bytes.append(Block(fresh[0].key, sum(block.rows for block in fresh), None, join(fresh)))
         with self._lock:
-            self._buffer[:0] = sorted(kept, key=lambda block: block.number)
+            self._buffer[:0] = sorted(folder_bytes, key=lambda block: block.number)
             self._buffered = sum(block.rows for block in self._buffer)
             self._bound()
 
@@ -209,16 +209,16 @@ class LandingWriter:
             self._looked_at = now
             self._files.sweep(now.wall)
         self._expired_at = now
-        gone = self._files.expire(now.wall, self._settings.max_bytes, self._settings.max_age, look=look)
+        expired = self._files.expire(now.wall, self._settings.max_bytes, self._settings.max_age, look=look)
         with self._lock:
-            self._expired_files += gone.files
-            self._expired_bytes += gone.bytes
-            self._errors += gone.errors
-        if gone.trouble is not None and self._unremoved is None:
-            log.error("old landing files cannot be removed: %s; give them to this user or remove them", gone.trouble)
-        self._unremoved = gone.trouble
+            self._expired_files += expired.files
+            self._expired_bytes += expired.bytes
+            self._errors += expired.errors
+        if expired.trouble is not None and self._unremoved is None:
+            log.error("old landing files cannot be removed: %s; give them to this user or remove them", expired.trouble)
+        self._unremoved = expired.trouble
 
-    def _tell(self, trouble: str | None) -> None:
+    def _log_error(self, trouble: str | None) -> None:
         if trouble != self._trouble:
             if trouble is None:
                 log.info("landing files are written again")

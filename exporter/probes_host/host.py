@@ -3,15 +3,15 @@
 import threading
 
 from ackscope.clock import Clock
-from exporter.exposition.live.process import ProcessStatus
-from exporter.probes_host.ondemand import OneShots
-from exporter.probes_host.process import Hooks, ProbeProcess
+from exporter.exposition.live.process import ProbeProcessStatus
+from exporter.probes_host.ondemand import OnDemandProbes
+from exporter.probes_host.process import ProbeSupervisor, SupervisorHooks
 from exporter.settings import ExporterSettings
 from probes.settings import AmqpSettings
 from probes.wire import Target, encode_targets
 
 
-class Probing:
+class ProbeHost:
     """Holds the probe process, where there is one, and what runs probes on demand.
 
     Args:
@@ -23,14 +23,14 @@ class Probing:
         ConfigError: a file of the settings cannot be read.
     """
 
-    def __init__(self, settings: ExporterSettings, hooks: Hooks, clock: Clock) -> None:
+    def __init__(self, settings: ExporterSettings, hooks: SupervisorHooks, clock: Clock) -> None:
         self._hooks, self._clock = hooks, clock
-        self._document = targets_of(settings)
+        self._document = targets_document(settings)
         self._process = self._make(self._document)
-        self._amqp, self._prefix = amqp_of(settings), settings.probes.prefix
-        self.one_shots = OneShots(self._amqp, self._prefix, clock)
+        self._amqp, self._prefix = amqp_targets(settings), settings.probes.prefix
+        self.ondemand = OnDemandProbes(self._amqp, self._prefix, clock)
 
-    def status(self) -> ProcessStatus | None:
+    def status(self) -> ProbeProcessStatus | None:
         """How the probe process does; None where there is none."""
         process = self._process
         return process.status() if process else None
@@ -42,7 +42,7 @@ class Probing:
 
     def stop(self) -> None:
         """End all that runs, side by side."""
-        ends = [self.one_shots.stop, *([self._process.stop] if self._process else [])]
+        ends = [self.ondemand.stop, *([self._process.stop] if self._process else [])]
         threads = [threading.Thread(target=end, daemon=True) for end in ends]
         for thread in threads:
             thread.start()
@@ -56,9 +56,9 @@ class Probing:
             settings: checked.
             document: what `targets_of` made of them.
         """
-        amqp, prefix = amqp_of(settings), settings.probes.prefix
+        amqp, prefix = amqp_targets(settings), settings.probes.prefix
         if (amqp, prefix) != (self._amqp, self._prefix):
-            before, self.one_shots = self.one_shots, OneShots(amqp, prefix, self._clock)
+            before, self.ondemand = self.ondemand, OnDemandProbes(amqp, prefix, self._clock)
             self._amqp, self._prefix = amqp, prefix
             threading.Thread(target=before.stop, name="one-shot-ends", daemon=True).start()
         if document == self._document:
@@ -71,20 +71,20 @@ class Probing:
         self.start()
         return True
 
-    def _make(self, document: bytes | None) -> ProbeProcess | None:
-        return None if document is None else ProbeProcess(document, self._hooks, self._clock)
+    def _make(self, document: bytes | None) -> ProbeSupervisor | None:
+        return None if document is None else ProbeSupervisor(document, self._hooks, self._clock)
 
 
-def amqp_of(settings: ExporterSettings) -> dict[str, AmqpSettings]:
+def amqp_targets(settings: ExporterSettings) -> dict[str, AmqpSettings]:
     """Cluster name -> where to connect, of those that can be probed."""
     return {name: cluster.amqp for name, cluster in settings.clusters.items() if cluster.amqp is not None}
 
 
-def targets_of(settings: ExporterSettings) -> bytes | None:
+def targets_document(settings: ExporterSettings) -> bytes | None:
     """The line that tells the probe process what to probe, credentials and all; None where nothing is to be probed.
 
     Raises:
         ConfigError: a password file cannot be read.
     """
-    targets = [Target(name, amqp, settings.probes) for name, amqp in amqp_of(settings).items()]
+    targets = [Target(name, amqp, settings.probes) for name, amqp in amqp_targets(settings).items()]
     return encode_targets(targets) if targets and settings.probes.enabled else None

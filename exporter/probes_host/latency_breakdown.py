@@ -9,7 +9,7 @@ from probes.layers import Layer, decompose
 _NO_QUEUE = "network+channel"
 
 
-def layers(outcomes: Sequence[ProbeOutcome]) -> list[Layer]:
+def confirm_layers(outcomes: Sequence[ProbeOutcome]) -> list[Layer]:
     """The layers of each target of one cluster; `node` is the one that the target names, "" where it names none.
 
     Two queues on two nodes differ by more than a layer: where they are so placed, their differences are withheld.

@@ -8,13 +8,13 @@ from ackscope.records import AckBurst, MessageRecord, ProbeOutcome, StepRecord
 from ackscope.snapshot import Snapshot
 from probes.queues import queue_name
 
-Nodes = Mapping[tuple[str, str], str]
+QueueNodes = Mapping[tuple[str, str], str]
 """Virtual host and queue name -> the node that holds it, or its leader."""
 
 R = TypeVar("R", MessageRecord, AckBurst, StepRecord)
 
 
-def probe_nodes(snapshot: Snapshot | None, prefix: str, addressed: Collection[str] = ()) -> Nodes:
+def probe_nodes(snapshot: Snapshot | None, prefix: str, addressed: Collection[str] = ()) -> QueueNodes:
     """Where the probes' queues are, as far as the snapshot tells.
 
     Args:
@@ -32,12 +32,12 @@ def probe_nodes(snapshot: Snapshot | None, prefix: str, addressed: Collection[st
     }
 
 
-def place_records(records: Iterable[R], nodes: Nodes, prefix: str) -> list[R]:
+def assign_nodes(records: Iterable[R], nodes: QueueNodes, prefix: str) -> list[R]:
     """The records with their node filled in where it is known."""
     return [_place(record, nodes, queue_name(prefix, record.probe, record.stream)) for record in records]
 
 
-def place_outcomes(outcomes: Iterable[ProbeOutcome], nodes: Nodes) -> list[ProbeOutcome]:
+def assign_outcome_nodes(outcomes: Iterable[ProbeOutcome], nodes: QueueNodes) -> list[ProbeOutcome]:
     """The summaries with their node filled in where it is known."""
     return [
         replace(outcome, node=nodes.get((outcome.vhost, outcome.queue), "")) if not outcome.node else outcome
@@ -45,6 +45,6 @@ def place_outcomes(outcomes: Iterable[ProbeOutcome], nodes: Nodes) -> list[Probe
     ]
 
 
-def _place(record: R, nodes: Nodes, queue: str) -> R:
+def _place(record: R, nodes: QueueNodes, queue: str) -> R:
     node = nodes.get((record.vhost, queue), "")
     return record if record.node or not node else replace(record, node=node)

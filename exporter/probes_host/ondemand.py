@@ -30,7 +30,7 @@ _SWEEP, _LOOK = 2.0, 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class OnDemandRequest:
     """What to run.
 
     Attributes:
@@ -46,7 +46,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class OnDemandRun:
     """How it went.
 
     Attributes:
@@ -62,7 +62,7 @@ class Ran:
     log: str
 
 
-class OneShots:
+class OnDemandProbes:
     """Runs one-shot probes; safe for several callers at once.
 
     Args:
@@ -80,7 +80,7 @@ class OneShots:
         self._busy = {name: threading.Lock() for name in targets}
         self._stopped = threading.Event()
 
-    def run(self, order: Order) -> Ran | None:
+    def run(self, order: OnDemandRequest) -> OnDemandRun | None:
         """Run it and wait for its end; None where another one of this cluster is under way.
 
         Raises:
@@ -105,10 +105,10 @@ class OneShots:
             if busy.acquire(timeout=2 * _SWEEP):
                 busy.release()
 
-    def _run(self, order: Order, server: Server) -> Ran:
+    def _run(self, order: OnDemandRequest, server: Server) -> OnDemandRun:
         began = self._clock.now()
         process = subprocess.Popen(
-            [*self._command, *words(order, server, self._prefix)],
+            [*self._command, *cli_arguments(order, server, self._prefix)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -119,17 +119,17 @@ class OneShots:
         watcher = threading.Thread(target=self._watch, args=(process, order.within, late), name="one-shot", daemon=True)
         watcher.start()
         try:
-            report, said = process.communicate(f"{server.address.password}\n".encode())
+            report, stderr = process.communicate(f"{server.address.password}\n".encode())
         finally:
             process.kill()
             watcher.join()
         if late.is_set():
             log.warning("probe %s of cluster %s did not end within %.1f s", order.probe, order.cluster, order.within)
-        return Ran(
+        return OnDemandRun(
             code=None if late.is_set() else process.returncode,
             seconds=self._clock.now().since(began),
             report=report.decode(errors="replace"),
-            log=redact(said.decode(errors="replace")),
+            log=redact(stderr.decode(errors="replace")),
         )
 
     def _watch(self, process: subprocess.Popen[bytes], within: float, late: threading.Event) -> None:
@@ -146,14 +146,24 @@ class OneShots:
                 return
 
 
-def words(order: Order, server: Server, prefix: str) -> list[str]:
+def cli_arguments(order: OnDemandRequest, server: Server, prefix: str) -> list[str]:
     """Name and options of the probe; the password is no part of them: any user of the machine could read it."""
     address = server.address
     url = f"{address.scheme}://{quote(address.username, safe='')}@{address.where}/{quote(address.vhost, safe='')}"
     measure = min(LONGEST_SWEEP if order.probe == "prefetch" else LONGEST_MEASURE, order.within / 3)
-    told = [order.probe, "--amqp", url, "--password-file", "/dev/stdin", "--for", f"{measure:.3f}s", "--prefix", prefix]
+    arguments = [
+        order.probe,
+        "--amqp",
+        url,
+        "--password-file",
+        "/dev/stdin",
+        "--for",
+        f"{measure:.3f}s",
+        "--prefix",
+        prefix,
+    ]
     if address.tls and server.ca_file is not None:
-        told += ["--ca-file", str(server.ca_file)]
+        arguments += ["--ca-file", str(server.ca_file)]
     if address.tls and not server.verify:
-        told.append("--no-verify")
-    return [*told, "--json"] if order.as_json else told
+        arguments.append("--no-verify")
+    return [*arguments, "--json"] if order.as_json else arguments

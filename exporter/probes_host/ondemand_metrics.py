@@ -5,7 +5,7 @@ from typing import Any
 
 from prometheus_client.core import Metric
 
-from exporter.exposition.specs import Families, gauge
+from exporter.exposition.specs import MetricFamilies, gauge
 
 _SOURCE = "/probe, one run"
 _STATS = ("p50", "p90", "p99", "max")
@@ -60,20 +60,20 @@ def run_metrics(document: Mapping[str, Any] | None, *, success: bool, seconds: f
         success: it ended with exit code 0.
         seconds: how long it took.
     """
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     families.add(SUCCESS, {}, int(success))
     families.add(DURATION, {}, seconds)
-    told = document or {}
-    for stream in told.get("streams", ()):
+    report = document or {}
+    for stream in report.get("streams", ()):
         _stream(families, stream)
-    for sweep in told.get("sweeps", ()):
+    for sweep in report.get("sweeps", ()):
         labels = {"queue_type": sweep["queue_type"]}
         families.add(ROUND_TRIP, labels, sweep["round_trip"])
         families.add(RECOMMENDED, labels, sweep["recommended"])
     return families.result()
 
 
-def _stream(families: Families, stream: Mapping[str, Any]) -> None:
+def _stream(families: MetricFamilies, stream: Mapping[str, Any]) -> None:
     labels = {"stream": stream["stream"], "queue_type": stream["queue_type"]}
     families.add(DOUBTFUL, labels, int(stream["doubtful"] is not None))
     if any(stream["outcomes"].values()):

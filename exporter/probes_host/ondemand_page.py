@@ -11,11 +11,11 @@ from http import HTTPStatus
 import orjson
 
 from ackscope.errors import AckscopeError
-from exporter.api.query_params import unknown
+from exporter.api.query_params import unknown_name
 from exporter.exposition.encode import CONTENT_TYPE, render
-from exporter.probes_host.ondemand import OneShots, Order, Ran
+from exporter.probes_host.ondemand import OnDemandProbes, OnDemandRequest, OnDemandRun
 from exporter.probes_host.ondemand_metrics import run_metrics
-from exporter.web.http import TEXT, Answer, Request
+from exporter.web.http import TEXT, Request, Response
 from probes.settings import NAMES
 
 log = logging.getLogger(__name__)
@@ -23,10 +23,10 @@ log = logging.getLogger(__name__)
 TIMEOUT_HEADER = "x-prometheus-scrape-timeout-seconds"
 _MARGIN, _SHORTEST, _LONGEST = 2.5, 1.0, 60.0
 """Seconds: what an interrupted run needs to sweep and we to answer, and the bounds of what a run may take."""
-_UNASKED = 30.0
+_DEFAULT = 30.0
 
 
-class ProbePage:
+class OnDemandProbePage:
     """Answers for `/probe`.
 
     Args:
@@ -34,19 +34,19 @@ class ProbePage:
         one_shots: runs the probes, of those that can be probed.
     """
 
-    def __init__(self, clusters: tuple[str, ...], one_shots: OneShots) -> None:
+    def __init__(self, clusters: tuple[str, ...], one_shots: OnDemandProbes) -> None:
         self._clusters, self._one_shots = clusters, one_shots
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Response:
         """Run what is asked for, or say in a line what cannot be."""
         probe, target = request.query.get("probe", ""), request.query.get("target", "")
         refusal = self._refuse(probe, target)
         if refusal is not None:
             return refusal
         debug = request.query.get("debug", "").lower() in {"1", "true", "yes"}
-        within = time_for_run(request.headers.get(TIMEOUT_HEADER))
+        within = run_timeout(request.headers.get(TIMEOUT_HEADER))
         try:
-            ran = self._one_shots.run(Order(cluster=target, probe=probe, within=within, as_json=not debug))
+            ran = self._one_shots.run(OnDemandRequest(cluster=target, probe=probe, within=within, as_json=not debug))
         except AckscopeError as error:
             return _line(str(error), HTTPStatus.INTERNAL_SERVER_ERROR)
         if ran is None:
@@ -54,37 +54,37 @@ class ProbePage:
             return _line(busy, HTTPStatus.TOO_MANY_REQUESTS)
         return _for_person(ran) if debug else _for_scraper(ran)
 
-    def _refuse(self, probe: str, target: str) -> Answer | None:
+    def _refuse(self, probe: str, target: str) -> Response | None:
         if probe not in NAMES:
-            return _line(f"probe={unknown(probe, NAMES)}", HTTPStatus.BAD_REQUEST)
+            return _line(f"probe={unknown_name(probe, NAMES)}", HTTPStatus.BAD_REQUEST)
         if target not in self._clusters:
-            return _line(f"target={unknown(target, self._clusters)}", HTTPStatus.BAD_REQUEST)
+            return _line(f"target={unknown_name(target, self._clusters)}", HTTPStatus.BAD_REQUEST)
         if target not in self._one_shots.targets:
             missing = f"cluster {target} has no address to probe; set clusters.{target}.amqp.url in the configuration"
             return _line(missing, HTTPStatus.NOT_FOUND)
         return None
 
 
-def time_for_run(header: str | None) -> float:
+def run_timeout(header: str | None) -> float:
     """Seconds that a run may take, so that the answer comes before the scraper gives up."""
     try:
-        told = float(header) if header is not None else _UNASKED + _MARGIN
+        seconds = float(header) if header is not None else _DEFAULT + _MARGIN
     except ValueError:
-        told = _UNASKED + _MARGIN
-    return _UNASKED if math.isnan(told) else min(_LONGEST, max(_SHORTEST, told - _MARGIN))
+        seconds = _DEFAULT + _MARGIN
+    return _DEFAULT if math.isnan(seconds) else min(_LONGEST, max(_SHORTEST, seconds - _MARGIN))
 
 
-def _for_scraper(ran: Ran) -> Answer:
+def _for_scraper(ran: OnDemandRun) -> Response:
     try:
         document = orjson.loads(ran.report) if ran.report.strip() else {}
         metrics = run_metrics(document, success=ran.code == 0 and "probe" in document, seconds=ran.seconds)
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         log.exception("what the probe printed is not its document")
         metrics = run_metrics(None, success=False, seconds=ran.seconds)
-    return Answer(render(metrics).encode(), CONTENT_TYPE)
+    return Response(render(metrics).encode(), CONTENT_TYPE)
 
 
-def _for_person(ran: Ran) -> Answer:
+def _for_person(ran: OnDemandRun) -> Response:
     ended = "did not end in time, and was interrupted" if ran.code is None else f"exit code {ran.code}"
     metrics = render(run_metrics(None, success=ran.code == 0, seconds=ran.seconds))
     parts = (
@@ -93,8 +93,8 @@ def _for_person(ran: Ran) -> Answer:
         ("run", f"{ended}, {ran.seconds:.1f} s"),
         ("metrics (all of them without debug=true)", metrics.strip()),
     )
-    return Answer("\n\n".join(f"# {title}\n{text}" for title, text in parts).encode() + b"\n", TEXT)
+    return Response("\n\n".join(f"# {title}\n{text}" for title, text in parts).encode() + b"\n", TEXT)
 
 
-def _line(text: str, status: HTTPStatus) -> Answer:
-    return Answer(f"{text}\n".encode(), status=status)
+def _line(text: str, status: HTTPStatus) -> Response:
+    return Response(f"{text}\n".encode(), status=status)

@@ -15,7 +15,7 @@ from typing import IO
 
 from ackscope.clock import Clock, Instant
 from ackscope.errors import AckscopeError
-from exporter.exposition.live.process import ProcessStatus
+from exporter.exposition.live.process import ProbeProcessStatus
 from probes.wire import Batch, decode
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ _SWEEP, _END = 3.0, 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Hooks:
+class SupervisorHooks:
     """What to do with what the child says; both are called from the thread that reads it.
 
     Attributes:
@@ -47,7 +47,7 @@ class Hooks:
     on_start: Callable[[], None]
 
 
-class ProbeProcess:
+class ProbeSupervisor:
     """Supervises the child.
 
     Args:
@@ -57,12 +57,12 @@ class ProbeProcess:
         command: what to run; it speaks the protocol of `probes.wire`.
     """
 
-    def __init__(self, document: bytes, hooks: Hooks, clock: Clock, command: Sequence[str] = COMMAND) -> None:
+    def __init__(self, document: bytes, hooks: SupervisorHooks, clock: Clock, command: Sequence[str] = COMMAND) -> None:
         self._document, self._hooks, self._clock, self._command = document, hooks, clock, tuple(command)
         self._stopped = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._starts = self._bad_lines = 0
-        self._heard: Instant | None = None
+        self._last_line: Instant | None = None
         self._thread = threading.Thread(target=self._supervise, name="probe-process", daemon=True)
 
     def start(self) -> None:
@@ -81,14 +81,14 @@ class ProbeProcess:
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
-    def status(self) -> ProcessStatus:
+    def status(self) -> ProbeProcessStatus:
         """How it does."""
-        heard = self._heard
-        return ProcessStatus(
+        last_line = self._last_line
+        return ProbeProcessStatus(
             up=self.pid is not None,
             restarts=max(0, self._starts - 1),
             bad_lines=self._bad_lines,
-            age_seconds=None if heard is None else self._clock.now().since(heard),
+            age_seconds=None if last_line is None else self._clock.now().since(last_line),
         )
 
     def _supervise(self) -> None:
@@ -128,7 +128,7 @@ class ProbeProcess:
         ]
         for reader in readers:
             reader.start()
-        self._tell(process)
+        self._send_document(process)
         self._watch(process, begun)
         _end(process)
         for reader in readers:
@@ -139,7 +139,7 @@ class ProbeProcess:
         if not self._stopped.is_set():
             log.warning("the probe process ended (%s)", _how(process.returncode))
 
-    def _tell(self, process: subprocess.Popen[bytes]) -> None:
+    def _send_document(self, process: subprocess.Popen[bytes]) -> None:
         if process.stdin is None:
             return
         try:
@@ -151,8 +151,8 @@ class ProbeProcess:
     def _watch(self, process: subprocess.Popen[bytes], begun: Instant) -> None:
         """Return when the child ended, is to end, or fell silent."""
         while process.poll() is None and not self._stopped.wait(_LOOK):
-            heard = self._heard
-            last = heard if heard is not None and heard.since(begun) > 0 else begun
+            last_line = self._last_line
+            last = last_line if last_line is not None and last_line.since(begun) > 0 else begun
             if self._clock.now().since(last) > SILENCE_SECONDS:
                 log.error("the probe process said nothing for %.0f s; it is ended", SILENCE_SECONDS)
                 process.kill()
@@ -161,7 +161,7 @@ class ProbeProcess:
     def _read(self, lines: IO[bytes]) -> None:
         self._guarded(self._hooks.on_start)
         for line in lines:
-            self._heard = self._clock.now()
+            self._last_line = self._clock.now()
             try:
                 batch = decode(line)
             except AckscopeError as error:

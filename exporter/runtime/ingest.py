@@ -9,19 +9,19 @@ from ackscope.clock import Clock
 from ackscope.snapshot import Snapshot
 from diagnosis.engine import diagnose
 from exporter.probes_host.metrics import ProbeMetrics
-from exporter.probes_host.nodes import Nodes, place_outcomes, place_records, probe_nodes
-from exporter.runtime.state import ClusterState, State
+from exporter.probes_host.nodes import QueueNodes, assign_nodes, assign_outcome_nodes, probe_nodes
+from exporter.runtime.state import ClusterState, StateStore
 from exporter.settings import ExporterSettings
 from probes.settings import NODE_NAMES
 from probes.wire import Batch
 
 if TYPE_CHECKING:
-    from exporter.landing.sink import Lander
+    from exporter.landing.sink import LandingSink
 
 log = logging.getLogger(__name__)
 
 
-class Intake:
+class Ingest:
     """Takes in what pollers and probes bring; each cluster's snapshots come from one thread, batches from another.
 
     Args:
@@ -36,15 +36,15 @@ class Intake:
     def __init__(
         self,
         settings: ExporterSettings,
-        state: State,
+        state: StateStore,
         probe_metrics: ProbeMetrics,
-        landing: "Lander | None",
+        landing: "LandingSink | None",
         clock: Clock,
         usual: Callable[[str], Baselines | None] = lambda _: None,
     ) -> None:
         self._usual = usual
         self._state, self._probe_metrics, self._landing, self._clock = state, probe_metrics, landing, clock
-        self._nodes: dict[str, Nodes] = {}
+        self._nodes: dict[str, QueueNodes] = {}
         self._capped: set[str] = set()
         self.apply(settings)
 
@@ -86,10 +86,10 @@ class Intake:
         if batch.cluster not in self._addressed:  # it came late: its cluster is watched no more
             return
         nodes = self._nodes.get(batch.cluster, {})
-        messages = place_records(batch.messages, nodes, self._prefix)
-        bursts = place_records(batch.bursts, nodes, self._prefix)
-        steps = place_records(batch.steps, nodes, self._prefix)
-        outcomes = place_outcomes(batch.outcomes, nodes)
+        messages = assign_nodes(batch.messages, nodes, self._prefix)
+        bursts = assign_nodes(batch.bursts, nodes, self._prefix)
+        steps = assign_nodes(batch.steps, nodes, self._prefix)
+        outcomes = assign_outcome_nodes(batch.outcomes, nodes)
         self._probe_metrics.messages(batch.cluster, messages)
         self._probe_metrics.bursts(batch.cluster, bursts)
         self._probe_metrics.steps(batch.cluster, steps)

@@ -8,12 +8,12 @@ from ackscope.clock import Clock
 from ackscope.snapshot import Snapshot
 from exporter.polling.poller import Poller
 from exporter.runtime.fingerprint import Fingerprint, fingerprint
-from exporter.runtime.snapshot_relay import Feed
+from exporter.runtime.snapshot_relay import SnapshotRelay
 from exporter.settings import ClusterSettings, ExporterSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class PolledCluster:
     """One cluster under watch.
 
     Attributes:
@@ -21,13 +21,13 @@ class Watched:
     """
 
     poller: Poller
-    feed: Feed
+    relay: SnapshotRelay
     mark: Fingerprint
     broker: str
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ReconcilePlan:
     """The way from some settings to others; nothing of it has happened yet.
 
     Attributes:
@@ -37,20 +37,20 @@ class Change:
         gone: names of those that end.
     """
 
-    after: dict[str, Watched]
-    fresh: tuple[str, ...]
-    anew: tuple[str, ...]
-    gone: tuple[str, ...]
+    clusters: dict[str, PolledCluster]
+    created: tuple[str, ...]
+    reset: tuple[str, ...]
+    removed: tuple[str, ...]
 
     def __str__(self) -> str:
         """It in words, for the log."""
-        changed = [name for name in self.fresh if name not in self.anew]
-        groups = (("new or moved", self.anew), ("changed", changed), ("gone", self.gone))
-        told = [f"{what}: {', '.join(names)}" for what, names in groups if names]
-        return f"clusters {'; '.join(told)}" if told else "clusters as before"
+        changed = [name for name in self.created if name not in self.reset]
+        groups = (("new or moved", self.reset), ("changed", changed), ("gone", self.removed))
+        parts = [f"{what}: {', '.join(names)}" for what, names in groups if names]
+        return f"clusters {'; '.join(parts)}" if parts else "clusters as before"
 
 
-class Watch:
+class PollerRegistry:
     """Holds the pollers.
 
     Args:
@@ -67,12 +67,12 @@ class Watch:
         self,
         settings: ExporterSettings,
         clock: Clock,
-        hand_on: Callable[[Snapshot], None],
+        sink: Callable[[Snapshot], None],
         latest: Callable[[str], Snapshot | None],
     ) -> None:
-        self._clock, self._hand_on, self._latest = clock, hand_on, latest
-        self._watched: dict[str, Watched] = {}
-        self._watched = self.plan(settings).after
+        self._clock, self._sink, self._latest = clock, sink, latest
+        self._watched: dict[str, PolledCluster] = {}
+        self._watched = self.plan(settings).clusters
 
     @property
     def pollers(self) -> Mapping[str, Poller]:
@@ -88,44 +88,44 @@ class Watch:
         """End all, side by side."""
         _stop(list(self.pollers.values()))
 
-    def plan(self, settings: ExporterSettings) -> Change:
+    def plan(self, settings: ExporterSettings) -> ReconcilePlan:
         """Make what these settings need, and start nothing.
 
         Raises:
             ConfigError: a file of the settings cannot be read.
         """
-        after: dict[str, Watched] = {}
-        fresh, anew = [], []
+        clusters: dict[str, PolledCluster] = {}
+        created, reset = [], []
         for name, cluster in settings.clusters.items():
             before = self._watched.get(name)
             mark = fingerprint(cluster.management, settings.poll)
             if before is not None and before.mark == mark:
-                after[name] = before
+                clusters[name] = before
                 continue
             broker = _broker(cluster)
             same = before is not None and before.broker == broker
-            fresh.append(name)
+            created.append(name)
             if not same:
-                anew.append(name)
-            feed = Feed(self._hand_on, self._latest(name) if same else None)
-            poller = Poller(name, cluster.management, settings.poll, self._clock, feed)
-            after[name] = Watched(poller, feed, mark, broker)
-        gone = tuple(name for name in self._watched if name not in after)
-        return Change(after, tuple(fresh), tuple(anew), gone)
+                reset.append(name)
+            relay = SnapshotRelay(self._sink, self._latest(name) if same else None)
+            poller = Poller(name, cluster.management, settings.poll, self._clock, relay)
+            clusters[name] = PolledCluster(poller, relay, mark, broker)
+        removed = tuple(name for name in self._watched if name not in clusters)
+        return ReconcilePlan(clusters, tuple(created), tuple(reset), removed)
 
-    def end(self, change: Change) -> None:
+    def stop_replaced(self, change: ReconcilePlan) -> None:
         """The first half of the way: what is replaced or gone hands nothing on any more."""
-        ended = [it for name, it in self._watched.items() if change.after.get(name) is not it]
-        for watched in ended:
-            watched.feed.off()
+        replaced = [it for name, it in self._watched.items() if change.clusters.get(name) is not it]
+        for watched in replaced:
+            watched.relay.close()
         # Not waited for: a request that hangs takes its time.
-        threading.Thread(target=_stop, args=([it.poller for it in ended],), name="watch-ends", daemon=True).start()
+        threading.Thread(target=_stop, args=([it.poller for it in replaced],), name="watch-ends", daemon=True).start()
 
-    def begin(self, change: Change) -> None:
+    def start_created(self, change: ReconcilePlan) -> None:
         """The second half: what is new starts."""
-        self._watched = change.after
-        for name in change.fresh:
-            change.after[name].poller.start()
+        self._watched = change.clusters
+        for name in change.created:
+            change.clusters[name].poller.start()
 
 
 def _broker(cluster: ClusterSettings) -> str:

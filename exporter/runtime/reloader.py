@@ -14,14 +14,14 @@ from exporter.settings import ExporterSettings
 log = logging.getLogger(__name__)
 
 
-class Reloaded(NamedTuple):
+class ReloadResult(NamedTuple):
     """What came of one reload, and the line that tells it."""
 
     ok: bool
     line: str
 
 
-class Reloads:
+class Reloader:
     """Reloads one at a time, whoever asks.
 
     Args:
@@ -43,11 +43,11 @@ class Reloads:
         """How the last one went; that of the start counts as a good one."""
         return self._status
 
-    def reload(self) -> Reloaded:
+    def reload(self) -> ReloadResult:
         """Read the file and go by it; where it is wrong, the settings before it stay."""
         with self._lock:
             if self._closed:
-                return Reloaded(ok=False, line="not reloaded: the exporter is stopping")
+                return ReloadResult(ok=False, line="not reloaded: the exporter is stopping")
             before = self._status
             try:
                 done = self._apply(self._reread())
@@ -62,9 +62,9 @@ class Reloads:
                 log.info("reloaded: %s", done)
                 at, successes = self._clock.now().wall, before.successes + 1
                 self._status = before._replace(successful=True, at=at, successes=successes)
-                return Reloaded(ok=True, line=f"reloaded: {done}")
+                return ReloadResult(ok=True, line=f"reloaded: {done}")
             self._status = before._replace(successful=False, failures=before.failures + 1)
-            return Reloaded(ok=False, line=line)
+            return ReloadResult(ok=False, line=line)
 
     def close(self, seconds: float) -> None:
         """Reload no more; waits for one that is under way, so long."""

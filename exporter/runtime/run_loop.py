@@ -6,20 +6,20 @@ from queue import Empty
 from typing import Protocol
 
 from ackscope.clock import Clock
-from exporter.runtime.reloader import Reloaded
-from exporter.runtime.sd_notify import Notify
+from exporter.runtime.reloader import ReloadResult
+from exporter.runtime.sd_notify import SystemdNotifier
 
 log = logging.getLogger(__name__)
 
-ENDS = (signal.SIGTERM, signal.SIGINT)
-HEARD = (*ENDS, signal.SIGHUP)
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+SIGNALS = (*STOP_SIGNALS, signal.SIGHUP)
 """What `live` goes by."""
 READY_WITHIN = 30.0
 """Seconds after which we call ourselves ready though a cluster has not answered: a start must not hang on a broker."""
 _LOOK = 0.2
 
 
-class Heard(Protocol):
+class SignalSource(Protocol):
     """Where signals come from."""
 
     def get(self, timeout: float | None = None) -> int:
@@ -30,7 +30,7 @@ class Heard(Protocol):
         """
 
 
-class Service(Protocol):
+class RunnableService(Protocol):
     """What is run."""
 
     @property
@@ -46,14 +46,14 @@ class Service(Protocol):
     def ready(self) -> bool:
         """Whether there is something to show of every cluster."""
 
-    def reload(self) -> Reloaded:
+    def reload(self) -> ReloadResult:
         """Read the configuration again."""
 
-    def sound(self) -> bool:
+    def is_healthy(self) -> bool:
         """Whether every part still moves."""
 
 
-def live(service: Service, signals: Heard, notify: Notify, clock: Clock) -> int:
+def run_service(service: RunnableService, signals: SignalSource, notify: SystemdNotifier, clock: Clock) -> int:
     """Work until SIGTERM or SIGINT, reload at SIGHUP; the result is the exit code."""
     service.start()
     ready, late = False, clock.now().mono + READY_WITHIN
@@ -61,10 +61,10 @@ def live(service: Service, signals: Heard, notify: Notify, clock: Clock) -> int:
         if not ready and (service.ready() or clock.now().mono >= late):
             ready = True
             notify.ready(f"serving {service.url}")
-        if service.sound():
-            notify.alive()
+        if service.is_healthy():
+            notify.ping_watchdog()
         got = _next(signals, _pause(notify, ready=ready))
-        if got in ENDS:
+        if got in STOP_SIGNALS:
             break
         if got == signal.SIGHUP:
             notify.reloading()
@@ -77,16 +77,16 @@ def live(service: Service, signals: Heard, notify: Notify, clock: Clock) -> int:
     return 0
 
 
-def _pause(notify: Notify, *, ready: bool) -> float | None:
+def _pause(notify: SystemdNotifier, *, ready: bool) -> float | None:
     """Seconds until there is something to do without a signal; None where there is not."""
-    if not notify.heard:
+    if not notify.enabled:
         return None
     if not ready:
         return _LOOK
     return None if notify.watchdog is None else notify.watchdog / 3
 
 
-def _next(signals: Heard, seconds: float | None) -> int | None:
+def _next(signals: SignalSource, seconds: float | None) -> int | None:
     try:
         return signals.get(timeout=seconds)
     except Empty:

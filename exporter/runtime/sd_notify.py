@@ -9,7 +9,7 @@ from collections.abc import Mapping
 log = logging.getLogger(__name__)
 
 
-class Notify:
+class SystemdNotifier:
     """Speaks to the service manager, where there is one; silent where there is none.
 
     Args:
@@ -21,7 +21,7 @@ class Notify:
         self._address, self.watchdog = address, watchdog
 
     @classmethod
-    def from_environ(cls, environ: Mapping[str, str] = os.environ, pid: int | None = None) -> "Notify":
+    def from_environ(cls, environ: Mapping[str, str] = os.environ, pid: int | None = None) -> "SystemdNotifier":
         """As `$NOTIFY_SOCKET`, `$WATCHDOG_USEC` and `$WATCHDOG_PID` say; what makes no sense there is not heeded."""
         address = environ.get("NOTIFY_SOCKET", "")
         if not address.startswith(("/", "@")):
@@ -33,7 +33,7 @@ class Notify:
         return cls(address, int(microseconds) / 1e6 if watched else None)
 
     @property
-    def heard(self) -> bool:
+    def enabled(self) -> bool:
         """Whether anybody listens."""
         return self._address is not None
 
@@ -49,7 +49,7 @@ class Notify:
         """The service ends."""
         self._send("STOPPING=1")
 
-    def alive(self) -> None:
+    def ping_watchdog(self) -> None:
         """The sign of life that a watchdog waits for."""
         if self.watchdog is not None:
             self._send("WATCHDOG=1")

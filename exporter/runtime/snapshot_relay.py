@@ -9,7 +9,7 @@ from ackscope.snapshot import Part, Snapshot
 from exporter.broker.read import assemble
 
 
-def carried(first: Snapshot, again: Snapshot) -> Snapshot:
+def fill_missing(first: Snapshot, again: Snapshot) -> Snapshot:
     """The second look, with what only the first one could read: older, and its age says so."""
     parts = {
         name: _older(first.parts[name], part) if part.value is None else part for name, part in again.parts.items()
@@ -17,7 +17,7 @@ def carried(first: Snapshot, again: Snapshot) -> Snapshot:
     return assemble(again.cluster, again.taken, parts)
 
 
-class Feed:
+class SnapshotRelay:
     """Hands a poller's snapshots on until it is turned off.
 
     Args:
@@ -26,11 +26,11 @@ class Feed:
             were not read again yet are shown as they were, so that a reload makes no gap.
     """
 
-    def __init__(self, hand_on: Callable[[Snapshot], None], before: Snapshot | None = None) -> None:
-        self._hand_on = hand_on
+    def __init__(self, sink: Callable[[Snapshot], None], before: Snapshot | None = None) -> None:
+        self._sink = sink
         self._before = {name: part for name, part in before.parts.items() if part.value is not None} if before else {}
         self._shown: dict[str, tuple[Part[Any], Part[Any]]] = {}
-        self._off = False
+        self._closed = False
         self._lock = threading.Lock()
 
     def __call__(self, snapshot: Snapshot) -> None:
@@ -39,13 +39,13 @@ class Feed:
         self._before = {name: part for name, part in self._before.items() if snapshot.parts[name].value is None}
         whole = self._filled(snapshot) if self._before else snapshot
         with self._lock:
-            if not self._off:
-                self._hand_on(whole)
+            if not self._closed:
+                self._sink(whole)
 
-    def off(self) -> None:
+    def close(self) -> None:
         """Hand nothing on any more, whatever still comes; waits for what is being handed on."""
         with self._lock:
-            self._off = True
+            self._closed = True
 
     def _filled(self, snapshot: Snapshot) -> Snapshot:
         parts = dict(snapshot.parts)

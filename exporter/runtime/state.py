@@ -13,11 +13,11 @@ from ackscope.findings import DiagnosisResult
 from ackscope.records import ProbeOutcome
 from ackscope.snapshot import Snapshot
 from diagnosis.window import Window
-from exporter.runtime.window_limits import bounded
+from exporter.runtime.window_limits import limit_window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenOutcome:
+class ReceivedOutcome:
     """A probe stream's latest summary, and when it reached us."""
 
     at: Instant
@@ -42,14 +42,14 @@ class ClusterState:
     diagnosis_seconds: float | None = None
     diagnosis_errors: int = 0
     readings_dropped: int = 0
-    outcomes: dict[tuple[str, str, str], SeenOutcome] = field(default_factory=dict)
+    outcomes: dict[tuple[str, str, str], ReceivedOutcome] = field(default_factory=dict)
 
     @property
     def snapshot(self) -> Snapshot | None:
         """The latest snapshot; None before the first poll ended."""
         return self.window.latest
 
-    def without_past(self) -> "ClusterState":
+    def latest_only(self) -> "ClusterState":
         """The same with nothing but the latest snapshot, for who holds on to it."""
         return replace(self, window=replace(self.window, snapshots=self.window.snapshots[-1:], trail=()))
 
@@ -58,7 +58,7 @@ class ClusterState:
         return [self.outcomes[key].outcome for key in sorted(self.outcomes)]
 
 
-class State:
+class StateStore:
     """The clusters' states by name, in the order of the configuration.
 
     What arrives late of a cluster that is no longer watched is dropped.
@@ -84,7 +84,7 @@ class State:
         states = self.clusters().values()
         return [state.snapshot for state in states if state.snapshot is not None]
 
-    def watch(self, clusters: Iterable[str], anew: Collection[str] = ()) -> None:
+    def set_clusters(self, clusters: Iterable[str], reset: Collection[str] = ()) -> None:
         """From now on there are these clusters, in this order: what is known of those that stay is kept.
 
         Args:
@@ -94,7 +94,7 @@ class State:
         with self._lock:
             self._clusters = {
                 name: ClusterState(window=Window.empty(name))
-                if name in anew or name not in self._clusters
+                if name in reset or name not in self._clusters
                 else self._clusters[name]
                 for name in clusters
             }
@@ -106,7 +106,7 @@ class State:
         if before is None:
             return None
         # Outside the lock, for it compares thousands of queues; a cluster has one poller, so no addition is lost.
-        window, dropped = bounded(before.window.add(snapshot))
+        window, dropped = limit_window(before.window.add(snapshot))
         with self._lock:
             now = self._clusters.get(snapshot.cluster)
             if now is None or now.window is not before.window:
@@ -130,7 +130,9 @@ class State:
         """Take in probe summaries."""
         with self._lock:
             if (before := self._clusters.get(cluster)) is not None:
-                seen = {(it.probe, it.stream, it.queue or it.node): SeenOutcome(at=at, outcome=it) for it in outcomes}
+                seen = {
+                    (it.probe, it.stream, it.queue or it.node): ReceivedOutcome(at=at, outcome=it) for it in outcomes
+                }
                 self._change(cluster, outcomes={**before.outcomes, **seen})
 
     def _change(self, cluster: str, **changes: Any) -> ClusterState | None:

@@ -14,26 +14,25 @@ from ackscope.clock import Clock
 from ackscope.errors import AckscopeError, UsageError
 from ackscope.snapshot import Snapshot
 from diagnosis.window import Window
-from exporter.api.query_params import unknown
+from exporter.api.query_params import unknown_name
 from exporter.broker.credentials import Credentials, credentials_of
 from exporter.broker.read import read_once
 from exporter.broker.settings import ManagementSettings
-from exporter.exposition.cardinality.top_k import Chooser
+from exporter.exposition.cardinality.top_k import TopK
 from exporter.exposition.compat.select import collectors_for
-from exporter.exposition.encode import END, Format, Written, buffers, write
+from exporter.exposition.encode import END, EncodedFamily, Format, encode, negotiate_format, page_chunks
 from exporter.exposition.execute import execute, report_metrics
 from exporter.exposition.live import polls
-from exporter.exposition.negotiate import format_for
 from exporter.exposition.page_cache import collector_sources
 from exporter.exposition.settings import MetricsSettings
-from exporter.exposition.specs import Families
+from exporter.exposition.specs import MetricFamilies
 from exporter.probes_host.ondemand_metrics import DURATION, SUCCESS
 from exporter.runtime.state import ClusterState
 from exporter.targets.settings import ModuleSettings
-from exporter.web.http import Answer, Request
+from exporter.web.http import Request, Response
 
 TIMEOUT_HEADER = "x-prometheus-scrape-timeout-seconds"
-_OFFSET, _SHORTEST, _LONGEST, _UNASKED = 0.5, 0.5, 60.0, 9.5
+_OFFSET, _SHORTEST, _LONGEST, _DEFAULT = 0.5, 0.5, 60.0, 9.5
 """Seconds: what answering takes, the bounds of a reading, and what it gets where the client names no time."""
 
 _REMEMBERED = 64
@@ -41,8 +40,8 @@ _REMEMBERED = 64
 
 
 @dataclass(slots=True)
-class _Known:
-    chooser: Chooser
+class _Choice:
+    top_k: TopK
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -58,17 +57,17 @@ class TargetPage:
     def __init__(self, modules: Mapping[str, ModuleSettings], metrics: MetricsSettings, clock: Clock) -> None:
         self._modules, self._metrics, self._clock = modules, metrics, clock
         self._free = {name: threading.BoundedSemaphore(module.at_once) for name, module in modules.items()}
-        self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
+        self._choices: OrderedDict[tuple[str, str], _Choice] = OrderedDict()
         self._lock = threading.Lock()
-        self._granted: dict[str, Credentials] = {}
+        self._credentials: dict[str, Credentials] = {}
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Response:
         """Read the target, or say in a line why not."""
         name, target = request.query.get("module", ""), request.query.get("target", "")
         module = self._modules.get(name)
         if module is None:
             none = f"{name[:80]!r} is not known; the configuration has no modules"
-            known = unknown(name, self._modules) if self._modules else none
+            known = unknown_name(name, self._modules) if self._modules else none
             return _line(f"module={known}", HTTPStatus.BAD_REQUEST)
         try:
             settings = module.management(target)
@@ -79,61 +78,63 @@ class TargetPage:
             return _line(busy, HTTPStatus.TOO_MANY_REQUESTS)
         try:
             began = self._clock.now()
-            within = time_for_reading(request.headers.get(TIMEOUT_HEADER))
+            within = reading_timeout(request.headers.get(TIMEOUT_HEADER))
             where = settings.address().where
-            granted = self._granted_to(name, module, settings)
-            snapshot = read_once(where, settings, self._clock, within, module.asked, granted)
-            taken = self._clock.now().since(began)
-            families = self._families_of(snapshot, name, module.asked, taken)
+            credentials = self._credentials_for(name, module, settings)
+            snapshot = read_once(where, settings, self._clock, within, module.all_families, credentials)
+            elapsed = self._clock.now().since(began)
+            families = self._families_of(snapshot, name, module.all_families, elapsed)
         except AckscopeError as error:
             return _line(str(error), HTTPStatus.INTERNAL_SERVER_ERROR)
         finally:
             self._free[name].release()
-        form = format_for(request.headers.get("accept", ""))
+        form = negotiate_format(request.headers.get("accept", ""))
         end = [END] if form is Format.OPENMETRICS else []
-        return Answer(b"".join([*buffers(families, form), *end]), form.value)
+        return Response(b"".join([*page_chunks(families, form), *end]), form.value)
 
-    def _families_of(self, snapshot: Snapshot, module: str, families: Iterable[str], seconds: float) -> list[Written]:
+    def _families_of(
+        self, snapshot: Snapshot, module: str, families: Iterable[str], seconds: float
+    ) -> list[EncodedFamily]:
         known = self._remembered(module, snapshot.cluster)
         with known.lock:
-            selection = known.chooser.choose([snapshot])
+            selection = known.top_k.select([snapshot])
         collectors = collectors_for(self._metrics.names, with_detailed=self._metrics.detailed)
         made = execute(collector_sources([snapshot], selection, collectors), self._clock)
         states = {snapshot.cluster: ClusterState(window=Window.empty(snapshot.cluster).add(snapshot))}
-        asked = [snapshot.parts[family] for family in families]
-        own = Families((SUCCESS, DURATION))
-        own.add(SUCCESS, {}, int(all(part.value is not None and part.error is None for part in asked)))
+        all_families = [snapshot.parts[family] for family in families]
+        own = MetricFamilies((SUCCESS, DURATION))
+        own.add(SUCCESS, {}, int(all(part.value is not None and part.error is None for part in all_families)))
         own.add(DURATION, {}, seconds)
         now = self._clock.now()
         rest = [*own.result(), *polls.collect(states, {}, now), *report_metrics(made.reports)]
-        return [*made.families, *write(rest)]
+        return [*made.families, *encode(rest)]
 
-    def _granted_to(self, name: str, module: ModuleSettings, settings: ManagementSettings) -> Credentials | None:
+    def _credentials_for(self, name: str, module: ModuleSettings, settings: ManagementSettings) -> Credentials | None:
         """What a module's readings share: a token is good for all of its targets, and for more than one reading."""
         if module.oauth2 is None:
             return None
         with self._lock:
-            if name not in self._granted:
-                self._granted[name] = credentials_of(settings, f"modules.{name}")
-            return self._granted[name]
+            if name not in self._credentials:
+                self._credentials[name] = credentials_of(settings, f"modules.{name}")
+            return self._credentials[name]
 
-    def _remembered(self, module: str, target: str) -> _Known:
+    def _remembered(self, module: str, target: str) -> _Choice:
         with self._lock:
-            known = self._known.pop((module, target), None) or _Known(Chooser(self._metrics))
-            self._known[module, target] = known
-            if len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
+            known = self._choices.pop((module, target), None) or _Choice(TopK(self._metrics))
+            self._choices[module, target] = known
+            if len(self._choices) > _REMEMBERED:
+                self._choices.popitem(last=False)
             return known
 
 
-def time_for_reading(header: str | None) -> float:
+def reading_timeout(header: str | None) -> float:
     """Seconds that a reading may take, so that the answer comes before the scraper gives up."""
     try:
-        told = float(header) - _OFFSET if header is not None else _UNASKED
+        seconds = float(header) - _OFFSET if header is not None else _DEFAULT
     except ValueError:
-        told = _UNASKED
-    return _UNASKED if math.isnan(told) else min(_LONGEST, max(_SHORTEST, told))
+        seconds = _DEFAULT
+    return _DEFAULT if math.isnan(seconds) else min(_LONGEST, max(_SHORTEST, seconds))
 
 
-def _line(text: str, status: HTTPStatus) -> Answer:
-    return Answer(f"{text}\n".encode(), status=status)
+def _line(text: str, status: HTTPStatus) -> Response:
+    return Response(f"{text}\n".encode(), status=status)

@@ -54,7 +54,7 @@ class ModuleSettings(AccessSettings):
         return value
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def all_families(self) -> tuple[str, ...]:
         """All families that are read: the version decides what a field means, and some are asked node by node."""
         return tuple(name for name in FAMILIES if name in {"overview", "nodes", *self.families})
 

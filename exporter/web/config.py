@@ -12,11 +12,11 @@ from pathlib import Path
 from ackscope.clock import Clock, SystemClock
 from ackscope.errors import ConfigError
 from ackscope.settings import load
-from exporter.web.http import Answer
-from exporter.web.limiter import Limiter
+from exporter.web.http import Response
+from exporter.web.limiter import RateLimiter
 from exporter.web.settings import WebSettings
-from exporter.web.tls import bears_one_of, files, handshake, make_context
-from exporter.web.users import Users
+from exporter.web.tls import certificate_files, handshake, has_allowed_name, make_context
+from exporter.web.users import BasicAuthUsers
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class _Loaded:
 
     settings: WebSettings = field(default_factory=WebSettings)
     context: ssl.SSLContext | None = None
-    users: Users = field(default_factory=lambda: Users({}))
+    users: BasicAuthUsers = field(default_factory=lambda: BasicAuthUsers({}))
     watched: tuple[Path, ...] = ()
     stamp: _Stamp = ()
 
@@ -59,7 +59,7 @@ class WebConfig:
         self._again, self._problem = 0.0, ""
         self._clock = clock or SystemClock()
         rate = self._loaded.settings.rate_limit
-        self._limiter = Limiter(rate.interval, rate.burst, self._clock)
+        self._limiter = RateLimiter(rate.interval, rate.burst, self._clock)
 
     @classmethod
     def load(cls, path: Path) -> "WebConfig":
@@ -91,12 +91,12 @@ class WebConfig:
             return sock
         spoken = handshake(loaded.context, sock)
         allowed = loaded.settings.tls_server_config.client_allowed_sans
-        if allowed and not bears_one_of(spoken, allowed):
+        if allowed and not has_allowed_name(spoken, allowed):
             spoken.close()
             raise ssl.SSLError("the client's certificate bears no name of client_allowed_sans")
         return spoken
 
-    def refuse(self, headers: Mapping[str, str]) -> Answer | None:
+    def refuse(self, headers: Mapping[str, str]) -> Response | None:
         """The answer to a request that is not let in; None to one that is.
 
         Args:
@@ -104,11 +104,11 @@ class WebConfig:
         """
         loaded = self._current()
         if not self._limiter.admit():
-            return Answer(b"too many requests\n", status=HTTPStatus.TOO_MANY_REQUESTS)
+            return Response(b"too many requests\n", status=HTTPStatus.TOO_MANY_REQUESTS)
         if loaded.users.admit(headers.get("authorization", "")):
             return None
         challenge = (("WWW-Authenticate", 'Basic realm="ackscope", charset="UTF-8"'),)
-        return Answer(b"unauthorized\n", status=HTTPStatus.UNAUTHORIZED, headers=challenge)
+        return Response(b"unauthorized\n", status=HTTPStatus.UNAUTHORIZED, headers=challenge)
 
     def _current(self) -> _Loaded:
         if self._path is None:
@@ -139,13 +139,13 @@ class WebConfig:
 def _load(path: Path) -> _Loaded:
     settings = load(WebSettings, path, {})
     tls = settings.tls_server_config
-    watched = (path, *(files(tls, path.parent) if tls else ()))
+    watched = (path, *(certificate_files(tls, path.parent) if tls else ()))
     stamp = _stamp(watched)  # before they are read: a change meanwhile is seen the next time
     try:
         context = make_context(tls, path.parent) if tls else None
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
-    users = Users({name: hashed.get_secret_value() for name, hashed in settings.basic_auth_users.items()})
+    users = BasicAuthUsers({name: hashed.get_secret_value() for name, hashed in settings.basic_auth_users.items()})
     return _Loaded(settings, context, users, watched, stamp)
 
 

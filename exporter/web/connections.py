@@ -6,7 +6,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-MOST = 128
+MAX_CONNECTIONS = 128
 """Connections at once, each with a thread. Prometheus holds one a target and server; this is for many of them."""
 
 
@@ -18,7 +18,7 @@ class _Open:
     idle_since: float | None
 
 
-class Connections:
+class OpenConnections:
     """Counts connections; when there are too many, the one that has waited longest for a whole request is ended.
 
     So whoever opens many, and sends little or nothing, holds up nobody else.
@@ -28,8 +28,8 @@ class Connections:
         most: how many may be open.
     """
 
-    def __init__(self, most: int = MOST) -> None:
-        self._most = most
+    def __init__(self, max_connections: int = MAX_CONNECTIONS) -> None:
+        self._max_connections = max_connections
         self._lock = threading.Lock()
         self._open: dict[socket.socket, _Open] = {}
 
@@ -39,7 +39,7 @@ class Connections:
     def enter(self, accepted: socket.socket) -> bool:
         """A new connection; False where there is no room for it and none could be made."""
         with self._lock:
-            if len(self._open) >= self._most and not self._make_room():
+            if len(self._open) >= self._max_connections and not self._make_room():
                 return False
             self._open[accepted] = _Open(accepted, time.monotonic())
             return True

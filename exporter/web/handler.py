@@ -12,11 +12,11 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from exporter.exposition.negotiate import accepts_gzip
+from exporter.exposition.encode import accepts_gzip
 from exporter.web.config import WebConfig
-from exporter.web.connections import Connections
-from exporter.web.http import Answer, Request, Route, Routes
-from exporter.web.reader import IDLE_SECONDS, REQUEST_BYTES, REQUEST_SECONDS, RequestReader, TooMuch
+from exporter.web.connections import OpenConnections
+from exporter.web.http import Request, Response, Route, Routes
+from exporter.web.reader import IDLE_SECONDS, REQUEST_BYTES, REQUEST_SECONDS, RequestReader, RequestTooLarge
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ _BODY_BYTES = 64 * 1024
 _LINE_BYTES = 8 * 1024
 _LINGER_SECONDS, _LINGER_READS = 0.5, 8
 _COMPRESS_FROM = 1024
-_MOST_PARAMETERS = 20
+_MAX_PARAMETERS = 20
 _CHUNK = 256 * 1024
 _SAFE = {
     "Cache-Control": "no-store",
@@ -42,15 +42,15 @@ class _Refused(Exception):
 
     def __init__(self, status: HTTPStatus, text: str) -> None:
         super().__init__(text)
-        self.answer = Answer(f"{text}\n".encode(), status=status)
+        self.answer = Response(f"{text}\n".encode(), status=status)
 
 
-class Handler(BaseHTTPRequestHandler):
+class HttpHandler(BaseHTTPRequestHandler):
     """Speaks HTTP/1.1; the class is made anew for each server, with its routes."""
 
     routes: Routes
     web: WebConfig
-    connections: Connections
+    connections: OpenConnections
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # the last piece of an answer would wait for the client's word on those before
     _refused = False
@@ -108,9 +108,9 @@ class Handler(BaseHTTPRequestHandler):
                 self._reply(self._answer())
         except _Refused as refused:
             self._refuse(refused.answer)
-        except TooMuch:
+        except RequestTooLarge:
             text = f"a request has {REQUEST_BYTES} bytes of headers at most\n"
-            self._refuse(Answer(text.encode(), status=HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE))
+            self._refuse(Response(text.encode(), status=HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE))
         except TimeoutError:
             self.close_connection = True
             log.debug("%s was silent or slow for too long", self.address_string())
@@ -118,9 +118,9 @@ class Handler(BaseHTTPRequestHandler):
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002  the library's signature
         """What the library finds wrong with a request, in our own words and headers."""
         status = HTTPStatus(code)
-        self._refuse(Answer(f"{status.phrase.lower()}\n".encode(), status=status))
+        self._refuse(Response(f"{status.phrase.lower()}\n".encode(), status=status))
 
-    def _refuse(self, answer: Answer) -> None:
+    def _refuse(self, answer: Response) -> None:
         self.close_connection = self._refused = True
         self.request_version = "HTTP/1.1"  # whatever it was: our answer has headers
         self._reply(answer)
@@ -155,43 +155,43 @@ class Handler(BaseHTTPRequestHandler):
         if len(self.rfile.read(int(length))) < int(length):
             raise TimeoutError("the client ended before its request did")
 
-    def _answer(self) -> Answer:
+    def _answer(self) -> Response:
         headers: dict[str, str] = {}
         for written, text in self.headers.items():
             name = written.lower()
             headers[name] = f"{headers[name]}, {text}" if name in headers else text
         try:
-            asked = urlsplit(self.path)
+            url = urlsplit(self.path)
         except ValueError:
             raise _Refused(HTTPStatus.BAD_REQUEST, "the path is none") from None
         try:
             refusal = self.web.refuse(headers)
             if refusal is not None:
                 return refusal
-            route = self.routes.get(asked.path)
+            route = self.routes.get(url.path)
             if route is None:
-                return self._unknown(asked.path)
+                return self._unknown(url.path)
             method = "GET" if self.command == "HEAD" else self.command
             if method not in route.methods:
                 return _not_allowed(route)
-            return route.answer(Request(parameters(asked.query), headers, method))
+            return route.answer(Request(parameters(url.query), headers, method))
         except Exception:  # The boundary: a defect in one answer must not end the server.
-            log.exception("answering %s failed", asked.path)
-            return Answer(b"this page failed; the log tells why\n", status=HTTPStatus.INTERNAL_SERVER_ERROR)
+            log.exception("answering %s failed", url.path)
+            return Response(b"this page failed; the log tells why\n", status=HTTPStatus.INTERNAL_SERVER_ERROR)
 
-    def _unknown(self, path: str) -> Answer:
+    def _unknown(self, path: str) -> Response:
         known = "\n".join(self.routes)
-        return Answer(f"no page {path}; there are:\n{known}\n".encode(), status=HTTPStatus.NOT_FOUND)
+        return Response(f"no page {path}; there are:\n{known}\n".encode(), status=HTTPStatus.NOT_FOUND)
 
-    def _reply(self, answer: Answer) -> None:
-        pieces, coding = [answer.body, *answer.more], answer.coding
+    def _reply(self, answer: Response) -> None:
+        pieces, content_encoding = [answer.body, *answer.chunks], answer.content_encoding
         headers = {**_SAFE, "Content-Type": answer.content_type, **self.web.headers}
-        if coding is None and sum(map(len, pieces)) >= _COMPRESS_FROM:
+        if content_encoding is None and sum(map(len, pieces)) >= _COMPRESS_FROM:
             headers["Vary"] = "Accept-Encoding"
             if accepts_gzip(getattr(self, "headers", {}).get("Accept-Encoding", "")):
-                pieces, coding = [gzip.compress(b"".join(pieces), compresslevel=1, mtime=0)], "gzip"
-        if coding not in {None, "identity"}:
-            headers["Content-Encoding"] = str(coding)
+                pieces, content_encoding = [gzip.compress(b"".join(pieces), compresslevel=1, mtime=0)], "gzip"
+        if content_encoding not in {None, "identity"}:
+            headers["Content-Encoding"] = str(content_encoding)
         if self.close_connection:
             headers["Connection"] = "close"
         self.send_response(answer.status)
@@ -225,9 +225,9 @@ class Handler(BaseHTTPRequestHandler):
         log.debug("%s %s", self.address_string(), ascii(format % args))
 
 
-def _not_allowed(route: Route) -> Answer:
+def _not_allowed(route: Route) -> Response:
     methods = [word for method in route.methods for word in ((method, "HEAD") if method == "GET" else (method,))]
-    return Answer(
+    return Response(
         f"only {' and '.join(methods)}\n".encode(),
         status=HTTPStatus.METHOD_NOT_ALLOWED,
         headers=(("Allow", ", ".join(methods)),),
@@ -256,6 +256,6 @@ def chunks(pieces: list[bytes]) -> Iterator[bytes]:
 def parameters(query: str) -> dict[str, str]:
     """The parameters of a query; none of one that has more than anybody needs."""
     try:
-        return dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS))
+        return dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_MAX_PARAMETERS))
     except ValueError:
         return {}

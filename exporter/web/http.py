@@ -23,7 +23,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """What a path answers.
 
     Attributes:
@@ -35,8 +35,8 @@ class Answer:
     body: bytes
     content_type: str = TEXT
     status: HTTPStatus = HTTPStatus.OK
-    more: tuple[bytes, ...] = ()
-    coding: str | None = None
+    chunks: tuple[bytes, ...] = ()
+    content_encoding: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
 
 
@@ -45,7 +45,7 @@ class Route:
     """One path: what it is for, what it answers, and to which methods; where GET is, HEAD is too."""
 
     about: str
-    answer: Callable[[Request], Answer]
+    answer: Callable[[Request], Response]
     methods: tuple[str, ...] = ("GET",)
 
 

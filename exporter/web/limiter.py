@@ -5,7 +5,7 @@ import threading
 from ackscope.clock import Clock
 
 
-class Limiter:
+class RateLimiter:
     """Lets `burst` requests in at once, and then one an interval.
 
     Args:

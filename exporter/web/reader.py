@@ -13,7 +13,7 @@ REQUEST_BYTES = 32 * 1024
 """Request line and headers together; a scraper's are below one thousand bytes."""
 
 
-class TooMuch(Exception):
+class RequestTooLarge(Exception):
     """The client sent more than a request may have."""
 
 
@@ -41,9 +41,9 @@ class RequestReader(io.RawIOBase):
         """
         self._until, self._idle, self._left = None, idle, REQUEST_BYTES
 
-    def allow(self, more: int) -> None:
+    def allow(self, chunks: int) -> None:
         """The request has a body of so many bytes."""
-        self._left += more
+        self._left += chunks
 
     def readable(self) -> bool:
         """It is a reader."""
@@ -61,7 +61,7 @@ class RequestReader(io.RawIOBase):
         if wait <= 0:
             raise TimeoutError("the request took too long")
         if self._left <= 0:
-            raise TooMuch
+            raise RequestTooLarge
         self._sock.settimeout(wait)
         count = self._sock.recv_into(memoryview(buffer)[: self._left])
         if self._until is None:

@@ -14,9 +14,9 @@ from typing import Any
 from ackscope import __version__
 from ackscope.errors import UsageError
 from exporter.web.config import WebConfig
-from exporter.web.connections import MOST, Connections
-from exporter.web.handler import Handler
-from exporter.web.http import HTML, Answer, Route, Routes
+from exporter.web.connections import MAX_CONNECTIONS, OpenConnections
+from exporter.web.handler import HttpHandler
+from exporter.web.http import HTML, Response, Route, Routes
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ _FULL = (
 _FULL_SECONDS = 60.0
 
 
-class Server:
+class HttpServer:
     """Serves a table of routes.
 
     Args:
@@ -42,13 +42,19 @@ class Server:
         UsageError: the address cannot be listened on; the message says which and what to do.
     """
 
-    def __init__(self, listen: tuple[str, int], routes: Routes, web: WebConfig | None = None, most: int = MOST) -> None:
+    def __init__(
+        self,
+        listen: tuple[str, int],
+        routes: Routes,
+        web: WebConfig | None = None,
+        max_connections: int = MAX_CONNECTIONS,
+    ) -> None:
         host, port = listen
-        self._web, self._connections = web or WebConfig(), Connections(most)
+        self._web, self._connections = web or WebConfig(), OpenConnections(max_connections)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         pages = {"/": Route("this page", lambda _: index(routes)), **routes}
         parts = {"routes": pages, "web": self._web, "connections": self._connections}
-        handler = type("Handler", (Handler,), parts)
+        handler = type("HttpHandler", (HttpHandler,), parts)
         server = type("Listener", (_Listener,), {"address_family": family, "connections": self._connections})
         try:
             self._server: _Listener = server((host, port), handler)
@@ -77,7 +83,7 @@ class Server:
         self._connections.close()
 
 
-def index(routes: Routes) -> Answer:
+def index(routes: Routes) -> Response:
     """The page that lists the routes."""
     rows = "".join(f'<li><a href="{path}">{path}</a> {html.escape(it.about)}</li>' for path, it in routes.items())
     page = (
@@ -85,12 +91,12 @@ def index(routes: Routes) -> Answer:
         "<style>body{font:16px/1.5 sans-serif;margin:2rem;max-width:50rem}</style>"
         f"<h1>ackscope {__version__}</h1><ul>{rows}</ul></html>\n"
     )
-    return Answer(page.encode(), HTML)
+    return Response(page.encode(), HTML)
 
 
 class _Listener(ThreadingHTTPServer):
-    connections: Connections
-    told_full = float("-inf")
+    connections: OpenConnections
+    warned_at = float("-inf")
     daemon_threads = True
     request_queue_size = 128
 
@@ -112,7 +118,7 @@ class _Listener(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if not self.connections.enter(request):
-            self.tell_full()
+            self.warn_full()
             request.setblocking(False)
             with contextlib.suppress(OSError):
                 request.send(_FULL)
@@ -124,11 +130,11 @@ class _Listener(ThreadingHTTPServer):
             self.connections.leave(request)
             raise
 
-    def tell_full(self) -> None:
+    def warn_full(self) -> None:
         # Now and then: who opens too many connections must not fill the log as well.
         now = time.monotonic()
-        if now - self.told_full > _FULL_SECONDS:
-            self.told_full = now
+        if now - self.warned_at > _FULL_SECONDS:
+            self.warned_at = now
             log.warning("all %d connections are busy; clients are turned away with 503", len(self.connections))
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:

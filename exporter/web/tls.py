@@ -32,7 +32,7 @@ _CIPHERS = {
 _OF_TLS13 = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
 
 
-def files(settings: TlsSettings, folder: Path) -> list[Path]:
+def certificate_files(settings: TlsSettings, folder: Path) -> list[Path]:
     """The files that the context is made of; a change of one makes it old."""
     named = (settings.cert_file, settings.key_file, settings.client_ca_file)
     return [folder / each for each in named if each is not None]
@@ -65,7 +65,7 @@ def make_context(settings: TlsSettings, folder: Path) -> ssl.SSLContext:
     return context
 
 
-def bears_one_of(sock: ssl.SSLSocket, allowed: Iterable[str]) -> bool:
+def has_allowed_name(sock: ssl.SSLSocket, allowed: Iterable[str]) -> bool:
     """Whether the client's certificate bears one of the names; none does where it has shown no certificate."""
     shown: Any = sock.getpeercert() or {}
     names = {_name(text) for _, text in shown.get("subjectAltName", ())}

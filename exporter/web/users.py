@@ -13,7 +13,7 @@ import bcrypt
 _REMEMBERED = 100
 
 
-class Users:
+class BasicAuthUsers:
     """Who may ask. Safe for several threads; one hash is computed at a time, for each costs much.
 
     A password that was right once is remembered (as a keyed digest, in memory only), so that a scrape does not cost a

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Changes(Generic[T]):
+class ObjectChanges(Generic[T]):
     """What is different.
 
     Attributes:
@@ -21,12 +21,12 @@ class Changes(Generic[T]):
         gone: objects with keys that are there no more.
     """
 
-    came: list[T] = field(default_factory=list)
+    added: list[T] = field(default_factory=list)
     changed: list[tuple[T, T]] = field(default_factory=list)
-    gone: list[T] = field(default_factory=list)
+    removed: list[T] = field(default_factory=list)
 
 
-class Ledger(Generic[T]):
+class ObjectIndex(Generic[T]):
     """The objects of one kind by their key.
 
     Args:
@@ -39,9 +39,9 @@ class Ledger(Generic[T]):
         self._ids: dict[int, T] = {}  # holds the objects, so that no id is given twice
         self._listed: Iterable[T] | None = None
 
-    def take(self, listed: Iterable[T]) -> Changes[T]:
+    def update(self, listed: Iterable[T]) -> ObjectChanges[T]:
         """Go on to this list."""
-        changes: Changes[T] = Changes()
+        changes: ObjectChanges[T] = ObjectChanges()
         if listed is self._listed:
             return changes
         now = {id(it): it for it in listed}
@@ -51,7 +51,7 @@ class Ledger(Generic[T]):
             key = self.key(fresh)
             old = self.objects.get(key)
             if old is None:
-                changes.came.append(fresh)
+                changes.added.append(fresh)
             elif id(old) in now:
                 doubles.append(id(fresh))
                 continue
@@ -61,7 +61,7 @@ class Ledger(Generic[T]):
         for stale in [it for number, it in before.items() if number not in now]:
             key = self.key(stale)
             if self.objects.get(key) is stale:
-                changes.gone.append(self.objects.pop(key))
+                changes.removed.append(self.objects.pop(key))
         for number in doubles:  # looked at again with the next list, when the first one may be gone
             del now[number]
         self._ids, self._listed = now, listed

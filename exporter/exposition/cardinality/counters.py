@@ -8,13 +8,13 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from exporter.exposition.cardinality.sums import reader
+from exporter.exposition.cardinality.sums import path_reader
 
 T = TypeVar("T")
 Numbers = tuple[float | None, ...]
 
 
-class Rise(NamedTuple):
+class CounterRise(NamedTuple):
     """What the counters of one object rose by.
 
     Attributes:
@@ -28,7 +28,7 @@ class Rise(NamedTuple):
     fell_from: tuple[float, ...]
 
 
-class Counts(Generic[T]):
+class RemainderCounters(Generic[T]):
     """Counters of one kind of objects.
 
     Args:
@@ -36,32 +36,32 @@ class Counts(Generic[T]):
         told: whether an object told its counters, so that an absent one is one that has not moved yet.
     """
 
-    def __init__(self, paths: Sequence[str], told: Callable[[T], bool]) -> None:
-        self.paths, self._told = tuple(paths), told
-        self._read: Callable[[T], Numbers] = reader(paths)
+    def __init__(self, paths: Sequence[str], has_details: Callable[[T], bool]) -> None:
+        self.paths, self._has_details = tuple(paths), has_details
+        self._read: Callable[[T], Numbers] = path_reader(paths)
         self._held: dict[Hashable, Numbers] = {}
-        self._missed: dict[Hashable, list[float]] = {}
+        self._hidden_rises: dict[Hashable, list[float]] = {}
         self._types: defaultdict[str, list[float]] = defaultdict(lambda: [0.0] * len(self.paths))
-        self._rest = [0.0] * len(self.paths)
+        self._remainder = [0.0] * len(self.paths)
         self._unknown: defaultdict[str, list[int]] = defaultdict(lambda: list(range(len(self.paths))))
 
-    def came(self, objects: Iterable[T], type_of: Callable[[T], str]) -> None:
+    def add(self, objects: Iterable[T], type_of: Callable[[T], str]) -> None:
         """Take in objects that are read for the first time: from here on they are counted."""
         columns: defaultdict[str, list[Numbers]] = defaultdict(list)
         for it in objects:
             columns[type_of(it)].append(self._read(it))
         for name, rows in columns.items():
-            told = zip(*rows, strict=True)
-            first = tuple(next((value for value in column if value is not None), None) for column in told)
+            has_details = zip(*rows, strict=True)
+            first = tuple(next((value for value in column if value is not None), None) for column in has_details)
             self._know(name, first)
 
-    def rises(self, changed: Iterable[tuple[Hashable, str, T, T]]) -> list[Rise]:
+    def rises(self, changed: Iterable[tuple[Hashable, str, T, T]]) -> list[CounterRise]:
         """What rose, of objects (key, type, before, now), and by how much; added to the totals of the types."""
         risen = []
         for key, name, before, now in changed:
-            last = self._held.get(key) or (self._read(before) if self._told(before) else None)
+            last = self._held.get(key) or (self._read(before) if self._has_details(before) else None)
             new = self._read(now)
-            if new == last or (last is None and not self._told(now)):
+            if new == last or (last is None and not self._has_details(now)):
                 continue
             self._know(name, new)
             if last is None:
@@ -71,7 +71,7 @@ class Counts(Generic[T]):
                 self._held[key] = tuple(was if value is None else value for was, value in zip(last, new, strict=True))
             elif self._held:
                 self._held.pop(key, None)
-            risen.append(Rise(key, name, by, fell))
+            risen.append(CounterRise(key, name, by, fell))
         totals = defaultdict(list)
         for it in risen:
             totals[it.type].append(it.by)
@@ -80,7 +80,9 @@ class Counts(Generic[T]):
             self._types[name] = [total + more for total, more in zip(self._types[name], added, strict=True)]
         return risen
 
-    def settle(self, risen: Iterable[Rise], before: Collection[Hashable], now: Collection[Hashable]) -> None:
+    def count_hidden(
+        self, risen: Iterable[CounterRise], before: Collection[Hashable], now: Collection[Hashable]
+    ) -> None:
         """Count for the remainder what no series shows: the rise of objects that were not shown at both moments.
 
         Args:
@@ -89,33 +91,37 @@ class Counts(Generic[T]):
             now: keys that are shown now.
         """
         for key, _, by, fell_from in risen:
-            missed = self._missed.get(key)  # None: it has had no series so far
+            counted_in_remainder = self._hidden_rises.get(key)  # None: it has had no series so far
             if key in before and key in now:
-                if fell_from and missed is not None:
+                if fell_from and counted_in_remainder is not None:
                     # A series that shows less than the counter cannot show its restart by falling: it goes on.
-                    missed[:] = [less and less - fell for less, fell in zip(missed, fell_from, strict=True)]
+                    counted_in_remainder[:] = [
+                        less and less - fell for less, fell in zip(counted_in_remainder, fell_from, strict=True)
+                    ]
                 continue
-            self._rest = [rest + more for rest, more in zip(self._rest, by, strict=True)]
-            if missed is not None:
-                missed[:] = [less + more for less, more in zip(missed, by, strict=True)]
+            self._remainder = [remainder + more for remainder, more in zip(self._remainder, by, strict=True)]
+            if counted_in_remainder is not None:
+                counted_in_remainder[:] = [less + more for less, more in zip(counted_in_remainder, by, strict=True)]
                 if fell_from:
-                    missed[:] = [less - fell for less, fell in zip(missed, fell_from, strict=True)]
+                    counted_in_remainder[:] = [
+                        less - fell for less, fell in zip(counted_in_remainder, fell_from, strict=True)
+                    ]
 
     def shown(self, keys: Iterable[Hashable]) -> None:
         """From now on these objects' series must go on where they stop, should they be hidden and come back."""
         for key in keys:
-            self._missed.setdefault(key, [0.0] * len(self.paths))
+            self._hidden_rises.setdefault(key, [0.0] * len(self.paths))
 
     def forget(self, keys: Iterable[Hashable]) -> None:
         """Forget objects that are gone; what they rose by stays counted."""
         for key in keys:
             self._held.pop(key, None)
-            self._missed.pop(key, None)
+            self._hidden_rises.pop(key, None)
 
-    def rest(self) -> dict[str, float]:
+    def remainder(self) -> dict[str, float]:
         """Path -> what the remainder rose by, of counters that any object ever told."""
         nowhere = set(range(len(self.paths))).intersection(*self._unknown.values())
-        return {path: self._rest[index] for index, path in self._known(nowhere)} if self._unknown else {}
+        return {path: self._remainder[index] for index, path in self._known(nowhere)} if self._unknown else {}
 
     def types(self) -> dict[str, dict[str, float]]:
         """Type -> path -> what all its objects rose by, of counters that any of them ever told."""
@@ -124,12 +130,12 @@ class Counts(Generic[T]):
             for name, unknown in self._unknown.items()
         }
 
-    def missed(self, key: Hashable) -> dict[str, float] | None:
+    def counted_in_remainder(self, key: Hashable) -> dict[str, float] | None:
         """Path -> what the remainder counted of this object since it was first shown; None for nothing."""
-        missed = self._missed.get(key)
-        if missed is None or not any(missed):
+        counted_in_remainder = self._hidden_rises.get(key)
+        if counted_in_remainder is None or not any(counted_in_remainder):
             return None
-        return dict(zip(self.paths, missed, strict=True))
+        return dict(zip(self.paths, counted_in_remainder, strict=True))
 
     def _know(self, name: str, new: Numbers) -> None:
         """Remember which counters any object of the type ever told."""

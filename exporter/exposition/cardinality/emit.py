@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from exporter.exposition.collectors.contract import Chosen
-from exporter.exposition.specs import Families, Reading, Spec
+from exporter.exposition.cardinality.selection import Selected
+from exporter.exposition.specs import MetricFamilies, MetricReader, Spec
 
 T = TypeVar("T")
 
 
-class Quantity(NamedTuple):
+class FieldMetric(NamedTuple):
     """A metric, and the path of its value in the object; the remainder has it, too, where it adds up."""
 
     spec: Spec
@@ -19,7 +19,7 @@ class Quantity(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Naming(Generic[T]):
+class LabelScheme(Generic[T]):
     """What the objects of one kind and cluster are called.
 
     Attributes:
@@ -33,12 +33,12 @@ class Naming(Generic[T]):
     other: dict[str, str]
 
 
-def show(
-    families: Families,
-    chosen: Chosen[T],
-    naming: Naming[T],
-    quantities: Sequence[Quantity],
-    readings: Sequence[Reading[T]] = (),
+def emit(
+    families: MetricFamilies,
+    chosen: Selected[T],
+    naming: LabelScheme[T],
+    quantities: Sequence[FieldMetric],
+    readings: Sequence[MetricReader[T]] = (),
 ) -> None:
     """Add a sample for each object and metric, and one of the remainder for each metric that has one.
 
@@ -52,8 +52,8 @@ def show(
     plain: list[tuple[Spec, Callable[[T], Any]]] = [(it.spec, attrgetter(it.path)) for it in quantities]
     for it in chosen.shown:
         labels = naming.labels(it)
-        key = naming.key(it) if chosen.missed else None
-        if key in chosen.missed:
+        key = naming.key(it) if chosen.counted_in_remainder else None
+        if key in chosen.counted_in_remainder:
             for spec, path in quantities:
                 families.add(spec, labels, chosen.count(it, key, path))
         else:
@@ -62,4 +62,4 @@ def show(
         for spec, read in readings:
             families.add(spec, labels, read(it))
     for spec, path in quantities:
-        families.add(spec, naming.other, chosen.rest.get(path))
+        families.add(spec, naming.other, chosen.remainder.get(path))

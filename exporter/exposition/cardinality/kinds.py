@@ -13,7 +13,7 @@ Weight = Callable[[T], float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind(Generic[T]):
+class ObjectKind(Generic[T]):
     """One kind.
 
     Attributes:
@@ -33,10 +33,10 @@ class Kind(Generic[T]):
     gauges: tuple[str, ...] = ()
     counters: tuple[str, ...] = ()
     weights: Callable[[Snapshot], tuple[Weight[T], ...]]
-    moving: tuple[tuple[str, ...], ...] = ()
-    swing: str = ""
+    rising: tuple[tuple[str, ...], ...] = ()
+    change_gauge: str = ""
     group: Callable[[T], Group] = lambda _: ("",)
-    told: Callable[[T], bool] = lambda _: True
+    has_details: Callable[[T], bool] = lambda _: True
     name: Callable[[T], str] | None = None
 
 
@@ -69,9 +69,9 @@ def replicas(queue: Queue) -> str:
     return "whole" if len(queue.online) >= len(queue.members) else "partial"
 
 
-_TAKEN = ("deliver", "deliver_no_ack", "get", "get_no_ack", "get_empty", "ack", "redeliver")
+_CONSUMED = ("deliver", "deliver_no_ack", "get", "get_no_ack", "get_empty", "ack", "redeliver")
 
-QUEUES: Kind[Queue] = Kind(
+QUEUES: ObjectKind[Queue] = ObjectKind(
     key=lambda it: it.key,
     gauges=(
         "messages",
@@ -94,15 +94,15 @@ QUEUES: Kind[Queue] = Kind(
         "publishers",
         "segments",
     ),
-    counters=(*stats("publish", *_TAKEN), "reductions"),
+    counters=(*stats("publish", *_CONSUMED), "reductions"),
     weights=lambda _: (lambda it: it.messages_ready, lambda it: it.messages_unacked, lambda it: it.messages),
-    moving=(stats("redeliver"), stats("publish", "ack", "deliver", "deliver_no_ack")),
-    swing="messages",
+    rising=(stats("redeliver"), stats("publish", "ack", "deliver", "deliver_no_ack")),
+    change_gauge="messages",
     group=lambda it: (it.type or "unknown", it.vhost, it.state or "unknown", place(it), replicas(it)),
-    told=lambda it: it.consumers is not None or it.details_at is not None,
+    has_details=lambda it: it.consumers is not None or it.details_at is not None,
     name=lambda it: f"{it.vhost}/{it.name}",
 )
-CHANNELS: Kind[Channel] = Kind(
+CHANNELS: ObjectKind[Channel] = ObjectKind(
     key=lambda it: it.name,
     gauges=(
         "consumer_count",
@@ -112,9 +112,9 @@ CHANNELS: Kind[Channel] = Kind(
         "acks_uncommitted",
         "pending_raft_commands",
     ),
-    counters=(*stats("publish", "confirm", "return_unroutable", "drop_unroutable", *_TAKEN), "reductions"),
+    counters=(*stats("publish", "confirm", "return_unroutable", "drop_unroutable", *_CONSUMED), "reductions"),
     weights=lambda _: (lambda it: it.messages_unacked, lambda it: it.messages_unconfirmed),
-    moving=(stats("redeliver"), stats("publish", "ack", "deliver", "deliver_no_ack")),
+    rising=(stats("redeliver"), stats("publish", "ack", "deliver", "deliver_no_ack")),
 )
 
 
@@ -127,42 +127,42 @@ def _held(snapshot: Snapshot) -> tuple[Weight[Consumer], ...]:
     )
 
 
-CONSUMERS: Kind[Consumer] = Kind(
+CONSUMERS: ObjectKind[Consumer] = ObjectKind(
     key=lambda it: (it.vhost, it.queue, it.channel_name, it.tag),
     weights=_held,
     name=lambda it: f"{it.vhost}/{it.queue}",
 )
-CONNECTIONS: Kind[Connection] = Kind(
+CONNECTIONS: ObjectKind[Connection] = ObjectKind(
     key=lambda it: it.name,
     gauges=("channels", "send_pend"),
     counters=("recv_oct", "send_oct", "recv_cnt", "send_cnt", "reductions"),
     weights=lambda _: (lambda it: it.state in ("blocked", "blocking"), lambda it: it.send_pend, lambda it: it.channels),
-    moving=(("recv_oct", "send_oct"),),
+    rising=(("recv_oct", "send_oct"),),
 )
-EXCHANGES: Kind[Exchange] = Kind(
+EXCHANGES: ObjectKind[Exchange] = ObjectKind(
     key=lambda it: it.key,
     counters=stats("publish_in", "publish_out"),
     weights=lambda _: (lambda it: it.stats.publish_in,),
-    moving=(stats("publish_in", "publish_out"),),
+    rising=(stats("publish_in", "publish_out"),),
 )
-LINKS: Kind[Link] = Kind(
+LINKS: ObjectKind[Link] = ObjectKind(
     key=lambda it: (it.kind, it.vhost, it.name, it.upstream, it.local, it.node),
     weights=lambda _: (lambda it: it.state != "running",),
 )
-POLICIES: Kind[Policy] = Kind(
+POLICIES: ObjectKind[Policy] = ObjectKind(
     key=lambda it: (it.vhost, it.name, it.operator),
     weights=lambda _: (lambda it: it.priority,),
 )
-LIMITS: Kind[Limit] = Kind(
+LIMITS: ObjectKind[Limit] = ObjectKind(
     key=lambda it: (it.scope, it.subject, it.name),
     # Smaller is nearer to being reached; negative is no limit.
     weights=lambda _: (lambda it: 0 if it.value < 0 else 1 / (1 + it.value),),
 )
-FEATURES: Kind[Feature] = Kind(
+FEATURES: ObjectKind[Feature] = ObjectKind(
     key=lambda it: (it.deprecated, it.name),
     weights=lambda _: (lambda it: it.in_use, lambda it: it.state == "disabled"),
 )
-VHOSTS: Kind[VHost] = Kind(
+VHOSTS: ObjectKind[VHost] = ObjectKind(
     key=lambda it: it.name,
     weights=lambda _: (lambda it: it.messages,),
 )

@@ -29,8 +29,8 @@ class Candidates:
     """
 
     keys: Mapping[Hashable, object]
-    first: AbstractSet[Hashable] = field(default_factory=frozenset)
-    never: AbstractSet[Hashable] = field(default_factory=frozenset)
+    included: AbstractSet[Hashable] = field(default_factory=frozenset)
+    excluded: AbstractSet[Hashable] = field(default_factory=frozenset)
     rankings: Sequence[Sequence[Hashable]] = ()
 
 
@@ -40,7 +40,9 @@ def ranking(values: Iterable[tuple[float, Hashable]], cap: int) -> list[Hashable
     return [key for _, key in heapq.nlargest(cap, some, key=itemgetter(0))]
 
 
-def places(candidates: Candidates, held: Mapping[Hashable, float], cap: int, now: float) -> dict[Hashable, float]:
+def assign_places(
+    candidates: Candidates, holders: Mapping[Hashable, float], cap: int, now: float
+) -> dict[Hashable, float]:
     """Who gets a place, and until when it is earned.
 
     First those that a pattern names, then the very top of the rankings, then those that have earned theirs within
@@ -54,29 +56,31 @@ def places(candidates: Candidates, held: Mapping[Hashable, float], cap: int, now
         now: seconds on the clock of `held`.
     """
     may = _may(candidates)
-    first = [key for key in candidates.keys if key in candidates.first and may(key)] if candidates.first else []
-    if len(first) > cap:  # they share the places among themselves, by the same rules
-        alone = Candidates(keys=dict.fromkeys(first), rankings=candidates.rankings)
-        return places(alone, held, cap, now)
+    included = (
+        [key for key in candidates.keys if key in candidates.included and may(key)] if candidates.included else []
+    )
+    if len(included) > cap:  # they share the places among themselves, by the same rules
+        alone = Candidates(keys=dict.fromkeys(included), rankings=candidates.rankings)
+        return assign_places(alone, holders, cap, now)
     top = list(islice(filter(may, _merged(candidates.rankings)), cap))
-    had = [key for key in held if may(key)]
-    earned = sorted((key for key in had if held[key] > now), key=lambda key: -held[key])
+    had = [key for key in holders if may(key)]
+    earned = sorted((key for key in had if holders[key] > now), key=lambda key: -holders[key])
     very = max(1, cap // AT_ONCE)
-    taken: dict[Hashable, float] = {}
-    for group in (first, top[:very], earned, top, had, filter(may, candidates.keys)):
+    places: dict[Hashable, float] = {}
+    for group in (included, top[:very], earned, top, had, filter(may, candidates.keys)):
         for key in group:
-            if len(taken) >= cap:
+            if len(places) >= cap:
                 break
-            taken.setdefault(key, held.get(key, now + STAY))
-    for key in (*first, *top):
-        if key in taken:
-            taken[key] = now + STAY
+            places.setdefault(key, holders.get(key, now + STAY))
+    for key in (*included, *top):
+        if key in places:
+            places[key] = now + STAY
     # Those that stay keep their order, so that the text of one moment reads like that of the moment before.
-    return {key: taken[key] for key in (*(key for key in held if key in taken), *taken)}
+    return {key: places[key] for key in (*(key for key in holders if key in places), *places)}
 
 
 def _may(candidates: Candidates) -> Callable[[Hashable], bool]:
-    return lambda key: key in candidates.keys and key not in candidates.never
+    return lambda key: key in candidates.keys and key not in candidates.excluded
 
 
 def _merged(rankings: Sequence[Sequence[Hashable]]) -> dict[Hashable, None]:

@@ -1,15 +1,19 @@
 """Sums of gauges over groups of objects, kept up by what comes and goes rather than added up anew."""
 
+import heapq
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
+from ackscope.snapshot import Queue
+from exporter.exposition.cardinality.selection import OTHER, QueueTally, QueueTotals
+
 T = TypeVar("T")
 Group = tuple[str, ...]
 
 
-def reader(paths: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+def path_reader(paths: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
     """What reads several paths off an object at once."""
     if len(paths) > 1:
         return attrgetter(*paths)
@@ -17,7 +21,7 @@ def reader(paths: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
     return lambda it: tuple(get(it) for get in getters)
 
 
-class Sum:
+class GroupSum:
     """Some objects added up.
 
     Attributes:
@@ -27,26 +31,26 @@ class Sum:
         lacks: how many lack the path.
     """
 
-    __slots__ = ("lacks", "number", "untold", "values")
+    __slots__ = ("missing", "number", "values", "without_details")
 
     def __init__(self, width: int) -> None:
-        self.number, self.untold = 0, 0
-        self.values, self.lacks = [0.0] * width, [0] * width
+        self.number, self.without_details = 0, 0
+        self.values, self.missing = [0.0] * width, [0] * width
 
-    def add(self, other: "Sum", sign: int = 1) -> None:
+    def add(self, other: "GroupSum", sign: int = 1) -> None:
         """Add, or with -1 take away, another sum."""
         self.number += sign * other.number
-        self.untold += sign * other.untold
-        for index, (value, lack) in enumerate(zip(other.values, other.lacks, strict=True)):
+        self.without_details += sign * other.without_details
+        for index, (value, lack) in enumerate(zip(other.values, other.missing, strict=True)):
             self.values[index] += sign * value
-            self.lacks[index] += sign * lack
+            self.missing[index] += sign * lack
 
-    def means_nothing(self, index: int) -> bool:
+    def not_applicable(self, index: int) -> bool:
         """Whether objects such as these have no such quantity: all told what they have, and none had it."""
-        return self.number > 0 and self.untold == 0 and self.lacks[index] == self.number
+        return self.number > 0 and self.without_details == 0 and self.missing[index] == self.number
 
 
-class Sums(Generic[T]):
+class GroupSums(Generic[T]):
     """Sums by group.
 
     Args:
@@ -61,12 +65,12 @@ class Sums(Generic[T]):
         numbers: objects by group.
     """
 
-    def __init__(self, paths: Sequence[str], group: Callable[[T], Group], told: Callable[[T], bool]) -> None:
-        self.paths, self._group, self._told = tuple(paths), group, told
-        self._read = reader(paths)
+    def __init__(self, paths: Sequence[str], group: Callable[[T], Group], totals: Callable[[T], bool]) -> None:
+        self.paths, self._group, self._has_details = tuple(paths), group, totals
+        self._read = path_reader(paths)
         self._index = {path: index for index, path in enumerate(self.paths)}
-        self.types: dict[str, Sum] = {}
-        self.pairs: dict[Group, Sum] = {}
+        self.types: dict[str, GroupSum] = {}
+        self.pairs: dict[Group, GroupSum] = {}
         self.numbers: Counter[Group] = Counter()
 
     def add(self, objects: Iterable[T], sign: int = 1) -> None:
@@ -82,19 +86,19 @@ class Sums(Generic[T]):
             if self.numbers[group] == 0:
                 del self.numbers[group]
 
-    def without(self, objects: Iterable[T]) -> dict[str, Sum]:
+    def without(self, objects: Iterable[T]) -> dict[str, GroupSum]:
         """The sums by type of all but these."""
-        part = Sums(self.paths, self._group, self._told)
+        part = GroupSums(self.paths, self._group, self._has_details)
         part.add(objects)
-        rest: dict[str, Sum] = {}
+        rest: dict[str, GroupSum] = {}
         for name, one in self.types.items():
-            rest[name] = Sum(len(self.paths))
+            rest[name] = GroupSum(len(self.paths))
             rest[name].add(one)
             if name in part.types:
                 rest[name].add(part.types[name], -1)
         return rest
 
-    def told(self, part: Mapping[str, Sum], paths: Sequence[str] | None = None) -> dict[str, float]:
+    def totals(self, part: Mapping[str, GroupSum], paths: Sequence[str] | None = None) -> dict[str, float]:
         """Path -> sum over types; withheld where an object lacks what its type has, or where no type has it.
 
         Args:
@@ -104,25 +108,75 @@ class Sums(Generic[T]):
         seen: dict[str, float] = {}
         for path in self.paths if paths is None else paths:
             index = self._index[path]
-            having = [one for name, one in part.items() if not self.types[name].means_nothing(index)]
-            if having and not any(one.lacks[index] for one in having):
+            having = [one for name, one in part.items() if not self.types[name].not_applicable(index)]
+            if having and not any(one.missing[index] for one in having):
                 seen[path] = sum(one.values[index] for one in having)
         return seen
 
-    def _add(self, sums: dict[Any, Sum], key: Any, made: Sum, sign: int) -> None:
+    def _add(self, sums: dict[Any, GroupSum], key: Any, made: GroupSum, sign: int) -> None:
         total = sums.get(key)
         if total is None:
-            total = sums[key] = Sum(len(self.paths))
+            total = sums[key] = GroupSum(len(self.paths))
         total.add(made, sign)
         if total.number == 0:
             del sums[key]
 
-    def _of(self, members: Sequence[T]) -> Sum:
-        made = Sum(len(self.paths))
+    def _of(self, members: Sequence[T]) -> GroupSum:
+        made = GroupSum(len(self.paths))
         made.number = len(members)
-        made.untold = made.number - sum(map(self._told, members))
+        made.without_details = made.number - sum(map(self._has_details, members))
         columns: Iterable[tuple[Any, ...]] = zip(*map(self._read, members), strict=True)
         for index, column in enumerate(columns):
             made.values[index] = sum(filter(None, column))
-            made.lacks[index] = column.count(None)
+            made.missing[index] = column.count(None)
         return made
+
+
+OF_A_VHOST = ("messages", "messages_ready", "messages_unacked", "consumers", "memory", "message_bytes")
+"""What is added up for each virtual host, of which there may be thousands."""
+
+
+def queue_totals(sums: GroupSums[Queue], counts: Mapping[str, Mapping[str, float]], max_vhosts: int) -> QueueTotals:
+    """The totals.
+
+    Args:
+        sums: of groups (type, virtual host, state, node, how its replicas are).
+        counts: type -> path -> what its queues rose by.
+        max_vhosts: virtual hosts with totals of their own.
+    """
+    states: Counter[tuple[str, str]] = Counter()
+    nodes: Counter[tuple[str, str]] = Counter()
+    replicas: Counter[tuple[str, str]] = Counter()
+    for (name, _, state, node, replication), number in sums.numbers.items():
+        states[name, state] += number
+        nodes[name, node] += number
+        if replication:
+            replicas[name, replication] += number
+    types = sorted(sums.types.items())
+    return QueueTotals(
+        states=dict(sorted(states.items())),
+        types={name: QueueTally(number=one.number, sums=sums.totals({name: one})) for name, one in types},
+        vhosts={
+            vhost: QueueTally(number=sum(one.number for one in part.values()), sums=sums.totals(part, OF_A_VHOST))
+            for vhost, part in _vhosts(sums, max_vhosts).items()
+        },
+        places=dict(sorted(nodes.items())),
+        replicas=dict(sorted(replicas.items())),
+        counts=counts,
+    )
+
+
+def _vhosts(sums: GroupSums[Queue], most: int) -> Mapping[str, Mapping[str, GroupSum]]:
+    """Virtual host -> type -> sum; those with fewest messages are one."""
+    vhosts: dict[str, dict[str, GroupSum]] = {}
+    for (name, vhost), one in sums.pairs.items():
+        vhosts.setdefault(vhost, {})[name] = one
+    if len(vhosts) <= most:
+        return vhosts
+    messages = sums.paths.index("messages")
+    large = heapq.nlargest(most, vhosts, key=lambda vhost: sum(one.values[messages] for one in vhosts[vhost].values()))
+    shown, remainder = set(large), dict[str, GroupSum]()
+    for vhost, part in vhosts.items():
+        for name, one in part.items() if vhost not in shown else ():
+            remainder.setdefault(name, GroupSum(len(sums.paths))).add(one)
+    return {**{vhost: vhosts[vhost] for vhost in large}, OTHER: remainder}

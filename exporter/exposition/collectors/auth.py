@@ -6,8 +6,9 @@ from prometheus_client.core import Metric
 
 from ackscope.snapshot import Snapshot
 from ackscope.topology import AuthAttempts
-from exporter.exposition.collectors.contract import Collector, Selection
-from exporter.exposition.specs import Families, Reading, Spec, counter
+from exporter.exposition.cardinality.selection import Selection
+from exporter.exposition.collectors.contract import Collector
+from exporter.exposition.specs import MetricFamilies, MetricReader, Spec, counter
 
 _LABELS = ("cluster", "node", "protocol")
 _API = "/api/auth/attempts/<node>"
@@ -17,16 +18,16 @@ def _counter(name: str, text: str, field: str) -> Spec:
     return counter(f"rabbitmq_auth_{name}_total", text, f"{_API} {field}", *_LABELS)
 
 
-_READINGS: tuple[Reading[AuthAttempts], ...] = (
-    Reading(
+_READINGS: tuple[MetricReader[AuthAttempts], ...] = (
+    MetricReader(
         _counter("attempts", "Logins tried since the node started.", "auth_attempts"),
         lambda it: it.total,
     ),
-    Reading(
+    MetricReader(
         _counter("attempts_succeeded", "Logins that were let in.", "auth_attempts_succeeded"),
         lambda it: it.succeeded,
     ),
-    Reading(
+    MetricReader(
         _counter("attempts_failed", "Logins that were refused.", "auth_attempts_failed"),
         lambda it: it.failed,
     ),
@@ -38,7 +39,7 @@ SPECS = tuple(reading.spec for reading in _READINGS)
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
     del selection
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         for attempts in snapshot.auth.value or ():
             labels = {"cluster": snapshot.cluster, "node": attempts.node, "protocol": attempts.protocol}

@@ -6,8 +6,9 @@ from prometheus_client.core import Metric
 
 from ackscope.snapshot import Snapshot
 from ackscope.topology import Exchange
-from exporter.exposition.collectors.contract import OTHER, Collector, Selection
-from exporter.exposition.specs import Families, gauge
+from exporter.exposition.cardinality.selection import OTHER, Selection
+from exporter.exposition.collectors.contract import Collector
+from exporter.exposition.specs import MetricFamilies, gauge
 
 BINDINGS = gauge(
     "rabbitmq_cluster_exchange_bindings",
@@ -30,7 +31,7 @@ SPECS = (BINDINGS, UNBOUND)
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         bindings, exchanges = snapshot.bindings.value, snapshot.exchanges.value
         if bindings is None or exchanges is None:
@@ -43,7 +44,7 @@ def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]
             families.add(
                 BINDINGS, _labels(snapshot.cluster, exchange.vhost, exchange.name, exchange.type or ""), number
             )
-        if chosen.left_out:
+        if chosen.omitted:
             families.add(BINDINGS, _labels(snapshot.cluster, "", OTHER, ""), sum(bindings.counts.values()) - shown)
         unbound = sum(not bindings.counts.get(it.key) for it in exchanges if not _built_in(it))
         families.add(UNBOUND, {"cluster": snapshot.cluster}, unbound)

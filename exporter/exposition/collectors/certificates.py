@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from prometheus_client.core import Metric
 
 from ackscope.snapshot import Snapshot
-from exporter.exposition.collectors.contract import Collector, Selection
-from exporter.exposition.specs import Families, gauge, still
+from exporter.exposition.cardinality.selection import Selection
+from exporter.exposition.collectors.contract import Collector
+from exporter.exposition.specs import MetricFamilies, gauge, untested_because
 
-EXPIRES = still(
+EXPIRES = untested_because(
     gauge(
         "ackscope_certificate_expiry_timestamp_seconds",
         "When the certificate that a TLS listener of the node that answers shows ends, seconds since 1970; "
@@ -28,7 +29,7 @@ SPECS = (EXPIRES,)
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
     del selection
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         # A listener may show several certificates (chains): the one that ends first counts.
         first: dict[tuple[str, str, str], float] = {}

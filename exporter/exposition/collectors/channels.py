@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from prometheus_client.core import Metric
 
 from ackscope.snapshot import Channel, Snapshot
-from exporter.exposition.cardinality.emit import Naming, Quantity, show
-from exporter.exposition.collectors.contract import OTHER, Collector, Selection
-from exporter.exposition.specs import Families, Reading, Spec, counter, gauge, versions
+from exporter.exposition.cardinality.emit import FieldMetric, LabelScheme, emit
+from exporter.exposition.cardinality.selection import OTHER, Selection
+from exporter.exposition.collectors.contract import Collector
+from exporter.exposition.specs import MetricFamilies, MetricReader, Spec, counter, gauge, only_in
 
 LABELS = ("cluster", "vhost", "user", "connection", "channel")
 _API = "/api/channels"
@@ -27,20 +28,20 @@ def _count(name: str, text: str, field: str) -> Spec:
 
 
 _QUANTITIES = (
-    Quantity(_gauge("rabbitmq_channel_consumers", "Consumers.", "consumer_count"), "consumer_count"),
-    Quantity(
+    FieldMetric(_gauge("rabbitmq_channel_consumers", "Consumers.", "consumer_count"), "consumer_count"),
+    FieldMetric(
         _gauge(
             "rabbitmq_channel_messages_unacked", "Messages delivered and not acknowledged.", "messages_unacknowledged"
         ),
         "messages_unacked",
     ),
-    Quantity(
+    FieldMetric(
         _gauge(
             "rabbitmq_channel_messages_unconfirmed", "Messages published, not confirmed yet.", "messages_unconfirmed"
         ),
         "messages_unconfirmed",
     ),
-    Quantity(
+    FieldMetric(
         _gauge(
             "rabbitmq_channel_messages_uncommitted",
             "Messages published in an open transaction.",
@@ -48,11 +49,11 @@ _QUANTITIES = (
         ),
         "messages_uncommitted",
     ),
-    Quantity(
+    FieldMetric(
         _gauge("rabbitmq_channel_acks_uncommitted", "Acknowledgements in an open transaction.", "acks_uncommitted"),
         "acks_uncommitted",
     ),
-    Quantity(
+    FieldMetric(
         _gauge(
             "ackscope_channel_pending_raft_commands",
             "Commands to quorum queues that are not answered yet.",
@@ -61,7 +62,7 @@ _QUANTITIES = (
         "pending_raft_commands",
     ),
     *(
-        Quantity(_count(f"rabbitmq_channel_{name}_total", text, f"message_stats.{field}"), f"stats.{field}")
+        FieldMetric(_count(f"rabbitmq_channel_{name}_total", text, f"message_stats.{field}"), f"stats.{field}")
         for name, text, field in (
             ("messages_published", "Messages published.", "publish"),
             ("messages_confirmed", "Messages confirmed to the publisher.", "confirm"),
@@ -76,7 +77,7 @@ _QUANTITIES = (
             ("get_empty", "basic.get that found the queue empty.", "get_empty"),
         )
     ),
-    Quantity(
+    FieldMetric(
         _count(
             "rabbitmq_channel_process_reductions_total",
             "Work of the channel's process, in Erlang's unit.",
@@ -85,13 +86,13 @@ _QUANTITIES = (
         "reductions",
     ),
 )
-_READINGS: tuple[Reading[Channel], ...] = (
-    Reading(
+_READINGS: tuple[MetricReader[Channel], ...] = (
+    MetricReader(
         _gauge("rabbitmq_consumer_prefetch", "Prefetch of new consumers; 0 is no limit.", "prefetch_count"),
         lambda it: it.prefetch_count,
     ),
-    Reading(
-        versions(
+    MetricReader(
+        only_in(
             _gauge(
                 "rabbitmq_channel_prefetch",
                 "Prefetch of all consumers of the channel together; 0 is no limit.",
@@ -132,13 +133,13 @@ def mode(channel: Channel) -> str | None:
 
 def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for snapshot in clusters:
         channels = snapshot.channels.value
         if channels is None:
             continue
         chosen, naming = selection.of(snapshot.cluster).channels, _naming(snapshot.cluster)
-        show(families, chosen, naming, _QUANTITIES, _READINGS)
+        emit(families, chosen, naming, _QUANTITIES, _READINGS)
         for channel in chosen.shown:
             what = {"node": channel.node or "", "mode": mode(channel) or ""}
             families.add(INFO, {**naming.labels(channel), **what}, 1)
@@ -148,8 +149,8 @@ def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     return families.result()
 
 
-def _naming(cluster: str) -> Naming[Channel]:
-    return Naming(
+def _naming(cluster: str) -> LabelScheme[Channel]:
+    return LabelScheme(
         key=lambda channel: channel.name,
         labels=lambda channel: {
             "cluster": cluster,

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from prometheus_client.core import Metric
 
 from ackscope.snapshot import Connection, Snapshot
-from exporter.exposition.cardinality.emit import Naming, Quantity, show
-from exporter.exposition.collectors.contract import OTHER, Collector, Selection
-from exporter.exposition.specs import Families, Reading, Spec, counter, gauge
+from exporter.exposition.cardinality.emit import FieldMetric, LabelScheme, emit
+from exporter.exposition.cardinality.selection import OTHER, Selection
+from exporter.exposition.collectors.contract import Collector
+from exporter.exposition.specs import MetricFamilies, MetricReader, Spec, counter, gauge
 
 LABELS = ("cluster", "vhost", "user", "connection")
 _API = "/api/connections"
@@ -41,16 +42,16 @@ INFO = gauge(
 )
 
 _QUANTITIES = (
-    Quantity(gauge("rabbitmq_connection_channels", "Channels.", f"{_API} channels", *LABELS), "channels"),
-    Quantity(
+    FieldMetric(gauge("rabbitmq_connection_channels", "Channels.", f"{_API} channels", *LABELS), "channels"),
+    FieldMetric(
         gauge("rabbitmq_connection_pending_packets", "Packets that wait to be sent.", f"{_API} send_pend", *LABELS),
         "send_pend",
     ),
-    Quantity(_count("rabbitmq_connection_incoming_bytes_total", "Bytes received.", "recv_oct"), "recv_oct"),
-    Quantity(_count("rabbitmq_connection_outgoing_bytes_total", "Bytes sent.", "send_oct"), "send_oct"),
-    Quantity(_count("rabbitmq_connection_incoming_packets_total", "Packets received.", "recv_cnt"), "recv_cnt"),
-    Quantity(_count("rabbitmq_connection_outgoing_packets_total", "Packets sent.", "send_cnt"), "send_cnt"),
-    Quantity(
+    FieldMetric(_count("rabbitmq_connection_incoming_bytes_total", "Bytes received.", "recv_oct"), "recv_oct"),
+    FieldMetric(_count("rabbitmq_connection_outgoing_bytes_total", "Bytes sent.", "send_oct"), "send_oct"),
+    FieldMetric(_count("rabbitmq_connection_incoming_packets_total", "Packets received.", "recv_cnt"), "recv_cnt"),
+    FieldMetric(_count("rabbitmq_connection_outgoing_packets_total", "Packets sent.", "send_cnt"), "send_cnt"),
+    FieldMetric(
         _count(
             "rabbitmq_connection_process_reductions_total",
             "Work of the connection's process, in Erlang's unit.",
@@ -59,8 +60,8 @@ _QUANTITIES = (
         "reductions",
     ),
 )
-_READINGS: tuple[Reading[Connection], ...] = (
-    Reading(
+_READINGS: tuple[MetricReader[Connection], ...] = (
+    MetricReader(
         gauge(
             "ackscope_connection_blocked",
             "1 while an alarm stops what it publishes (blocked), or would, did it publish (blocking).",
@@ -69,7 +70,7 @@ _READINGS: tuple[Reading[Connection], ...] = (
         ),
         lambda it: None if it.state is None else int(it.state in ("blocked", "blocking")),
     ),
-    Reading(
+    MetricReader(
         gauge(
             "ackscope_connection_connected_timestamp_seconds",
             "When it was opened, seconds since 1970.",
@@ -88,7 +89,7 @@ _ALWAYS = ("running", "blocking", "blocked", "flow")
 
 def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for snapshot in clusters:
         connections = snapshot.connections.value
         if connections is None:
@@ -97,7 +98,7 @@ def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
         for state in dict.fromkeys((*_ALWAYS, *sorted(states))):
             families.add(STATES, {"cluster": snapshot.cluster, "state": state}, states[state])
         chosen, naming = selection.of(snapshot.cluster).connections, _naming(snapshot.cluster)
-        show(families, chosen, naming, _QUANTITIES, _READINGS)
+        emit(families, chosen, naming, _QUANTITIES, _READINGS)
         for connection in chosen.shown:
             what = {
                 "client_name": connection.client_name or "",
@@ -110,8 +111,8 @@ def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     return families.result()
 
 
-def _naming(cluster: str) -> Naming[Connection]:
-    return Naming(
+def _naming(cluster: str) -> LabelScheme[Connection]:
+    return LabelScheme(
         key=lambda connection: connection.name,
         labels=lambda connection: {
             "cluster": cluster,

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from prometheus_client.core import Metric
 
 from ackscope.snapshot import Channel, Connection, Consumer, Snapshot
-from exporter.exposition.collectors.contract import Collector, Selection
-from exporter.exposition.specs import Families, Reading, Value, gauge, versions
+from exporter.exposition.cardinality.selection import Selection
+from exporter.exposition.collectors.contract import Collector
+from exporter.exposition.specs import MetricFamilies, MetricReader, Value, gauge, only_in
 
 LABELS = ("cluster", "vhost", "queue", "consumer_tag", "channel")
 _API = "/api/consumers"
@@ -45,8 +46,8 @@ def _flag(value: bool | None) -> Value:  # noqa: FBT001  it converts a flag
     return None if value is None else int(value)
 
 
-_READINGS: tuple[Reading[Consumer], ...] = (
-    Reading(
+_READINGS: tuple[MetricReader[Consumer], ...] = (
+    MetricReader(
         gauge(
             "ackscope_consumer_prefetch_messages",
             "Most messages that it may hold; 0 is no limit of its own.",
@@ -55,7 +56,7 @@ _READINGS: tuple[Reading[Consumer], ...] = (
         ),
         lambda it: it.prefetch_count,
     ),
-    Reading(
+    MetricReader(
         gauge(
             "ackscope_consumer_acknowledges",
             "1 where it acknowledges, 0 where deliveries count as acknowledged when they are sent.",
@@ -64,7 +65,7 @@ _READINGS: tuple[Reading[Consumer], ...] = (
         ),
         lambda it: _flag(it.ack_required),
     ),
-    Reading(
+    MetricReader(
         gauge(
             "ackscope_consumer_active",
             "1 where the queue delivers to it, 0 where it waits for its turn (single active consumer) or is suspected.",
@@ -73,8 +74,8 @@ _READINGS: tuple[Reading[Consumer], ...] = (
         ),
         lambda it: _flag(it.active),
     ),
-    Reading(
-        versions(
+    MetricReader(
+        only_in(
             gauge(
                 "ackscope_consumer_timeout_seconds",
                 "How long a delivery may stay unacknowledged before the broker closes the channel.",
@@ -92,7 +93,7 @@ SPECS = (INFO, *(it.spec for it in _READINGS), UNACKED, ACTIVITY)
 
 def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for snapshot in clusters:
         if snapshot.consumers.value is None:
             continue
@@ -122,13 +123,13 @@ def _client(consumer: Consumer, channel: Channel | None, connections: Mapping[st
     """Who is behind it; what the consumer does not say, its channel or connection may."""
     name = consumer.connection_name or (channel.connection_name if channel else None) or ""
     connection = connections.get(name)
-    told = (consumer, channel, connection)
+    sources = (consumer, channel, connection)
     return {
         "connection": name,
         "client_name": (connection.client_name if connection else None) or "",
-        "user": next((it.user for it in told if it is not None and it.user), ""),
+        "user": next((it.user for it in sources if it is not None and it.user), ""),
         "peer_host": consumer.peer_host or (connection.peer_host if connection else None) or "",
-        "node": next((it.node for it in told if it is not None and it.node), ""),
+        "node": next((it.node for it in sources if it is not None and it.node), ""),
     }
 
 

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from prometheus_client.core import Metric
 
 from ackscope.snapshot import Consumer, Queue, Snapshot
-from exporter.exposition.collectors.contract import Collector, Selection
-from exporter.exposition.specs import Families, gauge, whole_sum
+from exporter.exposition.cardinality.selection import Selection
+from exporter.exposition.collectors.contract import Collector
+from exporter.exposition.specs import MetricFamilies, gauge, whole_sum
 
 _LABELS = ("cluster", "vhost", "queue")
 
@@ -47,7 +48,7 @@ SPECS = (CONSUMERS, PREFETCH, UNLIMITED, USED)
 
 def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for snapshot in clusters:
         if snapshot.consumers.value is None:
             continue
@@ -75,7 +76,7 @@ def _global_limits(snapshot: Snapshot) -> dict[str, int]:
 
 
 def _one(
-    families: Families,
+    families: MetricFamilies,
     cluster: str,
     key: tuple[str, str],
     consumers: Sequence[Consumer],

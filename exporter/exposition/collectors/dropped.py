@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from prometheus_client.core import Metric
 
 from ackscope.snapshot import Snapshot
-from exporter.exposition.collectors.contract import Collector, Selection
-from exporter.exposition.specs import Families, gauge
+from exporter.exposition.cardinality.selection import Selection
+from exporter.exposition.collectors.contract import Collector
+from exporter.exposition.specs import MetricFamilies, gauge
 
 DROPPED = gauge(
     "ackscope_dropped_series",
@@ -33,12 +34,12 @@ SPECS = (DROPPED,)
 
 def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters; a kind that was never read has no sample."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for snapshot in clusters:
         chosen = selection.of(snapshot.cluster)
         for kind in KINDS:
             if snapshot.parts[kind].value is not None:
-                families.add(DROPPED, {"cluster": snapshot.cluster, "kind": kind}, getattr(chosen, kind).left_out)
+                families.add(DROPPED, {"cluster": snapshot.cluster, "kind": kind}, getattr(chosen, kind).omitted)
     return families.result()
 
 

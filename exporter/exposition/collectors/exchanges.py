@@ -10,9 +10,10 @@ from prometheus_client.core import Metric
 
 from ackscope.snapshot import Snapshot
 from ackscope.topology import Exchange
-from exporter.exposition.cardinality.emit import Naming, Quantity, show
-from exporter.exposition.collectors.contract import OTHER, Collector, Selection
-from exporter.exposition.specs import Families, counter, gauge
+from exporter.exposition.cardinality.emit import FieldMetric, LabelScheme, emit
+from exporter.exposition.cardinality.selection import OTHER, Selection
+from exporter.exposition.collectors.contract import Collector
+from exporter.exposition.specs import MetricFamilies, counter, gauge
 
 LABELS = ("cluster", "vhost", "exchange")
 _API = "/api/exchanges"
@@ -28,7 +29,7 @@ INFO = gauge(
 EXCHANGES = gauge("ackscope_exchanges", "Exchanges by type, over all.", f"{_API} type", "cluster", "type")
 
 _QUANTITIES = tuple(
-    Quantity(counter(name, text, f"{_API} message_stats.{field}", *LABELS), f"stats.{field}")
+    FieldMetric(counter(name, text, f"{_API} message_stats.{field}", *LABELS), f"stats.{field}")
     for name, text, field in (
         ("rabbitmq_exchange_messages_published_total", "Messages published to it.", "publish_in"),
         (
@@ -44,7 +45,7 @@ SPECS = (INFO, EXCHANGES, *(it.spec for it in _QUANTITIES))
 
 def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for snapshot in clusters:
         exchanges = snapshot.exchanges.value
         if exchanges is None:
@@ -53,15 +54,15 @@ def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
         for name, number in sorted(types.items()):
             families.add(EXCHANGES, {"cluster": snapshot.cluster, "type": name}, number)
         chosen, naming = selection.of(snapshot.cluster).exchanges, _naming(snapshot.cluster)
-        show(families, chosen, naming, _QUANTITIES)
+        emit(families, chosen, naming, _QUANTITIES)
         for exchange in chosen.shown:
             what = {"type": exchange.type or "", "policy": exchange.policy or ""}
             families.add(INFO, {**naming.labels(exchange), **what}, 1)
     return families.result()
 
 
-def _naming(cluster: str) -> Naming[Exchange]:
-    return Naming(
+def _naming(cluster: str) -> LabelScheme[Exchange]:
+    return LabelScheme(
         key=lambda exchange: exchange.key,
         labels=lambda exchange: {"cluster": cluster, "vhost": exchange.vhost, "exchange": exchange.name},
         other={"cluster": cluster, "vhost": "", "exchange": OTHER},

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from prometheus_client.core import Metric
 
 from ackscope.snapshot import Snapshot
-from exporter.exposition.collectors.contract import Collector, Selection
-from exporter.exposition.specs import Families, gauge, versions
+from exporter.exposition.cardinality.selection import Selection
+from exporter.exposition.collectors.contract import Collector
+from exporter.exposition.specs import MetricFamilies, gauge, only_in
 
 FLAG = gauge(
     "ackscope_feature_flag_enabled",
@@ -16,7 +17,7 @@ FLAG = gauge(
     "feature",
     "stability",
 )
-IN_USE = versions(
+IN_USE = only_in(
     gauge(
         "ackscope_deprecated_feature_in_use",
         "1 where a deprecated feature is used; it goes away with a later version (phase: how soon).",
@@ -27,7 +28,7 @@ IN_USE = versions(
     ),
     since=(3, 13),
 )
-PERMITTED = versions(
+PERMITTED = only_in(
     gauge(
         "ackscope_deprecated_feature_permitted",
         "1 where the deprecated feature may still be used.",
@@ -44,7 +45,7 @@ SPECS = (FLAG, IN_USE, PERMITTED)
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         for feature in selection.of(snapshot.cluster).features.shown:
             if feature.deprecated:

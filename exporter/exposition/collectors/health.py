@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from prometheus_client.core import Metric
 
 from ackscope.snapshot import HealthCheck, Snapshot
-from exporter.exposition.collectors.contract import Collector, Selection
-from exporter.exposition.specs import Families, gauge, still, untyped, versions
+from exporter.exposition.cardinality.selection import Selection
+from exporter.exposition.collectors.contract import Collector
+from exporter.exposition.specs import MetricFamilies, gauge, only_in, untested_because, untyped
 
 CHECK = gauge(
     "ackscope_health_check",
@@ -15,7 +16,7 @@ CHECK = gauge(
     "cluster",
     "check",
 )
-ASKED = gauge(
+ANSWERED_AT = gauge(
     "ackscope_health_check_asked_timestamp_seconds",
     "When the broker answered this check, seconds since 1970. A calm broker is asked for alarms in each round, and "
     "for what passed anew after 20 s.",
@@ -33,8 +34,8 @@ ALARM = gauge(
     "resource",
 )
 # Untyped, because the official plugin declares it so.
-DESCRIPTORS = still(
-    versions(
+DESCRIPTORS = untested_because(
+    only_in(
         untyped(
             "rabbitmq_alarms_file_descriptor_limit",
             "1 while the node has run out of file descriptors and takes no connections.",
@@ -47,7 +48,7 @@ DESCRIPTORS = still(
     "the lab does not let a broker run out of file descriptors",
 )
 
-SPECS = (CHECK, ASKED, ALARM, DESCRIPTORS)
+SPECS = (CHECK, ANSWERED_AT, ALARM, DESCRIPTORS)
 
 _RESOURCES = ("memory", "disk")
 _DESCRIPTORS = "file_descriptor_limit"
@@ -56,19 +57,19 @@ _DESCRIPTORS = "file_descriptor_limit"
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
     del selection
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         for check in snapshot.health.value or ():
             labels = {"cluster": snapshot.cluster, "check": check.name}
             families.add(CHECK, labels, None if check.ok is None else int(check.ok))
             if check.ok is not None and snapshot.health.at is not None:
-                families.add(ASKED, labels, snapshot.health.at.wall - (check.age or 0.0))
+                families.add(ANSWERED_AT, labels, snapshot.health.at.wall - (check.age or 0.0))
             if check.name == "alarms" and check.ok is not None:
                 _alarms(families, snapshot, check)
     return families.result()
 
 
-def _alarms(families: Families, snapshot: Snapshot, check: HealthCheck) -> None:
+def _alarms(families: MetricFamilies, snapshot: Snapshot, check: HealthCheck) -> None:
     there = {(alarm.node, alarm.resource) for alarm in check.alarms}
     if not check.ok and not there:
         # It fails and names no alarm that we understand: zeros would be wrong.

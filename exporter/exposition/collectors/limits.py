@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from prometheus_client.core import Metric
 
 from ackscope.snapshot import Snapshot
-from exporter.exposition.collectors.contract import Collector, Selection
-from exporter.exposition.specs import Families, gauge
+from exporter.exposition.cardinality.selection import Selection
+from exporter.exposition.collectors.contract import Collector
+from exporter.exposition.specs import MetricFamilies, gauge
 
 _LABELS = ("cluster", "scope", "name", "limit")
 
@@ -30,7 +31,7 @@ SPECS = (LIMIT, USED)
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         limits = [limit for limit in selection.of(snapshot.cluster).limits.shown if limit.value >= 0]
         used = _used(snapshot) if limits else {}

@@ -10,8 +10,9 @@ from prometheus_client.core import Metric
 
 from ackscope.snapshot import Snapshot
 from ackscope.topology import Link
-from exporter.exposition.collectors.contract import Collector, Selection
-from exporter.exposition.specs import Families, Spec, gauge, still
+from exporter.exposition.cardinality.selection import Selection
+from exporter.exposition.collectors.contract import Collector
+from exporter.exposition.specs import MetricFamilies, Spec, gauge, untested_because
 
 _LABELS = ("cluster", "kind", "vhost", "link", "upstream", "local", "node")
 _API = "/api/shovels, /api/federation-links"
@@ -45,7 +46,7 @@ DYNAMIC = gauge(
     "cluster",
     "status",
 )
-STATIC = still(
+STATIC = untested_because(
     gauge(
         "rabbitmq_shovel_static",
         "Static shovels by state (status).",
@@ -74,7 +75,7 @@ _STATES: Mapping[str, tuple[str, ...]] = {
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters; a cluster without links of a kind has no sample of it."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         for link in selection.of(snapshot.cluster).links.shown:
             _one(families, snapshot.cluster, link)
@@ -86,7 +87,7 @@ def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]
     return families.result()
 
 
-def _one(families: Families, cluster: str, link: Link) -> None:
+def _one(families: MetricFamilies, cluster: str, link: Link) -> None:
     labels = {
         "cluster": cluster,
         "kind": link.kind,
@@ -105,7 +106,7 @@ def _one(families: Families, cluster: str, link: Link) -> None:
         families.add(STATE, {**labels, "state": state}, int(state == link.state))
 
 
-def _count(families: Families, spec: Spec, cluster: str, links: Sequence[Link]) -> None:
+def _count(families: MetricFamilies, spec: Spec, cluster: str, links: Sequence[Link]) -> None:
     if not links or any(link.state is None for link in links):
         return
     states = Counter(link.state or "" for link in links)

@@ -10,8 +10,9 @@ from prometheus_client.core import Metric
 
 from ackscope.snapshot import Snapshot
 from ackscope.topology import NodeMemory
-from exporter.exposition.collectors.contract import Collector, Selection
-from exporter.exposition.specs import Families, Spec, gauge, versions
+from exporter.exposition.cardinality.selection import Selection
+from exporter.exposition.collectors.contract import Collector
+from exporter.exposition.specs import MetricFamilies, Spec, gauge, only_in
 
 _LABELS = ("cluster", "node")
 _API = "/api/nodes/<node>/memory"
@@ -21,7 +22,7 @@ def _part(
     key: str, name: str, text: str, since: tuple[int, int] | None = None, until: tuple[int, int] | None = None
 ) -> tuple[str, Spec]:
     spec = gauge(f"rabbitmq_memory_{name}_bytes", f"Memory of {text}.", f"{_API} memory.{key}", *_LABELS)
-    return key, versions(spec, since=since, until=until)
+    return key, only_in(spec, since=since, until=until)
 
 
 PARTS: Mapping[str, Spec] = dict(
@@ -69,7 +70,7 @@ PARTS: Mapping[str, Spec] = dict(
 )
 """The API's name of a part -> its official metric."""
 
-OTHER = versions(
+OTHER = only_in(
     gauge(
         "ackscope_memory_part_bytes",
         "Memory of a part that the official plugin does not name, such as queue_slave_procs (mirrors).",
@@ -100,22 +101,22 @@ SPECS = (*PARTS.values(), OTHER, TOTAL, STRATEGY)
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
     del selection
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         for memory in snapshot.memory.value or ():
             _one(families, {"cluster": snapshot.cluster, "node": memory.node}, memory)
     return families.result()
 
 
-def _one(families: Families, labels: dict[str, str], memory: NodeMemory) -> None:
+def _one(families: MetricFamilies, labels: dict[str, str], memory: NodeMemory) -> None:
     for part, value in memory.parts.items():
         spec = PARTS.get(part)
         if spec is None:
             families.add(OTHER, {**labels, "part": part}, value)
         else:
             families.add(spec, labels, value)
-    for way, total in (("rss", memory.rss), ("allocated", memory.allocated), ("erlang", memory.erlang)):
-        families.add(TOTAL, {**labels, "by": way}, total)
+    for by, total in (("rss", memory.rss), ("allocated", memory.allocated), ("erlang", memory.erlang)):
+        families.add(TOTAL, {**labels, "by": by}, total)
     if memory.strategy is not None:
         families.add(STRATEGY, {**labels, "strategy": memory.strategy}, 1)
 

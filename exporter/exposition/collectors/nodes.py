@@ -9,8 +9,19 @@ from operator import attrgetter
 from prometheus_client.core import Metric
 
 from ackscope.snapshot import Node, Snapshot
-from exporter.exposition.collectors.contract import Collector, Selection
-from exporter.exposition.specs import Families, Reading, Spec, Value, counter, gauge, still, untyped, versions
+from exporter.exposition.cardinality.selection import Selection
+from exporter.exposition.collectors.contract import Collector
+from exporter.exposition.specs import (
+    MetricFamilies,
+    MetricReader,
+    Spec,
+    Value,
+    counter,
+    gauge,
+    only_in,
+    untested_because,
+    untyped,
+)
 
 _LABELS = ("cluster", "node")
 
@@ -28,20 +39,20 @@ def _flag(value: bool | None) -> Value:  # noqa: FBT001  it converts a flag
     return None if value is None else int(value)
 
 
-_READINGS: tuple[Reading[Node], ...] = (
-    Reading(
+_READINGS: tuple[MetricReader[Node], ...] = (
+    MetricReader(
         _node("ackscope_node_running", "Whether the node runs.", "running"),
         lambda node: _flag(node.running),
     ),
-    Reading(
-        versions(
+    MetricReader(
+        only_in(
             _node("ackscope_node_being_drained", "Whether the node is in maintenance mode.", "being_drained"),
             since=(4, 0),
         ),
         lambda node: _flag(node.being_drained),
     ),
-    Reading(
-        versions(
+    MetricReader(
+        only_in(
             _node(
                 "ackscope_node_partitions",
                 "Peers that the node saw itself cut off from; gone with the partition handling of 4.3.",
@@ -51,35 +62,35 @@ _READINGS: tuple[Reading[Node], ...] = (
         ),
         lambda node: None if node.partitions is None else len(node.partitions),
     ),
-    Reading(
+    MetricReader(
         _node("rabbitmq_process_open_fds", "File descriptors in use.", "fd_used"),
         lambda node: node.fd_used,
     ),
-    Reading(
+    MetricReader(
         _node("rabbitmq_process_max_fds", "File descriptors that may be open.", "fd_total"),
         lambda node: node.fd_total,
     ),
-    Reading(
-        versions(_node("rabbitmq_process_open_tcp_sockets", "Sockets in use.", "sockets_used"), until=(4, 0)),
+    MetricReader(
+        only_in(_node("rabbitmq_process_open_tcp_sockets", "Sockets in use.", "sockets_used"), until=(4, 0)),
         lambda node: node.sockets_used,
     ),
-    Reading(
-        versions(_node("rabbitmq_process_max_tcp_sockets", "Sockets that may be open.", "sockets_total"), until=(4, 0)),
+    MetricReader(
+        only_in(_node("rabbitmq_process_max_tcp_sockets", "Sockets that may be open.", "sockets_total"), until=(4, 0)),
         lambda node: node.sockets_total,
     ),
-    Reading(
+    MetricReader(
         _node("rabbitmq_process_resident_memory_bytes", "Memory in use, as the node counts it.", "mem_used"),
         lambda node: node.mem_used,
     ),
-    Reading(
+    MetricReader(
         _node("rabbitmq_resident_memory_limit_bytes", "Memory at which publishers are blocked.", "mem_limit"),
         lambda node: node.mem_limit,
     ),
-    Reading(
+    MetricReader(
         _node("rabbitmq_disk_space_available_bytes", "Free disk space of the data directory.", "disk_free"),
         lambda node: node.disk_free,
     ),
-    Reading(
+    MetricReader(
         _node(
             "rabbitmq_disk_space_available_limit_bytes",
             "Free disk space below which publishers are blocked.",
@@ -87,19 +98,19 @@ _READINGS: tuple[Reading[Node], ...] = (
         ),
         lambda node: node.disk_free_limit,
     ),
-    Reading(
+    MetricReader(
         _node("rabbitmq_erlang_processes_used", "Erlang processes in use.", "proc_used"),
         lambda node: node.proc_used,
     ),
-    Reading(
+    MetricReader(
         _node("rabbitmq_erlang_processes_limit", "Erlang processes that may exist.", "proc_total"),
         lambda node: node.proc_total,
     ),
-    Reading(
+    MetricReader(
         _node("rabbitmq_erlang_scheduler_run_queue", "Erlang processes that wait for a CPU.", "run_queue"),
         lambda node: node.run_queue,
     ),
-    Reading(
+    MetricReader(
         _node(
             "rabbitmq_erlang_net_ticktime_seconds",
             "How long a silent peer node counts as alive.",
@@ -107,11 +118,11 @@ _READINGS: tuple[Reading[Node], ...] = (
         ),
         lambda node: node.net_ticktime,
     ),
-    Reading(
+    MetricReader(
         _node("rabbitmq_erlang_uptime_seconds", "Time since the node started.", "uptime"),
         lambda node: node.uptime_seconds,
     ),
-    Reading(
+    MetricReader(
         _alarm(
             "rabbitmq_alarms_memory_used_watermark",
             "1 while the memory alarm blocks the publishers of the whole cluster.",
@@ -119,7 +130,7 @@ _READINGS: tuple[Reading[Node], ...] = (
         ),
         lambda node: _flag(node.mem_alarm),
     ),
-    Reading(
+    MetricReader(
         _alarm(
             "rabbitmq_alarms_free_disk_space_watermark",
             "1 while the disk alarm blocks the publishers of the whole cluster.",
@@ -134,16 +145,16 @@ def _work(name: str, text: str, field: str) -> Spec:
     return counter(f"rabbitmq_{name}_total", text, f"/api/nodes {field}", *_LABELS)
 
 
-_RUNTIME: tuple[Reading[Node], ...] = (
-    Reading(
+_RUNTIME: tuple[MetricReader[Node], ...] = (
+    MetricReader(
         _work("erlang_gc_runs", "Garbage collections of all Erlang processes.", "gc_num"),
         lambda node: node.gc_num,
     ),
-    Reading(
+    MetricReader(
         _work("erlang_gc_reclaimed_bytes", "Memory that they gave back.", "gc_bytes_reclaimed"),
         lambda node: node.gc_bytes_reclaimed,
     ),
-    Reading(
+    MetricReader(
         _work("erlang_scheduler_context_switches", "Switches from one Erlang process to another.", "context_switches"),
         lambda node: node.context_switches,
     ),
@@ -151,7 +162,7 @@ _RUNTIME: tuple[Reading[Node], ...] = (
 
 _CLASSIC = "Of classic queues and their message store; later versions send a constant 0."
 _PERSISTER = tuple(
-    Reading(versions(_work(name, f"{words}. {_CLASSIC}", field), until=(4, 0)), attrgetter(field))
+    MetricReader(only_in(_work(name, f"{words}. {_CLASSIC}", field), until=(4, 0)), attrgetter(field))
     for name, words, field in (
         ("io_read_ops", "Reads from disk", "io_read_count"),
         ("io_read_bytes", "Bytes read from disk", "io_read_bytes"),
@@ -170,7 +181,7 @@ _PERSISTER = tuple(
 )
 _TIMES = tuple(
     (
-        versions(
+        only_in(
             _work(f"io_{name}_time_seconds", f"Time spent in {words}. {_CLASSIC}", f"io_{name}_avg_time"), until=(4, 0)
         ),
         attrgetter(f"io_{name}_avg_time", f"io_{name}_count"),
@@ -181,7 +192,7 @@ _TIMES = tuple(
 _LINK_LABELS = ("cluster", "node", "peer")
 _LINKS = tuple(
     (
-        still(
+        untested_because(
             counter(
                 f"ackscope_node_link_{name}_bytes_total",
                 f"Bytes {words} since the connection between the two nodes was made.",
@@ -197,7 +208,7 @@ _LINKS = tuple(
         ("sent", "sent to the peer node", "send_bytes"),
     )
 )
-BACKLOG = still(
+BACKLOG = untested_because(
     gauge(
         "ackscope_node_statistics_backlog",
         "Objects that are gone and that the node's statistics have yet to forget: growing, its figures lag behind.",
@@ -223,7 +234,7 @@ UNREACHABLE = gauge(
     "cluster",
 )
 
-_ALL: tuple[Reading[Node], ...] = (*_READINGS, *_RUNTIME, *_PERSISTER)
+_ALL: tuple[MetricReader[Node], ...] = (*_READINGS, *_RUNTIME, *_PERSISTER)
 
 SPECS = (
     *(reading.spec for reading in _ALL),
@@ -238,7 +249,7 @@ SPECS = (
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters; a node that is down has only what the broker still says of it."""
     del selection
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         nodes = snapshot.nodes.value or ()
         for node in nodes:
@@ -248,7 +259,7 @@ def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]
     return families.result()
 
 
-def _one(families: Families, labels: dict[str, str], node: Node) -> None:
+def _one(families: MetricFamilies, labels: dict[str, str], node: Node) -> None:
     for reading in _ALL:
         families.add(reading.spec, labels, reading.read(node))
     for spec, read in _TIMES:

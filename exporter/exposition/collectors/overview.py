@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from prometheus_client.core import Metric
 
 from ackscope.snapshot import Overview, Snapshot
-from exporter.exposition.collectors.contract import Collector, Selection, Totals
-from exporter.exposition.specs import Families, Reading, counter, gauge, untyped
+from exporter.exposition.cardinality.selection import QueueTotals, Selection
+from exporter.exposition.collectors.contract import Collector
+from exporter.exposition.specs import MetricFamilies, MetricReader, counter, gauge, untyped
 
 _API = "/api/overview"
 
@@ -43,24 +44,24 @@ ROUTED = counter(
     "cluster",
 )
 
-_TOTALS: tuple[Reading[Overview], ...] = (
-    Reading(
+_TOTALS: tuple[MetricReader[Overview], ...] = (
+    MetricReader(
         gauge("rabbitmq_connections", "Connections open now.", f"{_API} object_totals.connections", "cluster"),
         lambda it: it.connections,
     ),
-    Reading(
+    MetricReader(
         gauge("rabbitmq_channels", "Channels open now.", f"{_API} object_totals.channels", "cluster"),
         lambda it: it.channels,
     ),
-    Reading(
+    MetricReader(
         gauge("rabbitmq_consumers", "Consumers now.", f"{_API} object_totals.consumers", "cluster"),
         lambda it: it.consumers,
     ),
-    Reading(
+    MetricReader(
         gauge("rabbitmq_queues", "Queues and streams now.", f"{_API} object_totals.queues", "cluster"),
         lambda it: it.queues,
     ),
-    Reading(
+    MetricReader(
         gauge(
             "rabbitmq_global_consumers",
             "Consumers now; all protocols together.",
@@ -69,11 +70,11 @@ _TOTALS: tuple[Reading[Overview], ...] = (
         ),
         lambda it: it.consumers,
     ),
-    Reading(
+    MetricReader(
         gauge("ackscope_cluster_exchanges", "Exchanges now.", f"{_API} object_totals.exchanges", "cluster"),
         lambda it: it.exchanges,
     ),
-    Reading(
+    MetricReader(
         gauge(
             "ackscope_cluster_messages",
             "Messages in all queues, by the broker's own sum.",
@@ -82,7 +83,7 @@ _TOTALS: tuple[Reading[Overview], ...] = (
         ),
         lambda it: it.messages,
     ),
-    Reading(
+    MetricReader(
         gauge(
             "ackscope_cluster_messages_ready",
             "Messages waiting in all queues, by the broker's own sum.",
@@ -91,7 +92,7 @@ _TOTALS: tuple[Reading[Overview], ...] = (
         ),
         lambda it: it.messages_ready,
     ),
-    Reading(
+    MetricReader(
         gauge(
             "ackscope_cluster_messages_unacked",
             "Messages delivered and not acknowledged, by the broker's own sum.",
@@ -178,7 +179,7 @@ SPECS = (
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         overview = snapshot.overview.value
         if overview is None:
@@ -198,7 +199,7 @@ def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]
     return families.result()
 
 
-def _identify(families: Families, snapshot: Snapshot, overview: Overview) -> None:
+def _identify(families: MetricFamilies, snapshot: Snapshot, overview: Overview) -> None:
     if overview.rabbitmq_version is not None:
         versions = {
             "rabbitmq_version": overview.rabbitmq_version,
@@ -225,7 +226,7 @@ def _publishers(snapshot: Snapshot, overview: Overview) -> int | None:
     return sum(channel.stats.publish is not None for channel in snapshot.channels.value)
 
 
-def _routed(totals: Totals) -> float | None:
+def _routed(totals: QueueTotals) -> float | None:
     counted = [counts["stats.publish"] for counts in totals.counts.values() if "stats.publish" in counts]
     return sum(counted) if counted else None
 

@@ -7,8 +7,9 @@ from prometheus_client.core import Metric
 
 from ackscope.snapshot import Snapshot
 from ackscope.topology import Policy
-from exporter.exposition.collectors.contract import Collector, Selection
-from exporter.exposition.specs import Families, gauge
+from exporter.exposition.cardinality.selection import Selection
+from exporter.exposition.collectors.contract import Collector
+from exporter.exposition.specs import MetricFamilies, gauge
 
 _LABELS = ("cluster", "vhost", "policy", "kind")
 _API = "/api/policies, /api/operator-policies"
@@ -46,7 +47,7 @@ SPECS = (INFO, PRIORITY, QUEUES, EXCHANGES)
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         policies = selection.of(snapshot.cluster).policies.shown
         if not policies:

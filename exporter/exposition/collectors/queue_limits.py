@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ackscope.snapshot import Queue
 from exporter.exposition.collectors.queue_specs import API, LABELS
-from exporter.exposition.specs import Reading, Spec, Value, gauge
+from exporter.exposition.specs import MetricReader, Spec, Value, gauge
 
 
 def _gauge(name: str, text: str, field: str) -> Spec:
@@ -23,8 +23,8 @@ def _setting(name: str, scale: float = 1) -> Callable[[Queue], Value]:
     return read
 
 
-READINGS: tuple[Reading[Queue], ...] = (
-    Reading(
+READERS: tuple[MetricReader[Queue], ...] = (
+    MetricReader(
         _gauge(
             "ackscope_queue_max_length_messages",
             "Most messages that it may hold, by argument or policy.",
@@ -32,7 +32,7 @@ READINGS: tuple[Reading[Queue], ...] = (
         ),
         _setting("max-length"),
     ),
-    Reading(
+    MetricReader(
         _gauge(
             "ackscope_queue_max_length_bytes",
             "Most bytes of bodies that it may hold, by argument or policy.",
@@ -40,7 +40,7 @@ READINGS: tuple[Reading[Queue], ...] = (
         ),
         _setting("max-length-bytes"),
     ),
-    Reading(
+    MetricReader(
         _gauge(
             "ackscope_queue_message_ttl_seconds",
             "How long messages live, by argument or policy.",
@@ -48,7 +48,7 @@ READINGS: tuple[Reading[Queue], ...] = (
         ),
         _setting("message-ttl", 0.001),
     ),
-    Reading(
+    MetricReader(
         _gauge(
             "ackscope_queue_expires_seconds",
             "After how long without use the queue is deleted, by argument or policy.",
@@ -56,7 +56,7 @@ READINGS: tuple[Reading[Queue], ...] = (
         ),
         _setting("expires", 0.001),
     ),
-    Reading(
+    MetricReader(
         _gauge(
             "ackscope_queue_delivery_limit",
             "Deliveries after which a message is dropped or dead-lettered; quorum queues.",

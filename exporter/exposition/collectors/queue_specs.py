@@ -1,8 +1,8 @@
 """What is told of each queue: names, types and source fields (`/api/queues`)."""
 
 from ackscope.snapshot import Queue
-from exporter.exposition.cardinality.emit import Quantity
-from exporter.exposition.specs import Reading, Spec, Value, counter, gauge, still, versions
+from exporter.exposition.cardinality.emit import FieldMetric
+from exporter.exposition.specs import MetricReader, Spec, Value, counter, gauge, only_in, untested_because
 
 LABELS = ("cluster", "vhost", "queue")
 API = "/api/queues"
@@ -16,32 +16,32 @@ def _count(name: str, text: str, field: str) -> Spec:
     return counter(name, text, f"{API} {field}", *LABELS)
 
 
-QUANTITIES = (
-    Quantity(_gauge("rabbitmq_queue_messages", "Messages, ready and unacknowledged.", "messages"), "messages"),
-    Quantity(
+FIELD_METRICS = (
+    FieldMetric(_gauge("rabbitmq_queue_messages", "Messages, ready and unacknowledged.", "messages"), "messages"),
+    FieldMetric(
         _gauge("rabbitmq_queue_messages_ready", "Messages that wait to be delivered.", "messages_ready"),
         "messages_ready",
     ),
-    Quantity(
+    FieldMetric(
         _gauge(
             "rabbitmq_queue_messages_unacked", "Messages delivered and not acknowledged.", "messages_unacknowledged"
         ),
         "messages_unacked",
     ),
-    Quantity(_gauge("rabbitmq_queue_consumers", "Consumers.", "consumers"), "consumers"),
-    Quantity(
+    FieldMetric(_gauge("rabbitmq_queue_consumers", "Consumers.", "consumers"), "consumers"),
+    FieldMetric(
         _gauge("rabbitmq_queue_process_memory_bytes", "Memory of the queue's process.", "memory"),
         "memory",
     ),
-    Quantity(
+    FieldMetric(
         _gauge("rabbitmq_queue_messages_bytes", "Size of all message bodies.", "message_bytes"),
         "message_bytes",
     ),
-    Quantity(
+    FieldMetric(
         _gauge("rabbitmq_queue_messages_ready_bytes", "Size of waiting message bodies.", "message_bytes_ready"),
         "message_bytes_ready",
     ),
-    Quantity(
+    FieldMetric(
         _gauge(
             "rabbitmq_queue_messages_unacked_bytes",
             "Size of message bodies delivered and not acknowledged.",
@@ -49,18 +49,18 @@ QUANTITIES = (
         ),
         "message_bytes_unacked",
     ),
-    Quantity(_gauge("rabbitmq_queue_messages_ram", "Messages in memory.", "messages_ram"), "messages_ram"),
-    Quantity(
+    FieldMetric(_gauge("rabbitmq_queue_messages_ram", "Messages in memory.", "messages_ram"), "messages_ram"),
+    FieldMetric(
         _gauge("rabbitmq_queue_messages_ram_bytes", "Size of message bodies in memory.", "message_bytes_ram"),
         "message_bytes_ram",
     ),
-    Quantity(
+    FieldMetric(
         _gauge(
             "rabbitmq_queue_messages_ready_ram", "Messages that wait, in memory; classic queues.", "messages_ready_ram"
         ),
         "messages_ready_ram",
     ),
-    Quantity(
+    FieldMetric(
         _gauge(
             "rabbitmq_queue_messages_unacked_ram",
             "Messages delivered and not acknowledged, in memory; classic queues.",
@@ -68,11 +68,11 @@ QUANTITIES = (
         ),
         "messages_unacked_ram",
     ),
-    Quantity(
+    FieldMetric(
         _gauge("rabbitmq_queue_messages_persistent", "Persistent messages.", "messages_persistent"),
         "messages_persistent",
     ),
-    Quantity(
+    FieldMetric(
         _gauge(
             "rabbitmq_queue_messages_persistent_bytes",
             "Size of the bodies of persistent messages.",
@@ -80,8 +80,8 @@ QUANTITIES = (
         ),
         "message_bytes_persistent",
     ),
-    Quantity(
-        versions(
+    FieldMetric(
+        only_in(
             _gauge(
                 "rabbitmq_queue_messages_paged_out",
                 "Messages moved out of memory; classic queues.",
@@ -91,8 +91,8 @@ QUANTITIES = (
         ),
         "messages_paged_out",
     ),
-    Quantity(
-        versions(
+    FieldMetric(
+        only_in(
             _gauge(
                 "rabbitmq_queue_messages_paged_out_bytes",
                 "Size of message bodies moved out of memory; classic queues.",
@@ -102,8 +102,8 @@ QUANTITIES = (
         ),
         "message_bytes_paged_out",
     ),
-    Quantity(
-        still(
+    FieldMetric(
+        untested_because(
             _gauge(
                 "ackscope_queue_messages_dead_lettering",
                 "Messages on their way to a dead letter exchange, at least once; quorum queues.",
@@ -113,26 +113,26 @@ QUANTITIES = (
         ),
         "messages_dlx",
     ),
-    Quantity(
-        versions(
+    FieldMetric(
+        only_in(
             _gauge("ackscope_queue_publishers", "Channels that publish to it; quorum queues.", "publishers"),
             since=(4, 0),
         ),
         "publishers",
     ),
-    Quantity(
-        versions(
+    FieldMetric(
+        only_in(
             # A gauge, though the plugin calls it a counter: segments go when retention ends them.
             _gauge("rabbitmq_stream_segments", "Segment files of a stream.", "segments"),
             since=(3, 13),
         ),
         "segments",
     ),
-    Quantity(
+    FieldMetric(
         _count("rabbitmq_queue_messages_published_total", "Messages published into it.", "message_stats.publish"),
         "stats.publish",
     ),
-    Quantity(
+    FieldMetric(
         _count(
             "rabbitmq_queue_messages_delivered_ack_total",
             "Messages delivered to consumers that acknowledge.",
@@ -140,7 +140,7 @@ QUANTITIES = (
         ),
         "stats.deliver",
     ),
-    Quantity(
+    FieldMetric(
         _count(
             "rabbitmq_queue_messages_delivered_total",
             "Messages delivered to consumers with automatic acknowledgement.",
@@ -148,21 +148,21 @@ QUANTITIES = (
         ),
         "stats.deliver_no_ack",
     ),
-    Quantity(
+    FieldMetric(
         _count("rabbitmq_queue_messages_redelivered_total", "Messages delivered again.", "message_stats.redeliver"),
         "stats.redeliver",
     ),
-    Quantity(
+    FieldMetric(
         _count("rabbitmq_queue_messages_acked_total", "Messages acknowledged.", "message_stats.ack"),
         "stats.ack",
     ),
-    Quantity(
+    FieldMetric(
         _count(
             "rabbitmq_queue_get_ack_total", "Messages fetched with basic.get, to be acknowledged.", "message_stats.get"
         ),
         "stats.get",
     ),
-    Quantity(
+    FieldMetric(
         _count(
             "rabbitmq_queue_get_total",
             "Messages fetched with basic.get, acknowledged automatically.",
@@ -170,11 +170,11 @@ QUANTITIES = (
         ),
         "stats.get_no_ack",
     ),
-    Quantity(
+    FieldMetric(
         _count("rabbitmq_queue_get_empty_total", "basic.get that found it empty.", "message_stats.get_empty"),
         "stats.get_empty",
     ),
-    Quantity(
+    FieldMetric(
         _count(
             "rabbitmq_queue_process_reductions_total",
             "Work of the queue's process, in Erlang's unit.",
@@ -189,8 +189,8 @@ def _size(names: tuple[str, ...] | None) -> Value:
     return None if names is None else len(names)
 
 
-READINGS: tuple[Reading[Queue], ...] = (
-    Reading(
+READERS: tuple[MetricReader[Queue], ...] = (
+    MetricReader(
         _gauge(
             "rabbitmq_queue_consumer_capacity",
             "Share of time, 0 to 1, in which messages could go to consumers at once; classic queues only.",
@@ -198,7 +198,7 @@ READINGS: tuple[Reading[Queue], ...] = (
         ),
         lambda q: q.consumer_capacity,
     ),
-    Reading(
+    MetricReader(
         _gauge(
             "rabbitmq_queue_consumer_utilisation",
             "The same share under its older name; classic queues only.",
@@ -206,7 +206,7 @@ READINGS: tuple[Reading[Queue], ...] = (
         ),
         lambda q: q.consumer_utilisation,
     ),
-    Reading(
+    MetricReader(
         _gauge(
             "rabbitmq_queue_head_message_timestamp",
             "Time property of the first message, seconds since 1970, where publishers set it; classic queues only.",
@@ -214,14 +214,16 @@ READINGS: tuple[Reading[Queue], ...] = (
         ),
         lambda q: q.head_message_timestamp,
     ),
-    Reading(_gauge("ackscope_queue_members", "Replicas.", "members"), lambda q: _size(q.members)),
-    Reading(_gauge("ackscope_queue_members_online", "Replicas that are online.", "online"), lambda q: _size(q.online)),
-    Reading(
-        versions(_gauge("ackscope_queue_mirrors", "Mirrors of a classic queue.", "slave_nodes"), until=(4, 0)),
+    MetricReader(_gauge("ackscope_queue_members", "Replicas.", "members"), lambda q: _size(q.members)),
+    MetricReader(
+        _gauge("ackscope_queue_members_online", "Replicas that are online.", "online"), lambda q: _size(q.online)
+    ),
+    MetricReader(
+        only_in(_gauge("ackscope_queue_mirrors", "Mirrors of a classic queue.", "slave_nodes"), until=(4, 0)),
         lambda q: _size(q.mirrors),
     ),
-    Reading(
-        versions(
+    MetricReader(
+        only_in(
             _gauge(
                 "ackscope_queue_mirrors_synchronised",
                 "Mirrors that hold all messages.",
@@ -231,7 +233,7 @@ READINGS: tuple[Reading[Queue], ...] = (
         ),
         lambda q: _size(q.synchronised_mirrors),
     ),
-    Reading(
+    MetricReader(
         _gauge(
             "ackscope_queue_details_timestamp_seconds",
             "When all but the message totals was read, seconds since 1970, where that is not with every poll.",

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from prometheus_client.core import Metric
 
 from ackscope.snapshot import Queue, Snapshot
-from exporter.exposition.cardinality.emit import Naming, show
+from exporter.exposition.cardinality.emit import LabelScheme, emit
+from exporter.exposition.cardinality.selection import OTHER, Selection
 from exporter.exposition.collectors import queue_limits
-from exporter.exposition.collectors.contract import OTHER, Collector, Selection
-from exporter.exposition.collectors.queue_specs import API, LABELS, QUANTITIES, READINGS
-from exporter.exposition.specs import Families, gauge, still
+from exporter.exposition.collectors.contract import Collector
+from exporter.exposition.collectors.queue_specs import API, FIELD_METRICS, LABELS, READERS
+from exporter.exposition.specs import MetricFamilies, gauge, untested_because
 
 INFO = gauge(
     "ackscope_queue_info",
@@ -21,7 +22,7 @@ INFO = gauge(
     "policy",
     "operator_policy",
 )
-NOT_RUNNING = still(
+NOT_RUNNING = untested_because(
     gauge(
         "ackscope_queue_not_running",
         "1 for each queue in another state than running, live, idle or flow: down, minority, stopped, crashed, ...",
@@ -39,34 +40,34 @@ MEMBER = gauge(
     "node",
 )
 
-_EACH = (*READINGS, *queue_limits.READINGS)
+_EACH = (*READERS, *queue_limits.READERS)
 _WELL = ("running", "live", "idle", "flow")
 
-SPECS = (INFO, NOT_RUNNING, *(it.spec for it in QUANTITIES), *(it.spec for it in _EACH), MEMBER)
+SPECS = (INFO, NOT_RUNNING, *(it.spec for it in FIELD_METRICS), *(it.spec for it in _EACH), MEMBER)
 
 
 def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for snapshot in clusters:
         if snapshot.queues.value is None:
             continue
         chosen, naming = selection.of(snapshot.cluster).queues, _naming(snapshot.cluster)
-        show(families, chosen, naming, QUANTITIES, _EACH)
+        emit(families, chosen, naming, FIELD_METRICS, _EACH)
         for queue in chosen.shown:
             _describe(families, naming.labels(queue), queue)
     return families.result()
 
 
-def _naming(cluster: str) -> Naming[Queue]:
-    return Naming(
+def _naming(cluster: str) -> LabelScheme[Queue]:
+    return LabelScheme(
         key=lambda queue: queue.key,
         labels=lambda queue: {"cluster": cluster, "vhost": queue.vhost, "queue": queue.name},
         other={"cluster": cluster, "vhost": "", "queue": OTHER},
     )
 
 
-def _describe(families: Families, labels: dict[str, str], queue: Queue) -> None:
+def _describe(families: MetricFamilies, labels: dict[str, str], queue: Queue) -> None:
     what = {
         "queue_type": queue.type or "",
         "node": queue.leader or queue.node or "",

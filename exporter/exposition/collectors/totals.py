@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from prometheus_client.core import Metric
 
 from ackscope.snapshot import Snapshot
-from exporter.exposition.collectors.contract import Collector, Selection, Totals
-from exporter.exposition.specs import Families, Spec, counter, gauge, still
+from exporter.exposition.cardinality.selection import QueueTotals, Selection
+from exporter.exposition.collectors.contract import Collector
+from exporter.exposition.specs import MetricFamilies, Spec, counter, gauge, untested_because
 
 _API = "/api/queues"
 _BY_TYPE = ("cluster", "queue_type")
@@ -34,7 +35,7 @@ REPLICAS = gauge(
     *_BY_TYPE,
     "replicas",
 )
-HIDDEN = still(
+HIDDEN = untested_because(
     gauge(
         "ackscope_queues_hidden",
         "Queues that the overview counts and the list does not show, for lack of permission on their virtual hosts.",
@@ -96,7 +97,7 @@ SPECS = (
 
 def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for snapshot in clusters:
         if snapshot.queues.value is None:
             continue
@@ -106,7 +107,7 @@ def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     return families.result()
 
 
-def _numbers(families: Families, cluster: str, totals: Totals) -> None:
+def _numbers(families: MetricFamilies, cluster: str, totals: QueueTotals) -> None:
     for (queue_type, state), number in totals.states.items():
         families.add(QUEUES, {"cluster": cluster, "queue_type": queue_type, "state": state}, number)
     for (queue_type, node), number in totals.places.items():
@@ -118,7 +119,7 @@ def _numbers(families: Families, cluster: str, totals: Totals) -> None:
             families.add(REPLICAS, labels, totals.replicas.get((queue_type, how), 0))
 
 
-def _sums(families: Families, cluster: str, totals: Totals) -> None:
+def _sums(families: MetricFamilies, cluster: str, totals: QueueTotals) -> None:
     for queue_type, tally in totals.types.items():
         labels = {"cluster": cluster, "queue_type": queue_type}
         for path, spec in TYPE_SUMS:

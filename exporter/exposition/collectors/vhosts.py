@@ -9,9 +9,10 @@ from prometheus_client.core import Metric
 
 from ackscope.snapshot import Snapshot
 from ackscope.topology import VHost
-from exporter.exposition.collectors.contract import Collector, Selection
+from exporter.exposition.cardinality.selection import Selection
+from exporter.exposition.collectors.contract import Collector
 from exporter.exposition.collectors.limits import count
-from exporter.exposition.specs import Families, Reading, Spec, counter, gauge, versions
+from exporter.exposition.specs import MetricFamilies, MetricReader, Spec, counter, gauge, only_in
 
 _LABELS = ("cluster", "vhost")
 _API = "/api/vhosts"
@@ -36,7 +37,7 @@ TRACING = gauge(
     f"{_API} tracing",
     *_LABELS,
 )
-PROTECTED = versions(
+PROTECTED = only_in(
     gauge(
         "ackscope_vhost_protected_from_deletion",
         "1 where the virtual host cannot be deleted.",
@@ -68,13 +69,15 @@ def _counter(name: str, text: str, field: str) -> Spec:
     return counter(f"ackscope_vhost_{name}_total", text, f"{_API} {field}", *_LABELS)
 
 
-_READINGS: tuple[Reading[VHost], ...] = (
-    Reading(_gauge("messages", "Messages in its queues, by the broker's own sum.", "messages"), lambda it: it.messages),
-    Reading(
+_READINGS: tuple[MetricReader[VHost], ...] = (
+    MetricReader(
+        _gauge("messages", "Messages in its queues, by the broker's own sum.", "messages"), lambda it: it.messages
+    ),
+    MetricReader(
         _gauge("messages_ready", "Messages waiting in its queues, by the broker's own sum.", "messages_ready"),
         lambda it: it.messages_ready,
     ),
-    Reading(
+    MetricReader(
         _gauge(
             "messages_unacked",
             "Messages delivered and not acknowledged, by the broker's own sum.",
@@ -82,8 +85,8 @@ _READINGS: tuple[Reading[VHost], ...] = (
         ),
         lambda it: it.messages_unacked,
     ),
-    Reading(_counter("received_bytes", "Bytes received from its clients.", "recv_oct"), lambda it: it.recv_oct),
-    Reading(_counter("sent_bytes", "Bytes sent to its clients.", "send_oct"), lambda it: it.send_oct),
+    MetricReader(_counter("received_bytes", "Bytes received from its clients.", "recv_oct"), lambda it: it.recv_oct),
+    MetricReader(_counter("sent_bytes", "Bytes sent to its clients.", "send_oct"), lambda it: it.send_oct),
 )
 
 _STATS = tuple(
@@ -116,7 +119,7 @@ SPECS = (
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         vhosts = selection.of(snapshot.cluster).vhosts.shown
         if not vhosts:
@@ -132,7 +135,7 @@ def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]
     return families.result()
 
 
-def _one(families: Families, cluster: str, vhost: VHost) -> None:
+def _one(families: MetricFamilies, cluster: str, vhost: VHost) -> None:
     labels = {"cluster": cluster, "vhost": vhost.name}
     for node, state in vhost.cluster_state.items():
         families.add(STATUS, {**labels, "node": node}, int(state == "running"))

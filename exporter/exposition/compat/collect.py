@@ -8,12 +8,13 @@ from typing import Any
 from prometheus_client.core import Metric
 
 from ackscope.snapshot import FAMILIES, Connection, Queue, Snapshot
-from exporter.exposition.collectors.contract import OTHER, Chosen, Collector, Selection
+from exporter.exposition.cardinality.selection import OTHER, Selected, Selection
+from exporter.exposition.collectors.contract import Collector
 from exporter.exposition.compat import table
-from exporter.exposition.compat.table import SELF, Old
-from exporter.exposition.specs import Families, Kind, Spec, Value
+from exporter.exposition.compat.table import SELF, OldMetric
+from exporter.exposition.specs import MetricFamilies, MetricType, Spec, Value
 
-SPECS: tuple[Spec, ...] = tuple(old.spec for old in table.OLD)
+SPECS: tuple[Spec, ...] = tuple(old.spec for old in table.OLD_METRICS)
 
 _MODULES = {
     "overview": "overview",
@@ -30,7 +31,7 @@ _MODULES = {
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters; the same objects are shown as elsewhere, and the same remainder."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         chosen = selection.of(snapshot.cluster)
         _up(families, snapshot)
@@ -51,53 +52,55 @@ def value_at(item: Any, path: str) -> Value:
     if path.startswith("setting.") and isinstance(item, Queue):
         found = item.setting(path.removeprefix("setting."))
         return found if isinstance(found, int) else None
-    first, _, rest = path.partition(".")
+    first, _, remainder = path.partition(".")
     found = getattr(item, first)
-    if rest:
-        found = found.get(rest) if isinstance(found, Mapping) else getattr(found, rest)
+    if remainder:
+        found = found.get(remainder) if isinstance(found, Mapping) else getattr(found, remainder)
     if isinstance(found, tuple):
         return len(found)
     return int(found) if isinstance(found, bool) else found
 
 
-def _add(families: Families, rows: Sequence[Old], labels: dict[str, str], item: Any) -> None:
+def _add(families: MetricFamilies, rows: Sequence[OldMetric], labels: dict[str, str], item: Any) -> None:
     for old in rows:
         families.add(old.spec, labels, value_at(item, old.path))
 
 
 def _add_chosen(
-    families: Families, rows: Sequence[Old], labels: dict[str, str], chosen: Chosen[Any], item: Any
+    families: MetricFamilies, rows: Sequence[OldMetric], labels: dict[str, str], chosen: Selected[Any], item: Any
 ) -> None:
     for old in rows:
-        counts = old.spec.kind is Kind.COUNTER and old.path.startswith("stats.")
+        counts = old.spec.kind is MetricType.COUNTER and old.path.startswith("stats.")
         value = chosen.count(item, item.key, old.path) if counts else value_at(item, old.path)
         families.add(old.spec, labels, value)
 
 
-def _add_rest(families: Families, rows: Sequence[Old], labels: dict[str, str], chosen: Chosen[Any]) -> None:
-    if chosen.left_out:
+def _add_rest(
+    families: MetricFamilies, rows: Sequence[OldMetric], labels: dict[str, str], chosen: Selected[Any]
+) -> None:
+    if chosen.omitted:
         for old in rows:
-            families.add(old.spec, labels, chosen.rest.get(old.path))
+            families.add(old.spec, labels, chosen.remainder.get(old.path))
 
 
-def _up(families: Families, snapshot: Snapshot) -> None:
+def _up(families: MetricFamilies, snapshot: Snapshot) -> None:
     overview = snapshot.overview.value
     labels = {"cluster": snapshot.cluster, "node": (overview.node if overview else None) or ""}
-    asked = {
+    polled = {
         module: snapshot.parts[family]
         for module, family in _MODULES.items()
         if snapshot.parts[family].at is not None or snapshot.parts[family].error is not None
     }
-    if not asked:
+    if not polled:
         return
     parts = [snapshot.parts[name] for name in FAMILIES]
     families.add(table.UP.spec, labels, int(all(part.error is None for part in parts)))
-    for module, part in asked.items():
+    for module, part in polled.items():
         families.add(table.MODULE_UP.spec, {**labels, "module": module}, int(part.error is None))
         families.add(table.MODULE_SECONDS.spec, {**labels, "module": module}, part.seconds)
 
 
-def _overview(families: Families, snapshot: Snapshot) -> None:
+def _overview(families: MetricFamilies, snapshot: Snapshot) -> None:
     overview = snapshot.overview.value
     if overview is None:
         return
@@ -112,7 +115,7 @@ def _overview(families: Families, snapshot: Snapshot) -> None:
         families.add(table.VERSION.spec, labels, 1)
 
 
-def _queues(families: Families, cluster: str, chosen: Chosen[Queue]) -> None:
+def _queues(families: MetricFamilies, cluster: str, chosen: Selected[Queue]) -> None:
     for queue in chosen.shown:
         labels = {
             "cluster": cluster,
@@ -125,18 +128,18 @@ def _queues(families: Families, cluster: str, chosen: Chosen[Queue]) -> None:
         _add_chosen(families, table.QUEUES, labels, chosen, queue)
         if queue.state is not None:
             families.add(table.QUEUE_STATE.spec, {**labels, "state": queue.state}, int(queue.state == "running"))
-    rest = {"cluster": cluster, "vhost": "", "queue": OTHER, "durable": "", "policy": "", "self": SELF}
-    _add_rest(families, table.QUEUES, rest, chosen)
+    remainder = {"cluster": cluster, "vhost": "", "queue": OTHER, "durable": "", "policy": "", "self": SELF}
+    _add_rest(families, table.QUEUES, remainder, chosen)
 
 
-def _exchanges(families: Families, snapshot: Snapshot, chosen: Chosen[Any]) -> None:
+def _exchanges(families: MetricFamilies, snapshot: Snapshot, chosen: Selected[Any]) -> None:
     for exchange in chosen.shown:
         labels = {"cluster": snapshot.cluster, "vhost": exchange.vhost, "exchange": exchange.name}
         _add_chosen(families, table.EXCHANGES, labels, chosen, exchange)
     _add_rest(families, table.EXCHANGES, {"cluster": snapshot.cluster, "vhost": "", "exchange": OTHER}, chosen)
 
 
-def _connections(families: Families, cluster: str, chosen: Chosen[Connection]) -> None:
+def _connections(families: MetricFamilies, cluster: str, chosen: Selected[Connection]) -> None:
     """Connections with the same labels are added up, as the ended exporter did."""
     groups: defaultdict[tuple[str, ...], list[Connection]] = defaultdict(list)
     for it in chosen.shown:
@@ -157,11 +160,11 @@ def _connections(families: Families, cluster: str, chosen: Chosen[Connection]) -
         for state in sorted(set(states)):
             with_state = {**{key: labels[key] for key in labels if key != "self"}, "state": state, "self": SELF}
             families.add(table.CONNECTION_STATUS.spec, with_state, states.count(state))
-    rest = {"cluster": cluster, "vhost": "", "node": "", "peer_host": OTHER, "user": "", "self": SELF}
-    _add_rest(families, table.CONNECTIONS, rest, chosen)
+    remainder = {"cluster": cluster, "vhost": "", "node": "", "peer_host": OTHER, "user": "", "self": SELF}
+    _add_rest(families, table.CONNECTIONS, remainder, chosen)
 
 
-def _nodes(families: Families, snapshot: Snapshot) -> None:
+def _nodes(families: MetricFamilies, snapshot: Snapshot) -> None:
     for node in snapshot.nodes.value or ():
         labels = {"cluster": snapshot.cluster, "node": node.name, "self": SELF}
         for old in table.NODES:
@@ -175,7 +178,7 @@ def _nodes(families: Families, snapshot: Snapshot) -> None:
         _add(families, table.MEMORY_TOTALS, labels, memory)
 
 
-def _links(families: Families, snapshot: Snapshot) -> None:
+def _links(families: MetricFamilies, snapshot: Snapshot) -> None:
     for link in snapshot.links.value or ():
         if link.state is None:
             continue

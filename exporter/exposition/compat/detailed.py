@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from prometheus_client.core import Metric
 
 from ackscope.snapshot import Snapshot
-from exporter.exposition.collectors.contract import OTHER, Collector, Selection
+from exporter.exposition.cardinality.selection import OTHER, Selection
+from exporter.exposition.collectors.contract import Collector
 from exporter.exposition.compat.collect import value_at
-from exporter.exposition.specs import Families, gauge
+from exporter.exposition.specs import MetricFamilies, gauge
 
 _LABELS = ("cluster", "vhost", "queue")
 
@@ -34,17 +35,17 @@ SPECS = tuple(spec for spec, _ in _READINGS)
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters; the same queues as elsewhere, and the same remainder."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         chosen = selection.of(snapshot.cluster).queues
         for queue in chosen.shown:
             labels = {"cluster": snapshot.cluster, "vhost": queue.vhost, "queue": queue.name}
             for spec, path in _READINGS:
                 families.add(spec, labels, value_at(queue, path))
-        if chosen.left_out:
+        if chosen.omitted:
             labels = {"cluster": snapshot.cluster, "vhost": "", "queue": OTHER}
             for spec, path in _READINGS:
-                families.add(spec, labels, chosen.rest.get(path))
+                families.add(spec, labels, chosen.remainder.get(path))
     return families.result()
 
 

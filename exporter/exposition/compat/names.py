@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class Names(StrEnum):
+class MetricNames(StrEnum):
     """Names of the broker's metrics.
 
     `official` are those of RabbitMQ's own plugin, `rabbitmq_exporter` those of the ended exporter in their place,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class NotProvided:
     """One metric of the ended exporter that is not made here.
 
     Attributes:
@@ -17,17 +17,17 @@ class LeftOut:
     instead: str = ""
 
 
-_UNTOLD = "the list of exchanges tells what came in and went out, and no more"
+_NOT_LISTED = "the list of exchanges tells what came in and went out, and no more"
 _ZERO = "the broker does not count it by queue; the ended exporter wrote a constant 0"
-LEFT_OUT: tuple[LeftOut, ...] = (
-    LeftOut(name="exporter_build_info", why="it tells of the ended exporter itself", instead="ackscope_build_info"),
-    LeftOut(
+NOT_PROVIDED: tuple[NotProvided, ...] = (
+    NotProvided(name="exporter_build_info", why="it tells of the ended exporter itself", instead="ackscope_build_info"),
+    NotProvided(
         name="exchange_messages_published_total",
         why="the field behind it is never told; today the name counts what came in",
         instead="rabbitmq_exchange_messages_published_total",
     ),
     *(
-        LeftOut(name=f"exchange_messages_{name}_total", why=_UNTOLD, instead=instead)
+        NotProvided(name=f"exchange_messages_{name}_total", why=_NOT_LISTED, instead=instead)
         for name, instead in (
             ("confirmed", "rabbitmq_global_messages_confirmed_total"),
             ("delivered", "rabbitmq_global_messages_delivered_consume_manual_ack_total"),
@@ -39,12 +39,12 @@ LEFT_OUT: tuple[LeftOut, ...] = (
             ("returned", "rabbitmq_global_messages_unroutable_returned_total"),
         )
     ),
-    LeftOut(name="queue_messages_confirmed_total", why=_ZERO, instead="rabbitmq_global_messages_confirmed_total"),
-    LeftOut(
+    NotProvided(name="queue_messages_confirmed_total", why=_ZERO, instead="rabbitmq_global_messages_confirmed_total"),
+    NotProvided(
         name="queue_messages_returned_total", why=_ZERO, instead="rabbitmq_global_messages_unroutable_returned_total"
     ),
     *(
-        LeftOut(
+        NotProvided(
             name=f"queue_disk_{name}_total",
             why="the list of queues does not tell it; the ended exporter wrote a constant 0",
             instead=f"ackscope_cluster_disk_{name}_total",
@@ -52,7 +52,7 @@ LEFT_OUT: tuple[LeftOut, ...] = (
         for name in ("reads", "writes")
     ),
     *(
-        LeftOut(
+        NotProvided(
             name=name,
             why="the test behind it does nothing and passes always since 4.0.6",
             instead="ackscope_probe_success, ackscope_health_check",

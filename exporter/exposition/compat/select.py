@@ -5,13 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from prometheus_client.core import Metric
 
 from ackscope.snapshot import Snapshot
+from exporter.exposition.cardinality.selection import Selection
 from exporter.exposition.collectors import COLLECTORS
-from exporter.exposition.collectors.contract import Collector, Selection
+from exporter.exposition.collectors.contract import Collector
 from exporter.exposition.compat import collect, detailed
-from exporter.exposition.compat.names import Names
+from exporter.exposition.compat.names import MetricNames
 
 
-def collectors_for(names: Names, *, with_detailed: bool = False) -> Mapping[str, Collector]:
+def collectors_for(names: MetricNames, *, with_detailed: bool = False) -> Mapping[str, Collector]:
     """The collectors that make the broker's metrics under these names; each name is made by one of them only.
 
     Args:
@@ -22,19 +23,19 @@ def collectors_for(names: Names, *, with_detailed: bool = False) -> Mapping[str,
     return {**found, "detailed": detailed.COLLECTOR} if with_detailed else found
 
 
-def _named(names: Names) -> Mapping[str, Collector]:
-    if names is Names.OFFICIAL:
+def _named(names: MetricNames) -> Mapping[str, Collector]:
+    if names is MetricNames.OFFICIAL:
         return COLLECTORS
-    if names is Names.RABBITMQ_EXPORTER:
+    if names is MetricNames.RABBITMQ_EXPORTER:
         own = {name: _only(it, lambda metric: metric.startswith("ackscope_")) for name, it in COLLECTORS.items()}
         return {**{name: it for name, it in own.items() if it.specs}, "rabbitmq_exporter": collect.COLLECTOR}
-    taken = {spec.name for collector in COLLECTORS.values() for spec in collector.specs}
-    return {**COLLECTORS, "rabbitmq_exporter": _only(collect.COLLECTOR, lambda metric: metric not in taken)}
+    official = {spec.name for collector in COLLECTORS.values() for spec in collector.specs}
+    return {**COLLECTORS, "rabbitmq_exporter": _only(collect.COLLECTOR, lambda metric: metric not in official)}
 
 
-def _only(collector: Collector, wanted: Callable[[str], bool]) -> Collector:
+def _only(collector: Collector, keep: Callable[[str], bool]) -> Collector:
     """The same collector, those of its metrics left out whose name is not wanted."""
-    specs = tuple(spec for spec in collector.specs if wanted(spec.name))
+    specs = tuple(spec for spec in collector.specs if keep(spec.name))
     stems = {spec.stem for spec in specs}
 
     def some(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from exporter.exposition.collectors.memory import PARTS
-from exporter.exposition.specs import Spec, counter, gauge, versions
+from exporter.exposition.specs import Spec, counter, gauge, only_in
 
 SELF = "lb"
 """What the label `self` always holds: the ended exporter's own word for one that looks at a whole cluster through one
@@ -16,7 +16,7 @@ changed from answer to answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Old:
+class OldMetric:
     """One metric of the ended exporter.
 
     Attributes:
@@ -32,7 +32,7 @@ class Old:
     note: str = ""
 
 
-def _table(text: str, source: str, *labels: str) -> tuple[Old, ...]:
+def _table(text: str, source: str, *labels: str) -> tuple[OldMetric, ...]:
     """Read lines of `name | path | instead | note`, the last two optional; names that end `_total` are counters."""
     found = []
     for line in text.strip().splitlines():
@@ -44,8 +44,8 @@ def _table(text: str, source: str, *labels: str) -> tuple[Old, ...]:
         more = f" {note[0].upper()}{note[1:]}." if note else ""
         spec = make(f"rabbitmq_{name}", words + more, f"{source} {path}", *labels)
         if until := re.match(r"before (\d)\.(\d+) only", note):
-            spec = versions(spec, until=(int(until[1]), int(until[2])))
-        found.append(Old(spec=spec, path=path, instead=instead, note=note))
+            spec = only_in(spec, until=(int(until[1]), int(until[2])))
+        found.append(OldMetric(spec=spec, path=path, instead=instead, note=note))
     return tuple(found)
 
 
@@ -173,11 +173,11 @@ def _part(part: str) -> str:
     return PARTS[part].name if part in PARTS else "ackscope_memory_part_bytes"
 
 
-_GONE = {"mnesia": "before 4.3 only", "queue_slave_procs": "before 4.0 only: mirrors are gone"}
+_REMOVED = {"mnesia": "before 4.3 only", "queue_slave_procs": "before 4.0 only: mirrors are gone"}
 
 MEMORY = _table(
     "\n".join(
-        f"memory_{part}{suffix} | {part} | {_part(part)} | {_GONE.get(part, '')}"
+        f"memory_{part}{suffix} | {part} | {_part(part)} | {_REMOVED.get(part, '')}"
         for part, suffix in (
             ("allocated_unused", "_bytes"),
             ("atom", "_bytes"),
@@ -218,7 +218,7 @@ MEMORY_TOTALS = _table(
 )
 
 
-def _one(text: str, source: str, *labels: str) -> Old:
+def _one(text: str, source: str, *labels: str) -> OldMetric:
     return _table(text, source, *labels)[0]
 
 
@@ -275,7 +275,7 @@ FEDERATION = _one(
     "status",
 )
 
-OLD: tuple[Old, ...] = (
+OLD_METRICS: tuple[OldMetric, ...] = (
     UP,
     MODULE_UP,
     MODULE_SECONDS,

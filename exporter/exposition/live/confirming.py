@@ -6,9 +6,9 @@ from prometheus_client.core import Metric
 
 from ackscope.clock import Instant
 from ackscope.records import Batching, BatchingKind
-from exporter.exposition.live.outcomes import fresh, stream_labels
-from exporter.exposition.specs import Families, gauge
-from exporter.probes_host.latency_breakdown import layers
+from exporter.exposition.live.outcomes import current_outcomes, stream_labels
+from exporter.exposition.specs import MetricFamilies, gauge
+from exporter.probes_host.latency_breakdown import confirm_layers
 from exporter.runtime.state import ClusterState
 
 _STREAM = ("cluster", "probe", "stream", "node")
@@ -50,10 +50,10 @@ SPECS = (LAYER, BATCHING, CONFIDENCE, INTERVAL)
 
 def collect(states: Mapping[str, ClusterState], now: Instant) -> list[Metric]:
     """Families of all clusters, at `now`; summaries that have grown old take no part."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for cluster, state in states.items():
-        outcomes = fresh(state, now)
-        for layer in layers(outcomes):
+        outcomes = current_outcomes(state, now)
+        for layer in confirm_layers(outcomes):
             families.add(LAYER, {"cluster": cluster, "layer": layer.name, "node": layer.node}, layer.seconds)
         for outcome in outcomes:
             if outcome.batching is not None:
@@ -61,7 +61,7 @@ def collect(states: Mapping[str, ClusterState], now: Instant) -> list[Metric]:
     return families.result()
 
 
-def _batching(families: Families, labels: dict[str, str], batching: Batching) -> None:
+def _batching(families: MetricFamilies, labels: dict[str, str], batching: Batching) -> None:
     for kind in BatchingKind:
         families.add(BATCHING, {**labels, "kind": kind.value}, int(batching.kind is kind))
     families.add(CONFIDENCE, labels, batching.confidence)

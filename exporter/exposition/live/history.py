@@ -3,12 +3,12 @@
 from prometheus_client.core import Metric
 
 from ackscope.clock import Instant
-from exporter.exposition.specs import Families, gauge, still
-from exporter.history.baseline_cache import PastCounts
+from exporter.exposition.specs import MetricFamilies, gauge, untested_because
+from exporter.history.baseline_cache import BaselineCacheStats
 
 _PAST = "`ackscope pipeline` makes what it tells of, and bands take days"
 
-LAG = still(
+LAG = untested_because(
     gauge(
         "ackscope_pipeline_lag_seconds",
         "Age of the oldest landed row that is not rolled up, as `ackscope pipeline stream` said last, plus the time "
@@ -17,7 +17,7 @@ LAG = still(
     ),
     _PAST,
 )
-AGE = still(
+AGE = untested_because(
     gauge(
         "ackscope_baseline_age_seconds",
         "Time since the end of the history that the bands of this hour were made of.",
@@ -26,7 +26,7 @@ AGE = still(
     ),
     _PAST,
 )
-BANDS = still(
+BANDS = untested_because(
     gauge(
         "ackscope_baseline_bands",
         "Measures of objects of which it is known what is usual at this hour of the week (hour-of-week), or of the day "
@@ -41,9 +41,9 @@ BANDS = still(
 SPECS = (LAG, AGE, BANDS)
 
 
-def collect(counts: PastCounts, now: Instant) -> list[Metric]:
+def collect(counts: BaselineCacheStats, now: Instant) -> list[Metric]:
     """Families; none where there are no rollups."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     if counts.lag is not None:
         families.add(LAG, {}, counts.lag.at(now.wall))
     for cluster, known in counts.clusters.items():

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from prometheus_client.core import Metric
 
-from exporter.exposition.specs import Families, counter, gauge
+from exporter.exposition.specs import MetricFamilies, counter, gauge
 
 _SOURCE = "landing writer"
 
@@ -25,7 +25,7 @@ DROPPED = counter(
     "reason",
 )
 BUFFERED = gauge("ackscope_landing_buffered_rows", "Rows that wait to be written.", _SOURCE)
-KEPT = gauge("ackscope_landing_kept_bytes", "Bytes of the exporter's files in the landing folder.", _SOURCE)
+FOLDER_BYTES = gauge("ackscope_landing_kept_bytes", "Bytes of the exporter's files in the landing folder.", _SOURCE)
 EXPIRED_FILES = counter(
     "ackscope_landing_expired_files_total", "Files removed, the oldest first: too old, or too many bytes.", _SOURCE
 )
@@ -40,7 +40,7 @@ SPECS = (
     DEFECTS,
     DROPPED,
     BUFFERED,
-    KEPT,
+    FOLDER_BYTES,
     EXPIRED_FILES,
     EXPIRED_BYTES,
     AGE,
@@ -67,7 +67,7 @@ class LandingCounts:
     defects: Mapping[str, int] = field(default_factory=dict)
     dropped: Mapping[tuple[str, str], int] = field(default_factory=dict)
     buffered: int = 0
-    kept: int | None = None
+    folder_bytes: int | None = None
     expired_files: int = 0
     expired_bytes: int = 0
     last_write_age: float | None = None
@@ -75,7 +75,7 @@ class LandingCounts:
 
 def collect(counts: LandingCounts | None) -> list[Metric]:
     """Families; none where nothing is landed."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     if counts is not None:
         for table, rows in counts.rows.items():
             families.add(ROWS, {"table": table}, rows)
@@ -87,7 +87,7 @@ def collect(counts: LandingCounts | None) -> list[Metric]:
         families.add(WRITTEN, {}, counts.written)
         families.add(ERRORS, {}, counts.errors)
         families.add(BUFFERED, {}, counts.buffered)
-        families.add(KEPT, {}, counts.kept)
+        families.add(FOLDER_BYTES, {}, counts.folder_bytes)
         families.add(EXPIRED_FILES, {}, counts.expired_files)
         families.add(EXPIRED_BYTES, {}, counts.expired_bytes)
         families.add(AGE, {}, counts.last_write_age)

@@ -9,7 +9,7 @@ from prometheus_client.core import Metric
 
 from ackscope.clock import Instant
 from ackscope.records import ProbeOutcome, ProbeState
-from exporter.exposition.specs import Families, gauge
+from exporter.exposition.specs import MetricFamilies, gauge
 from exporter.runtime.state import ClusterState
 
 STALE_SECONDS = 30.0
@@ -68,7 +68,7 @@ AGE = gauge(
 SPECS = (SUCCESS, DOUBTFUL, RUNNING, STATE, OUTSTANDING, PREFETCH, UNACKED, LOOP_LAG, AGE)
 
 
-def fresh(state: ClusterState, now: Instant) -> list[ProbeOutcome]:
+def current_outcomes(state: ClusterState, now: Instant) -> list[ProbeOutcome]:
     """The summaries that tell of now, in a fixed order."""
     seen = (state.outcomes[key] for key in sorted(state.outcomes))
     return [it.outcome for it in seen if now.since(it.at) <= STALE_SECONDS]
@@ -76,11 +76,11 @@ def fresh(state: ClusterState, now: Instant) -> list[ProbeOutcome]:
 
 def collect(states: Mapping[str, ClusterState], now: Instant) -> list[Metric]:
     """Families of all clusters, at `now`."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for cluster, state in states.items():
         for _, seen in sorted(state.outcomes.items()):
             families.add(AGE, stream_labels(cluster, seen.outcome), now.since(seen.at))
-        for outcome in fresh(state, now):
+        for outcome in current_outcomes(state, now):
             _current(families, stream_labels(cluster, outcome), outcome)
     return families.result()
 
@@ -90,7 +90,7 @@ def stream_labels(cluster: str, outcome: ProbeOutcome) -> dict[str, str]:
     return {"cluster": cluster, "probe": outcome.probe, "stream": outcome.stream, "node": outcome.node}
 
 
-def _current(families: Families, labels: dict[str, str], outcome: ProbeOutcome) -> None:
+def _current(families: MetricFamilies, labels: dict[str, str], outcome: ProbeOutcome) -> None:
     families.add(SUCCESS, labels, int(outcome.success))
     families.add(DOUBTFUL, labels, int(outcome.doubtful is not None))
     families.add(RUNNING, labels, int(outcome.state is ProbeState.RUNNING))

@@ -7,7 +7,7 @@ from prometheus_client.core import Metric
 from ackscope.clock import Instant
 from ackscope.snapshot import Part, Queue, Snapshot
 from exporter.broker.queue_reading import Mode
-from exporter.exposition.specs import Families, counter, gauge, still
+from exporter.exposition.specs import MetricFamilies, counter, gauge, untested_because
 from exporter.polling.poller import PollerStats
 from exporter.runtime.state import ClusterState
 
@@ -73,7 +73,7 @@ DETAILED = gauge(
 )
 OLDEST = gauge("ackscope_poll_details_oldest_seconds", "Age of the oldest statistics of a queue.", "poller", "cluster")
 MEDIAN = gauge("ackscope_poll_details_median_seconds", "Median age of the statistics of queues.", "poller", "cluster")
-DROPPED = still(
+DROPPED = untested_because(
     counter(
         "ackscope_queue_readings_dropped_total",
         "Older readings of single queues that were let go, for 50000 are held at most beyond the latest two of each; "
@@ -121,7 +121,7 @@ def collect(states: Mapping[str, ClusterState], stats: Mapping[str, PollerStats]
 
 def counts(states: Mapping[str, ClusterState], stats: Mapping[str, PollerStats]) -> list[Metric]:
     """Those that are as they are until the next snapshot."""
-    families = Families(spec for spec in SPECS if spec not in AGES)
+    families = MetricFamilies(spec for spec in SPECS if spec not in AGES)
     for cluster, counted in stats.items():
         _costs(families, cluster, counted)
         queues = _queues(states, cluster)
@@ -143,7 +143,7 @@ def counts(states: Mapping[str, ClusterState], stats: Mapping[str, PollerStats])
 
 def ages(states: Mapping[str, ClusterState], stats: Mapping[str, PollerStats], now: Instant) -> list[Metric]:
     """Those that grow with every moment."""
-    families = Families(AGES)
+    families = MetricFamilies(AGES)
     for cluster, counted in stats.items():
         labels, queues, coverage = {"cluster": cluster}, _queues(states, cluster), counted.coverage
         if counted.mode is Mode.FULL and queues is not None:
@@ -166,7 +166,7 @@ def _queues(states: Mapping[str, ClusterState], cluster: str) -> Part[tuple[Queu
     return snapshot.queues if snapshot is not None and snapshot.queues.value is not None else None
 
 
-def _costs(families: Families, cluster: str, counted: PollerStats) -> None:
+def _costs(families: MetricFamilies, cluster: str, counted: PollerStats) -> None:
     families.add(BUDGET, {"cluster": cluster}, counted.budget)
     families.add(SPENT, {"cluster": cluster}, counted.spent)
     for family, counts in counted.families.items():
@@ -180,7 +180,7 @@ def _costs(families: Families, cluster: str, counted: PollerStats) -> None:
         families.add(COST, labels, counts.cost_seconds)
 
 
-def _parts(families: Families, snapshot: Snapshot) -> None:
+def _parts(families: MetricFamilies, snapshot: Snapshot) -> None:
     for family, part in snapshot.parts.items():
         labels = {"cluster": snapshot.cluster, "family": family}
         if part.at is not None or part.error is not None:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from prometheus_client.core import Metric
 
 from ackscope import __version__
-from exporter.exposition.specs import Families, counter, gauge
+from exporter.exposition.specs import MetricFamilies, counter, gauge
 
 BUILD = gauge("ackscope_build_info", "The version of ackscope; always 1.", "exporter", "version")
 UP = gauge("ackscope_probe_process_up", "Whether the probe process runs.", "exporter")
@@ -19,7 +19,7 @@ BAD_LINES = counter(
 SPECS = (BUILD, UP, RESTARTS, BAD_LINES)
 
 
-class ProcessStatus(NamedTuple):
+class ProbeProcessStatus(NamedTuple):
     """How the probe process does.
 
     Attributes:
@@ -34,9 +34,9 @@ class ProcessStatus(NamedTuple):
     age_seconds: float | None
 
 
-def collect(status: ProcessStatus | None) -> list[Metric]:
+def collect(status: ProbeProcessStatus | None) -> list[Metric]:
     """Families; without probes there is only the version."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     families.add(BUILD, {"version": __version__}, 1)
     if status is not None:
         families.add(UP, {}, int(status.up))

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from prometheus_client.core import Metric
 
-from exporter.exposition.specs import Families, counter, gauge
+from exporter.exposition.specs import MetricFamilies, counter, gauge
 
 SUCCESSFUL = gauge(
     "ackscope_config_last_reload_successful",
@@ -41,7 +41,7 @@ class ReloadStatus(NamedTuple):
 
 def collect(status: ReloadStatus) -> list[Metric]:
     """Families."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     families.add(SUCCESSFUL, {}, int(status.successful))
     families.add(AT, {}, status.at)
     families.add(RELOADS, {"result": "success"}, status.successes)

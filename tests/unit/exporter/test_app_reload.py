@@ -29,11 +29,11 @@ class Served:
         self.path = folder / "ackscope.yml"
         self.exporter = None
 
-    def write(self, clusters, **more):
+    def write(self, clusters, **chunks):
         """Write the file: cluster name -> address of its management API, or all its settings."""
         shaped = {name: it if isinstance(it, dict) else {"url": it} for name, it in clusters.items()}
         document = {"clusters": {name: {"management": it} for name, it in shaped.items()}, "listen": "127.0.0.1:0"}
-        self.path.write_text(yaml.safe_dump({**document, "poll": {"interval": "1s"}, **more}))
+        self.path.write_text(yaml.safe_dump({**document, "poll": {"interval": "1s"}, **chunks}))
 
     def read(self):
         """The settings in the file."""
@@ -60,10 +60,10 @@ class Served:
 
 
 @contextmanager
-def serving(folder, clusters, **more):
+def serving(folder, clusters, **chunks):
     """Run an exporter of these clusters for as long as the block runs."""
     served = Served(folder)
-    served.write(clusters, **more)
+    served.write(clusters, **chunks)
     served.exporter = App(served.read(), SystemClock(), served.read)
     served.exporter.start()
     try:
@@ -85,14 +85,14 @@ def test_a_cluster_that_comes_is_polled_and_the_other_goes_on(tmp_path):
         serving(tmp_path, {"shop": shop.url}) as served,
     ):
         eventually(lambda: messages("shop") in served.get())
-        poller = served.exporter._watch.pollers["shop"]
+        poller = served.exporter._pollers.pollers["shop"]
         served.write({"shop": shop.url, "depot": depot.url})
         told = served.reload()
         shown = messages("shop") in served.get()
         served.polled("depot")
         eventually(lambda: messages("depot") in served.get())
 
-        assert served.exporter._watch.pollers["shop"] is poller
+        assert served.exporter._pollers.pollers["shop"] is poller
     assert (200, "reloaded: clusters new or moved: depot; probes as before\n") == told
     assert shown
 
@@ -108,7 +108,7 @@ def test_a_cluster_that_goes_takes_its_series_along(tmp_path):
         served.write({"shop": shop.url})
         told = served.reload()
         text, findings = served.get(), served.get("/api/v1/findings")
-        quiet = served.exporter._watch.pollers
+        quiet = served.exporter._pollers.pollers
         served.polled("shop", 3)
         after = served.get()
 

@@ -3,10 +3,10 @@ from http import HTTPStatus
 import orjson
 import pytest
 
-from exporter.routes import Parts, make_routes
-from exporter.runtime.reloader import Reloaded
-from exporter.runtime.state import State
-from exporter.web.http import Answer, Request
+from exporter.routes import RouteContext, make_routes
+from exporter.runtime.reloader import ReloadResult
+from exporter.runtime.state import StateStore
+from exporter.web.http import Request, Response
 from tests.unit.exporter.made import SetClock, small
 
 
@@ -16,19 +16,19 @@ class Page:
     @staticmethod
     def answer(_):
         """A line."""
-        return Answer(b"up 1\n")
+        return Response(b"up 1\n")
 
 
 def asked(path, reloaded=None, **query):
     """Status and body of a path of two clusters."""
-    state = State(["shop", "depot"])
+    state = StateStore(["shop", "depot"])
     for name in ("shop", "depot"):
         state.put_snapshot(small(name))
-    parts = Parts(
+    parts = RouteContext(
         state=state,
         exposition=Page(),
         status=lambda: None,
-        probe_page=lambda request: Answer(request.query["probe"].encode()),
+        probe_page=lambda request: Response(request.query["probe"].encode()),
         reload=lambda: reloaded,
         clock=SetClock(),
     )
@@ -76,12 +76,14 @@ def test_a_family_that_there_is_not_is_told():
 @pytest.mark.parametrize(("ok", "status"), [(True, HTTPStatus.OK), (False, HTTPStatus.INTERNAL_SERVER_ERROR)])
 def test_a_reload_answers_with_its_line(ok, status):
     """The status tells a script how it went."""
-    assert (status, b"the line\n") == asked("/-/reload", Reloaded(ok=ok, line="the line"))
+    assert (status, b"the line\n") == asked("/-/reload", ReloadResult(ok=ok, line="the line"))
 
 
 def test_reload_alone_is_a_post():
     """All else is there to be looked at."""
-    parts = Parts(state=State([]), exposition=Page(), status=None, probe_page=None, reload=None, clock=SetClock())
+    parts = RouteContext(
+        state=StateStore([]), exposition=Page(), status=None, probe_page=None, reload=None, clock=SetClock()
+    )
     routes = make_routes(parts)
 
     assert {"/-/reload"} == {path for path, route in routes.items() if "POST" in route.methods}

@@ -10,7 +10,7 @@ from ackscope.topology import Binding, Bindings, Link, Policy
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
-from exporter.api.bundle import Bundle, pack, unpack
+from exporter.api.bundle import DiagnosisBundle, pack_bundle, unpack_bundle
 from tests.unit.diagnosis.pictures import film, moment, stuck
 from tests.unit.exporter.made import NOW, outcome, part, small
 
@@ -18,13 +18,13 @@ from tests.unit.exporter.made import NOW, outcome, part, small
 def bundle(window, **fields):
     """What was seen, at the end of a window."""
     latest = window.latest
-    return Bundle(window=window, outcomes=(outcome(),), now=latest.taken, thresholds=Thresholds(), **fields)
+    return DiagnosisBundle(window=window, outcomes=(outcome(),), now=latest.taken, thresholds=Thresholds(), **fields)
 
 
 def test_what_was_seen_is_judged_the_same_elsewhere():
     """Readings, probes, moment and numbers are all there: the verdict is equal to the last letter."""
     seen = bundle(film(stuck, until=120))
-    read = unpack(pack(seen))
+    read = unpack_bundle(pack_bundle(seen))
 
     assert seen == read
     here = diagnose(seen.window, seen.outcomes, seen.now, seen.thresholds)
@@ -43,7 +43,7 @@ def test_every_part_of_a_snapshot_comes_back():
     )
     window = Window.empty("shop").add(snapshot)
 
-    assert window == unpack(pack(bundle(window))).window
+    assert window == unpack_bundle(pack_bundle(bundle(window))).window
 
 
 def test_nothing_that_looks_like_a_secret_is_in_the_file():
@@ -53,11 +53,11 @@ def test_nothing_that_looks_like_a_secret_is_in_the_file():
     )
     link = Link(kind="shovel", name="s", reason='cannot reach amqp://u:hush4@far:5672, said "no"')
     window = Window.empty("shop").add(small(queues=part((queue,)), links=part((link,))))
-    text = gzip.decompress(pack(bundle(window))).decode()
+    text = gzip.decompress(pack_bundle(bundle(window))).decode()
 
     assert "hush" not in text
     assert "amqp://u:***@host/x" in text
-    assert unpack(pack(bundle(window))).window.latest.links.value[0].reason.endswith('said "no"')
+    assert unpack_bundle(pack_bundle(bundle(window))).window.latest.links.value[0].reason.endswith('said "no"')
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_nothing_that_looks_like_a_secret_is_in_the_file():
 def test_a_file_that_is_none_is_refused_in_one_line(content, said):
     """Whatever somebody renamed."""
     with pytest.raises(DataError) as caught:
-        unpack(content)
+        unpack_bundle(content)
 
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -86,16 +86,16 @@ def test_a_file_that_is_none_is_refused_in_one_line(content, said):
 
 def test_half_a_file_is_refused():
     """A download that broke off."""
-    content = pack(bundle(film(stuck, until=30)))
+    content = pack_bundle(bundle(film(stuck, until=30)))
 
     with pytest.raises(DataError):
-        unpack(content[: len(content) // 2])
+        unpack_bundle(content[: len(content) // 2])
 
 
 def test_the_same_sight_is_the_same_file():
     """So that two of them can be compared."""
     seen = bundle(Window.empty("shop").add(small()))
 
-    assert pack(seen) == pack(seen)
-    assert pack(seen) != pack(replace(seen, now=moment(5)))
+    assert pack_bundle(seen) == pack_bundle(seen)
+    assert pack_bundle(seen) != pack_bundle(replace(seen, now=moment(5)))
     assert NOW == seen.now

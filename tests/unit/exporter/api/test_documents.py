@@ -10,18 +10,18 @@ from ackscope.snapshot import Part, Snapshot
 from ackscope.topology import Bindings
 from diagnosis.window import Window
 from exporter.api import documents
-from exporter.exposition.live.process import ProcessStatus
+from exporter.exposition.live.process import ProbeProcessStatus
 from exporter.routes import ready
-from exporter.runtime.state import ClusterState, SeenOutcome, State
+from exporter.runtime.state import ClusterState, ReceivedOutcome, StateStore
 from tests.unit.exporter.made import NOW, Verdicts, confirming, finding, outcome, part, small
 
 LATER = Instant(wall=NOW.wall + 60, mono=NOW.mono + 60)
 NOTHING = ClusterState(window=Window.empty("shop"))
 
 
-def known(snapshot, **more):
+def known(snapshot, **chunks):
     """What is known of one cluster."""
-    return ClusterState(window=Window.empty("shop").add(snapshot), **more)
+    return ClusterState(window=Window.empty("shop").add(snapshot), **chunks)
 
 
 def parsed(document):
@@ -97,8 +97,8 @@ def test_before_the_first_poll_nothing_is_claimed():
 
 def test_probes_are_told_with_their_process():
     """Every field of a summary, under its own name."""
-    state = known(small(), outcomes={("delivery", "classic", "q"): SeenOutcome(at=NOW, outcome=outcome())})
-    status = ProcessStatus(up=True, restarts=1, bad_lines=0, age_seconds=0.5)
+    state = known(small(), outcomes={("delivery", "classic", "q"): ReceivedOutcome(at=NOW, outcome=outcome())})
+    status = ProbeProcessStatus(up=True, restarts=1, bad_lines=0, age_seconds=0.5)
     entry = parsed(documents.probes({"shop": state}, status, NOW))["clusters"][0]
 
     assert {"up": True, "restarts": 1, "age_seconds": 0.5} == entry["process"]
@@ -109,7 +109,7 @@ def test_probes_are_told_with_their_process():
 def test_layers_are_told_with_what_they_follow_from():
     """A stream that fell silent takes no part: its layer says what it lacks."""
     streams = (confirming("unroutable", 0.001), confirming("transient", 0.003))
-    seen = {(it.probe, it.stream, it.queue): SeenOutcome(at=NOW, outcome=it) for it in streams}
+    seen = {(it.probe, it.stream, it.queue): ReceivedOutcome(at=NOW, outcome=it) for it in streams}
     state = dataclasses.replace(NOTHING, outcomes=seen)
     now, later = (parsed(documents.probes({"shop": state}, None, at))["clusters"][0]["layers"] for at in (NOW, LATER))
     told = {layer["name"]: layer["seconds"] for layer in now if layer["seconds"] is not None}
@@ -178,7 +178,7 @@ def test_mappings_of_any_kind_are_objects():
 
 def test_ready_means_that_every_cluster_has_answered():
     """Well or not: a refusal is an answer, a first round without any is not."""
-    state = State(["shop", "depot"])
+    state = StateStore(["shop", "depot"])
     state.put_snapshot(small("shop"))
     state.put_snapshot(Snapshot(cluster="depot", taken=NOW))
     waiting = ready(state)

@@ -1,7 +1,7 @@
 import pytest
 
 from ackscope.errors import UsageError
-from exporter.api.query_params import chosen
+from exporter.api.query_params import parse_names
 
 KNOWN = ("overview", "nodes", "queues")
 
@@ -12,7 +12,7 @@ KNOWN = ("overview", "nodes", "queues")
 )
 def test_names_are_taken_from_a_list(asked, expected):
     """In the order of what there is; without a list, all."""
-    assert expected == chosen("families", asked, KNOWN)
+    assert expected == parse_names("families", asked, KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,6 @@ def test_names_are_taken_from_a_list(asked, expected):
 def test_a_name_that_there_is_not_is_told(asked, message):
     """With those that there are; a long one is not repeated whole."""
     with pytest.raises(UsageError) as raised:
-        chosen("families", asked, KNOWN)
+        parse_names("families", asked, KNOWN)
 
     assert message == str(raised.value)

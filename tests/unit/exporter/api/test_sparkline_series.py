@@ -5,7 +5,14 @@ import pytest
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Overview, Part, Snapshot
 from diagnosis.window import Window
-from exporter.api.sparkline_series import by_details, counter, lately, levels, of_queue, rates
+from exporter.api.sparkline_series import (
+    by_details_time,
+    counter_value,
+    gauge_points,
+    queue_series,
+    rate_points,
+    recent_readings,
+)
 from tests.unit.exporter.api.test_columns import at, queue, window
 
 
@@ -26,35 +33,37 @@ def published(number):
 
 def of(overview):
     """Its counter."""
-    return counter(overview.stats, "publish")
+    return counter_value(overview.stats, "publish")
 
 
 def test_rates_are_of_stretches_long_enough_to_tell():
     """The broker refreshes its figures every 5 s: points are 20 s apart, the newest last."""
     seen = film(*(published(100 * number) for number in range(7)))
 
-    assert [(40.0, 10.0), (20.0, 10.0), (0.0, 10.0)] == rates(lately(seen, "overview"), of, at(60))
+    assert [(40.0, 10.0), (20.0, 10.0), (0.0, 10.0)] == rate_points(recent_readings(seen, "overview"), of, at(60))
 
 
 def test_a_counter_that_fell_tells_nothing():
     """A node of the cluster has been restarted: the others' counts must not look like a peak."""
     seen = film(*map(published, (10_000, 10_200, 3_000, 3_400)), step=20)
 
-    assert [(40.0, 10.0), (20.0, None), (0.0, 20.0)] == rates(lately(seen, "overview"), of, at(60))
+    assert [(40.0, 10.0), (20.0, None), (0.0, 20.0)] == rate_points(recent_readings(seen, "overview"), of, at(60))
 
 
 def test_readings_far_apart_are_not_joined():
     """A gap is shown as a gap, in rates and in levels."""
     seen = film(published(0), *[None] * 30, published(300), published(500), step=20)
 
-    assert [(20.0, None), (0.0, 10.0)] == rates(lately(seen, "overview"), of, at(640))
-    assert [(640.0, 0), (640.0, None), (20.0, 300), (0.0, 500)] == levels(lately(seen, "overview"), of, at(640))
+    assert [(20.0, None), (0.0, 10.0)] == rate_points(recent_readings(seen, "overview"), of, at(640))
+    assert [(640.0, 0), (640.0, None), (20.0, 300), (0.0, 500)] == gauge_points(
+        recent_readings(seen, "overview"), of, at(640)
+    )
 
 
 def test_a_line_goes_back_half_an_hour():
     """The window alone knows ten minutes; of the cluster a longer trail is held."""
     seen = film(*(published(10 * number) for number in range(360)))
-    points = rates(lately(seen, "overview"), of, at(3590))
+    points = rate_points(recent_readings(seen, "overview"), of, at(3590))
     ages = [ago for ago, _ in points]
 
     assert 1700 < ages[0] <= 1800
@@ -69,7 +78,7 @@ def test_a_line_goes_back_half_an_hour():
 )
 def test_a_counter_before_its_first_event(stats, expected):
     """Stands at 0 where the broker tells others; where it tells none at all, nothing is known."""
-    assert expected == counter(stats, "publish")
+    assert expected == counter_value(stats, "publish")
 
 
 def test_a_queue_is_found_wherever_it_stands():
@@ -77,8 +86,8 @@ def test_a_queue_is_found_wherever_it_stands():
     mine, other, third = queue(messages_ready=1), queue("a"), queue("b")
     seen = window((0, [mine]), (10, [other]), (20, [other, mine]), (30, [third, other, mine]), (40, [mine]))
 
-    assert [20, 30, 40] == [it.at.mono - at(0).mono for it in of_queue(seen, "/", "orders")]
-    assert () == of_queue(seen, "/", "unknown")
+    assert [20, 30, 40] == [it.at.mono - at(0).mono for it in queue_series(seen, "/", "orders")]
+    assert () == queue_series(seen, "/", "unknown")
 
 
 def test_counters_have_the_moments_at_which_they_were_read():
@@ -86,4 +95,4 @@ def test_counters_have_the_moments_at_which_they_were_read():
     old, new = queue(details_at=at(5)), queue(details_at=at(35))
     seen = window((10, [old]), (20, [replace(old, messages_ready=7)]), (40, [new]))
 
-    assert [5, 35] == [it.at.mono - at(0).mono for it in by_details(of_queue(seen, "/", "orders"))]
+    assert [5, 35] == [it.at.mono - at(0).mono for it in by_details_time(queue_series(seen, "/", "orders"))]

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from ackscope.counters import MessageStats
-from exporter.api.throughput import COUNTERS, carried_load
+from exporter.api.throughput import COUNTERS, cluster_throughput
 from tests.unit.exporter.api.test_columns import at, queue, window
 
 OWN = ("ackscope.probe.",)
@@ -23,7 +23,7 @@ def carried(name="orders", ready=0, details_at=None, **stats):
 
 def told(*readings):
     """The values of all measures, and the reasons of those without one."""
-    sums = carried_load(window(*readings), OWN)
+    sums = cluster_throughput(window(*readings), OWN)
     return {name: it.value for name, it in sums.items()}, {it.because for it in sums.values() if it.because}
 
 

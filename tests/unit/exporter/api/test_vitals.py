@@ -33,12 +33,12 @@ def taken(seconds, published):
     )
 
 
-def state(**more):
+def state(**chunks):
     """Two minutes of it, 8 messages a second."""
     window = Window.empty("shop")
     for seconds in range(0, 130, 10):
         window = window.add(taken(seconds, 8 * seconds))
-    return ClusterState(window=window, **more)
+    return ClusterState(window=window, **chunks)
 
 
 def usual(made_at=NOW.wall - 3600, hour=None, **bands):

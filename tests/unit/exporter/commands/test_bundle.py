@@ -5,7 +5,7 @@ import pytest
 from ackscope.__main__ import main
 from ackscope.errors import DataError
 from diagnosis.thresholds import Thresholds
-from exporter.api.bundle import Bundle, pack
+from exporter.api.bundle import DiagnosisBundle, pack_bundle
 from exporter.commands.bundle import write_whole
 from tests.unit.diagnosis.pictures import film, stuck
 
@@ -15,7 +15,9 @@ def saved(tmp_path):
     """A bundle of a cluster with a stuck consumer."""
     window = film(stuck, until=120)
     path = tmp_path / "shop.ackscope"
-    write_whole(path, pack(Bundle(window=window, outcomes=(), now=window.latest.taken, thresholds=Thresholds())))
+    write_whole(
+        path, pack_bundle(DiagnosisBundle(window=window, outcomes=(), now=window.latest.taken, thresholds=Thresholds()))
+    )
     return path
 
 

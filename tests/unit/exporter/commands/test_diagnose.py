@@ -4,7 +4,7 @@ import pytest
 
 from ackscope.__main__ import main
 from ackscope.snapshot import Part
-from exporter.runtime.snapshot_relay import carried
+from exporter.runtime.snapshot_relay import fill_missing
 from tests.unit.exporter.broker.server import json, serve
 from tests.unit.exporter.made import small
 
@@ -12,7 +12,7 @@ from tests.unit.exporter.made import small
 def test_what_only_the_first_look_read_is_kept_with_the_error():
     """Its age tells that it is older; what the second look read is the second's."""
     first, again = small(health=Part(error="404")), small(queues=Part(error="timed out"))
-    both = carried(first, again)
+    both = fill_missing(first, again)
 
     assert (first.queues.value, first.queues.at, "timed out") == (
         both.queues.value,

@@ -9,8 +9,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from exporter.docs.metrics import sections
-from exporter.exposition.encode import Format, render, unite, write
-from exporter.exposition.specs import Families, Kind, counter, gauge, histogram
+from exporter.exposition.encode import Format, encode, merge_families, render
+from exporter.exposition.specs import MetricFamilies, MetricType, counter, gauge, histogram
 from tests.unit.exporter.made import promtool
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
@@ -31,7 +31,7 @@ def samples(text, read=read_text):
 @given(rows=st.lists(st.tuples(TEXT, TEXT, VALUES), min_size=1, max_size=5, unique_by=lambda row: row[:2]))
 def test_a_reader_sees_what_was_put_in(form, read, rows):
     """Any label value and any number survive the way through either format."""
-    families = Families((DEPTH,))
+    families = MetricFamilies((DEPTH,))
     for vhost, queue, value in rows:
         families.add(DEPTH, {"vhost": vhost, "queue": queue}, value)
 
@@ -43,7 +43,7 @@ def test_a_reader_sees_what_was_put_in(form, read, rows):
 @given(rows=st.lists(st.tuples(TEXT, VALUES), min_size=1, max_size=5))
 def test_columns_and_single_samples_are_written_alike(rows):
     """Our families and the client library's hold their samples differently, and look the same."""
-    families, theirs = Families((MADE,)), Metric("ackscope_made", "Things made.", "counter")
+    families, theirs = MetricFamilies((MADE,)), Metric("ackscope_made", "Things made.", "counter")
     for queue, value in rows:
         families.add(MADE, {"queue": queue}, value)
         theirs.add_sample("ackscope_made_total", {"queue": queue}, value)
@@ -66,7 +66,7 @@ def test_agrees_with_the_client_library(form, read):
 
 def test_a_shared_label_set_is_not_mixed_up_with_another():
     """Samples that share one dict, and samples of equal and of other dicts, each keep their own labels."""
-    shared, families = {"queue": "one"}, Families((DEPTH, MADE))
+    shared, families = {"queue": "one"}, MetricFamilies((DEPTH, MADE))
     families.add(DEPTH, shared, 1)
     families.add(DEPTH, {"queue": "two"}, 2)
     families.add(MADE, shared, 3)
@@ -83,7 +83,7 @@ def test_a_shared_label_set_is_not_mixed_up_with_another():
 
 def test_openmetrics_names_counters_by_their_stem_tells_units_and_ends():
     """What stands above the samples differs, the samples do not."""
-    families = Families((DEPTH, BUSY))
+    families = MetricFamilies((DEPTH, BUSY))
     families.add(DEPTH, {}, 0.5)
     families.add(BUSY, {}, 2.0)
 
@@ -107,7 +107,7 @@ def test_what_has_no_type_has_each_formats_word_for_it():
 
 def test_numbers_that_are_none_are_written_as_the_formats_have_them():
     """Infinities and what is not a number."""
-    families = Families((BUSY,))
+    families = MetricFamilies((BUSY,))
     for value in (math.inf, -math.inf, math.nan):
         families.add(BUSY, {}, value)
 
@@ -124,10 +124,10 @@ def test_a_family_without_samples_is_not_shown(form, expected):
 
 def test_one_name_from_two_makers_is_one_family():
     """Both formats refuse a family twice."""
-    first, second = Families((DEPTH,)), Families((DEPTH,))
+    first, second = MetricFamilies((DEPTH,)), MetricFamilies((DEPTH,))
     first.add(DEPTH, {"queue": "one"}, 1)
     second.add(DEPTH, {"queue": "two"}, 2)
-    (family,) = unite([*write(first.result()), *write(second.result())])
+    (family,) = merge_families([*encode(first.result()), *encode(second.result())])
 
     assert b'ackscope_depth{queue="one"} 1\nackscope_depth{queue="two"} 2\n' == b"".join(family.samples)
 
@@ -135,9 +135,9 @@ def test_one_name_from_two_makers_is_one_family():
 def test_every_metric_that_is_declared_can_stand_on_one_page():
     """No name is another's in OpenMetrics, where a counter goes by its stem; promtool has nothing against any."""
     specs = [spec for section in sections().values() for spec in section]
-    families = Families(spec for spec in specs if spec.kind is not Kind.HISTOGRAM)
+    families = MetricFamilies(spec for spec in specs if spec.kind is not MetricType.HISTOGRAM)
     for spec in specs:
-        if spec.kind is not Kind.HISTOGRAM:
+        if spec.kind is not MetricType.HISTOGRAM:
             families.add(spec, dict.fromkeys(spec.labels, "x"), 1)
     made = families.result()
 

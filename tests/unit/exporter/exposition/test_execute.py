@@ -3,7 +3,7 @@ import logging
 from prometheus_client.core import Metric
 
 from exporter.exposition.encode import render
-from exporter.exposition.execute import Report, execute, report_metrics, together
+from exporter.exposition.execute import CollectorReport, execute, merge_runs, report_metrics
 from tests.unit.exporter.made import SetClock
 
 
@@ -25,13 +25,16 @@ def test_one_that_fails_takes_no_other_with_it(caplog):
         made = execute({"broken": broken, "slow": slow}, clock)
 
     assert ["a_b"] == [family.name for family in made.families]
-    assert {"broken": Report(ok=False, seconds=0.0), "slow": Report(ok=True, seconds=0.5)} == made.reports
+    assert {
+        "broken": CollectorReport(ok=False, seconds=0.0),
+        "slow": CollectorReport(ok=True, seconds=0.5),
+    } == made.reports
     assert "collector broken failed" in caplog.text
 
 
 def test_reports_are_metrics():
     """Success and duration of each collector by its name."""
-    text = render(report_metrics({"queues": Report(ok=False, seconds=0.25)}))
+    text = render(report_metrics({"queues": CollectorReport(ok=False, seconds=0.25)}))
 
     assert 'ackscope_collector_success{collector="queues"} 0\n' in text
     assert 'ackscope_collector_duration_seconds{collector="queues"} 0.25\n' in text
@@ -46,9 +49,9 @@ def test_runs_on_several_clusters_are_one():
         clock.mono += 0.5
         return [good]
 
-    whole = together(
+    whole = merge_runs(
         [execute({"one": slow}, clock), execute({"one": lambda: 1 / 0}, clock), execute({"one": slow}, clock)]
     )
 
-    assert {"one": Report(ok=False, seconds=1.0)} == whole.reports
+    assert {"one": CollectorReport(ok=False, seconds=1.0)} == whole.reports
     assert [(b"a_b 1\n", b"a_b 1\n")] == [family.samples for family in whole.families]

@@ -8,15 +8,15 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from ackscope.snapshot import Part
-from exporter.exposition.cardinality.top_k import Chooser
+from exporter.exposition.cardinality.top_k import TopK
 from exporter.exposition.collectors import COLLECTORS
 from exporter.exposition.collectors.contract import Collector
 from exporter.exposition.encode import Format, render
 from exporter.exposition.live import polls
-from exporter.exposition.page_cache import LATE_SECONDS, UNASKED_SECONDS, Exposition
+from exporter.exposition.page_cache import IDLE_SECONDS, LATE_SECONDS, PageCache
 from exporter.exposition.settings import MetricsSettings
-from exporter.exposition.specs import Families, gauge
-from exporter.runtime.state import State
+from exporter.exposition.specs import MetricFamilies, gauge
+from exporter.runtime.state import StateStore
 from exporter.web.http import Request
 from tests.unit.exporter.full import full
 from tests.unit.exporter.made import SetClock, promtool, small
@@ -30,7 +30,7 @@ SECONDS = 10
 def exposition(state, clock):
     """The text maker over a state, with the ages of polls as its only live part."""
     live = {"polls": lambda: polls.collect(state.clusters(), {}, clock.now())}
-    return Exposition(state, Chooser(MetricsSettings()), live, clock)
+    return PageCache(state, TopK(MetricsSettings()), live, clock)
 
 
 class Maker:
@@ -41,17 +41,17 @@ class Maker:
     """
 
     def __init__(self):
-        self.clock, self.state = SetClock(), State(["shop"])
+        self.clock, self.state = SetClock(), StateStore(["shop"])
         self.made, self.live = 0, 0
         self.gate, self.working = threading.Event(), threading.Semaphore(0)
         self.gate.set()
         collectors = {"rows": Collector((ROW,), self.rows)}
-        self.page = Exposition(self.state, Chooser(MetricsSettings()), {"now": self.now}, self.clock, collectors)
+        self.page = PageCache(self.state, TopK(MetricsSettings()), {"now": self.now}, self.clock, collectors)
 
     def rows(self, snapshots, _selection):
         """1000 rows of one value."""
         self.made += 1
-        generation, families = self.state.generation, Families((ROW,))
+        generation, families = self.state.generation, MetricFamilies((ROW,))
         self.working.release()
         assert self.gate.wait(SECONDS)
         for row in range(1000):
@@ -61,7 +61,7 @@ class Maker:
     def now(self):
         """A number that grows with every call."""
         self.live += 1
-        families = Families((NOW,))
+        families = MetricFamilies((NOW,))
         families.add(NOW, {}, self.live)
         return families.result()
 
@@ -72,12 +72,12 @@ class Maker:
 
 def body(answer):
     """All pieces of an answer."""
-    return b"".join([answer.body, *answer.more])
+    return b"".join([answer.body, *answer.chunks])
 
 
 def test_the_whole_text_of_a_small_cluster():
     """A change of any name, label, help or value shows in this file, which is what users hold on to."""
-    clock, state = SetClock(), State(["shop"])
+    clock, state = SetClock(), StateStore(["shop"])
     state.put_snapshot(small())
     text = exposition(state, clock).text()
 
@@ -87,7 +87,7 @@ def test_the_whole_text_of_a_small_cluster():
 
 def test_the_same_page_reads_as_openmetrics():
     """By the strict parser of the client library: no name twice, no name in another's way."""
-    state = State(["shop"])
+    state = StateStore(["shop"])
     state.put_snapshot(small())
     page = exposition(state, SetClock())
     told = [
@@ -100,7 +100,7 @@ def test_the_same_page_reads_as_openmetrics():
 
 def test_a_scrape_makes_anew_only_what_can_have_changed():
     """Between two snapshots the broker's part is the same text, while ages grow."""
-    clock, state = SetClock(), State(["shop"])
+    clock, state = SetClock(), StateStore(["shop"])
     maker = exposition(state, clock)
     state.put_snapshot(small())
     first = maker.text()
@@ -114,7 +114,7 @@ def test_a_scrape_makes_anew_only_what_can_have_changed():
 
 def test_a_new_snapshot_shows_after_the_refresh():
     """What was cached goes with the snapshot that it was made from."""
-    clock, state = SetClock(), State(["shop"])
+    clock, state = SetClock(), StateStore(["shop"])
     maker = exposition(state, clock)
     state.put_snapshot(small())
     maker.text()
@@ -129,7 +129,7 @@ def test_a_new_snapshot_shows_after_the_refresh():
 
 def test_before_the_first_snapshot_there_are_only_own_metrics():
     """Nothing is known, and nothing is said of the broker."""
-    text = exposition(State(["shop"]), SetClock()).text()
+    text = exposition(StateStore(["shop"]), SetClock()).text()
 
     assert "rabbitmq_" not in text
     assert 'ackscope_collector_success{collector="queues"} 1\n' in text
@@ -137,7 +137,7 @@ def test_before_the_first_snapshot_there_are_only_own_metrics():
 
 def test_what_was_never_read_stays_absent():
     """A family that failed from the start has no sample, not a zero."""
-    state = State(["shop"])
+    state = StateStore(["shop"])
     state.put_snapshot(small(queues=Part(error="403")))
     text = exposition(state, SetClock()).text()
 
@@ -153,8 +153,8 @@ def test_an_answer_is_in_the_format_and_the_coding_that_are_asked_for(form):
     packed = maker.page.answer(Request(headers={**headers, "accept-encoding": "gzip"}))
     before, after = body(plain).split(b"ackscope_now 1\n")
 
-    assert (form.value, "identity") == (plain.content_type, plain.coding)
-    assert (form.value, "gzip") == (packed.content_type, packed.coding)
+    assert (form.value, "identity") == (plain.content_type, plain.content_encoding)
+    assert (form.value, "gzip") == (packed.content_type, packed.content_encoding)
     assert {("Vary", "Accept, Accept-Encoding")} == {*plain.headers, *packed.headers}
     assert before + b"ackscope_now 2\n" + after == gzip.decompress(body(packed))
     assert (form is Format.OPENMETRICS) == after.endswith(b"\n# EOF\n")
@@ -165,7 +165,7 @@ def test_what_was_made_for_a_snapshot_is_sent_again_and_not_made_again():
     maker = Maker()
     maker.page.refresh()
     for headers in ({}, {"accept-encoding": "gzip"}):
-        first, second = (maker.page.answer(Request(headers=headers)).more for _ in range(2))
+        first, second = (maker.page.answer(Request(headers=headers)).chunks for _ in range(2))
         largest = max(range(len(first)), key=lambda index: len(first[index]))
         assert first[largest] is second[largest]
 
@@ -183,7 +183,7 @@ def test_a_refresh_makes_a_page_once_and_only_what_is_new():
     maker.state.put_snapshot(small())
     maker.page.refresh()
     assert 2 == maker.made
-    assert [Format.TEXT] == list(maker.page._made.packed)
+    assert [Format.TEXT] == list(maker.page._page.compressed)
 
 
 def test_a_scrape_during_a_refresh_gets_the_whole_page_before_it():
@@ -240,8 +240,8 @@ def test_the_live_part_of_a_scrape_is_never_older_than_the_scrape():
         assert go_on.acquire(timeout=SECONDS)
         return []
 
-    page = Exposition(State([]), Chooser(MetricsSettings()), {"now": now}, SetClock(), {})
-    page._present._lock = arrivals = Arrivals()
+    page = PageCache(StateStore([]), TopK(MetricsSettings()), {"now": now}, SetClock(), {})
+    page._live_cache._lock = arrivals = Arrivals()
     with ThreadPoolExecutor(5) as beside:
         scrapes = [beside.submit(page.text)]
         assert began.acquire(timeout=SECONDS)
@@ -259,15 +259,15 @@ def test_the_live_part_of_a_scrape_is_never_older_than_the_scrape():
 
 def test_what_comes_with_snapshots_is_made_once_a_snapshot():
     """As what snapshots themselves are shown by; beside it the live part is made at every scrape."""
-    state, calls = State(["shop"]), []
+    state, calls = StateStore(["shop"]), []
 
     def counted():
         calls.append(1)
-        families = Families((ROW,))
+        families = MetricFamilies((ROW,))
         families.add(ROW, {"row": "polls"}, len(calls))
         return families.result()
 
-    page = Exposition(state, Chooser(MetricsSettings()), {}, SetClock(), {}, {"polls": counted})
+    page = PageCache(state, TopK(MetricsSettings()), {}, SetClock(), {}, {"polls": counted})
     before = [page.text() for _ in range(3)]
     state.put_snapshot(small())
     page.refresh()
@@ -283,19 +283,19 @@ class Ahead:
 
     def __init__(self):
         self.clock, self.calls, self.came = SetClock(), 0, SetClock().now()
-        live, moments = {"now": self.now}, {"ages": self.ages}
-        self.page = Exposition(State([]), Chooser(MetricsSettings()), live, self.clock, {}, moments=moments)
+        live, per_scrape = {"now": self.now}, {"ages": self.ages}
+        self.page = PageCache(StateStore([]), TopK(MetricsSettings()), live, self.clock, {}, per_scrape=per_scrape)
 
     def now(self):
         """How often this was made."""
         self.calls += 1
-        families = Families((NOW,))
+        families = MetricFamilies((NOW,))
         families.add(NOW, {}, self.calls)
         return families.result()
 
     def ages(self):
         """Seconds since the beginning."""
-        families = Families((ROW,))
+        families = MetricFamilies((ROW,))
         families.add(ROW, {"row": "age"}, self.clock.now().since(self.came))
         return families.result()
 
@@ -327,7 +327,7 @@ def test_what_must_be_told_at_once_is_made_in_the_scrape():
     it = Ahead()
     it.page.answer(Request(headers={"accept-encoding": "gzip"}))
     it.page.tick()
-    it.page.forget()
+    it.page.invalidate()
 
     assert (3, 0) == it.seen()
 
@@ -337,7 +337,7 @@ def test_nothing_is_made_ahead_for_nobody():
     it = Ahead()
     it.page.tick()
     it.page.answer(Request(headers={"accept-encoding": "gzip"}))
-    it.clock.mono += UNASKED_SECONDS + 1
+    it.clock.mono += IDLE_SECONDS + 1
     it.page.tick()
 
     assert it.calls == 1
@@ -361,11 +361,11 @@ def test_pages_that_nobody_asks_for_are_not_made():
     """And the last one is not kept; who asks again gets the newest."""
     maker = Maker()
     maker.values()
-    maker.clock.mono += UNASKED_SECONDS + 1
+    maker.clock.mono += IDLE_SECONDS + 1
     maker.state.put_snapshot(small())
     maker.page.refresh()
 
-    assert (1, None) == (maker.made, maker.page._made)
+    assert (1, None) == (maker.made, maker.page._page)
     assert {"1"} == maker.values()
 
 
@@ -375,12 +375,12 @@ def test_a_cluster_whose_snapshot_is_the_same_is_not_written_again():
 
     def rows(snapshots, _selection):
         seen.extend(snapshot.cluster for snapshot in snapshots)
-        families = Families((ROW,))
+        families = MetricFamilies((ROW,))
         families.add(ROW, {"row": snapshots[0].cluster}, len(seen))
         return families.result()
 
-    state = State(["shop", "bank"])
-    page = Exposition(state, Chooser(MetricsSettings()), {}, SetClock(), {"rows": Collector((ROW,), rows)})
+    state = StateStore(["shop", "bank"])
+    page = PageCache(state, TopK(MetricsSettings()), {}, SetClock(), {"rows": Collector((ROW,), rows)})
     for cluster in ("shop", "bank", "shop"):
         state.put_snapshot(small(cluster))
         page.refresh()
@@ -393,7 +393,7 @@ def test_a_cluster_whose_snapshot_is_the_same_is_not_written_again():
 
 def test_clusters_are_written_one_by_one_as_they_are_together():
     """No collector looks from one at another, and none says anything that is of no cluster."""
-    state = State(["shop", "bank"])
+    state = StateStore(["shop", "bank"])
     snapshots = [full(cluster=name) for name in ("shop", "bank")]
     for snapshot in snapshots:
         state.put_snapshot(snapshot)
@@ -401,10 +401,10 @@ def test_clusters_are_written_one_by_one_as_they_are_together():
         [
             family
             for collector in COLLECTORS.values()
-            for family in collector.collect(snapshots, Chooser(MetricsSettings()).choose(snapshots))
+            for family in collector.collect(snapshots, TopK(MetricsSettings()).select(snapshots))
         ]
     )
-    page = Exposition(state, Chooser(MetricsSettings()), {}, SetClock()).text()
+    page = PageCache(state, TopK(MetricsSettings()), {}, SetClock()).text()
 
     assert "" != both
     assert sorted(both.splitlines()) == sorted(page.partition("# HELP ackscope_collector")[0].splitlines())

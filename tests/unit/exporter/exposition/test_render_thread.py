@@ -1,7 +1,7 @@
 import logging
 import threading
 
-from exporter.exposition.render_thread import Refresher
+from exporter.exposition.render_thread import RenderThread
 from tests.unit.exporter.made import SetClock
 
 SECONDS = 10
@@ -16,7 +16,7 @@ def test_what_wakes_it_while_it_works_is_done_once_after():
         assert go_on.acquire(timeout=SECONDS)
         done.append(1)
 
-    refresher = Refresher(refresh, SetClock())
+    refresher = RenderThread(refresh, SetClock())
     refresher.wake()
     refresher.start()
     assert began.acquire(timeout=SECONDS)
@@ -42,7 +42,7 @@ def test_one_that_fails_is_told_and_the_next_is_made(caplog):
             raise outcome
 
     with caplog.at_level(logging.ERROR):
-        refresher = Refresher(refresh, SetClock())
+        refresher = RenderThread(refresh, SetClock())
         refresher.start()
         refresher.wake()
         assert made.acquire(timeout=SECONDS)
@@ -55,7 +55,7 @@ def test_one_that_fails_is_told_and_the_next_is_made(caplog):
 
 def test_one_that_never_began_can_be_stopped():
     """As when another part fails to start."""
-    Refresher(lambda: None, SetClock()).stop()
+    RenderThread(lambda: None, SetClock()).stop()
 
 
 def test_what_changes_between_pages_is_made_after_each_and_once_a_second():
@@ -67,7 +67,7 @@ def test_what_changes_between_pages_is_made_after_each_and_once_a_second():
         ticked.release()
         raise ZeroDivisionError
 
-    refresher = Refresher(lambda: order.append("page"), SetClock(), tick)
+    refresher = RenderThread(lambda: order.append("page"), SetClock(), tick)
     refresher.wake()
     refresher.start()
     for _ in range(2):

@@ -101,7 +101,7 @@ def test_what_cannot_be_read_is_one_line(tmp_path, harm, said):
 
 def test_no_more_bands_are_read_than_memory_is_meant_for(tmp_path, monkeypatch, caplog):
     """And that is said."""
-    monkeypatch.setattr(bands, "MOST", 2)
+    monkeypatch.setattr(bands, "MAX_BANDS", 2)
     shelve(tmp_path, *(row(f"measure{number}") for number in range(5)))
     baselines, _ = read_bands(tmp_path, "shop", HOUR)
 

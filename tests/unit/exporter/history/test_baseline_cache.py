@@ -6,9 +6,9 @@ import pytest
 from ackscope import catalog
 from exporter.exposition.encode import render
 from exporter.exposition.live import history
-from exporter.history.baseline_cache import Past
+from exporter.history.baseline_cache import BaselineCache
 from exporter.history.settings import HistorySettings
-from exporter.history.status import Lag, read_lag
+from exporter.history.status import PipelineLag, read_lag
 from tests.unit.exporter.history.shelf import HOUR, row, say, shelve, unknown
 from tests.unit.exporter.made import NOW, WALL, SetClock, eventually, promtool
 
@@ -18,7 +18,7 @@ STAMP = "2023-11-14T22:13:20Z"
 
 def past(root, *clusters, clock=None):
     """What is known of these clusters; nothing looks by itself."""
-    return Past(HistorySettings(rollups=root), clusters or ("shop",), clock or SetClock())
+    return BaselineCache(HistorySettings(rollups=root), clusters or ("shop",), clock or SetClock())
 
 
 def high(known):
@@ -35,7 +35,7 @@ def values(known, now=NOW):
 def test_without_a_folder_nothing_is_known():
     """And no metric pretends to."""
     known = past(None)
-    known.look()
+    known.refresh()
 
     assert known.of("shop") is None
     assert {} == values(known)
@@ -46,7 +46,7 @@ def test_what_the_pipeline_made_is_known_and_told(tmp_path):
     shelve(tmp_path, row(), row("published"), unknown())
     say(tmp_path, lag_seconds=7.5, updated_at=STAMP)
     known = past(tmp_path, "shop", "other")
-    known.look()
+    known.refresh()
 
     assert 9.0 == high(known)
     assert known.of("other") is None
@@ -66,18 +66,18 @@ def test_bands_are_read_again_when_they_change_and_no_more_often(tmp_path, monke
     monkeypatch.setattr(catalog, "read", lambda *words: (asked.append(clock.mono), before(*words))[1])
     shelve(tmp_path, row())
     known = past(tmp_path, clock=clock)
-    known.look()
+    known.refresh()
     first = known.of("shop")
     shelve(tmp_path, row(high=12.0), digest="two", number=2)
     clock.mono += 30
-    known.look()
+    known.refresh()
     same = known.of("shop")
     clock.mono += 31
-    known.look()
+    known.refresh()
     changed = high(known)
     clock.mono += 61
     again = known.of("shop")
-    known.look()
+    known.refresh()
 
     assert same is first
     assert 12.0 == changed
@@ -90,10 +90,10 @@ def test_the_next_hour_has_bands_of_its_own(tmp_path):
     clock = SetClock()
     shelve(tmp_path, row())
     known = past(tmp_path, clock=clock)
-    known.look()
+    known.refresh()
     shelve(tmp_path, row(hour=HOUR + 1, high=20.0), hour=HOUR + 1, number=2)
     clock.mono += 3600 - WALL % 3600
-    known.look()
+    known.refresh()
 
     assert (HOUR + 1, 20.0) == (known.of("shop").hour_of_week, high(known))
 
@@ -104,18 +104,18 @@ def test_a_catalog_that_cannot_be_read_leaves_what_was_known(tmp_path, caplog, t
     clock = SetClock()
     shelve(tmp_path, row())
     known = past(tmp_path, clock=clock)
-    known.look()
+    known.refresh()
     place = catalog.place(tmp_path, "shop")
     good = place.read_bytes()
     place.write_bytes(text)
     with caplog.at_level(logging.INFO):
         for _ in range(3):
             clock.mono += 61
-            known.look()
+            known.refresh()
         kept = high(known)
         place.write_bytes(good)
         clock.mono += 61
-        known.look()
+        known.refresh()
     lines = [record.getMessage() for record in caplog.records]
 
     assert 9.0 == kept
@@ -130,7 +130,7 @@ def test_one_damaged_cluster_costs_no_other(tmp_path):
     shelve(tmp_path, row(), cluster="shop")
     shelve(tmp_path, row(), cluster="other").write_bytes(b"")
     known = past(tmp_path, "other", "shop")
-    known.look()
+    known.refresh()
 
     assert 9.0 == high(known)
     assert known.of("other") is None
@@ -141,7 +141,7 @@ def test_lag_grows_while_the_pipeline_is_away(tmp_path):
     say(tmp_path, lag_seconds=7.5, updated_at=STAMP)
     lag = read_lag(tmp_path)
 
-    assert Lag(7.5, WALL) == lag
+    assert PipelineLag(7.5, WALL) == lag
     assert (67.5, 7.5) == (lag.at(WALL + 60), lag.at(WALL - 60))
 
 
@@ -154,7 +154,7 @@ def test_a_status_without_a_lag_tells_none(tmp_path, status):
     """A pipeline that knows of none."""
     say(tmp_path, **status)
     known = past(tmp_path)
-    known.look()
+    known.refresh()
 
     assert {} == values(known)
 
@@ -167,8 +167,8 @@ def test_a_status_that_is_none_is_one_line(tmp_path, caplog, text):
     """And no lag is told."""
     (tmp_path / "_status.json").write_bytes(text)
     known = past(tmp_path)
-    known.look()
-    known.look()
+    known.refresh()
+    known.refresh()
 
     assert {} == values(known)
     assert 1 == len(caplog.records)
@@ -180,13 +180,13 @@ def test_other_settings_count_at_once(tmp_path):
     shelve(tmp_path / "one", row())
     shelve(tmp_path / "two", row(high=12.0))
     known = past(tmp_path / "one")
-    known.look()
+    known.refresh()
     known.apply(HistorySettings(rollups=tmp_path / "two"), ["shop"])
     between = known.of("shop")
-    known.look()
+    known.refresh()
     there = high(known)
     known.apply(HistorySettings(), ["shop"])
-    known.look()
+    known.refresh()
 
     assert between is None
     assert 12.0 == there
@@ -210,15 +210,15 @@ def test_a_defect_does_not_end_the_looking(tmp_path, monkeypatch, caplog):
     """It is logged with its traceback."""
     shelve(tmp_path, row())
     known, calls = past(tmp_path), []
-    look = known.look
+    refresh = known.refresh
 
     def broken():
         calls.append(1)
         if len(calls) == 1:
             raise RuntimeError("a defect")
-        look()
+        refresh()
 
-    monkeypatch.setattr(known, "look", broken)
+    monkeypatch.setattr(known, "refresh", broken)
     known.start()
     eventually(lambda: "looking at the rollups failed" in caplog.text)
     known.apply(HistorySettings(rollups=Path(tmp_path)), ["shop"])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ackscope.records import MessageRecord, Outcome
 from ackscope.tables import ACK_BURSTS, LANDING, POLL_SAMPLES, PROBE_MESSAGES
-from exporter.landing.blocks import Block, Key, arrow_schema, arrow_table, join, record_blocks, row_blocks
+from exporter.landing.blocks import Block, BlockKey, arrow_schema, arrow_table, join, record_blocks, row_blocks
 from tests.unit.exporter.made import WALL, burst, message
 
 
@@ -101,7 +101,7 @@ def test_a_missing_value_that_must_be_there_is_refused():
         block.arrow()
 
 
-KEY = Key(ACK_BURSTS, "shop", "2023-11-14")
+KEY = BlockKey(ACK_BURSTS, "shop", "2023-11-14")
 
 
 def numbered(*numbers):
@@ -117,7 +117,7 @@ def test_the_oldest_rows_are_the_first():
 
     assert [2, 3, 6] == [row["frames"] for row in dicts(cut)]
     assert [2, 1] == [block.rows for block in cut]
-    assert [(True, waiting.number), (False, lazy.number)] == [(block.waited, block.number) for block in cut]
+    assert [(True, waiting.number), (False, lazy.number)] == [(block.retried, block.number) for block in cut]
 
 
 def test_columns_are_made_once():

@@ -1,7 +1,7 @@
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Channel
-from exporter.landing.following import Followed
+from exporter.landing.following import PriorityTracker
 from exporter.landing.shapes import CHANNELS
 from tests.unit.exporter.made import WALL
 
@@ -18,7 +18,7 @@ def channel(name, unacked=0, **changes):
 
 def followed():
     """Channels, troubled by what they hold."""
-    return Followed(CHANNELS, "shop", lambda it: it.messages_unacked or 0)
+    return PriorityTracker(CHANNELS, "shop", lambda it: it.messages_unacked or 0)
 
 
 def told(taken):
@@ -48,11 +48,11 @@ def test_a_quiet_one_makes_room_and_says_so():
     """Nothing may be read from its silence any more."""
     kind, quiet = followed(), channel("quiet")
     kind.take(moment(0), (quiet,), 1)
-    kept = kind.take(moment(30), (quiet, channel("new")), 1)
+    folder_bytes = kind.take(moment(30), (quiet, channel("new")), 1)
     moved = kind.take(moment(90), (quiet, channel("new", 1)), 1)
 
-    assert {} == told(kept)
-    assert 1 == kept[1]
+    assert {} == told(folder_bytes)
+    assert 1 == folder_bytes[1]
     assert {"quiet": True, "new": False} == told(moved)
 
 
@@ -88,6 +88,6 @@ def test_a_counter_is_a_change():
 
 def test_what_is_none_of_ours_is_left_out():
     """Neither landed nor counted."""
-    kind = Followed(CHANNELS, "shop", lambda it: it.messages_unacked or 0, skip=lambda it: it.name == "own")
+    kind = PriorityTracker(CHANNELS, "shop", lambda it: it.messages_unacked or 0, skip=lambda it: it.name == "own")
 
     assert ([], 0) == kind.take(moment(0), (channel("own", 99),), 0)

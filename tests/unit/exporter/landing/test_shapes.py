@@ -9,9 +9,9 @@ from exporter.landing.shapes import CHANNELS, CONSUMERS, NODES, QUEUES
 from tests.unit.exporter.made import NOW, WALL
 
 
-def dicts(shape, objects, gone=()):
+def dicts(shape, objects, removed=()):
     """What a reader of the file sees."""
-    return shape.block("shop", NOW, objects, gone).arrow().to_pylist()
+    return shape.block("shop", NOW, objects, removed).arrow().to_pylist()
 
 
 @pytest.mark.parametrize("shape", [QUEUES, CHANNELS, CONSUMERS, NODES], ids=lambda shape: shape.table.name)

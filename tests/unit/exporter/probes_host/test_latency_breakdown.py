@@ -1,6 +1,6 @@
 import pytest
 
-from exporter.probes_host.latency_breakdown import layers, target_node
+from exporter.probes_host.latency_breakdown import confirm_layers, target_node
 from tests.unit.exporter.made import confirming, outcome
 
 
@@ -17,7 +17,9 @@ def test_queues_on_one_node_are_compared_though_placement_names_it():
         confirming("classic", 0.007, node="rabbit@one"),
     ]
 
-    assert {("network+channel", ""): 0.001, ("queue", ""): 0.002, ("persist", ""): 0.004} == told(layers(streams))
+    assert {("network+channel", ""): 0.001, ("queue", ""): 0.002, ("persist", ""): 0.004} == told(
+        confirm_layers(streams)
+    )
 
 
 def test_each_named_node_has_its_own_layers():
@@ -36,7 +38,7 @@ def test_each_named_node_has_its_own_layers():
         ("queue", "rabbit@one"): 0.002,
         ("network+channel", "rabbit@two"): 0.002,
         ("queue", "rabbit@two"): 0.004,
-    } == told(layers(streams))
+    } == told(confirm_layers(streams))
 
 
 def test_queues_on_several_nodes_are_not_compared():
@@ -46,7 +48,7 @@ def test_queues_on_several_nodes_are_not_compared():
         confirming("transient", 0.003, node="rabbit@one"),
         confirming("classic", 0.007, node="rabbit@two"),
     ]
-    found = layers(streams)
+    found = confirm_layers(streams)
 
     assert {("network+channel", ""): 0.001} == told(found)
     assert {"its queues are on several nodes (rabbit@one, rabbit@two), which differ by more than a layer"} == {

@@ -1,5 +1,5 @@
 from ackscope.snapshot import Queue
-from exporter.probes_host.nodes import place_outcomes, place_records, probe_nodes
+from exporter.probes_host.nodes import assign_nodes, assign_outcome_nodes, probe_nodes
 from tests.unit.exporter.made import burst, message, outcome, part, small, step
 
 QUEUES = (
@@ -27,18 +27,18 @@ def test_the_leader_counts_and_other_queues_do_not():
 
 def test_records_get_the_node_of_their_queue():
     """Messages, bursts and steps alike; one that knows its node keeps it."""
-    placed = place_records([message(node=""), message(node="rabbit@nine")], nodes(), "ackscope.probe")
+    placed = assign_nodes([message(node=""), message(node="rabbit@nine")], nodes(), "ackscope.probe")
     timed = step(probe="delivery", stream="classic", node="")
 
     assert ["rabbit@two", "rabbit@nine"] == [record.node for record in placed]
-    assert ["rabbit@two"] == [record.node for record in place_records([burst(node="")], nodes(), "ackscope.probe")]
-    assert ["rabbit@three"] == [record.node for record in place_records([timed], nodes(), "ackscope.probe")]
-    assert [""] == [record.node for record in place_records([message(node="", vhost="x")], nodes(), "ackscope.probe")]
+    assert ["rabbit@two"] == [record.node for record in assign_nodes([burst(node="")], nodes(), "ackscope.probe")]
+    assert ["rabbit@three"] == [record.node for record in assign_nodes([timed], nodes(), "ackscope.probe")]
+    assert [""] == [record.node for record in assign_nodes([message(node="", vhost="x")], nodes(), "ackscope.probe")]
 
 
 def test_summaries_get_the_node_of_the_queue_they_name():
     """Unknown stays unknown."""
-    placed = place_outcomes([outcome(), outcome(queue="elsewhere")], nodes())
+    placed = assign_outcome_nodes([outcome(), outcome(queue="elsewhere")], nodes())
 
     assert ["rabbit@three", ""] == [it.node for it in placed]
 

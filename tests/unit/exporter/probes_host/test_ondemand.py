@@ -5,7 +5,7 @@ import pytest
 from pydantic import SecretStr
 
 from ackscope.clock import SystemClock
-from exporter.probes_host.ondemand import OneShots, Order, words
+from exporter.probes_host.ondemand import OnDemandProbes, OnDemandRequest, cli_arguments
 from probes.settings import AmqpSettings
 from tests.unit.exporter.made import eventually
 
@@ -35,12 +35,12 @@ time.sleep(60)
 
 def shots(script):
     """Runs this script in place of `ackscope probe`."""
-    return OneShots({"shop": SHOP, "depot": SHOP}, "my.prefix", SystemClock(), [sys.executable, "-c", script])
+    return OnDemandProbes({"shop": SHOP, "depot": SHOP}, "my.prefix", SystemClock(), [sys.executable, "-c", script])
 
 
 def order(**changes):
     """The rtt probe of the shop."""
-    return Order(**{"cluster": "shop", "probe": "rtt", "within": 20.0, "as_json": True, **changes})
+    return OnDemandRequest(**{"cluster": "shop", "probe": "rtt", "within": 20.0, "as_json": True, **changes})
 
 
 def test_what_the_child_prints_and_logs_is_handed_back():
@@ -105,7 +105,7 @@ def test_a_stop_ends_what_runs():
 )
 def test_tls_is_as_the_configuration_has_it(changes, expected):
     """An address without TLS has no certificate to check."""
-    told = words(order(within=6.0, as_json=False), AmqpSettings.model_validate(changes).server(), "p")
+    told = cli_arguments(order(within=6.0, as_json=False), AmqpSettings.model_validate(changes).server(), "p")
 
     assert expected == told[told.index("p") + 1 :]
     assert "2.000s" == told[told.index("--for") + 1]

@@ -6,8 +6,8 @@ import pytest
 from pydantic import SecretStr
 
 from ackscope.clock import SystemClock
-from exporter.probes_host.ondemand import OneShots
-from exporter.probes_host.ondemand_page import ProbePage, time_for_run
+from exporter.probes_host.ondemand import OnDemandProbes
+from exporter.probes_host.ondemand_page import OnDemandProbePage, run_timeout
 from exporter.web.http import Request
 from probes.settings import NAMES, AmqpSettings
 from probes.wire import encode
@@ -20,8 +20,8 @@ SHOP = AmqpSettings(url=SecretStr("amqp://u:hush@host"))
 def page(script="raise SystemExit(3)", **targets):
     """The page of three clusters, of which one has no address to probe; `script` stands for the probe."""
     amqp = {"shop": SHOP, "depot": SHOP, **targets}
-    runs = OneShots(amqp, "p", SystemClock(), [sys.executable, "-c", script])
-    return ProbePage(("shop", "depot", "blind"), runs)
+    runs = OnDemandProbes(amqp, "p", SystemClock(), [sys.executable, "-c", script])
+    return OnDemandProbePage(("shop", "depot", "blind"), runs)
 
 
 def ask(pages, headers=None, **query):
@@ -147,7 +147,7 @@ def test_a_time_that_a_scraper_gives_is_kept():
 )
 def test_how_long_a_run_may_take(header, expected):
     """What the scraper waits, less what sweeping takes; within bounds, whatever is sent."""
-    assert expected == time_for_run(header)
+    assert expected == run_timeout(header)
 
 
 def test_a_password_file_that_is_gone_is_told_in_a_line(tmp_path):

@@ -5,7 +5,7 @@ import sys
 import threading
 
 from ackscope.clock import SystemClock
-from exporter.probes_host.process import Hooks, ProbeProcess
+from exporter.probes_host.process import ProbeSupervisor, SupervisorHooks
 from probes.wire import encode
 from tests.unit.exporter.made import SetClock, burst, eventually
 
@@ -34,8 +34,8 @@ class Heard:
 
     def process(self, script, document=b"secret\n"):
         """A supervisor of a child that runs this script."""
-        hooks = Hooks(on_batch=self.batches.append, on_start=self.started)
-        return ProbeProcess(document, hooks, SystemClock(), [sys.executable, "-c", script])
+        hooks = SupervisorHooks(on_batch=self.batches.append, on_start=self.started)
+        return ProbeSupervisor(document, hooks, SystemClock(), [sys.executable, "-c", script])
 
 
 def alive(pid):
@@ -124,9 +124,9 @@ while True:
 def test_a_child_that_falls_silent_is_ended_and_started_again(caplog):
     """One that hangs is as bad as one that is gone."""
     clock = SetClock()
-    hooks = Hooks(on_batch=lambda batch: None, on_start=lambda: None)
+    hooks = SupervisorHooks(on_batch=lambda batch: None, on_start=lambda: None)
     silent = [sys.executable, "-c", "import sys; sys.stdin.read()"]
-    process = ProbeProcess(b"x\n", hooks, clock, silent)
+    process = ProbeSupervisor(b"x\n", hooks, clock, silent)
     process.start()
     try:
         eventually(lambda: process.pid is not None)
@@ -140,8 +140,8 @@ def test_a_child_that_falls_silent_is_ended_and_started_again(caplog):
 
 def test_a_program_that_does_not_exist_is_told(caplog):
     """Nothing crashes; it is tried again later."""
-    hooks = Hooks(on_batch=lambda batch: None, on_start=lambda: None)
-    process = ProbeProcess(b"", hooks, SystemClock(), ["/no/such/program"])
+    hooks = SupervisorHooks(on_batch=lambda batch: None, on_start=lambda: None)
+    process = ProbeSupervisor(b"", hooks, SystemClock(), ["/no/such/program"])
     process.start()
     eventually(lambda: "again in 1 s" in caplog.text)
     process.stop()
@@ -161,8 +161,8 @@ def test_a_defect_of_a_receiver_costs_one_batch(caplog):
         taken.append(batch)
 
     twice = f"import sys\nsys.stdin.readline()\nsys.stdout.write({LINE!r} * 2)\nsys.stdout.flush()\nsys.stdin.read()\n"
-    hooks = Hooks(on_batch=take, on_start=lambda: None)
-    process = ProbeProcess(b"x\n", hooks, SystemClock(), [sys.executable, "-c", twice])
+    hooks = SupervisorHooks(on_batch=take, on_start=lambda: None)
+    process = ProbeSupervisor(b"x\n", hooks, SystemClock(), [sys.executable, "-c", twice])
     process.start()
     try:
         eventually(lambda: len(taken) == 1)

@@ -8,10 +8,10 @@ from ackscope.clock import Instant
 from ackscope.snapshot import Alarm, Channel, Consumer, HealthCheck, Queue
 from diagnosis.thresholds import Thresholds
 from exporter.landing.settings import LandingSettings
-from exporter.landing.sink import Lander
+from exporter.landing.sink import LandingSink
 from exporter.probes_host.metrics import ProbeMetrics
-from exporter.runtime.ingest import Intake
-from exporter.runtime.state import State
+from exporter.runtime.ingest import Ingest
+from exporter.runtime.state import StateStore
 from exporter.settings import ExporterSettings
 from probes.wire import Batch
 from tests.unit.exporter.made import NOW, SetClock, Verdicts, burst, message, outcome, part, small, step
@@ -23,12 +23,12 @@ class Room:
     """An intake with everything that it feeds."""
 
     def __init__(self, folder, **settings):
-        self.clock, self.state, self.metrics = SetClock(), State(["shop"]), ProbeMetrics()
+        self.clock, self.state, self.metrics = SetClock(), StateStore(["shop"]), ProbeMetrics()
         shop = {"shop": {"management": {"url": "http://host"}}}
         checked = ExporterSettings.model_validate({"clusters": shop, **settings})
-        lander = Lander(folder, checked.landing, checked.thresholds.own_prefixes, self.clock)
+        lander = LandingSink(folder, checked.landing, checked.thresholds.own_prefixes, self.clock)
         self.folder, self.landing = folder, lander.writer
-        self.intake = Intake(checked, self.state, self.metrics, lander, self.clock)
+        self.intake = Ingest(checked, self.state, self.metrics, lander, self.clock)
 
     def landed(self):
         """Table -> rows written since the start; what waits is written first."""

@@ -3,7 +3,7 @@ import pytest
 from ackscope.errors import ConfigError
 from exporter.exposition.encode import render
 from exporter.exposition.live.reloads import collect
-from exporter.runtime.reloader import Reloads
+from exporter.runtime.reloader import Reloader
 from tests.unit.exporter.made import NOW, SetClock
 
 
@@ -12,7 +12,7 @@ class Fake:
 
     def __init__(self):
         self.file, self.applied, self.clock = "settings", [], SetClock()
-        self.reloads = Reloads(self.read, self.apply, self.clock)
+        self.reloads = Reloader(self.read, self.apply, self.clock)
 
     def read(self):
         """The file, or what is wrong with it."""

@@ -1,23 +1,23 @@
 import signal
 from queue import SimpleQueue
 
-from exporter.runtime.reloader import Reloaded
-from exporter.runtime.run_loop import READY_WITHIN, live
-from exporter.runtime.sd_notify import Notify
+from exporter.runtime.reloader import ReloadResult
+from exporter.runtime.run_loop import READY_WITHIN, run_service
+from exporter.runtime.sd_notify import SystemdNotifier
 from tests.unit.exporter.made import SetClock
 
 URL = "http://127.0.0.1:9419"
 
 
-class Manager(Notify):
+class Manager(SystemdNotifier):
     """Remembers what a service manager would be told."""
 
-    def __init__(self, watchdog=None, *, heard=True):
-        super().__init__("/nowhere" if heard else None, watchdog)
+    def __init__(self, watchdog=None, *, enabled=True):
+        super().__init__("/nowhere" if enabled else None, watchdog)
         self.told = []
 
     def _send(self, *lines):
-        if self.heard:
+        if self.enabled:
             self.told += [line for line in lines if not line.startswith("MONOTONIC_USEC=")]
 
 
@@ -26,8 +26,8 @@ class Fake:
 
     url = URL
 
-    def __init__(self, *signals, ready=(True,), sound=True, tick=0.0):
-        self.done, self._ready, self._sound, self._tick = [], list(ready), sound, tick
+    def __init__(self, *signals, ready=(True,), is_healthy=True, tick=0.0):
+        self.done, self._ready, self._sound, self._tick = [], list(ready), is_healthy, tick
         self.signals = SimpleQueue()
         self._later = list(signals)
         self.clock = SetClock()
@@ -43,13 +43,13 @@ class Fake:
     def reload(self):
         """Noted; the file is wrong."""
         self.done.append("reload")
-        return Reloaded(ok=False, line="not reloaded")
+        return ReloadResult(ok=False, line="not reloaded")
 
     def ready(self):
         """One answer after the other; the last one stays."""
         return self._ready.pop(0) if len(self._ready) > 1 else self._ready[0]
 
-    def sound(self):
+    def is_healthy(self):
         """Time passes, and the next signal comes."""
         self.clock.mono += self._tick
         if self._later:
@@ -59,7 +59,7 @@ class Fake:
 
 def lived(fake, manager):
     """The exit code, what was done, and what the manager was told."""
-    code = live(fake, fake.signals, manager, fake.clock)
+    code = run_service(fake, fake.signals, manager, fake.clock)
     return code, fake.done, manager.told
 
 
@@ -92,16 +92,16 @@ def test_a_start_does_not_hang_on_a_broker():
 
 def test_a_service_that_moves_no_more_gives_no_sign_of_life():
     """So that the manager starts it again."""
-    sound, stuck = Manager(watchdog=60.0), Manager(watchdog=60.0)
-    lived(Fake(signal.SIGINT), sound)
-    lived(Fake(signal.SIGINT, sound=False), stuck)
+    is_healthy, stuck = Manager(watchdog=60.0), Manager(watchdog=60.0)
+    lived(Fake(signal.SIGINT), is_healthy)
+    lived(Fake(signal.SIGINT, is_healthy=False), stuck)
 
-    assert "WATCHDOG=1" in sound.told
+    assert "WATCHDOG=1" in is_healthy.told
     assert "WATCHDOG=1" not in stuck.told
 
 
 def test_without_a_manager_signals_are_all_that_counts():
     """Nothing is looked at again and again."""
-    told = lived(Fake(signal.SIGHUP, signal.SIGINT), Manager(heard=False))
+    told = lived(Fake(signal.SIGHUP, signal.SIGINT), Manager(enabled=False))
 
     assert (0, ["start", "reload", "stop"], []) == told

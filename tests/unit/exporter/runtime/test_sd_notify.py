@@ -3,7 +3,7 @@ import socket
 
 import pytest
 
-from exporter.runtime.sd_notify import Notify
+from exporter.runtime.sd_notify import SystemdNotifier
 
 
 @pytest.fixture
@@ -15,14 +15,14 @@ def manager(tmp_path):
         yield listener
 
 
-def heard(manager):
+def enabled(manager):
     """The lines of the next datagram."""
     return manager.recv(4096).decode().split("\n")
 
 
 def told(manager, **more):
     """A notifier that speaks to this socket."""
-    return Notify.from_environ({"NOTIFY_SOCKET": manager.getsockname(), **more}, pid=7)
+    return SystemdNotifier.from_environ({"NOTIFY_SOCKET": manager.getsockname(), **more}, pid=7)
 
 
 def test_every_state_is_told_in_a_datagram_of_its_own(manager):
@@ -30,14 +30,14 @@ def test_every_state_is_told_in_a_datagram_of_its_own(manager):
     notify = told(manager, WATCHDOG_USEC="3000000")
     notify.ready("serving http://127.0.0.1:9419")
     notify.reloading()
-    notify.alive()
+    notify.ping_watchdog()
     notify.stopping()
-    ready, reloading, alive, stopping = (heard(manager) for _ in range(4))
+    ready, reloading, ping_watchdog, stopping = (enabled(manager) for _ in range(4))
 
     assert ["READY=1", "STATUS=serving http://127.0.0.1:9419"] == ready
     assert "RELOADING=1" == reloading[0]
     assert reloading[1].removeprefix("MONOTONIC_USEC=").isdecimal()
-    assert (["WATCHDOG=1"], ["STOPPING=1"]) == (alive, stopping)
+    assert (["WATCHDOG=1"], ["STOPPING=1"]) == (ping_watchdog, stopping)
 
 
 def test_a_socket_may_be_abstract():
@@ -46,9 +46,9 @@ def test_a_socket_may_be_abstract():
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         listener.bind(f"\0{name}")
         listener.settimeout(5)
-        Notify.from_environ({"NOTIFY_SOCKET": f"@{name}"}).stopping()
+        SystemdNotifier.from_environ({"NOTIFY_SOCKET": f"@{name}"}).stopping()
 
-        assert ["STOPPING=1"] == heard(listener)
+        assert ["STOPPING=1"] == enabled(listener)
 
 
 @pytest.mark.parametrize(
@@ -70,14 +70,14 @@ def test_a_watchdog_is_heeded_where_it_means_us(manager, more, expected):
 @pytest.mark.parametrize("environ", [{}, {"NOTIFY_SOCKET": ""}, {"NOTIFY_SOCKET": "relative"}])
 def test_without_a_manager_nothing_is_said(environ):
     """Neither at a terminal nor in a container."""
-    notify = Notify.from_environ(environ)
+    notify = SystemdNotifier.from_environ(environ)
     notify.ready("x")
 
-    assert not notify.heard
+    assert not notify.enabled
 
 
 def test_a_manager_that_is_gone_is_no_error(tmp_path, caplog):
     """It is told in the log, and the work goes on."""
-    Notify(str(tmp_path / "gone")).ready("x")
+    SystemdNotifier(str(tmp_path / "gone")).ready("x")
 
     assert "the service manager cannot be told READY=1 (No such file or directory)" in caplog.text

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from ackscope.snapshot import Part
-from exporter.runtime.snapshot_relay import Feed
+from exporter.runtime.snapshot_relay import SnapshotRelay
 from tests.unit.exporter.made import part, small
 
 REFUSED = Part(error="refused")
@@ -19,13 +19,13 @@ def test_a_first_poller_shows_what_it_read():
     """There is nothing to carry."""
     got = []
 
-    assert [small()] == fed(Feed(got.append), got, small())
+    assert [small()] == fed(SnapshotRelay(got.append), got, small())
 
 
 def test_what_was_not_read_again_yet_is_shown_as_it_was():
     """With its own age, and with the error of the new poller."""
     got = []
-    (shown,) = fed(Feed(got.append, small()), got, small(queues=REFUSED, health=Part()))
+    (shown,) = fed(SnapshotRelay(got.append, small()), got, small(queues=REFUSED, health=Part()))
 
     assert small().health == shown.health
     assert replace(small().queues, error="refused") == shown.queues
@@ -35,7 +35,7 @@ def test_what_was_read_again_is_never_taken_from_before():
     """Should it be lost later, that is a gap and no older truth."""
     got = []
     emptied = small(queues=part(()))
-    *_, shown = fed(Feed(got.append, small()), got, emptied, small(queues=REFUSED))
+    *_, shown = fed(SnapshotRelay(got.append, small()), got, emptied, small(queues=REFUSED))
 
     assert REFUSED == shown.queues
 
@@ -43,8 +43,8 @@ def test_what_was_read_again_is_never_taken_from_before():
 def test_a_feed_that_is_off_hands_nothing_on():
     """Whatever its poller still brings."""
     got = []
-    feed = Feed(got.append, small())
-    feed.off()
+    feed = SnapshotRelay(got.append, small())
+    feed.close()
 
     assert [] == fed(feed, got, small())
 
@@ -53,7 +53,11 @@ def test_one_attempt_is_one_object():
     """Landing counts attempts by it: a snapshot more is no attempt more."""
     got = []
     first, again, later = fed(
-        Feed(got.append, small()), got, small(queues=REFUSED), small(queues=REFUSED), small(queues=Part(error="again"))
+        SnapshotRelay(got.append, small()),
+        got,
+        small(queues=REFUSED),
+        small(queues=REFUSED),
+        small(queues=Part(error="again")),
     )
 
     assert first.queues is again.queues

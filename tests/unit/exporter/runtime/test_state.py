@@ -1,13 +1,13 @@
 from ackscope.clock import Instant
 from ackscope.snapshot import Part, Queue, Snapshot
-from exporter.runtime.state import State
-from exporter.runtime.window_limits import MOST
+from exporter.runtime.state import StateStore
+from exporter.runtime.window_limits import MAX_OLDER_READINGS
 from tests.unit.exporter.made import NOW, Verdicts, outcome, small
 
 
 def test_each_cluster_keeps_its_own():
     """A snapshot of one changes nothing of the other."""
-    state = State(["shop", "depot"])
+    state = StateStore(["shop", "depot"])
     after = state.put_snapshot(small("shop"))
 
     assert after is state.clusters()["shop"]
@@ -17,7 +17,7 @@ def test_each_cluster_keeps_its_own():
 
 def test_the_generation_grows_with_snapshots_only():
     """What is made of snapshots alone need not be made anew for a probe's summary."""
-    state = State(["shop"])
+    state = StateStore(["shop"])
     before = state.generation
     state.put_outcomes("shop", [outcome()], NOW)
     state.put_verdict(Verdicts().of("shop"), 0.1)
@@ -29,7 +29,7 @@ def test_the_generation_grows_with_snapshots_only():
 
 def test_a_stream_has_one_summary_the_latest():
     """Streams are told apart by probe and stream, in a fixed order."""
-    state = State(["shop"])
+    state = StateStore(["shop"])
     state.put_outcomes("shop", [outcome(stream="quorum"), outcome(success=False)], NOW)
     state.put_outcomes("shop", [outcome(success=True)], NOW)
     latest = state.clusters()["shop"].latest_outcomes()
@@ -39,7 +39,7 @@ def test_a_stream_has_one_summary_the_latest():
 
 def test_what_is_read_does_not_change_under_the_reader():
     """A reader's view is of one moment."""
-    state = State(["shop"])
+    state = StateStore(["shop"])
     view = state.clusters()
     state.put_snapshot(small())
     state.count_diagnosis_error("shop")
@@ -51,11 +51,11 @@ def test_what_is_read_does_not_change_under_the_reader():
 
 def test_a_cluster_that_is_watched_no_more_is_forgotten():
     """And what arrives late of it changes nothing."""
-    state = State(["shop", "depot"])
+    state = StateStore(["shop", "depot"])
     state.put_snapshot(small("depot"))
     state.put_snapshot(small("shop"))
     before = state.generation
-    state.watch(["shop", "mill"])
+    state.set_clusters(["shop", "mill"])
     state.put_outcomes("depot", [outcome()], NOW)
     state.put_verdict(Verdicts().of("depot"), 0.1)
     state.count_diagnosis_error("depot")
@@ -68,16 +68,16 @@ def test_a_cluster_that_is_watched_no_more_is_forgotten():
 
 def test_another_broker_under_a_name_begins_with_nothing():
     """What was known of the first is not true of the second."""
-    state = State(["shop"])
+    state = StateStore(["shop"])
     state.put_snapshot(small())
-    state.watch(["shop"], ["shop"])
+    state.set_clusters(["shop"], ["shop"])
 
     assert state.clusters()["shop"].snapshot is None
 
 
 def test_the_past_of_queues_is_bounded():
     """What is let go of it is counted; the latest snapshot is whole."""
-    state, queues = State(["shop"]), 20_000
+    state, queues = StateStore(["shop"]), 20_000
     for reading in range(6):
         moment = Instant(wall=NOW.wall + reading, mono=NOW.mono + reading)
         made = tuple(Queue(vhost="/", name=str(name), messages=reading + 1) for name in range(queues))
@@ -88,4 +88,4 @@ def test_the_past_of_queues_is_bounded():
     assert known.readings_dropped == 6 * queues - len(
         {id(queue) for snapshot in known.window.snapshots for queue in snapshot.queues.value}
     )
-    assert known.readings_dropped >= 6 * queues - (2 * queues + MOST)
+    assert known.readings_dropped >= 6 * queues - (2 * queues + MAX_OLDER_READINGS)

@@ -1,7 +1,7 @@
 from ackscope.clock import Instant
 from ackscope.snapshot import Part, Queue, Snapshot
 from diagnosis.window import Window
-from exporter.runtime.window_limits import bounded
+from exporter.runtime.window_limits import limit_window
 
 
 def at(number):
@@ -44,13 +44,13 @@ def test_what_fits_is_left_alone():
     """The very same window."""
     made = window(*map(busy, range(6)))
 
-    assert (made, 0) == bounded(made, 16)
-    assert bounded(made, 16)[0] is made
+    assert (made, 0) == limit_window(made, 16)
+    assert limit_window(made, 16)[0] is made
 
 
 def test_too_much_past_is_let_go_but_for_those_with_most_messages():
     """The latest two readings stay whole; so does what did not change, for it takes nothing."""
-    made, dropped = bounded(window(*map(busy, range(6))), 8)
+    made, dropped = limit_window(window(*map(busy, range(6))), 8)
 
     assert ["cdz"] * 4 + ["abcdz"] * 2 == names(made)
     assert dropped == 8
@@ -61,7 +61,7 @@ def test_what_is_left_of_a_past_has_no_gap():
     quiet = queue("e", 1)
     readings = [[*busy(number), quiet if number < 3 else queue("e", 2)] for number in range(4)]
     readings += [[*busy(number), readings[-1][-1]] for number in (4, 5)]
-    made, _ = bounded(window(*readings), 8)
+    made, _ = limit_window(window(*readings), 8)
 
     assert ["cdz", "cdz", "cdz", "cdez", "abcdez", "abcdez"] == names(made)
 
@@ -70,7 +70,7 @@ def test_again_and_again_it_stays_within():
     """However long all of them change."""
     made, dropped = Window.empty("shop"), 0
     for number in range(40):
-        made, more = bounded(made.add(snapshot(number, busy(number))), 8)
+        made, more = limit_window(made.add(snapshot(number, busy(number))), 8)
         dropped += more
         objects = {id(it) for each in made.snapshots for it in each.queues.value}
 
@@ -88,7 +88,7 @@ def test_what_else_snapshots_hold_is_not_touched():
         channels=Part(value=(), at=at(0.5)),
         overview=Part(error="x"),
     )
-    made, _ = bounded(Window("shop", (first, told, *rest)), 8)
+    made, _ = limit_window(Window("shop", (first, told, *rest)), 8)
 
     assert made.snapshots[0].queues.value is made.snapshots[1].queues.value
     assert (told.channels, told.overview, told.taken) == (
@@ -101,11 +101,11 @@ def test_where_queues_come_and_go_no_more_is_counted_than_there_is():
     still = [queue(str(number), 0) for number in range(50)]
     made = window(still, still[1:], still[2:], still[3:], still[4:], still[5:])
 
-    assert bounded(made, 10)[0] is made
+    assert limit_window(made, 10)[0] is made
 
 
 def test_a_cluster_that_was_never_read_has_no_past():
     """Nothing to let go."""
     empty = Window.empty("shop")
 
-    assert (empty, 0) == bounded(empty, 0)
+    assert (empty, 0) == limit_window(empty, 0)

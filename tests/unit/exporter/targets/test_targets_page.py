@@ -7,7 +7,7 @@ import pytest
 from ackscope.clock import SystemClock
 from ackscope.snapshot import FAMILIES
 from exporter.exposition.settings import MetricsSettings
-from exporter.targets.page import TargetPage, time_for_reading
+from exporter.targets.page import TargetPage, reading_timeout
 from exporter.targets.settings import ModuleSettings
 from exporter.web.http import Request
 from tests.unit.exporter.broker.server import VERSIONS, broker, json, serve
@@ -26,7 +26,7 @@ def page(*servers, **changes):
 def ask(pages, headers=None, **query):
     """Status and text."""
     answer = pages.answer(Request(query, headers or {}))
-    return answer.status, b"".join((answer.body, *answer.more)).decode()
+    return answer.status, b"".join((answer.body, *answer.chunks)).decode()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -162,4 +162,4 @@ def test_a_scraper_of_openmetrics_gets_it():
 )
 def test_how_long_a_reading_may_take(header, expected):
     """What the scraper waits, less what answering takes; within bounds, whatever is sent."""
-    assert expected == time_for_reading(header)
+    assert expected == reading_timeout(header)

@@ -34,16 +34,16 @@ def folder(tmp_path_factory):
 def serve(folder):
     """Serves with a configuration of this text."""
 
-    def start(text, **more):
+    def start(text, **chunks):
         (folder / "web.yml").write_text(text)
-        return serving(web=WebConfig(folder / "web.yml", **more))
+        return serving(web=WebConfig(folder / "web.yml", **chunks))
 
     return start
 
 
-def get(server, folder, **more):
+def get(server, folder, **chunks):
     """A request that trusts the authority; of a client where it has a certificate."""
-    return requests.get(f"{server.url}/short", verify=str(folder / "ca.pem"), timeout=10, **more)
+    return requests.get(f"{server.url}/short", verify=str(folder / "ca.pem"), timeout=10, **chunks)
 
 
 def cert(folder, name):
@@ -178,9 +178,9 @@ def test_only_the_curve_of_the_file_is_agreed_on(serve, folder, curve, ok):
 def test_certificates_of_clients(serve, folder, kind, nobody, stranger):
     """One of the authority is good; another never is; none is, where it need not be."""
 
-    def answered(**more):
+    def answered(**chunks):
         try:
-            return get(server, folder, **more).status_code == 200
+            return get(server, folder, **chunks).status_code == 200
         except (requests.ConnectionError, ssl.SSLError):
             return False
 

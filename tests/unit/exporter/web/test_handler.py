@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from exporter.web import handler, reader
 from exporter.web.handler import chunks
-from exporter.web.http import Answer, Route
+from exporter.web.http import Response, Route
 from tests.unit.exporter.made import eventually
 from tests.unit.exporter.web.raw import HUGE, SECONDS, connect, exchange, rest, serving
 
@@ -144,10 +144,10 @@ def test_too_many_connections(caplog):
     def slow(_request):
         began.release()
         assert go_on.wait(SECONDS)
-        return Answer(b"slow")
+        return Response(b"slow")
 
-    routes = {"/slow": Route("slow", slow), "/fast": Route("fast", lambda _: Answer(b"fast"))}
-    with serving(routes, most=2) as server, connect(server) as busy, connect(server) as idle:
+    routes = {"/slow": Route("slow", slow), "/fast": Route("fast", lambda _: Response(b"fast"))}
+    with serving(routes, max_connections=2) as server, connect(server) as busy, connect(server) as idle:
         busy.sendall(b"GET /slow HTTP/1.0\r\n\r\n")
         idle.sendall(b"GET /fast HTTP/1.1\r\nHost: x\r\n\r\n")
         assert began.acquire(timeout=SECONDS)
@@ -172,7 +172,7 @@ def test_too_many_connections(caplog):
 
 def test_clients_that_send_little_hold_up_nobody():
     """A hundred of them begin a request and do not end it; the next one is answered, for theirs make room."""
-    with serving(most=4) as server:
+    with serving(max_connections=4) as server:
         slow = [connect(server) for _ in range(100)]
         for client in slow:
             with contextlib.suppress(OSError):

@@ -44,7 +44,7 @@ def test_the_limits_are_those_of_the_code():
     numbers = [int(number) for number in re.findall(r"(\d+) (?:connections|s|KiB)", told)]
 
     assert [
-        connections.MOST,
+        connections.MAX_CONNECTIONS,
         reader.REQUEST_SECONDS,
         handler._LINE_BYTES // 1024,
         reader.REQUEST_BYTES // 1024,

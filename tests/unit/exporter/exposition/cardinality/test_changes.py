@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from exporter.exposition.cardinality.changes import Ledger
+from exporter.exposition.cardinality.changes import ObjectIndex
 
 
 @dataclass(frozen=True)
@@ -27,25 +27,25 @@ class Asked:
 
 def test_objects_come_change_and_go():
     """Each of the three is told once; what is the same object is not told."""
-    same, before, after, gone, came = Thing("a"), Thing("b", 1), Thing("b", 2), Thing("c"), Thing("d")
-    ledger = Ledger(lambda it: it.name)
-    first = ledger.take((same, before, gone))
-    second = ledger.take((came, same, after))
+    same, before, after, removed, added = Thing("a"), Thing("b", 1), Thing("b", 2), Thing("c"), Thing("d")
+    ledger = ObjectIndex(lambda it: it.name)
+    included = ledger.update((same, before, removed))
+    second = ledger.update((added, same, after))
 
-    assert ([same, before, gone], [], []) == (first.came, first.changed, first.gone)
-    assert ([came], [(before, after)], [gone]) == (second.came, second.changed, second.gone)
-    assert {"a": same, "b": after, "d": came} == ledger.objects
+    assert ([same, before, removed], [], []) == (included.added, included.changed, included.removed)
+    assert ([added], [(before, after)], [removed]) == (second.added, second.changed, second.removed)
+    assert {"a": same, "b": after, "d": added} == ledger.objects
 
 
 def test_what_did_not_change_is_not_looked_at():
     """A hundred thousand idle queues are told apart by identity: not even their names are read."""
     things, asked = [Thing(str(number)) for number in range(1000)], Asked()
-    ledger = Ledger(asked)
-    ledger.take(tuple(things))
+    ledger = ObjectIndex(asked)
+    ledger.update(tuple(things))
     asked.times = 0
-    ledger.take(tuple(things))
+    ledger.update(tuple(things))
     things[7] = Thing("7", 1)
-    changes = ledger.take(tuple(things))
+    changes = ledger.update(tuple(things))
 
     assert 1 == len(changes.changed)
     assert asked.times <= 3
@@ -53,13 +53,13 @@ def test_what_did_not_change_is_not_looked_at():
 
 def test_of_two_with_the_same_key_the_first_one_counts():
     """Pages that shift while they are read may tell a queue twice."""
-    first, second = Thing("a", 1), Thing("a", 2)
-    ledger = Ledger(lambda it: it.name)
-    both = ledger.take((first, second))
-    again = ledger.take((first, second))
-    alone = ledger.take((second,))
+    included, second = Thing("a", 1), Thing("a", 2)
+    ledger = ObjectIndex(lambda it: it.name)
+    both = ledger.update((included, second))
+    again = ledger.update((included, second))
+    alone = ledger.update((second,))
 
-    assert [first] == both.came
-    assert ([], [], []) == (again.came, again.changed, again.gone)
-    assert ([(first, second)], []) == (alone.changed, alone.gone)
+    assert [included] == both.added
+    assert ([], [], []) == (again.added, again.changed, again.removed)
+    assert ([(included, second)], []) == (alone.changed, alone.removed)
     assert {"a": second} == ledger.objects

@@ -8,8 +8,8 @@ import pytest
 
 from ackscope.clock import Instant
 from ackscope.snapshot import MessageStats, Part, Queue, Snapshot
-from exporter.exposition.cardinality.top_k import Chooser
-from exporter.exposition.collectors.contract import OTHER
+from exporter.exposition.cardinality.selection import OTHER
+from exporter.exposition.cardinality.top_k import TopK
 from exporter.exposition.settings import MetricsSettings
 
 PATHS = ("stats.publish", "stats.ack")
@@ -45,7 +45,7 @@ class Broker:
     def __init__(self, seed):
         self.chance = random.Random(seed)
         self.queues = {}
-        self.told = {}
+        self.totals = {}
         self.truth = defaultdict(float)
 
     def step(self, shown):
@@ -60,20 +60,20 @@ class Broker:
             what = self.chance.choice(choices)
             if what == "vanish":
                 vanished.append(name)
-                del self.queues[name], self.told[name]
+                del self.queues[name], self.totals[name]
             elif what != "idle":
                 self._change(name, what)
         for name in self.chance.sample("abcdefgh", 2):
             if name not in self.queues and name not in vanished:
-                first = self.chance.choice((None, 0, 7, 1000))
+                included = self.chance.choice((None, 0, 7, 1000))
                 self.queues[name] = Queue(
-                    vhost="/", name=name, type="classic", consumers=0, messages=0, stats=MessageStats(publish=first)
+                    vhost="/", name=name, type="classic", consumers=0, messages=0, stats=MessageStats(publish=included)
                 )
-                self.told[name] = {"stats.publish": first or 0, "stats.ack": 0}
+                self.totals[name] = {"stats.publish": included or 0, "stats.ack": 0}
         return list(self.queues.values()), vanished
 
     def _change(self, name, what):
-        counts = self.told[name]
+        counts = self.totals[name]
         values = {}
         for path in PATHS:
             if what == "silent":
@@ -93,7 +93,7 @@ def series(selection):
     """(name, path) -> value of each series that a selection makes."""
     chosen = selection.of("shop").queues
     made = {(it.name, path): chosen.count(it, it.key, path) for it in chosen.shown for path in PATHS}
-    return {**made, **{(OTHER, path): chosen.rest.get(path) for path in PATHS}}
+    return {**made, **{(OTHER, path): chosen.remainder.get(path) for path in PATHS}}
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -101,21 +101,21 @@ def series(selection):
 def test_nothing_is_counted_twice_or_lost(seed, pause):
     """However queues move between series of their own and the remainder, all series together rise by the truth."""
     broker, prometheus = Broker(seed), Prometheus()
-    chooser = Chooser(MetricsSettings(max_queues=seed % 4, exclude_queues="/h$"))
+    chooser = TopK(MetricsSettings(max_queues=seed % 4, exclude_queues="/h$"))
     before, shown = {}, set()
     for number in range(120):
         queues, vanished = broker.step(shown)
         for name in vanished:
             prometheus.forget(name)
         now = Instant(wall=0.0, mono=float(pause * number))
-        selection = chooser.choose([Snapshot(cluster="shop", taken=now, queues=Part(value=tuple(queues)))])
+        selection = chooser.select([Snapshot(cluster="shop", taken=now, queues=Part(value=tuple(queues)))])
         seen = series(selection)
         prometheus.scrape(seen)
-        rest = selection.of("shop").queues.rest
+        remainder = selection.of("shop").queues.remainder
         counts = selection.of("shop").totals.counts.get("classic", {})
 
-        assert all(rest[path] >= before.get(path, 0) for path in PATHS if path in rest)
+        assert all(remainder[path] >= before.get(path, 0) for path in PATHS if path in remainder)
         for path in PATHS:
             assert broker.truth[path] == prometheus.risen[path]
             assert broker.truth[path] == counts.get(path, 0)
-        before, shown = {**before, **rest}, {it.name for it in selection.of("shop").queues.shown}
+        before, shown = {**before, **remainder}, {it.name for it in selection.of("shop").queues.shown}

@@ -1,6 +1,6 @@
 """What a collector says of a cluster made by hand, in a form that reads well in a test."""
 
-from exporter.exposition.cardinality.top_k import Chooser, everything
+from exporter.exposition.cardinality.top_k import TopK, select_all
 from exporter.exposition.settings import MetricsSettings
 
 
@@ -9,10 +9,10 @@ def values(collect, *snapshots, **settings):
 
     Without settings everything is shown.
     """
-    chooser = Chooser(MetricsSettings(**settings))
-    selection = everything(snapshots[-1:])
+    chooser = TopK(MetricsSettings(**settings))
+    selection = select_all(snapshots[-1:])
     for snapshot in snapshots if settings else ():
-        selection = chooser.choose([snapshot])
+        selection = chooser.select([snapshot])
     return {
         (sample.name, *list(sample.labels.values())[1:]): sample.value
         for metric in collect(snapshots[-1:], selection)

@@ -8,11 +8,11 @@ from ackscope.clock import SystemClock
 from ackscope.snapshot import FAMILIES, Part, Snapshot
 from exporter.broker.read import read_once
 from exporter.broker.settings import ManagementSettings
-from exporter.exposition.cardinality.top_k import Chooser
+from exporter.exposition.cardinality.top_k import TopK
 from exporter.exposition.collectors import COLLECTORS
 from exporter.exposition.encode import render
 from exporter.exposition.settings import MetricsSettings
-from exporter.exposition.specs import Kind
+from exporter.exposition.specs import MetricType
 from tests.unit.exporter.broker.server import SHAPES, VERSIONS, broker, serve
 from tests.unit.exporter.full import full
 from tests.unit.exporter.made import NOW, promtool, small
@@ -24,7 +24,7 @@ MAY_BE_SILENT = {"certificates", "limits", "links", "policies"}
 
 def collect(name, *snapshots):
     """What one collector makes of these clusters, which are small enough for all their objects to be shown."""
-    return list(COLLECTORS[name].collect(snapshots, Chooser(MetricsSettings()).choose(snapshots)))
+    return list(COLLECTORS[name].collect(snapshots, TopK(MetricsSettings()).select(snapshots)))
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
@@ -135,4 +135,4 @@ def test_names_are_declared_once():
     specs = [spec for collector in COLLECTORS.values() for spec in collector.specs]
 
     assert len(specs) == len({spec.name for spec in specs})
-    assert all((spec.kind is Kind.COUNTER) == spec.name.endswith("_total") for spec in specs)
+    assert all((spec.kind is MetricType.COUNTER) == spec.name.endswith("_total") for spec in specs)

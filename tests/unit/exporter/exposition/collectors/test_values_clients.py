@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from ackscope.snapshot import Channel, Connection, Consumer, MessageStats, Queue
+from exporter.exposition.cardinality.selection import OTHER
 from exporter.exposition.collectors import channels, connections, consumer_each, consumers
-from exporter.exposition.collectors.contract import OTHER
 from tests.unit.exporter.exposition.collectors.reading import values
 from tests.unit.exporter.made import part, small
 

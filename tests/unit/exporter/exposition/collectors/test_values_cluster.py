@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from ackscope.snapshot import Alarm, Channel, HealthCheck, MessageStats, Node
 from ackscope.topology import NodeMemory
-from exporter.exposition.cardinality.top_k import everything
+from exporter.exposition.cardinality.selection import ClusterSelection, QueueTotals, Selection
+from exporter.exposition.cardinality.top_k import select_all
 from exporter.exposition.collectors import auth, certificates, features, health, memory, nodes, overview
-from exporter.exposition.collectors.contract import ClusterSelection, Selection, Totals
 from tests.unit.exporter.full import ONE, full
 from tests.unit.exporter.made import part
 
@@ -15,7 +15,7 @@ def values(collect, snapshot, selection=None):
     """Metric name and label values (without the cluster) -> value."""
     return {
         (sample.name, *list(sample.labels.values())[1:]): sample.value
-        for metric in collect([snapshot], selection or everything([snapshot]))
+        for metric in collect([snapshot], selection or select_all([snapshot]))
         for sample in metric.samples
     }
 
@@ -38,7 +38,7 @@ def test_publishers_are_not_told_where_the_broker_has_no_rates():
 
 def test_routed_messages_are_added_up_over_the_types_of_queues():
     """They never fall when a queue goes: they are what was counted since the exporter started."""
-    totals = Totals(counts={"classic": {"stats.publish": 5}, "quorum": {"stats.publish": 2}, "stream": {}})
+    totals = QueueTotals(counts={"classic": {"stats.publish": 5}, "quorum": {"stats.publish": 2}, "stream": {}})
     selection = Selection(clusters={"shop": ClusterSelection(totals=totals)})
 
     assert values(overview.collect, full(), selection)[("rabbitmq_global_messages_routed_total",)] == 7

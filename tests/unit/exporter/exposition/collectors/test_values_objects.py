@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from ackscope.snapshot import Connection, Part, Queue
 from ackscope.topology import Bindings, Exchange, Limit, Link
-from exporter.exposition.cardinality.top_k import everything
+from exporter.exposition.cardinality.selection import ClusterSelection, Selected, Selection
+from exporter.exposition.cardinality.top_k import select_all
 from exporter.exposition.collectors import bindings, limits, links, policies, vhosts
-from exporter.exposition.collectors.contract import Chosen, ClusterSelection, Selection
 from tests.unit.exporter.full import full
 from tests.unit.exporter.made import part
 
@@ -15,7 +15,7 @@ def values(collect, snapshot, selection=None):
     """Metric name and label values (without the cluster) -> value."""
     return {
         (sample.name, *list(sample.labels.values())[1:]): sample.value
-        for metric in collect([snapshot], selection or everything([snapshot]))
+        for metric in collect([snapshot], selection or select_all([snapshot]))
         for sample in metric.samples
     }
 
@@ -55,7 +55,7 @@ def test_bindings_are_told_of_each_exchange():
 def test_bindings_of_exchanges_that_are_not_shown_are_in_the_remainder():
     """The sum over all series is that of all bindings."""
     snapshot = full(bindings=part(Bindings(counts={("/", "orders"): 2, ("/", "a"): 3, ("/", "b"): 4})))
-    chosen = Chosen(shown=(Exchange(vhost="/", name="orders", type="topic"),), left_out=2)
+    chosen = Selected(shown=(Exchange(vhost="/", name="orders", type="topic"),), omitted=2)
     selection = Selection(clusters={"shop": ClusterSelection(exchanges=chosen)})
     seen = values(bindings.collect, snapshot, selection)
 

@@ -7,9 +7,9 @@ import pytest
 from ackscope.clock import Instant
 from ackscope.snapshot import MessageStats, Queue
 from ackscope.topology import Exchange
-from exporter.exposition.cardinality.top_k import everything
+from exporter.exposition.cardinality.selection import OTHER
+from exporter.exposition.cardinality.top_k import select_all
 from exporter.exposition.collectors import dropped, exchanges, queues, totals
-from exporter.exposition.collectors.contract import OTHER
 from exporter.exposition.encode import render
 from tests.unit.exporter.exposition.collectors.reading import values
 from tests.unit.exporter.made import part, promtool, small
@@ -166,7 +166,7 @@ def test_hostile_names_make_clean_text(name):
     """Whatever a queue is called, the text can be read, and names it."""
     one = Queue(vhost=name, name=name, type="quorum", leader=name, members=(name,), online=(), policy=name, state=name)
     collected = small(queues=part((one,)))
-    selection = everything([collected])
+    selection = select_all([collected])
     made = [*queues.collect([collected], selection), *totals.collect([collected], selection)]
 
     assert "" == promtool(render(made))

@@ -5,7 +5,7 @@ import pytest
 from ackscope.clock import Instant
 from ackscope.snapshot import Part, Snapshot
 from exporter.broker.families import FAMILIES
-from exporter.exposition.cardinality.top_k import everything
+from exporter.exposition.cardinality.top_k import select_all
 from exporter.exposition.collectors import channels, connections, consumer_each, exchanges, queues
 from tests.unit.exporter.broker.server import VERSIONS, fixture
 
@@ -46,7 +46,7 @@ def exported(family, version, shape):
             for sample in metric.samples
             if set(labels) <= set(sample.labels)
         }
-        for metric in module.collect([snapshot], everything([snapshot]))
+        for metric in module.collect([snapshot], select_all([snapshot]))
     }
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from exporter.exposition.cardinality.top_k import Chooser
+from exporter.exposition.cardinality.selection import OTHER
+from exporter.exposition.cardinality.top_k import TopK
 from exporter.exposition.collectors import COLLECTORS, dropped
-from exporter.exposition.collectors.contract import OTHER
 from exporter.exposition.encode import render
 from exporter.exposition.settings import MetricsSettings
 from tests.unit.exporter.exposition.collectors.test_collectors import check_declared
@@ -16,8 +16,8 @@ KINDS = dropped.KINDS
 
 def capped(cap, *snapshots):
     """Collector -> what it makes where so many objects of each kind have series of their own."""
-    chooser = Chooser(MetricsSettings(**{f"max_{kind}": cap for kind in KINDS}))
-    selection = chooser.choose(snapshots)
+    chooser = TopK(MetricsSettings(**{f"max_{kind}": cap for kind in KINDS}))
+    selection = chooser.select(snapshots)
     return {name: list(collector.collect(snapshots, selection)) for name, collector in COLLECTORS.items()}
 
 

@@ -4,15 +4,15 @@ import pytest
 
 from ackscope.snapshot import Part, Queue
 from exporter.docs import metrics as page
-from exporter.exposition.cardinality.top_k import everything
+from exporter.exposition.cardinality.selection import ClusterSelection, Selected, Selection
+from exporter.exposition.cardinality.top_k import select_all
 from exporter.exposition.collectors import COLLECTORS
-from exporter.exposition.collectors.contract import Chosen, ClusterSelection, Selection
 from exporter.exposition.compat import collect as ended
 from exporter.exposition.compat import detailed
-from exporter.exposition.compat.names import Names
-from exporter.exposition.compat.not_provided import LEFT_OUT
+from exporter.exposition.compat.names import MetricNames
+from exporter.exposition.compat.not_provided import NOT_PROVIDED
 from exporter.exposition.compat.select import collectors_for
-from exporter.exposition.compat.table import OLD, QUEUES
+from exporter.exposition.compat.table import OLD_METRICS, QUEUES
 from exporter.exposition.encode import render
 from tests.unit.exporter.exposition.collectors.test_collectors import check_declared
 from tests.unit.exporter.full import full
@@ -56,7 +56,7 @@ def made(snapshot, names, **more):
     """Name of the metric -> its samples, under a setting."""
     found = {}
     for collector in collectors_for(names, **more).values():
-        metrics = list(collector.collect([snapshot], everything([snapshot])))
+        metrics = list(collector.collect([snapshot], select_all([snapshot])))
         check_declared(metrics, collector.specs)
         found.update({metric.samples[0].name: metric.samples for metric in metrics})
     return found
@@ -64,16 +64,16 @@ def made(snapshot, names, **more):
 
 def test_every_name_of_it_is_made_or_left_out_with_a_reason():
     """None is forgotten, and none is invented."""
-    ours = [old.spec.name.removeprefix("rabbitmq_") for old in OLD]
+    ours = [old.spec.name.removeprefix("rabbitmq_") for old in OLD_METRICS]
 
-    assert sorted(ITS_NAMES.split()) == sorted([*ours, *(left.name for left in LEFT_OUT)])
-    assert all(left.why for left in LEFT_OUT)
+    assert sorted(ITS_NAMES.split()) == sorted([*ours, *(left.name for left in NOT_PROVIDED)])
+    assert all(left.why for left in NOT_PROVIDED)
 
 
 def test_what_is_named_instead_exists():
     """A name that a reader is sent to is a metric of ours."""
     declared = {spec.name for specs in page.sections().values() for spec in specs}
-    named = {old.instead for old in OLD} | {name for left in LEFT_OUT for name in left.instead.split(", ")}
+    named = {old.instead for old in OLD_METRICS} | {name for left in NOT_PROVIDED for name in left.instead.split(", ")}
 
     assert set() == {name for name in named if name and name.partition("{")[0] not in declared}
 
@@ -81,19 +81,19 @@ def test_what_is_named_instead_exists():
 def test_all_of_them_are_made_of_a_cluster_that_tells_everything():
     """The declarations and the collector agree."""
     snapshot = full()
-    families = ended.collect([snapshot], everything([snapshot]))
+    families = ended.collect([snapshot], select_all([snapshot]))
 
-    assert {old.spec.name for old in OLD} == check_declared(families, ended.SPECS)
+    assert {old.spec.name for old in OLD_METRICS} == check_declared(families, ended.SPECS)
 
 
 def test_official_names_alone_are_the_default():
     """Who asks for nothing gets nothing twice."""
-    assert COLLECTORS is collectors_for(Names.OFFICIAL)
+    assert COLLECTORS is collectors_for(MetricNames.OFFICIAL)
 
 
 def test_both_adds_and_changes_nothing():
     """What official names make is there as before; the ended exporter's are there beside them."""
-    official, both = made(full(), Names.OFFICIAL), made(full(), Names.BOTH)
+    official, both = made(full(), MetricNames.OFFICIAL), made(full(), MetricNames.BOTH)
 
     assert official == {name: samples for name, samples in both.items() if name in official}
     assert {"rabbitmq_queue_message_bytes", "rabbitmq_node_mem_used", "rabbitmq_up"} < set(both) - set(official)
@@ -101,31 +101,31 @@ def test_both_adds_and_changes_nothing():
 
 def test_its_names_alone_take_the_place_of_the_official_ones():
     """A name that both use has the ended exporter's labels; ours that begin ackscope_ stay."""
-    seen = made(full(), Names.RABBITMQ_EXPORTER)
+    seen = made(full(), MetricNames.RABBITMQ_EXPORTER)
     (queue,) = [it for it in seen["rabbitmq_queue_messages"] if it.labels["queue"] == "orders"]
 
     assert ("cluster", "vhost", "queue", "durable", "policy", "self") == tuple(queue.labels)
     assert ("true", "cap", "lb") == (queue.labels["durable"], queue.labels["policy"], queue.labels["self"])
-    assert {name for name in seen if not name.startswith("ackscope_")} <= {old.spec.name for old in OLD}
+    assert {name for name in seen if not name.startswith("ackscope_")} <= {old.spec.name for old in OLD_METRICS}
     assert "ackscope_queues" in seen
     assert seen["rabbitmq_uptime"][0].value == 1000 * full().nodes.value[0].uptime_seconds
 
 
-@pytest.mark.parametrize("names", list(Names))
+@pytest.mark.parametrize("names", list(MetricNames))
 def test_promtool_has_nothing_against_any_of_them(names):
     """No name has two headings."""
     snapshot = full()
     collectors = collectors_for(names, with_detailed=True).values()
-    text = render(metric for it in collectors for metric in it.collect([snapshot], everything([snapshot])))
+    text = render(metric for it in collectors for metric in it.collect([snapshot], select_all([snapshot])))
 
     # Two of its names are as they are: they end in the unit of nothing.
-    assert [] == [line for line in promtool(text).splitlines() if names is Names.OFFICIAL or "counter" in line]
+    assert [] == [line for line in promtool(text).splitlines() if names is MetricNames.OFFICIAL or "counter" in line]
 
 
 def test_there_are_no_false_zeros():
     """A queue that told nothing but its messages has no counter, where the ended exporter wrote 0."""
     bare = (Queue(vhost="/", name="bare", messages=3),)
-    seen = made(small(queues=part(bare)), Names.RABBITMQ_EXPORTER)
+    seen = made(small(queues=part(bare)), MetricNames.RABBITMQ_EXPORTER)
 
     assert seen["rabbitmq_queue_messages"][0].value == 3
     assert "rabbitmq_queue_messages_published_total" not in seen
@@ -135,7 +135,7 @@ def test_there_are_no_false_zeros():
 def test_a_family_that_could_not_be_read_is_down():
     """The last good reading is shown, and module_up says that it is an old one."""
     broken = small(queues=Part(value=(), error="503"))
-    seen = made(broken, Names.RABBITMQ_EXPORTER)
+    seen = made(broken, MetricNames.RABBITMQ_EXPORTER)
     modules = {it.labels["module"]: it.value for it in seen["rabbitmq_module_up"]}
 
     assert (0, 1) == (modules["queue"], modules["overview"])
@@ -144,7 +144,7 @@ def test_a_family_that_could_not_be_read_is_down():
 
 def test_the_remainder_keeps_its_sums_right():
     """Queues without series of their own are in one, as under the official names."""
-    chosen = Chosen(shown=(), left_out=5, rest={"messages": 12, "stats.publish": 3})
+    chosen = Selected(shown=(), omitted=5, remainder={"messages": 12, "stats.publish": 3})
     selection = Selection(clusters={"shop": ClusterSelection(queues=chosen)})
     found = {metric.samples[0].name: metric.samples for metric in ended.collect([small()], selection)}
     more = {metric.samples[0].name: metric.samples for metric in detailed.collect([small()], selection)}
@@ -160,7 +160,7 @@ def test_the_remainder_keeps_its_sums_right():
 
 def test_detailed_names_are_there_where_they_are_asked_for():
     """The operator's queue dashboard asks for these."""
-    seen = made(full(), Names.OFFICIAL, with_detailed=True)
+    seen = made(full(), MetricNames.OFFICIAL, with_detailed=True)
 
     assert {spec.name for spec in detailed.SPECS} <= set(seen)
-    assert not {spec.name for spec in detailed.SPECS} & set(made(full(), Names.OFFICIAL))
+    assert not {spec.name for spec in detailed.SPECS} & set(made(full(), MetricNames.OFFICIAL))

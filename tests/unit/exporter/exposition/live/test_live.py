@@ -9,14 +9,14 @@ from ackscope.snapshot import Part, Queue, Snapshot
 from diagnosis.window import Window
 from exporter.broker.queue_reading import Mode
 from exporter.broker.queue_store import Coverage
-from exporter.exposition.collectors.contract import Limits
+from exporter.exposition.cardinality.selection import CardinalityLimits
 from exporter.exposition.encode import render
-from exporter.exposition.live import confirming, landing, outcomes, polls, process, verdicts
+from exporter.exposition.live import confirming, findings, landing, outcomes, polls, process
 from exporter.exposition.live.landing import LandingCounts
-from exporter.exposition.live.process import ProcessStatus
+from exporter.exposition.live.process import ProbeProcessStatus
 from exporter.polling.line import PollStats
 from exporter.polling.poller import PollerStats
-from exporter.runtime.state import ClusterState, SeenOutcome
+from exporter.runtime.state import ClusterState, ReceivedOutcome
 from tests.unit.exporter.made import NOW, Verdicts, finding, outcome, part, promtool, small
 from tests.unit.exporter.made import confirming as confirming_stream
 
@@ -93,7 +93,9 @@ def test_findings_are_series():
     gap = Inconclusive(rule="memory-alarm", because="no nodes", needs="permission")
     never = Inconclusive(rule="slow-disk", because="4.x does not say", needs="nothing", permanent=True)
     verdict = Verdicts(findings=(finding(), finding()), inconclusive=(gap, gap, never)).of("shop")
-    seen = values(verdicts.collect({"shop": known(small(), verdict=verdict, diagnosis_seconds=0.1)}, Limits()))
+    seen = values(
+        findings.collect({"shop": known(small(), verdict=verdict, diagnosis_seconds=0.1)}, CardinalityLimits())
+    )
 
     assert seen["ackscope_finding", "shop", "no-consumer", "warning", "queue", "/", "orders"] == 1
     assert ["memory-alarm"] == [key[-1] for key in seen if key[0] == "ackscope_diagnosis_cannot_tell"]
@@ -104,8 +106,8 @@ def test_what_the_caps_leave_out_is_counted():
     """The worst finding is kept; those beyond the cap are told."""
     other = finding(subject=replace(finding().subject, name="other"))
     verdict = Verdicts(findings=(finding(), other)).of("shop")
-    limits = Limits(findings=1)
-    seen = values(verdicts.collect({"shop": known(small(), verdict=verdict)}, limits))
+    limits = CardinalityLimits(findings=1)
+    seen = values(findings.collect({"shop": known(small(), verdict=verdict)}, limits))
 
     assert ["orders"] == [key[-1] for key in seen if key[0] == "ackscope_finding"]
     assert seen["ackscope_dropped_findings", "shop"] == 1
@@ -114,7 +116,7 @@ def test_what_the_caps_leave_out_is_counted():
 def test_an_old_summary_says_nothing_of_now():
     """Beyond thirty seconds only its age is shown: a dead probe is no success."""
     state = known(
-        small(), outcomes={("delivery", "classic", "q"): SeenOutcome(at=NOW, outcome=outcome(doubtful="late"))}
+        small(), outcomes={("delivery", "classic", "q"): ReceivedOutcome(at=NOW, outcome=outcome(doubtful="late"))}
     )
     fresh = values(outcomes.collect({"shop": state}, NOW))
     old = values(outcomes.collect({"shop": state}, LATER))
@@ -127,7 +129,7 @@ def test_an_old_summary_says_nothing_of_now():
 
 def streaming(*streams):
     """A cluster whose probes just told these summaries."""
-    seen = {(it.probe, it.stream, it.queue or it.node): SeenOutcome(at=NOW, outcome=it) for it in streams}
+    seen = {(it.probe, it.stream, it.queue or it.node): ReceivedOutcome(at=NOW, outcome=it) for it in streams}
     return {"shop": known(small(), outcomes=seen)}
 
 
@@ -210,7 +212,7 @@ def test_no_two_series_have_the_same_labels():
 
 def test_process_and_landing_are_shown_where_there_are_any():
     """An exporter without probes or landing shows no zeros for them."""
-    status = ProcessStatus(up=False, restarts=2, bad_lines=1, age_seconds=None)
+    status = ProbeProcessStatus(up=False, restarts=2, bad_lines=1, age_seconds=None)
     counts = LandingCounts(rows={"ack_bursts": 4}, files=1, dropped={("channel_samples", "cap"): 2}, last_write_age=3.5)
 
     assert values(process.collect(status))[("ackscope_probe_process_restarts_total",)] == 2

@@ -1,7 +1,6 @@
 import pytest
 
-from exporter.exposition.encode import Format
-from exporter.exposition.negotiate import accepts_gzip, format_for
+from exporter.exposition.encode import Format, accepts_gzip, negotiate_format
 
 PROMETHEUS_2 = (
     "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
@@ -27,7 +26,7 @@ PROMETHEUS_3 = (
 )
 def test_openmetrics_for_those_who_ask_for_it(accept):
     """By weight, then by what fits closest; a version that we do not speak is not meant."""
-    assert Format.OPENMETRICS is format_for(accept)
+    assert Format.OPENMETRICS is negotiate_format(accept)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +48,7 @@ def test_openmetrics_for_those_who_ask_for_it(accept):
 )
 def test_the_text_format_for_everybody_else(accept):
     """On a tie too, and for who takes neither: better than nothing."""
-    assert Format.TEXT is format_for(accept)
+    assert Format.TEXT is negotiate_format(accept)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from prometheus_client.core import Metric
 
 from ackscope.findings import DiagnosisResult, Finding
-from exporter.exposition.collectors.contract import Limits
-from exporter.exposition.specs import Families, counter, gauge
+from exporter.exposition.cardinality.selection import CardinalityLimits
+from exporter.exposition.specs import MetricFamilies, counter, gauge
 from exporter.runtime.state import ClusterState
 
 FINDING = gauge(
@@ -20,7 +20,7 @@ FINDING = gauge(
     "vhost",
     "name",
 )
-CANNOT_TELL = gauge(
+INCONCLUSIVE = gauge(
     "ackscope_diagnosis_cannot_tell",
     "1 for each rule that lacks something to answer that it could be given; /api/v1/findings says what.",
     "diagnosis",
@@ -41,12 +41,12 @@ DROPPED = gauge(
     "cluster",
 )
 
-SPECS = (FINDING, CANNOT_TELL, DURATION, ERRORS, DROPPED)
+SPECS = (FINDING, INCONCLUSIVE, DURATION, ERRORS, DROPPED)
 
 
-def collect(states: Mapping[str, ClusterState], limits: Limits) -> list[Metric]:
+def collect(states: Mapping[str, ClusterState], limits: CardinalityLimits) -> list[Metric]:
     """Families of all clusters; findings are ranked, so the cap leaves out the least."""
-    families = Families(SPECS)
+    families = MetricFamilies(SPECS)
     for cluster, state in states.items():
         labels = {"cluster": cluster}
         families.add(DURATION, labels, state.diagnosis_seconds)
@@ -56,7 +56,7 @@ def collect(states: Mapping[str, ClusterState], limits: Limits) -> list[Metric]:
     return families.result()
 
 
-def _verdict(families: Families, verdict: DiagnosisResult, limit: int) -> None:
+def _verdict(families: MetricFamilies, verdict: DiagnosisResult, limit: int) -> None:
     distinct: dict[tuple[str, str, str, str], Finding] = {}
     for finding in verdict.findings:
         distinct.setdefault(finding.key, finding)
@@ -73,5 +73,5 @@ def _verdict(families: Families, verdict: DiagnosisResult, limit: int) -> None:
         families.add(FINDING, labels, 1)
     # What this broker never tells is in the API only: an alert on it could never be resolved.
     for rule in sorted({gap.rule for gap in verdict.inconclusive if not gap.permanent}):
-        families.add(CANNOT_TELL, {"cluster": verdict.cluster, "rule": rule}, 1)
+        families.add(INCONCLUSIVE, {"cluster": verdict.cluster, "rule": rule}, 1)
     families.add(DROPPED, {"cluster": verdict.cluster}, max(0, len(ranked) - limit))
