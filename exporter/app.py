@@ -1,4 +1,4 @@
-"""The exporter put together: the only place that knows all its parts."""
+"""The exporter, wired together: the only module that knows all its parts."""
 
 import logging
 import threading
@@ -43,25 +43,25 @@ log = logging.getLogger(__name__)
 
 _STOP_SECONDS = 4.0
 _FIXED = ("listen", "web_config", "landing.directory")
-"""Keys that are read at the start only."""
+"""Keys that are read at startup only."""
 _STALLED_SECONDS = 120.0
-"""A poller that handed out nothing for so long, and ten intervals on top, does not move any more."""
+"""A poller without a new snapshot for this many seconds plus ten poll intervals is considered stalled."""
 
 
 class App:
     """One exporter.
 
     Args:
-        settings: already checked.
-        clock: of all its parts.
-        reread: reads and checks the file of the settings again; without it there is nothing to reload.
+        settings: validated settings.
+        clock: shared by all parts.
+        reread: reads and validates the settings file again; None disables reloads.
 
     Attributes:
-        routes: the paths that it serves.
+        routes: path -> route, as served.
 
     Raises:
-        UsageError: it cannot listen where it should.
-        ConfigError: a file of the settings went away since they were checked.
+        UsageError: the listen address cannot be used.
+        ConfigError: a file named in the settings has disappeared since they were validated.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class App:
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """The URL that the exporter serves."""
         return self._server.url
 
     def start(self) -> None:
@@ -112,7 +112,7 @@ class App:
         log.info("serving %s", self.url)
 
     def stop(self) -> None:
-        """Stop what brings data, side by side; then write what waits to be written: 5 s at most, a second as a rule."""
+        """Stop all producers in parallel, then flush the landing files. Takes 5 s at most, usually 1 s."""
         until = self._clock.now().mono + _STOP_SECONDS
         self._reloader.close(_STOP_SECONDS / 4)
         parts = (self._pollers, self._probe_host, self._server, self._render_thread, self._baselines)
@@ -125,31 +125,31 @@ class App:
             self._landing.writer.stop(max(1.0, until - self._clock.now().mono))
 
     def ready(self) -> bool:
-        """Whether every cluster has answered, well or not."""
+        """Whether every cluster has been polled at least once, successfully or not."""
         return is_ready(self._state)
 
     def is_healthy(self) -> bool:
-        """Whether every poller hands out snapshots, of a broker that is away, too: what a watchdog asks."""
+        """Whether every poller still produces snapshots, also of unreachable brokers. The systemd watchdog uses it."""
         now, longest = self._clock.now(), _STALLED_SECONDS + 10 * self._settings.poll.interval
         known = [state.snapshot for state in self._state.clusters().values()]
         return all(snapshot is None or now.since(snapshot.taken) < longest for snapshot in known)
 
     def reload(self) -> ReloadResult:
-        """Read the configuration again and go by it; where it is wrong, the settings before it stay."""
+        """Read the configuration again and apply it. If it is invalid, the current settings stay in force."""
         try:
             return self._reloader.reload()
         finally:
             self._page_cache.invalidate()
 
     def _change(self, settings: ExporterSettings) -> str:
-        """Go by other settings; what they leave as it was goes on undisturbed. Returns what was done.
+        """Apply new settings; parts whose settings did not change keep running. Returns a summary of what changed.
 
         Raises:
-            ConfigError: a file of them cannot be read; nothing has changed then.
+            ConfigError: a file named in the settings cannot be read; nothing has changed.
         """
         change, document = self._pollers.plan(settings), targets_document(settings)
         before, self._settings = self._settings, settings
-        # In this order: nothing of an old broker may reach the state of a new one.
+        # This order keeps data of a replaced broker out of the state of the new one.
         self._pollers.stop_replaced(change)
         self._state.set_clusters(settings.clusters, change.reset)
         self._ingest.apply(settings)
@@ -162,9 +162,9 @@ class App:
             self._targets = TargetPage(settings.modules, settings.metrics, self._clock)
         self._page_cache.apply(settings.metrics, _collectors(settings))
         later = [key for key in _FIXED if attrgetter(key)(settings) != attrgetter(key)(self._started)]
-        summary = [str(change), "probes started anew" if probes_restarted else "probes as before"]
+        summary = [str(change), "probes restarted" if probes_restarted else "probes unchanged"]
         if later:
-            summary.append(f"not changed while running, restart for it: {', '.join(later)}")
+            summary.append(f"needs a restart, not applied: {', '.join(later)}")
         return "; ".join(summary)
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
@@ -172,7 +172,7 @@ class App:
         self._render_thread.wake()
 
     def _probe_page(self, request: Request) -> Response:
-        """One path, two kinds of questions: a probe of a cluster, and a reading of a broker by a module."""
+        """Serve `/probe`: either a probe of a configured cluster, or a one-off read of a broker through a module."""
         if "module" in request.query and "probe" in request.query:
             return Response(b"probe= and module= exclude each other; give one\n", status=HTTPStatus.BAD_REQUEST)
         if "module" in request.query:
@@ -184,8 +184,8 @@ class App:
         return known.snapshot if known else None
 
     def _polling_sources(self) -> dict[str, dict[str, Source]]:
-        """What polling is like: its counts change with the page, its ages with every moment; both of what it shows."""
-        shown: list[dict[str, ClusterState]] = [{}]  # swapped whole: scrapes read it meanwhile
+        """Metrics of the pollers: counters change with the page, ages at every scrape; both of the same snapshots."""
+        shown: list[dict[str, ClusterState]] = [{}]  # replaced as a whole: scrapes read it concurrently
 
         def counts() -> list[Metric]:
             states = self._state.clusters()
@@ -217,7 +217,7 @@ class App:
 def _lander(settings: ExporterSettings, clock: Clock) -> "LandingSink | None":
     if settings.landing.directory is None:
         return None
-    # Loaded only where it is used: it brings Arrow with it.
+    # Imported only if used: it loads Arrow.
     from exporter.landing.sink import LandingSink  # noqa: PLC0415  see above
 
     return LandingSink(settings.landing.directory, settings.landing, settings.thresholds.own_prefixes, clock)
@@ -228,4 +228,4 @@ def _collectors(settings: ExporterSettings) -> Mapping[str, Collector]:
 
 
 def _nothing_to_read() -> ExporterSettings:
-    raise ConfigError("there is no file to read again; start with --config FILE")
+    raise ConfigError("there is no file to reload; start with --config.file FILE")

@@ -1,4 +1,4 @@
-"""The paths that the exporter serves."""
+"""The HTTP routes of the exporter."""
 
 import threading
 from collections.abc import Callable
@@ -28,17 +28,17 @@ _States = dict[str, ClusterState]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteContext:
-    """What the paths answer from.
+    """What the routes answer from.
 
     Attributes:
-        state: what is known.
-        exposition: the text of `/metrics`.
-        status: how the probe process does; None where there is none.
-        probe_page: runs a probe, or reads a broker, when it is asked.
-        reload: reads the configuration again.
+        state: latest state of every cluster.
+        exposition: page cache of `/metrics`.
+        status: status of the probe process; None if there is none.
+        probe_page: handler of `/probe`.
+        reload: reloads the configuration.
         clock: for ages.
-        thresholds: what diagnosis judges by at this moment.
-        usual: a cluster's name -> what is usual in it now.
+        thresholds: thresholds of diagnosis in force now.
+        usual: cluster name -> baselines of the current hour, None if unknown.
     """
 
     state: StateStore
@@ -52,9 +52,9 @@ class RouteContext:
 
 
 def make_routes(parts: RouteContext) -> dict[str, Route]:
-    """The table of paths, all but `/probe` answered from memory."""
+    """The routing table. Every path but `/probe` is answered from memory."""
     clock = parts.clock
-    # Of a large broker one takes a second or more of this process: not several side by side.
+    # Packing the bundle of a large broker takes a second or more of CPU: one at a time.
     packing = threading.Lock()
 
     def document(make: Callable[[_States, Request], documents.Document]) -> Callable[[Request], Response]:
@@ -71,59 +71,56 @@ def make_routes(parts: RouteContext) -> dict[str, Route]:
     return {
         "/metrics": Route("metrics for Prometheus", parts.exposition.answer),
         "/api/v1/findings": Route(
-            "what is wrong, why, and what to do (JSON); cluster=NAME for one of several",
+            "findings: what is wrong, why, and what to do (JSON); cluster=NAME limits it to one cluster",
             document(lambda states, _: documents.findings(states, clock.now())),
         ),
         "/api/v1/probes": Route(
-            "what the probes live through (JSON); cluster=NAME",
+            "probe results: what clients experience (JSON); cluster=NAME",
             document(lambda states, _: documents.probes(states, parts.status(), clock.now())),
         ),
         "/api/v1/vitals": Route(
-            "what goes through each cluster, against what is usual, and lines of what findings are about (JSON); "
-            "cluster=NAME",
+            "throughput and backlog of each cluster with baselines, and sparklines of the subjects of findings "
+            "(JSON); cluster=NAME",
             document(lambda states, _: vitals(states, clock.now(), parts.usual, parts.thresholds())),
         ),
         "/api/v1/snapshot": Route(
-            "what the brokers say of themselves (JSON); cluster=NAME, families=queues,nodes for a part of it",
+            "latest snapshot of each broker (JSON); cluster=NAME, families=queues,nodes limits it to some endpoints",
             document(lambda states, request: documents.snapshots(states, clock.now(), _families(request))),
         ),
         "/api/v1/columns": Route(
-            "one list of one cluster as columns (JSON): cluster=NAME&list=queues&columns=vhost,name,messages",
+            "one object list of one cluster as columns (JSON): cluster=NAME&list=queues&columns=vhost,name,messages",
             lambda request: _columns(parts, request),
         ),
         "/api/v1/bundle": Route(
-            "all that diagnosis knows of one cluster, to keep or hand on: cluster=NAME; "
-            "judge it with ackscope diagnose --bundle FILE",
+            "diagnosis bundle of one cluster to download: cluster=NAME; replay it with ackscope diagnose --bundle FILE",
             lambda request: _bundle(parts, request, packing),
         ),
         "/runbook": Route(
-            "what a finding means, and what to do: rule=NAME; the list of all without one",
+            "runbook of a rule: rule=NAME; lists all without it",
             partial(runbook_page, runbooks()),
         ),
         "/probe": Route(
-            "one probe now: probe=NAME&target=CLUSTER, debug=true for its report and log; "
-            "or one reading of a broker: module=NAME&target=HOST:PORT",
+            "run one probe now: probe=NAME&target=CLUSTER, debug=true adds report and log; or read one broker: "
+            "module=NAME&target=HOST:PORT",
             parts.probe_page,
         ),
-        "/-/healthy": Route("200 while the exporter lives", lambda _: Response(b"alive\n")),
-        "/-/reload": Route(
-            "POST: read the configuration again; says what came of it", lambda _: _reload(parts), ("POST",)
-        ),
-        "/-/ready": Route("200 once every cluster was polled, well or not", lambda _: ready(parts.state)),
+        "/-/healthy": Route("200 while the exporter runs", lambda _: Response(b"alive\n")),
+        "/-/reload": Route("POST: reload the configuration; returns the result", lambda _: _reload(parts), ("POST",)),
+        "/-/ready": Route("200 once every cluster has been polled, successfully or not", lambda _: ready(parts.state)),
     }
 
 
 def ready(state: StateStore) -> Response:
-    """Whether every cluster has an answer, good or bad."""
+    """200 if every cluster has been polled at least once, successfully or not; else 503."""
     waiting = _waiting(state)
     if waiting:
-        text = f"waiting for the first answer of: {', '.join(waiting)}\n"
+        text = f"waiting for the first poll of: {', '.join(waiting)}\n"
         return Response(text.encode(), status=HTTPStatus.SERVICE_UNAVAILABLE)
     return Response(b"ready\n")
 
 
 def is_ready(state: StateStore) -> bool:
-    """The same in a word."""
+    """Whether every cluster has been polled at least once."""
     return not _waiting(state)
 
 
@@ -134,14 +131,14 @@ def _reload(parts: RouteContext) -> Response:
 
 
 def _one(states: _States, request: Request) -> str:
-    """The cluster that is asked for, where exactly one must be.
+    """The one requested cluster.
 
     Raises:
-        UsageError: it is not known, or several are meant.
+        UsageError: the name is unknown, or more than one cluster is meant.
     """
     names = parse_names("cluster", request.query.get("cluster"), states)
     if len(names) != 1:
-        raise UsageError(f"cluster: name one of {', '.join(states)}")
+        raise UsageError(f"cluster: choose one of {', '.join(states)}")
     return names[0]
 
 
@@ -151,7 +148,7 @@ def _columns(parts: RouteContext, request: Request) -> Response:
         name = _one(states, request)
         (listed, *chunks) = parse_names("list", request.query.get("list"), LISTS)
         if chunks:
-            raise UsageError(f"list: name one of {', '.join(LISTS)}")  # noqa: TRY301  one place answers for all
+            raise UsageError(f"list: choose one of {', '.join(LISTS)}")  # noqa: TRY301  one place answers for all
         requested = request.query.get("columns")
         return Response(documents.as_json(columns(states[name].window, listed, requested, parts.clock.now())), JSON)
     except UsageError as error:
@@ -159,7 +156,7 @@ def _columns(parts: RouteContext, request: Request) -> Response:
 
 
 def _bundle(parts: RouteContext, request: Request, packing: threading.Lock) -> Response:
-    """The window of one cluster as a file; answered from memory, packed when it is asked for."""
+    """The bundle of one cluster, packed from memory on request."""
     states = parts.state.clusters()
     try:
         name = _one(states, request)
@@ -167,7 +164,7 @@ def _bundle(parts: RouteContext, request: Request, packing: threading.Lock) -> R
         return _text(HTTPStatus.BAD_REQUEST, str(error))
     known = states[name]
     if known.snapshot is None:
-        return _text(HTTPStatus.SERVICE_UNAVAILABLE, "nothing was read of this cluster yet; ask again in some seconds")
+        return _text(HTTPStatus.SERVICE_UNAVAILABLE, "this cluster has not been polled yet; retry in a few seconds")
     outcomes, now = tuple(known.latest_outcomes()), parts.clock.now()
     bundle = DiagnosisBundle(
         window=known.window,

@@ -1,9 +1,8 @@
-"""Metric families to the Prometheus text format 0.0.4 and to OpenMetrics 1.0.
+"""Encodes metric families as Prometheus text format 0.0.4 and OpenMetrics 1.0, and negotiates which one.
 
-The two differ above the samples and nowhere else (as far as we use them), so samples are written once for both.
-The client library's own writer escapes the same label sets again and again; here a label set that several samples
-share is written once. It is not kept for the next page: of the 0.05 s that 200,000 samples of 10,000 objects take,
-escaping is a tenth.
+As far as used here, the two formats differ only in the header lines, so samples are encoded once for both. The client
+library escapes the same label sets again and again; here a label set shared by several samples is encoded once per
+page. It is not cached across pages: of the 0.05 s that 200,000 samples of 10,000 objects take, escaping is a tenth.
 
 Sources: https://prometheus.io/docs/instrumenting/exposition_formats/,
 https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md
@@ -22,7 +21,7 @@ from exporter.exposition.specs import UNITS, MetricFamily
 
 
 class Format(Enum):
-    """The formats; a value is its content type."""
+    """Exposition formats; the value is the content type."""
 
     TEXT = "text/plain; version=0.0.4; charset=utf-8"
     OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -31,7 +30,7 @@ class Format(Enum):
 CONTENT_TYPE = Format.TEXT.value
 
 END = b"# EOF\n"
-"""The last line of OpenMetrics: a page without it was cut off."""
+"""Last line of OpenMetrics; a page without it was truncated."""
 
 _TEXT_TYPES = {"unknown": "untyped"}
 _HAVE_CREATED = ("counter", "histogram", "summary")
@@ -39,13 +38,13 @@ _HAVE_CREATED = ("counter", "histogram", "summary")
 
 @dataclass(frozen=True, slots=True)
 class EncodedFamily:
-    """One family.
+    """One encoded metric family.
 
     Attributes:
-        name: without a counter's `_total`.
-        text: what stands above its samples in the text format.
-        openmetrics: what stands above them in OpenMetrics.
-        samples: the samples, a line each, in one or several pieces; the same in both.
+        name: family name, without a counter's `_total`.
+        text: header lines in the text format.
+        openmetrics: header lines in OpenMetrics.
+        samples: sample lines, in one or several chunks; the same in both formats.
     """
 
     name: str
@@ -55,18 +54,18 @@ class EncodedFamily:
 
 
 def encode(metrics: Iterable[Metric]) -> list[EncodedFamily]:
-    """Write families; one without samples is not shown.
+    """Encode families; families without samples are skipped.
 
-    Creation times that the client library adds to counters and histograms are left out: they tell when this process
-    met the object, not when it began to count.
+    The `_created` samples that the client library adds to counters and histograms are dropped: they give the time when
+    this process first saw the object, not when it began to count.
     """
-    held = list(metrics)  # so that every label dict stays alive and its id tells it apart
+    held = list(metrics)  # keeps every label dict alive: its id identifies it
     sets = _LabelSets()
     return [written for metric in held if (written := _family(metric, sets)) is not None]
 
 
 def merge_families(families: Iterable[EncodedFamily]) -> list[EncodedFamily]:
-    """Families of one name as one, in the order of the first: neither format allows a family twice."""
+    """Merge families of the same name into the first: neither format allows a family twice."""
     united: dict[str, list[EncodedFamily]] = {}
     for family in families:
         united.setdefault(family.name, []).append(family)
@@ -77,7 +76,7 @@ def merge_families(families: Iterable[EncodedFamily]) -> list[EncodedFamily]:
 
 
 def page_chunks(families: Iterable[EncodedFamily], form: Format) -> list[bytes]:
-    """The families as pieces of a page, which are not copied together; `END` is the caller's."""
+    """Chunks of a page, not joined. The caller adds `END`."""
     pieces: list[bytes] = []
     for family in families:
         pieces.append(family.text if form is Format.TEXT else family.openmetrics)
@@ -86,13 +85,13 @@ def page_chunks(families: Iterable[EncodedFamily], form: Format) -> list[bytes]:
 
 
 def render(metrics: Iterable[Metric], form: Format = Format.TEXT) -> str:
-    """A whole page."""
+    """Encode a whole page."""
     pieces = page_chunks(merge_families(encode(metrics)), form)
     return b"".join(pieces if form is Format.TEXT else [*pieces, END]).decode()
 
 
 class _Pairs(dict[tuple[str, str], str]):
-    """A label and its value as text; most of them are in many sets."""
+    """(label, value) -> encoded text. Most pairs occur in many label sets."""
 
     def __missing__(self, pair: tuple[str, str]) -> str:
         name, value = pair
@@ -102,7 +101,7 @@ class _Pairs(dict[tuple[str, str], str]):
 
 
 class _LabelSets:
-    """Label sets as text; valid while the dicts live that it was given."""
+    """Encoded label sets by id. Valid while the dicts live."""
 
     def __init__(self) -> None:
         self._pair = _Pairs().__getitem__
@@ -110,7 +109,7 @@ class _LabelSets:
         self._last: tuple[Sequence[dict[str, str]], list[str]] = ([], [])
 
     def text(self, labels: dict[str, str]) -> str:
-        """One set, with the blank that follows it."""
+        """One label set with the space that follows it."""
         text = self._texts.get(id(labels))
         if text is None:
             text = "{" + ",".join(map(self._pair, labels.items())) + "} " if labels else " "
@@ -118,7 +117,7 @@ class _LabelSets:
         return text
 
     def column(self, labels: list[dict[str, str]]) -> list[str]:
-        """The sets of a whole family; most families have those of the family before."""
+        """The label sets of a family; most families share those of the previous one."""
         before, texts = self._last
         if labels != before:
             texts = [self.text(each) for each in labels]
@@ -134,9 +133,9 @@ def _family(metric: Metric, sets: _LabelSets) -> EncodedFamily | None:
     return EncodedFamily(metric.name, text, openmetrics, ("".join(lines).encode(),))
 
 
-@lru_cache(maxsize=2048)  # more than there are metrics: they are the same at every scrape
+@lru_cache(maxsize=2048)  # larger than the number of metrics, which are the same at every scrape
 def _heads(name: str, kind: str, documentation: str) -> tuple[bytes, bytes]:
-    """What stands above the samples, in the text format and in OpenMetrics."""
+    """Header lines in the text format and in OpenMetrics."""
     shown = f"{name}_total" if kind == "counter" else name
     help_text = documentation.replace("\\", r"\\").replace("\n", r"\n")
     text = f"# HELP {shown} {help_text}\n# TYPE {shown} {_TEXT_TYPES.get(kind, kind)}\n"
@@ -150,7 +149,7 @@ def _heads(name: str, kind: str, documentation: str) -> tuple[bytes, bytes]:
 def _column(family: MetricFamily, sets: _LabelSets) -> list[str]:
     name, texts = family.sample_name, sets.column(family.labels)
     return [
-        f"{name}{text}{value if type(value) is int else _number(value)}\n"  # most are int: a call less for each
+        f"{name}{text}{value if type(value) is int else _number(value)}\n"  # most are int: saves a call each
         for text, value in zip(texts, family.values, strict=True)
     ]
 
@@ -176,14 +175,14 @@ def _number(value: float) -> str:
 
 
 _OFFERED = (
-    # On a tie the first wins: the text format is what everybody reads.
+    # On a tie the first wins: every scraper reads the text format.
     (Format.TEXT, "text/plain", "0.0.4"),
     (Format.OPENMETRICS, "application/openmetrics-text", "1.0.0"),
 )
 
 
 class _Item(NamedTuple):
-    """One item of a list with weights: its value, its parameters, its weight from 0 to 1."""
+    """One item of a weighted header list: value, parameters, weight from 0 to 1."""
 
     value: str
     parameters: Mapping[str, str]
@@ -192,10 +191,10 @@ class _Item(NamedTuple):
 
 @lru_cache(maxsize=64)
 def negotiate_format(accept: str) -> Format:
-    """The format that an Accept header wants most.
+    """The preferred format of an Accept header.
 
-    The most specific range that fits a format gives its weight (RFC 9110, 12.5.1); a range without a version takes
-    ours. Who wants neither gets the text format: better than none.
+    The most specific media range that matches a format determines its weight (RFC 9110, 12.5.1); a range without a
+    version matches. If neither format is acceptable, the text format is sent anyway.
     """
     items = _items(accept)
     best, most = Format.TEXT, 0.0
@@ -209,14 +208,14 @@ def negotiate_format(accept: str) -> Format:
 
 @lru_cache(maxsize=64)
 def accepts_gzip(header: str) -> bool:
-    """Whether an Accept-Encoding header takes gzip, and would not rather have it plain."""
+    """Whether an Accept-Encoding header accepts gzip and does not prefer identity."""
     weights = {item.value: item.weight for item in _items(header)}
     gzip = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0.0)))
     return gzip > 0 and gzip >= weights.get("identity", 0.0)
 
 
 def _rank(item: _Item, kind: str, version: str) -> int:
-    """How specific a range is that fits; 0 where it does not."""
+    """Specificity of a matching media range; 0 if it does not match."""
     if item.value == kind:
         return 4 if item.parameters.get("version") == version else 3 * ("version" not in item.parameters)
     if item.value == f"{kind.partition('/')[0]}/*":
@@ -234,7 +233,7 @@ def _items(header: str) -> list[_Item]:
 
 
 def _weight(text: str) -> float:
-    """A weight; 0 for what is none: who writes it wrong gets what others get by default."""
+    """The weight; 0 if malformed."""
     try:
         weight = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Run collectors: each one's error is its own, and two metrics tell how each did."""
+"""Runs collectors; each fails on its own, and two metrics report success and duration."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -14,10 +14,10 @@ log = logging.getLogger(__name__)
 
 Source = Callable[[], Iterable[Metric]]
 
-SUCCESS = gauge("ackscope_collector_success", "Whether the collector made its metrics.", "exporter", "collector")
+SUCCESS = gauge("ackscope_collector_success", "Whether the collector succeeded.", "exporter", "collector")
 DURATION = gauge(
     "ackscope_collector_duration_seconds",
-    "How long the collector took to make and to write its metrics.",
+    "Duration of the collector, encoding included.",
     "exporter",
     "collector",
 )
@@ -26,7 +26,7 @@ SPECS = (SUCCESS, DURATION)
 
 @dataclass(frozen=True, slots=True)
 class CollectorReport:
-    """How one collector did."""
+    """Result of one collector."""
 
     ok: bool
     seconds: float
@@ -34,21 +34,21 @@ class CollectorReport:
 
 @dataclass(frozen=True, slots=True)
 class CollectorRun:
-    """What the collectors made, written, each name once; and how each did, by its name."""
+    """Encoded families of a run, each name once, and collector name -> report."""
 
     families: tuple[EncodedFamily, ...]
     reports: Mapping[str, CollectorReport]
 
 
 def execute(sources: Mapping[str, Source], clock: Clock) -> CollectorRun:
-    """Run every source; one that raises contributes nothing, is logged with its traceback, and is reported."""
+    """Run every source. One that raises contributes nothing, is logged with its traceback and reported as failed."""
     families: list[EncodedFamily] = []
     reports: dict[str, CollectorReport] = {}
     for name, source in sources.items():
         started = clock.now()
         try:
             made = encode(source())
-        except Exception:  # The boundary: a defect of one collector must not take the others' metrics away.
+        except Exception:  # Boundary: a defect in one collector must not affect the others.
             log.exception("collector %s failed; the others go on", name)
             reports[name] = CollectorReport(ok=False, seconds=clock.now().since(started))
             continue
@@ -58,7 +58,7 @@ def execute(sources: Mapping[str, Source], clock: Clock) -> CollectorRun:
 
 
 def merge_runs(executions: Iterable[CollectorRun]) -> CollectorRun:
-    """Several runs of the same collectors, each on something else, as one: all were well, the times add up."""
+    """Merge runs of the same collectors over different snapshots: durations are summed, success means all succeeded."""
     families: list[EncodedFamily] = []
     reports: dict[str, CollectorReport] = {}
     for execution in executions:
@@ -70,7 +70,7 @@ def merge_runs(executions: Iterable[CollectorRun]) -> CollectorRun:
 
 
 def report_metrics(reports: Mapping[str, CollectorReport]) -> list[Metric]:
-    """The reports as metrics."""
+    """Reports as metrics."""
     families = MetricFamilies(SPECS)
     for name, report in reports.items():
         labels = {"collector": name}

@@ -1,7 +1,7 @@
-"""One gzip file of two parts: the first, large, compressed once for many files; the second anew for each.
+"""Builds one gzip member from a large prefix, compressed once and reused, and a small suffix that changes.
 
-Deflate blocks that end on a byte can be followed by any other blocks (RFC 1951), and the checksum of the whole goes on
-from that of the first part (RFC 1952): the result is one ordinary member.
+Deflate blocks that end on a byte boundary can be followed by other blocks (RFC 1951), and the CRC continues from that
+of the prefix (RFC 1952): the result is one ordinary gzip member.
 """
 
 import struct
@@ -10,23 +10,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 _HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
-"""gzip, deflate, no name, no time, no hints, of no known system (RFC 1952, 2.3)."""
+"""gzip header: deflate, no name, no mtime, no flags, unknown OS (RFC 1952, 2.3)."""
 _LEVEL = 1
-"""Metrics repeat themselves: 18 MB become 0.95 MB at level 1, and 0.83 MB at level 6 for twice the time."""
+"""Metrics are repetitive: 18 MB compress to 0.95 MB at level 1, to 0.83 MB at level 6 in twice the time."""
 
 
 _SMALL = 16 * 1024
-"""An end that is no larger is sent as it is: compressing it takes longer than sending it."""
+"""Suffixes up to this size in bytes are stored uncompressed: compressing takes longer than sending."""
 
 
 @dataclass(frozen=True, slots=True)
 class GzipPrefix:
-    """A part that others can follow.
+    """A compressed prefix of a gzip member.
 
     Attributes:
-        blocks: deflate blocks, none of which is the last.
-        crc: CRC-32 of what they hold.
-        size: how many bytes they hold.
+        blocks: deflate blocks, none of them final.
+        crc: CRC-32 of the uncompressed content.
+        size: uncompressed size in bytes.
     """
 
     blocks: bytes
@@ -35,15 +35,15 @@ class GzipPrefix:
 
 
 def compress_prefix(pieces: Iterable[bytes]) -> GzipPrefix:
-    """Compress a part that others follow."""
+    """Compress a prefix that other data will follow."""
     return _pack(pieces, zlib.Z_FULL_FLUSH, 0, 0)
 
 
 def finish_member(packed: GzipPrefix, pieces: Iterable[bytes]) -> tuple[bytes, ...]:
-    """The whole file, in pieces: what is packed, then what is new."""
+    """Chunks of the complete gzip member: the prefix followed by `pieces`."""
     end = b"".join(pieces)
     if len(end) <= _SMALL:
-        # One stored block, the last one (RFC 1951, 3.2.4).
+        # One stored block, the final one (RFC 1951, 3.2.4).
         head = struct.pack("<BHH", 1, len(end), len(end) ^ 0xFFFF)
         last = GzipPrefix(head + end, zlib.crc32(end, packed.crc), packed.size + len(end))
     else:

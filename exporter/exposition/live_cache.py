@@ -1,7 +1,7 @@
-"""The end of a page: what changes between snapshots, made at the scrape or up to a second before it.
+"""The part of a page that changes between snapshots, rendered at the scrape or up to a second before.
 
-Ages are of the moment of the scrape. The rest (findings, probes, the exporter itself) is made ahead once a second, so
-that a scrape need not; a scrape that finds it older makes it.
+Ages are evaluated at the scrape. The rest (findings, probes, the exporter itself) is rendered in advance once a second;
+a scrape that finds it outdated renders it itself.
 """
 
 import threading
@@ -13,24 +13,24 @@ from exporter.exposition.encode import EncodedFamily, Format, encode, merge_fami
 from exporter.exposition.execute import CollectorRun, Source, execute, merge_runs, report_metrics
 
 PRERENDERED_SECONDS = 1.5
-"""What was made ahead is good for so long: a little more than a second, so that none is missed by a hair."""
+"""Seconds that the prerendered part is valid: slightly more than the interval, to allow for a small delay."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Prerendered:
-    """The part without ages, made at a moment; format -> bytes."""
+    """The part without ages, by format, and when it was rendered."""
 
     at: Instant
     texts: Mapping[Format, bytes]
 
 
 class LiveMetricsCache:
-    """Makes it; safe for several scrapes at once.
+    """Thread-safe cache of the metrics that change between snapshots.
 
     Args:
-        live: name -> what makes the metrics that may be a second old.
-        moments: name -> what makes those that are of the moment of the scrape, of names of their own.
-        clock: times them.
+        per_second: name -> source whose metrics may be a second old.
+        per_scrape: name -> source evaluated at every scrape; metric names must not overlap with `per_second`.
+        clock: times the sources.
     """
 
     def __init__(self, per_second: Mapping[str, Source], per_scrape: Mapping[str, Source], clock: Clock) -> None:
@@ -41,22 +41,22 @@ class LiveMetricsCache:
         self._latest: tuple[int, CollectorRun] = (0, CollectorRun((), {}))
 
     def prerender(self, reports: Sequence[EncodedFamily], forms: Iterable[Format]) -> None:
-        """Make all but the ages, for the scrapes of the next second.
+        """Render everything but the ages, for the scrapes of the next second.
 
         Args:
-            reports: how those collectors did whose metrics are in the page before.
-            forms: that will be asked for.
+            reports: encoded reports of the collectors of the snapshot part.
+            forms: formats to render.
         """
         at, per_second = self._clock.now(), self._execute()
         families = _with_reports(per_second, reports)
         self._prerendered = _Prerendered(at, {form: b"".join(page_chunks(families, form)) for form in forms})
 
     def invalidate(self) -> None:
-        """Something has changed that the next scrape must tell."""
+        """Discard the prerendered part, so that the next scrape shows a change at once."""
         self._prerendered = None
 
     def pieces(self, reports: Sequence[EncodedFamily], form: Format) -> list[bytes]:
-        """The end of a page at this moment, without the last line of OpenMetrics."""
+        """The live part of a page now, without the last line of OpenMetrics."""
         prerendered = self._prerendered
         if (
             prerendered is not None
@@ -68,7 +68,7 @@ class LiveMetricsCache:
         return page_chunks(_with_reports(self._now(), reports), form)
 
     def _now(self) -> CollectorRun:
-        # One that began before we came may hold less than what is known now; one that began since will do for all.
+        # A run that began before this scrape may be outdated; one that began since serves all waiting scrapes.
         needed = self._started + 1
         with self._lock:
             if self._latest[0] < needed:

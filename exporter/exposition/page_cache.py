@@ -1,8 +1,7 @@
-"""The text of `/metrics`, from memory: what comes with snapshots is made once a snapshot, the rest at every scrape.
+"""The `/metrics` page, cached: the snapshot part is rendered once per snapshot, the live part at every scrape.
 
-The large part is written, and compressed for the formats that are scraped, when a snapshot arrives, and only the
-families of its cluster; a scrape makes the small part that changes between snapshots (ages, probes, findings), and
-sends the pieces as they are.
+When a snapshot arrives, the families of its cluster are encoded, and compressed in the formats that are being scraped.
+A scrape adds the small part that changes between snapshots (ages, probes, findings) and sends the chunks as they are.
 """
 
 import threading
@@ -25,19 +24,19 @@ from exporter.runtime.state import StateStore
 from exporter.web.http import Request, Response
 
 IDLE_SECONDS = 300.0
-"""Who has not scraped for so long is waited for no more: pages are made again once somebody asks."""
+"""After this many seconds without a scrape pages are no longer rendered in advance."""
 LATE_SECONDS = 15.0
-"""After a scrape has seen that a newer snapshot waits, a refresh has so long; then a scrape does its work."""
+"""Seconds that scrapes give the render thread to catch up with a newer snapshot before they render it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _SnapshotPage:
-    """The part that comes from snapshots.
+    """The part of a page made from snapshots.
 
     Attributes:
-        generation: of the state that it was made from.
-        reports: how its collectors did, written.
-        packed: format -> compressed; for the formats that were asked for.
+        generation: state generation that it was made from.
+        reports: encoded reports of its collectors.
+        compressed: format -> gzip prefix, for formats that have been requested.
     """
 
     generation: int
@@ -47,18 +46,18 @@ class _SnapshotPage:
 
 
 class PageCache:
-    """Makes the text; safe for several scrapes at once, and for refreshes beside them.
+    """Renders and caches the page. Safe for concurrent scrapes and refreshes.
 
-    It holds one generation, and for moments the one that is being made.
+    Holds one generation, and briefly the next while it is rendered.
 
     Args:
-        state: what is known.
-        chooser: which objects get series of their own; used by this object only.
-        live: name -> what makes the metrics that change between snapshots.
+        state: latest state of every cluster.
+        chooser: selects the objects with series of their own; used by this cache only.
+        live: name -> source of metrics that change between snapshots.
         clock: times the collectors.
-        collectors: name -> what makes metrics of snapshots.
-        rounds: name -> what makes metrics that change when a snapshot arrives, of something else than snapshots.
-        moments: name -> what makes metrics of the moment of the scrape, ages: never made ahead.
+        collectors: name -> collector of snapshot metrics.
+        per_snapshot: name -> source of other metrics that change with a snapshot.
+        per_scrape: name -> source evaluated at every scrape: ages.
     """
 
     def __init__(
@@ -82,7 +81,7 @@ class PageCache:
         self._live_cache = LiveMetricsCache(live, per_scrape or {}, clock)
 
     def answer(self, request: Request) -> Response:
-        """All metrics of this moment, in the format and coding that the request wants."""
+        """All metrics now, in the format and encoding that the request prefers."""
         form = negotiate_format(request.headers.get("accept", ""))
         made, now = self._from_snapshots(), self._clock.now()
         self._last_scrape = now
@@ -102,12 +101,12 @@ class PageCache:
         )
 
     def text(self, form: Format = Format.TEXT) -> str:
-        """The same as text, for who reads it here."""
+        """The page as text, for callers in this process."""
         made = self._from_snapshots()
         return b"".join([*page_chunks(made.execution.families, form), *self._live_part(made, form)]).decode()
 
     def refresh(self) -> None:
-        """Make the part of the newest snapshots, unless it is made, or nobody has asked for a while."""
+        """Render the snapshot part if it is outdated and somebody has scraped recently."""
         with self._lock:
             now = self._clock.now()
             if now.since(self._last_scrape) > IDLE_SECONDS:
@@ -123,18 +122,18 @@ class PageCache:
             self._page = made
 
     def tick(self) -> None:
-        """Make what the scrapes of the next second need; to be called once a second."""
+        """Prerender what the scrapes of the next second need; call once a second."""
         made, now = self._page, self._clock.now()
         if made is not None and now.since(self._last_scrape) <= IDLE_SECONDS:
             forms = [form for form, last_used in self._last_gzip.items() if last_used is not None]
             self._live_cache.prerender(made.reports, forms)
 
     def invalidate(self) -> None:
-        """Something has changed that the next scrape must tell; it makes all that tick makes anew."""
+        """Discard the prerendered live part, so that the next scrape shows a change at once."""
         self._live_cache.invalidate()
 
     def apply(self, settings: MetricsSettings, collectors: Mapping[str, Collector] = COLLECTORS) -> None:
-        """Go on with other settings; the next page is made with them."""
+        """Apply new settings; the next page uses them."""
         with self._lock:
             self._chooser.apply(settings)
             self._collectors, self._page, self._clusters = collectors, None, {}
@@ -144,7 +143,7 @@ class PageCache:
         made = self._page
         if made is not None and not self._late(made):
             return made
-        with self._lock:  # two scrapes at once make it once
+        with self._lock:  # concurrent scrapes render once
             made = self._page
             if made is None or self._late(made):
                 made = self._page = self._make()
@@ -187,12 +186,12 @@ class PageCache:
             return made.compressed[form]
 
     def _live_part(self, made: _SnapshotPage, form: Format) -> list[bytes]:
-        """The end of a page: what changes between snapshots, and how every collector did."""
+        """The live part of a page: what changes between snapshots, and the collector reports."""
         return [*self._live_cache.pieces(made.reports, form), *([END] if form is Format.OPENMETRICS else [])]
 
 
 def collector_sources(
     snapshots: Sequence[Snapshot], selection: Selection, collectors: Mapping[str, Collector] = COLLECTORS
 ) -> dict[str, Source]:
-    """Every collector, ready to be run on `snapshots` and what was chosen of them."""
+    """Collector name -> source, bound to `snapshots` and `selection`."""
     return {name: partial(collector.collect, snapshots, selection) for name, collector in collectors.items()}

@@ -1,6 +1,6 @@
-"""A thread that makes pages when snapshots have arrived, and once a second what changes between them.
+"""Background thread that renders pages when snapshots arrive, and the live part once a second.
 
-Neither a poll nor a scrape waits for it.
+Neither polls nor scrapes wait for it.
 """
 
 import logging
@@ -13,18 +13,18 @@ from ackscope.tuning import give_back, tidy
 log = logging.getLogger(__name__)
 
 _PAUSE = 2.0
-"""A pause is so many times as long as the work before it: pages cost a third of a core, however often polls end."""
+"""Pause after each page, as a multiple of its duration: limits rendering to a third of a core."""
 _TIDY_SECONDS = 300.0
 _TICK_SECONDS = 1.0
 
 
 class RenderThread:
-    """Runs `refresh` after each `wake`; wakes that come while it works or pauses are one.
+    """Calls `refresh` after `wake`. Wakes during work or a pause are merged.
 
     Args:
-        refresh: makes the newest page.
+        refresh: renders the snapshot part.
         clock: times it.
-        tick: makes what changes between snapshots; called once a second, and after each page.
+        tick: renders the live part; called once a second and after each page.
     """
 
     def __init__(self, refresh: Callable[[], None], clock: Clock, tick: Callable[[], None] | None = None) -> None:
@@ -33,15 +33,15 @@ class RenderThread:
         self._thread = threading.Thread(target=self._run, name="refresher", daemon=True)
 
     def start(self) -> None:
-        """Begin; wakes before this are heard too."""
+        """Start the thread; earlier wakes count."""
         self._thread.start()
 
     def wake(self) -> None:
-        """There is a new snapshot."""
+        """Signal that a new snapshot has arrived."""
         self._woken.set()
 
     def stop(self) -> None:
-        """End, after the page that is being made."""
+        """Stop after the page in progress."""
         self._ending.set()
         self._woken.set()
         if self._thread.is_alive():
@@ -63,12 +63,12 @@ class RenderThread:
             if self._clock.now().since(tidied) > _TIDY_SECONDS:
                 tidied = self._clock.now()
                 tidy()
-            give_back()  # what this page and the decoding of its snapshots took for a moment
+            give_back()  # frees the temporary memory of this page and of decoding its snapshots
             self._ending.wait(_PAUSE * self._clock.now().since(began))
 
     def _guarded(self, work: Callable[[], None] | None) -> None:
         try:
             if work is not None:
                 work()
-        except Exception:  # The boundary: the page before stays, and a scrape that finds it old makes one itself.
+        except Exception:  # Boundary: the previous page stays; a scrape that finds it outdated renders its own.
             log.exception("making the page of the newest snapshots failed")

@@ -1,4 +1,4 @@
-"""Settings of what `/metrics` shows."""
+"""Settings of `/metrics`."""
 
 import re
 
@@ -12,31 +12,37 @@ from exporter.exposition.compat.names import MetricNames
 class MetricsSettings(Settings):
     """What `/metrics` shows.
 
-    What a cap or a pattern leaves out is in the series of the remainder, `queue="(other)"` and so on, where a metric of
-    such objects can be added up, and `ackscope_dropped_series` says how many objects that is; nothing is left out of
-    the totals.
+    Objects beyond a limit or excluded by a pattern are summed up in the series of the remainder, `queue="(other)"` and
+    so
+    on, as far as a metric can be summed. `ackscope_dropped_series` counts them. Totals always include every object.
 
     Attributes:
-        names: names of the broker's metrics: official, rabbitmq_exporter (those of kbudde/rabbitmq_exporter
-            instead), or both.
-        detailed: queues under the names of the official plugin's /metrics/detailed, too, as the cluster operator's
-            queue dashboard asks for them.
-        max_queues: queues of a cluster that get series of their own: those with most messages, most unacknowledged,
-            most redeliveries, most change; one that was shown stays for 5 minutes where there is room.
-        max_channels: channels of a cluster that get series of their own, chosen likewise.
-        max_consumers: consumers of a cluster that get series of their own, those that hold most messages.
-        max_connections: connections of a cluster that get series of their own, those with most to send and most change.
-        max_exchanges: exchanges of a cluster that get series of their own, those with most traffic.
-        max_vhosts: virtual hosts of a cluster that get series and totals of their own, those with most messages first.
-        max_links: shovels and federation links of a cluster that get series of their own, those that do not run first.
-        max_policies: policies of a cluster that get series of their own, those of the highest priority first.
-        max_limits: limits of virtual hosts and users of a cluster that get series of their own, the smallest first.
-        max_features: feature flags and deprecated features of a cluster that get series of their own, deprecated ones
-            in use and flags that are disabled first.
-        max_findings: findings of a cluster that get series of their own, the worst first.
-        include_queues: regular expression that is searched for in `vhost/name` (`//orders` in the virtual host `/`);
-            queues that match, and their consumers, get series of their own before all others; empty: none does.
-        exclude_queues: likewise; queues that match, and their consumers, never get series of their own.
+        names: names of the broker's metrics: official, rabbitmq_exporter (those of kbudde/rabbitmq_exporter instead),
+            or
+            both.
+        detailed: also export queues under the names of the official plugin's /metrics/detailed, which the queue
+            dashboard
+            of the cluster operator uses.
+        max_queues: queues per cluster with series of their own: most messages, most unacknowledged, most redeliveries,
+            most
+            change. A queue that was shown keeps its place for 5 minutes if there is room.
+        max_channels: channels per cluster with series of their own, selected like queues.
+        max_consumers: consumers per cluster with series of their own, most unacknowledged messages first.
+        max_connections: connections per cluster with series of their own, most pending output and most change first.
+        max_exchanges: exchanges per cluster with series of their own, most traffic first.
+        max_vhosts: virtual hosts per cluster with series and totals of their own, most messages first.
+        max_links: shovels and federation links per cluster with series of their own, those not running first.
+        max_policies: policies per cluster with series of their own, highest priority first.
+        max_limits: limits of virtual hosts and users per cluster with series of their own, smallest first.
+        max_features: feature flags and deprecated features per cluster with series of their own, deprecated features in
+            use
+            and disabled flags first.
+        max_findings: findings per cluster with series of their own, most severe first.
+        include_queues: regular expression searched in `vhost/name` (`//orders` in the virtual host `/`). Matching
+            queues and
+            their consumers get series before all others. Empty matches none.
+        exclude_queues: regular expression like include_queues. Matching queues and their consumers never get series of
+            their own.
     """
 
     names: MetricNames = MetricNames.OFFICIAL
@@ -61,10 +67,10 @@ class MetricsSettings(Settings):
         try:
             re.compile(value)
         except re.error as error:
-            raise ValueError(f"{value!r} is no regular expression: {error}; write '^shop/orders' or the like") from None
+            raise ValueError(f"invalid regular expression {value!r}: {error}; use '^shop/orders' for example") from None
         return value
 
     @property
     def limits(self) -> CardinalityLimits:
-        """The caps, as collectors take them."""
+        """The limits, as collectors use them."""
         return CardinalityLimits(**{kind: getattr(self, f"max_{kind}") for kind in CardinalityLimits._fields})

@@ -1,6 +1,6 @@
-"""What a metric is here: declared once as data, used by the code that fills it and by the reference page.
+"""Metric declarations: declared once as data, used by the collectors and by the reference page.
 
-Absent stays absent: `Families.add` with None makes no sample, and a family without samples is not shown.
+Missing values stay missing: `MetricFamilies.add` with None adds no sample, and a family without samples is not shown.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +17,7 @@ Value = float | int | bool | None
 
 
 class MetricType(StrEnum):
-    """Metric types, under the names of the client library."""
+    """Metric types, named as in the client library."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -30,16 +30,16 @@ UNITS = ("seconds", "bytes", "ratio")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """One metric.
+    """Declaration of one metric.
 
     Attributes:
-        name: as Prometheus stores it; counters end `_total`.
-        labels: label names, in the order in which they are written.
-        source: where the value comes from: an API path and field, or the part of ackscope that counts it.
+        name: as Prometheus stores it; counters end in `_total`.
+        labels: label names, in the order of output.
+        source: where the value comes from: API path and field, or the part of ackscope that counts it.
         buckets: upper bounds of a histogram, without +Inf.
-        since: the first version of RabbitMQ that tells it; None where every supported one does.
-        until: the first version that no longer does.
-        still: why a small broker of one node cannot make it appear or move; "" where it can.
+        since: first version of RabbitMQ that provides it; None if all supported versions do.
+        until: first version that no longer provides it.
+        untested: why a small single-node broker cannot make it appear or change; "" if it can.
     """
 
     name: str
@@ -54,12 +54,12 @@ class Spec:
 
     @property
     def stem(self) -> str:
-        """The name without a counter's `_total`, as the client library wants it."""
+        """The name without a counter's `_total`, as the client library expects."""
         return self.name.removesuffix("_total") if self.kind is MetricType.COUNTER else self.name
 
     @property
     def unit(self) -> str:
-        """The base unit that the name tells; "" for plain numbers."""
+        """The base unit in the name; "" if there is none."""
         last = self.stem.rsplit("_", 1)[-1]
         return last if last in UNITS else ""
 
@@ -68,11 +68,11 @@ class Spec:
         return MetricFamily(self)
 
     def counter(self, registry: CollectorRegistry) -> Counter:
-        """A counter that lives in `registry`."""
+        """A counter registered in `registry`."""
         return Counter(self.stem, self.help, self.labels, registry=registry)
 
     def histogram(self, registry: CollectorRegistry) -> Histogram:
-        """A classic histogram that lives in `registry`."""
+        """A classic histogram registered in `registry`."""
         return Histogram(self.stem, self.help, self.labels, registry=registry, buckets=self.buckets)
 
 
@@ -87,17 +87,17 @@ def counter(name: str, text: str, source: str, *labels: str) -> Spec:
 
 
 def untyped(name: str, text: str, source: str, *labels: str) -> Spec:
-    """Declare a metric without a type, where the official plugin declares it so."""
+    """Declare a metric without a type, as the official plugin does for it."""
     return Spec(name=name, kind=MetricType.UNTYPED, help=text, labels=labels, source=source)
 
 
 def only_in(spec: Spec, since: tuple[int, ...] | None = None, until: tuple[int, ...] | None = None) -> Spec:
-    """The same metric, told by some versions of RabbitMQ only: from `since` on, before `until`."""
+    """Limit a metric to RabbitMQ versions `since` <= version < `until`."""
     return replace(spec, since=since, until=until)
 
 
 def untested_because(spec: Spec, why: str) -> Spec:
-    """The same metric, with the reason why a small broker of one node cannot make it appear or move."""
+    """Mark a metric that a small single-node broker cannot make appear or change, with the reason."""
     return replace(spec, untested=why)
 
 
@@ -107,20 +107,20 @@ def histogram(name: str, text: str, source: str, buckets: Sequence[float], *labe
 
 
 class MetricReader(NamedTuple, Generic[T]):
-    """A metric and how its value is read off an object; None where the object does not tell."""
+    """A metric and a function that reads its value off an object; None means no sample."""
 
     spec: Spec
     read: Callable[[T], Value]
 
 
 class MetricFamily(Metric):
-    """A family whose samples all bear its own name, kept as two columns.
+    """A family stored as two columns, whose samples all have the family's own name.
 
-    An object a sample costs seven times as much to make, at 200,000 of them.
+    One object per sample takes seven times as long to create for 200,000 samples.
 
     Attributes:
-        labels: the label set of each sample; one dict may serve many samples.
-        values: the value of each sample.
+        labels: label set of each sample; samples may share one dict.
+        values: value of each sample.
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -131,7 +131,7 @@ class MetricFamily(Metric):
 
     @property
     def samples(self) -> list[Sample]:
-        """The samples as the client library has them; made anew at every call."""
+        """The samples as the client library's type; created at every call."""
         return [Sample(self.sample_name, *row) for row in zip(self.labels, self.values, strict=True)]
 
     @samples.setter
@@ -141,14 +141,14 @@ class MetricFamily(Metric):
 
 
 class MetricFamilies:
-    """Gathers samples by metric, in the order of the declarations."""
+    """Collects samples by metric, in the order of the declarations."""
 
     def __init__(self, specs: Iterable[Spec]) -> None:
-        # Made with their first sample: of most declarations a small part has any.
+        # Created with the first sample: most declarations have none.
         self._metrics: dict[str, MetricFamily | None] = dict.fromkeys(spec.name for spec in specs)
 
     def add(self, spec: Spec, labels: dict[str, str], value: Value) -> None:
-        """Add one sample; None adds nothing. One `labels` dict may serve many samples: it is not copied."""
+        """Add one sample; None adds nothing. `labels` is not copied and may be shared by several samples."""
         if value is not None:
             family = self._metrics[spec.name]
             if family is None:
@@ -162,7 +162,7 @@ class MetricFamilies:
 
 
 def whole_sum(values: Iterable[Value]) -> float | None:
-    """The sum, or None when a part of it is missing: a partial total looks like a drained queue."""
+    """The sum, or None if any value is missing: a partial total would look like a drained queue."""
     total: float = 0
     for value in values:
         if value is None:

@@ -1,1 +1,1 @@
-"""The side that acts on brokers as a client: the probe process, its metrics, probes on demand."""
+"""The AMQP client side: the probe process, its metrics, and on-demand probes."""

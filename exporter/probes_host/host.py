@@ -1,4 +1,4 @@
-"""The side that acts on brokers as a client: the probe process and the probes that run on demand, over reloads."""
+"""Runs the probes: the long-running probe process and on-demand probes, across reloads."""
 
 import threading
 
@@ -12,15 +12,15 @@ from probes.wire import Target, encode_targets
 
 
 class ProbeHost:
-    """Holds the probe process, where there is one, and what runs probes on demand.
+    """Holds the probe process, if any, and the on-demand probes.
 
     Args:
-        settings: the first ones.
-        hooks: take in what the probes say.
-        clock: of all its parts.
+        settings: the initial settings.
+        hooks: receive what the probes report.
+        clock: shared by all parts.
 
     Raises:
-        ConfigError: a file of the settings cannot be read.
+        ConfigError: a file named in the settings cannot be read.
     """
 
     def __init__(self, settings: ExporterSettings, hooks: SupervisorHooks, clock: Clock) -> None:
@@ -31,17 +31,17 @@ class ProbeHost:
         self.ondemand = OnDemandProbes(self._amqp, self._prefix, clock)
 
     def status(self) -> ProbeProcessStatus | None:
-        """How the probe process does; None where there is none."""
+        """Status of the probe process; None if there is none."""
         process = self._process
         return process.status() if process else None
 
     def start(self) -> None:
-        """Begin to probe."""
+        """Start probing."""
         if self._process is not None:
             self._process.start()
 
     def stop(self) -> None:
-        """End all that runs, side by side."""
+        """Stop everything in parallel."""
         ends = [self.ondemand.stop, *([self._process.stop] if self._process else [])]
         threads = [threading.Thread(target=end, daemon=True) for end in ends]
         for thread in threads:
@@ -50,11 +50,11 @@ class ProbeHost:
             thread.join()
 
     def change(self, settings: ExporterSettings, document: bytes | None) -> bool:
-        """Go by these settings; says whether the probe process was started anew: only where its targets changed.
+        """Apply new settings. Returns whether the probe process was restarted: only if its targets changed.
 
         Args:
-            settings: checked.
-            document: what `targets_of` made of them.
+            settings: validated settings.
+            document: result of `targets_document` for them.
         """
         amqp, prefix = amqp_targets(settings), settings.probes.prefix
         if (amqp, prefix) != (self._amqp, self._prefix):
@@ -64,7 +64,7 @@ class ProbeHost:
         if document == self._document:
             return False
         old = self._process
-        # Waited for: two probe processes side by side would be told as one, and count twice.
+        # Wait for it: two probe processes at once would count twice under the same labels.
         if old is not None:
             old.stop()
         self._document, self._process = document, self._make(document)
@@ -76,12 +76,12 @@ class ProbeHost:
 
 
 def amqp_targets(settings: ExporterSettings) -> dict[str, AmqpSettings]:
-    """Cluster name -> where to connect, of those that can be probed."""
+    """Cluster name -> AMQP settings, for clusters that can be probed."""
     return {name: cluster.amqp for name, cluster in settings.clusters.items() if cluster.amqp is not None}
 
 
 def targets_document(settings: ExporterSettings) -> bytes | None:
-    """The line that tells the probe process what to probe, credentials and all; None where nothing is to be probed.
+    """The line that tells the probe process what to probe, credentials included; None if nothing is to be probed.
 
     Raises:
         ConfigError: a password file cannot be read.

@@ -1,4 +1,4 @@
-"""The layers of a confirm, as the exporter shows them: a target each, whatever node its queues are placed on. Pure."""
+"""Latency breakdown of confirms per probe target, wherever its queues are located. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,9 +10,9 @@ _NO_QUEUE = "network+channel"
 
 
 def confirm_layers(outcomes: Sequence[ProbeOutcome]) -> list[Layer]:
-    """The layers of each target of one cluster; `node` is the one that the target names, "" where it names none.
+    """Layers of each target of one cluster; `node` is the one that the target names, "" if it names none.
 
-    Two queues on two nodes differ by more than a layer: where they are so placed, their differences are withheld.
+    Two queues on different nodes differ by more than one layer: their difference is left out then.
     """
     targets: dict[str, list[ProbeOutcome]] = {}
     for outcome in outcomes:
@@ -21,7 +21,7 @@ def confirm_layers(outcomes: Sequence[ProbeOutcome]) -> list[Layer]:
 
 
 def target_node(outcome: ProbeOutcome) -> str:
-    """The node that the stream's target names; its queue may have a leader elsewhere."""
+    """The node that the stream's target names; the leader of its queue may be elsewhere."""
     if not outcome.queue:
         return outcome.node
     return outcome.queue.partition(f".{outcome.probe}.{outcome.stream}@")[2]
@@ -32,7 +32,7 @@ def _of_target(node: str, outcomes: Sequence[ProbeOutcome]) -> list[Layer]:
     places = {outcome.node for outcome in outcomes if outcome.probe == "confirm" and outcome.queue and outcome.node}
     if len(places) < 2:
         return found
-    because = f"its queues are on several nodes ({', '.join(sorted(places))}), which differ by more than a layer"
+    because = f"its queues are on several nodes ({', '.join(sorted(places))}), so more than one layer differs"
     return [
         layer if layer.name == _NO_QUEUE or layer.seconds is None else replace(layer, seconds=None, because=because)
         for layer in found

@@ -1,4 +1,4 @@
-"""What probe records become: histograms of what clients live through, counters of what became of messages and steps.
+"""Metrics of probe records: latency histograms, counters of message outcomes and steps.
 
 Declarations only; `exporter.probes_host.metrics` fills them.
 """
@@ -17,22 +17,22 @@ _STEP = ("cluster", "probe", "stream", "step", "node")
 
 LATENCY = histogram(
     "ackscope_confirm_latency_seconds",
-    "From sent to settled (acked, nacked or returned), as the publisher sees it.",
+    "Confirm latency: from sent to settled (acked, nacked or returned), as the publisher sees it.",
     "probes, confirm",
     _TIMES,
     *_MESSAGE,
 )
 RESPONSE = histogram(
     "ackscope_confirm_response_seconds",
-    "From when a message was meant to be sent to settled: what a caller waits, stalls of the client included.",
+    "From the scheduled send time to settled: what a caller waits, client stalls included.",
     "probes, response",
     _TIMES,
     *_MESSAGE,
 )
 CONFIRMS = counter(
     "ackscope_confirms_total",
-    "Messages by what became of them: acked, nacked (as they must be where probe is nack), returned, undecided (no "
-    "answer in time), lost (channel died).",
+    "Messages by outcome: acked, nacked (expected for the probe nack), returned, undecided (no confirm "
+    "before the timeout), lost (channel died).",
     "probes, outcome",
     *_STREAM,
     "outcome",
@@ -47,7 +47,7 @@ BATCH_MESSAGES = histogram(
 )
 BATCH_INTERVAL = histogram(
     "ackscope_confirm_batch_interval_seconds",
-    "From one burst of ack frames to the next.",
+    "Time between bursts of ack frames.",
     "probes, ack bursts",
     _TIMES,
     *_STREAM,
@@ -55,7 +55,7 @@ BATCH_INTERVAL = histogram(
 )
 DELIVERY = histogram(
     "ackscope_delivery_latency_seconds",
-    "From sent to first delivered.",
+    "Delivery latency: from sent to first delivery.",
     "probes, delivery",
     _TIMES,
     *_STREAM,
@@ -63,7 +63,7 @@ DELIVERY = histogram(
 )
 SEND_DELAY = histogram(
     "ackscope_probe_send_delay_seconds",
-    "From when a message was meant to be sent to sent: the probe's own error.",
+    "From the scheduled send time to sent: the probe's own error.",
     "probes, send_delay",
     _TIMES,
     *_STREAM,
@@ -73,7 +73,7 @@ REDELIVERIES = counter(
 )
 DUPLICATES = counter(
     "ackscope_delivery_duplicates_total",
-    "Deliveries of a message beyond its first.",
+    "Deliveries of a message after its first.",
     "probes, duplicates",
     *_STREAM,
 )
@@ -85,33 +85,33 @@ OUT_OF_ORDER = counter(
 )
 MISSING = counter(
     "ackscope_delivery_missing_total",
-    "Messages confirmed and not delivered in time: lost by the broker, or late beyond the limit.",
+    "Confirmed messages that were not delivered in time: lost by the broker, or later than the limit.",
     "probes, missing",
     *_STREAM,
 )
 BLOCKED = counter(
     "ackscope_connection_blocked_seconds_total",
-    "Time that the broker kept the probe's connection blocked: it holds all who publish. See rabbitmqctl "
-    "list_connections state, and the alarm behind it.",
+    "Time that the broker blocked the probe's connection, as it does with all publishers. See "
+    "rabbitmqctl list_connections state, and the alarm that causes it.",
     "probes, blocked_seconds",
     *_STREAM,
 )
 BLOCKS = counter(
     "ackscope_connection_blocks_total",
-    "Times that a stream was seen to become blocked (connection.blocked); /api/v1/probes has the broker's reason.",
+    "Times that a stream became blocked (connection.blocked); /api/v1/probes has the broker's reason.",
     "probes, state",
     *_STREAM,
 )
 STEP = histogram(
     "ackscope_probe_step_seconds",
-    "How long a timed step of a probe took, such as tcp, open, declare or requeue; failed steps are not in it.",
+    "Duration of a timed step of a probe, such as tcp, open, declare or requeue; failed steps are not included.",
     "probes, steps",
     _TIMES,
     *_STEP,
 )
 STEPS = counter(
     "ackscope_probe_steps_total",
-    "Timed steps by how they ended (outcome: ok, failed); /api/v1/probes says why the latest failed.",
+    "Timed steps by outcome (ok, failed); /api/v1/probes says why the latest failed.",
     "probes, steps",
     *_STEP,
     "outcome",
@@ -124,7 +124,7 @@ TOTALS: tuple[tuple[Spec, str], ...] = (
     (MISSING, "missing"),
     (BLOCKED, "blocked_seconds"),
 )
-"""Counters that a probe keeps itself, and the field of its summary that tells them."""
+"""Counters that the probe itself keeps, and the field of its summary with the total."""
 
 HISTOGRAMS = (LATENCY, RESPONSE, BATCH_MESSAGES, BATCH_INTERVAL, DELIVERY, SEND_DELAY, STEP)
 COUNTERS = (CONFIRMS, *(spec for spec, _ in TOTALS), BLOCKS, STEPS)

@@ -1,7 +1,7 @@
-"""Probe records as metrics: fills the families of `exporter.probes_host.metric_specs`.
+"""Fills the metrics of `exporter.probes_host.metric_specs` from probe records.
 
-Records are events and are counted here. Counters that a probe keeps itself (redeliveries, blocked time) arrive
-as totals since its start, and are added up over restarts of the probe process.
+Records are events and are counted here. Counters that a probe keeps itself (redeliveries, blocked time) arrive as
+totals since its start, and are summed across restarts of the probe process.
 """
 
 from collections.abc import Sequence
@@ -28,18 +28,18 @@ from exporter.probes_host.metric_specs import (
 )
 
 EMBED_BELOW = 4096
-"""Classic queues keep smaller messages in their index and larger ones in the shared message store.
+"""Bytes. Classic queues store smaller messages in their index and larger ones in the shared message store.
 
 Source: https://www.rabbitmq.com/docs/persistence-conf (`queue_index_embed_msgs_below`).
 """
 
 
 _SENDS = ("confirm", "delivery", "nack")
-"""Probes that tell what became of messages; the others time steps, and have no zeros of messages."""
+"""Probes with message outcomes; the others time steps and export no message counters."""
 
 
 class _Stream(NamedTuple):
-    """One stream of a probe; `place` is its queue, or its node where it has none: the queue's node may change."""
+    """One stream of a probe; `place` is its queue, or its node if it has no queue: the node of a queue may change."""
 
     cluster: str
     probe: str
@@ -48,9 +48,9 @@ class _Stream(NamedTuple):
 
 
 class ProbeMetrics:
-    """Holds the histograms and counters of all probes, in its own registry.
+    """Histograms and counters of all probes, in a registry of their own.
 
-    Not for several writers at once: one thread reads the probe process. Scrapes may read at any time.
+    One writer only: the thread that reads the probe process. Scrapes may read at any time.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class ProbeMetrics:
         self._known: set[tuple[str, ...]] = set()
 
     def messages(self, cluster: str, records: Sequence[MessageRecord]) -> None:
-        """Count messages whose outcome is known."""
+        """Count settled messages."""
         for record in records:
             stream = (cluster, record.probe, record.stream, record.queue_type)
             self._begin(CONFIRMS, stream, Outcome)
@@ -81,7 +81,7 @@ class ProbeMetrics:
             self._observe(BATCH_INTERVAL, labels, burst.interval)
 
     def steps(self, cluster: str, steps: Sequence[StepRecord]) -> None:
-        """Count timed steps; the durations are those of steps that ended as they should."""
+        """Count timed steps; only successful steps enter the durations."""
         for step in steps:
             labels = (cluster, step.probe, step.stream, step.step, step.node)
             self._begin(STEPS, labels, ("ok", "failed"))
@@ -89,7 +89,7 @@ class ProbeMetrics:
             self._observe(STEP, labels, step.seconds if step.ok else None)
 
     def outcomes(self, cluster: str, outcomes: Sequence[ProbeOutcome]) -> None:
-        """Add what each total grew by since the summary before."""
+        """Add the increase of each total since the previous summary."""
         for outcome in outcomes:
             labels = (cluster, outcome.probe, outcome.stream, outcome.queue_type)
             stream = _Stream(cluster, outcome.probe, outcome.stream, outcome.queue or outcome.node)
@@ -105,12 +105,12 @@ class ProbeMetrics:
             self._count_block(stream, labels, blocked=outcome.state is ProbeState.BLOCKED)
 
     def restarted(self) -> None:
-        """The probe process begins anew: its totals start again from zero."""
+        """Reset the totals: the probe process was restarted and counts from zero."""
         self._before.clear()
         self._blocked.clear()
 
     def forget(self, cluster: str) -> None:
-        """Drop all series of a cluster that is watched no more. Nothing of it may arrive meanwhile."""
+        """Drop all series of a removed cluster. None of its records may arrive meanwhile."""
         for family in (*self._histograms.values(), *self._counters.values()):
             family.remove_by_labels({"cluster": cluster})
         self._known = {labels for labels in self._known if labels[1] != cluster}
@@ -124,7 +124,7 @@ class ProbeMetrics:
         (self._blocked.add if blocked else self._blocked.discard)(stream)
 
     def _begin(self, spec: Spec, labels: tuple[str, ...], last: Sequence[str] | type[Outcome]) -> None:
-        # Every outcome exists from the start, so that its first event is an increase and not a new series.
+        # Create every outcome at 0, so that its first event is an increase and not a new series.
         if (spec.name, *labels) not in self._known:
             self._known.add((spec.name, *labels))
             for value in last:
@@ -136,10 +136,10 @@ class ProbeMetrics:
 
 
 def delivery_mode(mode: int) -> str:
-    """The AMQP delivery mode in words."""
+    """Name of the AMQP delivery mode."""
     return "persistent" if mode == 2 else "transient"
 
 
 def payload_class(size: int) -> str:
-    """The size class of a body: the classes are stored on different paths."""
+    """Size class of a body; the classes are stored in different places."""
     return "<4KiB" if size < EMBED_BELOW else ">=4KiB"

@@ -1,4 +1,4 @@
-"""Which node a probe's messages went to: the broker knows, the probe does not. Pure."""
+"""Adds the node to probe records: the broker knows where a queue is, the probe does not. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -9,19 +9,19 @@ from ackscope.snapshot import Snapshot
 from probes.queues import queue_name
 
 QueueNodes = Mapping[tuple[str, str], str]
-"""Virtual host and queue name -> the node that holds it, or its leader."""
+"""(virtual host, queue) -> node of the queue or of its leader."""
 
 R = TypeVar("R", MessageRecord, AckBurst, StepRecord)
 
 
 def probe_nodes(snapshot: Snapshot | None, prefix: str, addressed: Collection[str] = ()) -> QueueNodes:
-    """Where the probes' queues are, as far as the snapshot tells.
+    """Nodes of the probe queues, as far as the snapshot shows.
 
     Args:
         snapshot: None before the first poll.
-        prefix: of the probes' names.
-        addressed: probes that also run node by node: those name their node themselves, and the stream beside them whose
-            address leads to any node stays without one, or two would go by the same name.
+        prefix: prefix of the probe queues.
+        addressed: probes that also run node by node. They name their node themselves, and the stream through the main
+            address stays without a node, because otherwise two streams would have the same labels.
     """
     queues = (snapshot.queues.value if snapshot else None) or ()
     own, apart = f"{prefix}.", tuple(f"{prefix}.{probe}." for probe in addressed)
@@ -33,12 +33,12 @@ def probe_nodes(snapshot: Snapshot | None, prefix: str, addressed: Collection[st
 
 
 def assign_nodes(records: Iterable[R], nodes: QueueNodes, prefix: str) -> list[R]:
-    """The records with their node filled in where it is known."""
+    """The records with their node filled in if it is known."""
     return [_place(record, nodes, queue_name(prefix, record.probe, record.stream)) for record in records]
 
 
 def assign_outcome_nodes(outcomes: Iterable[ProbeOutcome], nodes: QueueNodes) -> list[ProbeOutcome]:
-    """The summaries with their node filled in where it is known."""
+    """The summaries with their node filled in if it is known."""
     return [
         replace(outcome, node=nodes.get((outcome.vhost, outcome.queue), "")) if not outcome.node else outcome
         for outcome in outcomes

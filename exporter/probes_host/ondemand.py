@@ -1,6 +1,6 @@
-"""Runs one probe now, as a child process of its own: for `/probe`, where a person or a scraper asks for it.
+"""Runs one probe on demand for `/probe`, as a child process.
 
-The child is `ackscope probe`: it makes queues for itself, reports, and sweeps them. One at a time a cluster.
+The child is `ackscope probe`: it creates its own queues, reports and cleans up. One at a time per cluster.
 """
 
 import logging
@@ -21,12 +21,12 @@ log = logging.getLogger(__name__)
 COMMAND = (sys.executable, "-m", "ackscope", "probe")
 
 LONGEST_MEASURE, LONGEST_SWEEP = 3.0, 24.0
-"""Seconds to measure, and to try prefetch values, where there is time for it.
+"""Seconds to measure, and to try prefetch values, if the timeout allows it.
 
-Connecting, waiting for late confirms and sweeping come on top.
+Connecting, waiting for late confirms and cleaning up are extra.
 """
 _SWEEP, _LOOK = 2.0, 0.1
-"""Seconds that a child gets to sweep once it was interrupted, and between two looks at it."""
+"""Seconds that an interrupted child gets to clean up, and between two checks of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +34,10 @@ class OnDemandRequest:
     """What to run.
 
     Attributes:
-        cluster: the name of a cluster that has an AMQP address.
-        within: seconds after which the child is interrupted; its sweeping comes on top.
-        as_json: ask for the document instead of the report for a person.
+        cluster: name of a cluster with an AMQP address.
+        probe: name of the probe.
+        within: seconds after which the child is interrupted; cleanup is extra.
+        as_json: JSON document instead of a text report.
     """
 
     cluster: str
@@ -47,13 +48,13 @@ class OnDemandRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnDemandRun:
-    """How it went.
+    """Result of a run.
 
     Attributes:
-        code: the exit code of `ackscope probe`; None where it did not end in time.
-        seconds: from its start to its end.
-        report: what it printed.
-        log: what it logged, without credentials.
+        code: exit code of `ackscope probe`; None if it timed out.
+        seconds: duration.
+        report: its stdout.
+        log: its stderr, without credentials.
     """
 
     code: int | None
@@ -63,13 +64,13 @@ class OnDemandRun:
 
 
 class OnDemandProbes:
-    """Runs one-shot probes; safe for several callers at once.
+    """Runs probes on demand. Thread-safe.
 
     Args:
-        targets: name -> where to connect, of each cluster that has an AMQP address: nothing else is ever connected to.
-        prefix: of the names of all that the probes make.
+        targets: cluster name -> where to connect. Nothing else is ever connected to.
+        prefix: prefix of everything that the probes create.
         clock: times the runs.
-        command: what to run, the probe's name and options after it.
+        command: the command, without the probe's name and options.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class OnDemandProbes:
         self._stopped = threading.Event()
 
     def run(self, order: OnDemandRequest) -> OnDemandRun | None:
-        """Run it and wait for its end; None where another one of this cluster is under way.
+        """Run it and wait; None if another run on this cluster is in progress.
 
         Raises:
             ConfigError: the password file cannot be read.
@@ -95,11 +96,11 @@ class OnDemandProbes:
             busy.release()
 
     def busy(self) -> bool:
-        """Whether any run is under way."""
+        """Whether any run is in progress."""
         return any(lock.locked() for lock in self._busy.values())
 
     def stop(self) -> None:
-        """Interrupt what runs, and wait until it has swept and ended; nothing runs any more after that."""
+        """Interrupt all runs, wait until they have cleaned up, and accept no more."""
         self._stopped.set()
         for busy in self._busy.values():
             if busy.acquire(timeout=2 * _SWEEP):
@@ -112,7 +113,7 @@ class OnDemandProbes:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            # Ctrl-C in a terminal reaches us alone; we end the child in order.
+            # Ctrl-C in a terminal must reach only this process; it stops the child in order.
             start_new_session=True,
         )
         late = threading.Event()
@@ -133,7 +134,7 @@ class OnDemandProbes:
         )
 
     def _watch(self, process: subprocess.Popen[bytes], within: float, late: threading.Event) -> None:
-        """Interrupt the child when its time is over or we stop, so that it sweeps; then end it."""
+        """Interrupt the child on timeout or stop, so that it cleans up; then kill it."""
         until = self._clock.now().mono + within
         while process.poll() is None:
             if self._stopped.wait(_LOOK) or self._clock.now().mono >= until:
@@ -147,7 +148,7 @@ class OnDemandProbes:
 
 
 def cli_arguments(order: OnDemandRequest, server: Server, prefix: str) -> list[str]:
-    """Name and options of the probe; the password is no part of them: any user of the machine could read it."""
+    """Name and options of the probe, without the password: every user of the machine could read it."""
     address = server.address
     url = f"{address.scheme}://{quote(address.username, safe='')}@{address.where}/{quote(address.vhost, safe='')}"
     measure = min(LONGEST_SWEEP if order.probe == "prefetch" else LONGEST_MEASURE, order.within / 3)

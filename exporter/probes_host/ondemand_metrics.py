@@ -1,4 +1,4 @@
-"""What `/probe` answers for a scraper: one run as metrics, named as the blackbox exporter names them. Pure."""
+"""Metrics of one on-demand run for `/probe`, named like those of the blackbox exporter. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,34 +13,34 @@ _STREAM = ("stream", "queue_type")
 
 SUCCESS = gauge(
     "probe_success",
-    "1 when the run, or the reading of a target, was complete and as it should be; debug=true tells more of a run.",
+    "1 if the run, or the read of a target, was complete and successful; debug=true shows more of a run.",
     _SOURCE,
 )
-DURATION = gauge("probe_duration_seconds", "How long it took, from connecting to sweeping.", _SOURCE)
-DOUBTFUL = gauge("probe_doubtful", "1 when the probe itself was too late to measure well.", _SOURCE, *_STREAM)
-MESSAGES = gauge("probe_messages", "Messages of the run by what became of them.", _SOURCE, *_STREAM, "outcome")
-CONFIRM = gauge("probe_confirm_seconds", "From sent to settled, over the run.", _SOURCE, *_STREAM, "stat")
-DELIVERY = gauge("probe_delivery_seconds", "From sent to delivered, over the run.", _SOURCE, *_STREAM, "stat")
+DURATION = gauge("probe_duration_seconds", "Duration from connecting to cleanup.", _SOURCE)
+DOUBTFUL = gauge("probe_doubtful", "1 if the probe itself was too late to measure well.", _SOURCE, *_STREAM)
+MESSAGES = gauge("probe_messages", "Messages of the run by outcome.", _SOURCE, *_STREAM, "outcome")
+CONFIRM = gauge("probe_confirm_seconds", "Confirm latency of the run: from sent to settled.", _SOURCE, *_STREAM, "stat")
+DELIVERY = gauge(
+    "probe_delivery_seconds", "Delivery latency of the run: from sent to delivered.", _SOURCE, *_STREAM, "stat"
+)
 SEND_DELAY = gauge(
     "probe_send_delay_seconds",
-    "From when a message was meant to be sent to sent, over the run: the probe's own error.",
+    "From the scheduled send time to sent, over the run: the probe's own error.",
     _SOURCE,
     *_STREAM,
     "stat",
 )
-STEP = gauge("probe_step_seconds", "How long a timed step took, over the run.", _SOURCE, *_STREAM, "step", "stat")
-STEP_FAILURES = gauge(
-    "probe_step_failures", "Timed steps of the run that did not end as they should.", _SOURCE, *_STREAM, "step"
-)
+STEP = gauge("probe_step_seconds", "Duration of a timed step, over the run.", _SOURCE, *_STREAM, "step", "stat")
+STEP_FAILURES = gauge("probe_step_failures", "Failed steps of the run.", _SOURCE, *_STREAM, "step")
 ROUND_TRIP = gauge(
     "probe_round_trip_seconds",
-    "From an ack to the next delivery, as the sweep of prefetch saw it.",
+    "From an ack to the next delivery, as the prefetch sweep measured it.",
     _SOURCE,
     "queue_type",
 )
 RECOMMENDED = gauge(
     "probe_prefetch_recommended_messages",
-    "The prefetch that the sweep recommends, 0 for no limit; absent where it recommends none; debug=true says why.",
+    "Recommended prefetch, 0 for no limit; no sample if the sweep recommends none; debug=true says why.",
     _SOURCE,
     "queue_type",
 )
@@ -56,9 +56,9 @@ def run_metrics(document: Mapping[str, Any] | None, *, success: bool, seconds: f
     """Families of one run.
 
     Args:
-        document: what `ackscope probe --json` printed; None where it printed none.
-        success: it ended with exit code 0.
-        seconds: how long it took.
+        document: output of `ackscope probe --json`; None if there was none.
+        success: exit code 0.
+        seconds: duration.
     """
     families = MetricFamilies(SPECS)
     families.add(SUCCESS, {}, int(success))

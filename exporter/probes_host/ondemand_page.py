@@ -1,7 +1,7 @@
-"""`/probe?probe=NAME&target=CLUSTER[&debug=true]`: one short probe, now, of a cluster of the configuration.
+"""`/probe?probe=NAME&target=CLUSTER[&debug=true]`: one short probe of a configured cluster.
 
-For a scraper it answers metrics; with `debug=true` the report and the log of the run, for a person. A target is a name:
-an address from outside is never connected to.
+Returns metrics for a scraper, or report and log for a person with `debug=true`. The target is a name: the exporter
+never connects to an address from the query.
 """
 
 import logging
@@ -22,23 +22,23 @@ log = logging.getLogger(__name__)
 
 TIMEOUT_HEADER = "x-prometheus-scrape-timeout-seconds"
 _MARGIN, _SHORTEST, _LONGEST = 2.5, 1.0, 60.0
-"""Seconds: what an interrupted run needs to sweep and we to answer, and the bounds of what a run may take."""
+"""Seconds: margin for cleanup and the response, and the bounds of a run."""
 _DEFAULT = 30.0
 
 
 class OnDemandProbePage:
-    """Answers for `/probe`.
+    """Handler of `/probe` for probes.
 
     Args:
         clusters: names of all clusters.
-        one_shots: runs the probes, of those that can be probed.
+        one_shots: runs the probes.
     """
 
     def __init__(self, clusters: tuple[str, ...], one_shots: OnDemandProbes) -> None:
         self._clusters, self._one_shots = clusters, one_shots
 
     def answer(self, request: Request) -> Response:
-        """Run what is asked for, or say in a line what cannot be."""
+        """Run the requested probe, or return a one-line error."""
         probe, target = request.query.get("probe", ""), request.query.get("target", "")
         refusal = self._refuse(probe, target)
         if refusal is not None:
@@ -50,7 +50,7 @@ class OnDemandProbePage:
         except AckscopeError as error:
             return _line(str(error), HTTPStatus.INTERNAL_SERVER_ERROR)
         if ran is None:
-            busy = f"a probe of cluster {target} is under way, and there is one at a time; ask again in some seconds"
+            busy = f"a probe of cluster {target} is already running, only one at a time; retry in a few seconds"
             return _line(busy, HTTPStatus.TOO_MANY_REQUESTS)
         return _for_person(ran) if debug else _for_scraper(ran)
 
@@ -60,13 +60,13 @@ class OnDemandProbePage:
         if target not in self._clusters:
             return _line(f"target={unknown_name(target, self._clusters)}", HTTPStatus.BAD_REQUEST)
         if target not in self._one_shots.targets:
-            missing = f"cluster {target} has no address to probe; set clusters.{target}.amqp.url in the configuration"
+            missing = f"cluster {target} has no AMQP address; set clusters.{target}.amqp.url in the configuration"
             return _line(missing, HTTPStatus.NOT_FOUND)
         return None
 
 
 def run_timeout(header: str | None) -> float:
-    """Seconds that a run may take, so that the answer comes before the scraper gives up."""
+    """Seconds that a run may take, so that the response arrives before the scraper's timeout."""
     try:
         seconds = float(header) if header is not None else _DEFAULT + _MARGIN
     except ValueError:
@@ -85,13 +85,13 @@ def _for_scraper(ran: OnDemandRun) -> Response:
 
 
 def _for_person(ran: OnDemandRun) -> Response:
-    ended = "did not end in time, and was interrupted" if ran.code is None else f"exit code {ran.code}"
+    ended = "timed out and was interrupted" if ran.code is None else f"exit code {ran.code}"
     metrics = render(run_metrics(None, success=ran.code == 0, seconds=ran.seconds))
     parts = (
         ("report", ran.report.strip() or "none"),
         ("log", ran.log.strip() or "empty"),
         ("run", f"{ended}, {ran.seconds:.1f} s"),
-        ("metrics (all of them without debug=true)", metrics.strip()),
+        ("metrics (incomplete with debug=true)", metrics.strip()),
     )
     return Response("\n\n".join(f"# {title}\n{text}" for title, text in parts).encode() + b"\n", TEXT)
 

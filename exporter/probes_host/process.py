@@ -1,6 +1,6 @@
-"""Keeps the probe process alive: one child for all probes of all clusters, so that our work never stalls its clocks.
+"""Supervises the probe process: one child for all probes, so that the work of the exporter cannot delay them.
 
-It ends: it is started again, later each time. It falls silent: it is ended first. Its lines become batches.
+A child that exits is restarted with increasing delay. A silent child is killed first. Its output lines become batches.
 """
 
 import logging
@@ -25,22 +25,22 @@ COMMAND = (sys.executable, "-m", "probes.child")
 
 FIRST_BACKOFF, LAST_BACKOFF = 1.0, 30.0
 HEALTHY_SECONDS = 60.0
-"""A child that lived as long is started again soon."""
+"""Seconds of uptime after which the restart delay is reset."""
 SILENCE_SECONDS = 30.0
-"""It says something at least once a second; thirty times that means that it hangs."""
+"""Seconds without output after which the child counts as hung; it writes at least once a second."""
 _LOG_LINE = re.compile(r"\S+ \S+ (?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<message>.*)")
 _LOOK = 0.5
 _SWEEP, _END = 3.0, 1.0
-"""Seconds that the child gets to sweep once its input closed, and to end after SIGTERM."""
+"""Seconds that the child gets to clean up after its stdin is closed, and to exit after SIGTERM."""
 
 
 @dataclass(frozen=True, slots=True)
 class SupervisorHooks:
-    """What to do with what the child says; both are called from the thread that reads it.
+    """Callbacks for what the child reports, called from the thread that reads it.
 
     Attributes:
-        on_batch: takes in what one line held.
-        on_start: a new child begins: totals that it reports start from zero.
+        on_batch: receives the content of one line.
+        on_start: a new child has started: its totals count from zero.
     """
 
     on_batch: Callable[[Batch], None]
@@ -48,13 +48,13 @@ class SupervisorHooks:
 
 
 class ProbeSupervisor:
-    """Supervises the child.
+    """Supervises the probe process.
 
     Args:
-        document: the line that tells it what to probe; it holds credentials, and goes through a pipe only.
-        hooks: what to do with what it says.
+        document: line that tells the child what to probe. It holds credentials and only goes through a pipe.
+        hooks: receive what the child reports.
         clock: for ages and backoff.
-        command: what to run; it speaks the protocol of `probes.wire`.
+        command: command to run; it speaks the protocol of `probes.wire`.
     """
 
     def __init__(self, document: bytes, hooks: SupervisorHooks, clock: Clock, command: Sequence[str] = COMMAND) -> None:
@@ -66,23 +66,23 @@ class ProbeSupervisor:
         self._thread = threading.Thread(target=self._supervise, name="probe-process", daemon=True)
 
     def start(self) -> None:
-        """Begin to supervise."""
+        """Start supervising."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the child: close its input, then SIGTERM, then SIGKILL, each after its grace."""
+        """Stop the child: close its stdin, then SIGTERM, then SIGKILL, each after a grace period."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join(_SWEEP + 2 * _END)
 
     @property
     def pid(self) -> int | None:
-        """The child's process id; None while there is none."""
+        """Process id of the child; None if there is none."""
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
     def status(self) -> ProbeProcessStatus:
-        """How it does."""
+        """Current status."""
         last_line = self._last_line
         return ProbeProcessStatus(
             up=self.pid is not None,
@@ -105,18 +105,18 @@ class ProbeSupervisor:
             backoff = min(2 * backoff, LAST_BACKOFF)
 
     def _run(self) -> None:
-        """One life of the child, from start to its end."""
+        """Run the child once, from start to exit."""
         try:
             process = subprocess.Popen(
                 self._command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                # Ctrl-C in a terminal reaches us alone; we end the child in order.
+                # Ctrl-C in a terminal must reach only this process; it stops the child in order.
                 start_new_session=True,
             )
         except OSError as error:
-            log.error("the probe process cannot be started (%s)", error.strerror)  # noqa: TRY400  told in one line
+            log.error("the probe process cannot be started (%s)", error.strerror)  # noqa: TRY400  one line, no traceback
             self._starts += 1
             return
         self._starts += 1
@@ -149,7 +149,7 @@ class ProbeSupervisor:
             log.debug("the probe process ended before it was told what to do")
 
     def _watch(self, process: subprocess.Popen[bytes], begun: Instant) -> None:
-        """Return when the child ended, is to end, or fell silent."""
+        """Return when the child has exited, must stop, or is silent for too long."""
         while process.poll() is None and not self._stopped.wait(_LOOK):
             last_line = self._last_line
             last = last_line if last_line is not None and last_line.since(begun) > 0 else begun
@@ -174,12 +174,12 @@ class ProbeSupervisor:
     def _guarded(hook: Callable[[], None]) -> None:
         try:
             hook()
-        except Exception:  # The boundary of this thread: a defect in one sink costs one batch, not all that follow.
+        except Exception:  # Boundary of this thread: a defect in one sink costs one batch, not the following ones.
             log.exception("taking in what the probe process said failed")
 
 
 def _pass_on(lines: IO[bytes]) -> None:
-    """Log what the child logs, at its level; what is no line of its log, such as a traceback, as it is."""
+    """Pass on the child's log at its level; lines in another format, such as a traceback, as they are."""
     for line in lines:
         text = line.decode(errors="replace").rstrip()
         found = _LOG_LINE.match(text)
@@ -188,7 +188,7 @@ def _pass_on(lines: IO[bytes]) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the child and wait for it: its input closes first, so that it can sweep what it made on the broker."""
+    """Stop the child and wait. Closing its stdin first lets it clean up on the broker."""
     if process.stdin is not None:
         try:
             process.stdin.close()

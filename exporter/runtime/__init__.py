@@ -1,1 +1,1 @@
-"""The exporter at work: run loop, reload, pollers, ingest, in-memory state."""
+"""The running exporter: run loop, reload, pollers, ingest, in-memory state."""

@@ -1,4 +1,4 @@
-"""Whether settings are still the same: what they say, and what is in the files that they name."""
+"""Detects whether settings changed: compares their values and the content of the files they name."""
 
 from collections.abc import Iterator
 from hashlib import sha256
@@ -9,11 +9,11 @@ from pydantic import BaseModel
 
 
 class Fingerprint(NamedTuple):
-    """Settings at one moment; two that are equal would do the same.
+    """Settings and the files they name at one moment. Equal fingerprints mean equal behaviour.
 
     Attributes:
-        settings: the models themselves, which hide their secrets.
-        files: path -> digest of its content; None for one that cannot be read.
+        settings: the settings models; they hide their secrets.
+        files: path -> SHA-256 of the content; None if the file cannot be read.
     """
 
     settings: tuple[Any, ...]
@@ -21,7 +21,7 @@ class Fingerprint(NamedTuple):
 
 
 def fingerprint(*settings: BaseModel | None) -> Fingerprint:
-    """Take it now."""
+    """Fingerprint of the settings as they are now."""
     return Fingerprint(settings, {path: _digest(path) for model in settings for path in _paths(model)})
 
 

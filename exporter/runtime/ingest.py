@@ -1,4 +1,4 @@
-"""What happens to each snapshot and to each batch of probe records: state, diagnosis, metrics, landing rows."""
+"""Ingest: what happens to each snapshot and each batch of probe records. State, diagnosis, metrics, landing rows."""
 
 import logging
 from collections.abc import Callable
@@ -22,15 +22,16 @@ log = logging.getLogger(__name__)
 
 
 class Ingest:
-    """Takes in what pollers and probes bring; each cluster's snapshots come from one thread, batches from another.
+    """Processes what pollers and probes deliver. Each cluster's snapshots come from one thread, probe batches from
+    another.
 
     Args:
-        settings: caps, prefixes and thresholds.
+        settings: cardinality limits, prefixes and thresholds.
         state: what scrapes and the API read.
         probe_metrics: histograms and counters of the probes.
-        landing: files for the pipeline; None where nothing is landed.
-        clock: says when, and times diagnosis.
-        usual: a cluster's name -> what is usual in it now; None where that is not known.
+        landing: landing files for the pipeline; None if disabled.
+        clock: timestamps, and times diagnosis.
+        usual: cluster name -> baselines of the current hour, None if unknown.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Ingest:
         self.apply(settings)
 
     def apply(self, settings: ExporterSettings) -> None:
-        """Go by these settings from now on; what was learnt of clusters that are watched no more is forgotten."""
+        """Apply new settings. State of clusters that were removed is dropped."""
         self._prefix, self._limits = settings.probes.prefix, settings.metrics.limits
         self._thresholds = settings.thresholds
         self._addressed = {
@@ -62,9 +63,9 @@ class Ingest:
             self._landing.apply(settings.landing, self._thresholds.own_prefixes, settings.clusters)
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
-        """Take in one poll's result."""
+        """Ingest one snapshot."""
         known = self._state.put_snapshot(snapshot)
-        if known is None:  # it came late: its cluster is watched no more
+        if known is None:  # late: its cluster was removed
             return
         addressed = self._addressed.get(snapshot.cluster, ())
         self._nodes[snapshot.cluster] = probe_nodes(snapshot, self._prefix, addressed)
@@ -82,8 +83,8 @@ class Ingest:
             )
 
     def on_batch(self, batch: Batch) -> None:
-        """Take in what one line of the probe process held."""
-        if batch.cluster not in self._addressed:  # it came late: its cluster is watched no more
+        """Ingest one line of the probe process."""
+        if batch.cluster not in self._addressed:  # late: its cluster was removed
             return
         nodes = self._nodes.get(batch.cluster, {})
         messages = assign_nodes(batch.messages, nodes, self._prefix)
@@ -109,14 +110,14 @@ class Ingest:
                 known.verdict,
                 baselines=self._usual(cluster),
             )
-        except Exception:  # The boundary: a defect of a rule must not end the polling.
+        except Exception:  # Boundary: a defect in a rule must not stop polling.
             log.exception("diagnosis of cluster %s failed; the verdict before stays", cluster)
             self._state.count_diagnosis_error(cluster)
             return
         self._state.put_verdict(verdict, self._clock.now().since(started))
 
     def _land(self, snapshot: Snapshot) -> None:
-        """Land what is new in a snapshot, and in the verdict on it."""
+        """Land the new rows of a snapshot and of the diagnosis of it."""
         known = self._state.clusters().get(snapshot.cluster)
         if self._landing is not None and known is not None:
             self._landing.snapshot(snapshot, known.snapshot or snapshot, known.verdict)

@@ -1,4 +1,4 @@
-"""The clusters under watch, a poller each: who stays, who comes and who goes when the settings change."""
+"""The pollers, one per cluster, and the plan to reconcile them with new settings."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -14,10 +14,13 @@ from exporter.settings import ClusterSettings, ExporterSettings
 
 @dataclass(frozen=True, slots=True)
 class PolledCluster:
-    """One cluster under watch.
+    """A cluster and its poller.
 
     Attributes:
-        broker: the address that is asked; another one is another broker, of which nothing is known.
+        poller: reads the broker.
+        relay: passes its snapshots on.
+        fingerprint: settings that the poller was made from.
+        broker: address that is polled. A different address means a different broker, with no known state.
     """
 
     poller: Poller
@@ -28,13 +31,13 @@ class PolledCluster:
 
 @dataclass(frozen=True, slots=True)
 class ReconcilePlan:
-    """The way from some settings to others; nothing of it has happened yet.
+    """Changes from the current pollers to those of new settings. Nothing has been done yet.
 
     Attributes:
-        after: every cluster that is watched then.
-        fresh: names of those with a new poller.
-        anew: names of those of which nothing is known: they are new, or another broker.
-        gone: names of those that end.
+        clusters: all clusters of the new settings.
+        created: names with a new poller.
+        reset: names whose state is discarded: new clusters, and those whose broker address changed.
+        removed: names that are no longer configured.
     """
 
     clusters: dict[str, PolledCluster]
@@ -43,24 +46,24 @@ class ReconcilePlan:
     removed: tuple[str, ...]
 
     def __str__(self) -> str:
-        """It in words, for the log."""
+        """A one-line summary for the log."""
         changed = [name for name in self.created if name not in self.reset]
         groups = (("new or moved", self.reset), ("changed", changed), ("gone", self.removed))
         parts = [f"{what}: {', '.join(names)}" for what, names in groups if names]
-        return f"clusters {'; '.join(parts)}" if parts else "clusters as before"
+        return f"clusters {'; '.join(parts)}" if parts else "clusters unchanged"
 
 
 class PollerRegistry:
-    """Holds the pollers.
+    """Holds one poller per cluster.
 
     Args:
-        settings: of the first clusters.
-        clock: of all pollers.
-        hand_on: takes every snapshot; called from the pollers' own threads.
-        latest: the last snapshot of a cluster by its name; None before the first.
+        settings: the initial settings.
+        clock: shared by all pollers.
+        sink: receives every snapshot, called from the pollers' threads.
+        latest: cluster name -> its last snapshot; None before the first.
 
     Raises:
-        ConfigError: a file of the settings cannot be read.
+        ConfigError: a file named in the settings cannot be read.
     """
 
     def __init__(
@@ -76,23 +79,23 @@ class PollerRegistry:
 
     @property
     def pollers(self) -> Mapping[str, Poller]:
-        """By the name of the cluster."""
+        """Poller by cluster name."""
         return {name: watched.poller for name, watched in self._watched.items()}
 
     def start(self) -> None:
-        """Begin to poll."""
+        """Start polling."""
         for poller in self.pollers.values():
             poller.start()
 
     def stop(self) -> None:
-        """End all, side by side."""
+        """Stop all pollers in parallel."""
         _stop(list(self.pollers.values()))
 
     def plan(self, settings: ExporterSettings) -> ReconcilePlan:
-        """Make what these settings need, and start nothing.
+        """Build what the new settings need, without starting it.
 
         Raises:
-            ConfigError: a file of the settings cannot be read.
+            ConfigError: a file named in the settings cannot be read.
         """
         clusters: dict[str, PolledCluster] = {}
         created, reset = [], []
@@ -114,15 +117,15 @@ class PollerRegistry:
         return ReconcilePlan(clusters, tuple(created), tuple(reset), removed)
 
     def stop_replaced(self, change: ReconcilePlan) -> None:
-        """The first half of the way: what is replaced or gone hands nothing on any more."""
+        """First half of the change: replaced and removed pollers pass nothing on any more."""
         replaced = [it for name, it in self._watched.items() if change.clusters.get(name) is not it]
         for watched in replaced:
             watched.relay.close()
-        # Not waited for: a request that hangs takes its time.
+        # Runs in its own thread: a hanging request would block the reload.
         threading.Thread(target=_stop, args=([it.poller for it in replaced],), name="watch-ends", daemon=True).start()
 
     def start_created(self, change: ReconcilePlan) -> None:
-        """The second half: what is new starts."""
+        """Second half of the change: start the new pollers."""
         self._watched = change.clusters
         for name in change.created:
             change.clusters[name].poller.start()

@@ -1,4 +1,4 @@
-"""Reading the configuration again while everything runs, and what came of it."""
+"""Reloads the configuration while everything runs."""
 
 import logging
 import threading
@@ -15,19 +15,19 @@ log = logging.getLogger(__name__)
 
 
 class ReloadResult(NamedTuple):
-    """What came of one reload, and the line that tells it."""
+    """Result of one reload, with a one-line message."""
 
     ok: bool
     line: str
 
 
 class Reloader:
-    """Reloads one at a time, whoever asks.
+    """Runs one reload at a time, whoever requests it.
 
     Args:
-        reread: reads and checks the file again.
-        apply: changes over to the settings, or raises an AckscopeError and has changed nothing; returns what it did.
-        clock: says when.
+        reread: reads and validates the file again.
+        apply: applies the settings and returns a summary, or raises an AckscopeError and has changed nothing.
+        clock: dates the reloads.
     """
 
     def __init__(
@@ -40,11 +40,11 @@ class Reloader:
 
     @property
     def status(self) -> ReloadStatus:
-        """How the last one went; that of the start counts as a good one."""
+        """Result of the last reload. Startup counts as a successful one."""
         return self._status
 
     def reload(self) -> ReloadResult:
-        """Read the file and go by it; where it is wrong, the settings before it stay."""
+        """Read the file and apply it. If it is invalid, the current settings stay in force."""
         with self._lock:
             if self._closed:
                 return ReloadResult(ok=False, line="not reloaded: the exporter is stopping")
@@ -52,11 +52,11 @@ class Reloader:
             try:
                 done = self._apply(self._reread())
             except AckscopeError as error:
-                line = redact(f"not reloaded, the settings before stay: {error}")
-                log.error("%s", line)  # noqa: TRY400  told in one line
+                line = redact(f"not reloaded, keeping the current settings: {error}")
+                log.error("%s", line)  # noqa: TRY400  one line, no traceback
             except Exception:
-                # The boundary: a defect of ours must not end what runs; how far it came nobody can tell.
-                line = "not reloaded as a whole, by a fault of ackscope; see its log, and restart it"
+                # Boundary: a defect must not stop the exporter; how much was applied is unknown.
+                line = "reload failed halfway because of an ackscope bug; see the log and restart the exporter"
                 log.exception("%s", line)
             else:
                 log.info("reloaded: %s", done)
@@ -67,7 +67,7 @@ class Reloader:
             return ReloadResult(ok=False, line=line)
 
     def close(self, seconds: float) -> None:
-        """Reload no more; waits for one that is under way, so long."""
+        """Refuse further reloads; wait up to `seconds` for one in progress."""
         self._closed = True
         if self._lock.acquire(timeout=seconds):
             self._lock.release()

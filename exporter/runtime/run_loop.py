@@ -1,4 +1,4 @@
-"""From start to end: what signals ask for, and what the service manager is told."""
+"""The run loop: signals, readiness and the systemd watchdog."""
 
 import logging
 import signal
@@ -13,9 +13,9 @@ log = logging.getLogger(__name__)
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 SIGNALS = (*STOP_SIGNALS, signal.SIGHUP)
-"""What `live` goes by."""
+"""Signals that `run_service` handles."""
 READY_WITHIN = 30.0
-"""Seconds after which we call ourselves ready though a cluster has not answered: a start must not hang on a broker."""
+"""Seconds after which the service reports ready even if a cluster has not answered: a broker must not block startup."""
 _LOOK = 0.2
 
 
@@ -23,7 +23,7 @@ class SignalSource(Protocol):
     """Where signals come from."""
 
     def get(self, timeout: float | None = None) -> int:
-        """The next one, waited for so many seconds.
+        """Wait up to `timeout` seconds for the next signal.
 
         Raises:
             Empty: none came.
@@ -31,30 +31,30 @@ class SignalSource(Protocol):
 
 
 class RunnableService(Protocol):
-    """What is run."""
+    """The service to run."""
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """URL that it serves."""
 
     def start(self) -> None:
         """Start every part."""
 
     def stop(self) -> None:
-        """End every part."""
+        """Stop every part."""
 
     def ready(self) -> bool:
-        """Whether there is something to show of every cluster."""
+        """Whether every cluster has something to show."""
 
     def reload(self) -> ReloadResult:
-        """Read the configuration again."""
+        """Reload the configuration."""
 
     def is_healthy(self) -> bool:
-        """Whether every part still moves."""
+        """Whether every poller still makes progress."""
 
 
 def run_service(service: RunnableService, signals: SignalSource, notify: SystemdNotifier, clock: Clock) -> int:
-    """Work until SIGTERM or SIGINT, reload at SIGHUP; the result is the exit code."""
+    """Run until SIGTERM or SIGINT, reload on SIGHUP. Returns the exit code."""
     service.start()
     ready, late = False, clock.now().mono + READY_WITHIN
     while True:
@@ -78,7 +78,7 @@ def run_service(service: RunnableService, signals: SignalSource, notify: Systemd
 
 
 def _pause(notify: SystemdNotifier, *, ready: bool) -> float | None:
-    """Seconds until there is something to do without a signal; None where there is not."""
+    """Seconds to wait for the next signal; None waits indefinitely."""
     if not notify.enabled:
         return None
     if not ready:

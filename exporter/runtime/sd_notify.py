@@ -1,4 +1,4 @@
-"""Tells systemd how the service does: datagrams to `$NOTIFY_SOCKET`, as sd_notify(3) describes them."""
+"""sd_notify(3): reports the service state to systemd through `$NOTIFY_SOCKET`."""
 
 import logging
 import os
@@ -10,11 +10,11 @@ log = logging.getLogger(__name__)
 
 
 class SystemdNotifier:
-    """Speaks to the service manager, where there is one; silent where there is none.
+    """Sends notifications to systemd; does nothing if there is no `$NOTIFY_SOCKET`.
 
     Args:
-        address: of its socket; one that begins with `@` is in the abstract namespace. None: there is no manager.
-        watchdog: seconds within which it wants a sign of life; None: it wants none.
+        address: socket path; `@` marks the abstract namespace. None disables notifications.
+        watchdog: watchdog timeout in seconds; None if there is no watchdog.
     """
 
     def __init__(self, address: str | None, watchdog: float | None = None) -> None:
@@ -22,7 +22,7 @@ class SystemdNotifier:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str] = os.environ, pid: int | None = None) -> "SystemdNotifier":
-        """As `$NOTIFY_SOCKET`, `$WATCHDOG_USEC` and `$WATCHDOG_PID` say; what makes no sense there is not heeded."""
+        """Configure from `$NOTIFY_SOCKET`, `$WATCHDOG_USEC` and `$WATCHDOG_PID`; invalid values are ignored."""
         address = environ.get("NOTIFY_SOCKET", "")
         if not address.startswith(("/", "@")):
             return cls(None)
@@ -34,23 +34,23 @@ class SystemdNotifier:
 
     @property
     def enabled(self) -> bool:
-        """Whether anybody listens."""
+        """Whether notifications are sent."""
         return self._address is not None
 
     def ready(self, status: str) -> None:
-        """The service works, or works again after a reload."""
+        """Report that startup or a reload has finished."""
         self._send("READY=1", f"STATUS={status}")
 
     def reloading(self) -> None:
-        """The configuration is read again; `ready` ends it."""
+        """Report that a reload has begun; `ready` ends it."""
         self._send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def stopping(self) -> None:
-        """The service ends."""
+        """Report that the service is stopping."""
         self._send("STOPPING=1")
 
     def ping_watchdog(self) -> None:
-        """The sign of life that a watchdog waits for."""
+        """Reset the watchdog timer."""
         if self.watchdog is not None:
             self._send("WATCHDOG=1")
 

@@ -1,4 +1,4 @@
-"""What an earlier reading knew and a later one does not yet: carried on, with its true age. Pure."""
+"""Passes snapshots on, and fills gaps after a reload with older readings at their true age."""
 
 import threading
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from exporter.broker.read import assemble
 
 
 def fill_missing(first: Snapshot, again: Snapshot) -> Snapshot:
-    """The second look, with what only the first one could read: older, and its age says so."""
+    """The second snapshot, with endpoints that only the first could read filled in at their true age."""
     parts = {
         name: _older(first.parts[name], part) if part.value is None else part for name, part in again.parts.items()
     }
@@ -18,12 +18,13 @@ def fill_missing(first: Snapshot, again: Snapshot) -> Snapshot:
 
 
 class SnapshotRelay:
-    """Hands a poller's snapshots on until it is turned off.
+    """Passes a poller's snapshots on until it is closed.
 
     Args:
-        hand_on: takes them.
-        before: the last snapshot of the poller that this one replaces, where it asked the same broker: families that
-            were not read again yet are shown as they were, so that a reload makes no gap.
+        sink: receives the snapshots.
+        before: last snapshot of the poller that this one replaces, if it polled the same broker. Endpoints that have
+            not
+            been read again yet keep their old reading, so that a reload leaves no gap.
     """
 
     def __init__(self, sink: Callable[[Snapshot], None], before: Snapshot | None = None) -> None:
@@ -34,8 +35,8 @@ class SnapshotRelay:
         self._lock = threading.Lock()
 
     def __call__(self, snapshot: Snapshot) -> None:
-        """Hand one on. Called by one thread."""
-        # Let go one by one: a family that is never read must not hold the queues of old in memory.
+        """Pass one snapshot on. Called from one thread."""
+        # Drop old readings one by one: an endpoint that is never read must not hold the old queues in memory.
         self._before = {name: part for name, part in self._before.items() if snapshot.parts[name].value is None}
         whole = self._filled(snapshot) if self._before else snapshot
         with self._lock:
@@ -43,14 +44,14 @@ class SnapshotRelay:
                 self._sink(whole)
 
     def close(self) -> None:
-        """Hand nothing on any more, whatever still comes; waits for what is being handed on."""
+        """Pass nothing on any more; waits for a call in progress."""
         with self._lock:
             self._closed = True
 
     def _filled(self, snapshot: Snapshot) -> Snapshot:
         parts = dict(snapshot.parts)
         for name, old in self._before.items():
-            # One attempt is one object, for whoever counts attempts by it.
+            # Keep object identity: consumers detect new attempts by `is`.
             seen = self._shown.get(name)
             if seen is None or seen[0] is not parts[name]:
                 seen = self._shown[name] = (parts[name], _older(old, parts[name]))

@@ -1,6 +1,6 @@
-"""What the exporter knows now, in memory: written by poller and probe threads, read by every scrape.
+"""Latest state of every cluster, in memory: written by poller and probe threads, read by every scrape.
 
-Values are immutable and swapped whole, so a reader never sees half of one.
+Values are immutable and replaced as a whole, so a reader never sees a partial update.
 """
 
 import threading
@@ -18,7 +18,7 @@ from exporter.runtime.window_limits import limit_window
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedOutcome:
-    """A probe stream's latest summary, and when it reached us."""
+    """Latest summary of a probe stream, and when it arrived."""
 
     at: Instant
     outcome: ProbeOutcome
@@ -26,15 +26,15 @@ class ReceivedOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterState:
-    """All that is known of one cluster.
+    """State of one cluster.
 
     Attributes:
-        window: recent snapshots; its latest is what scrapes and the API show.
-        verdict: the latest answer of diagnosis; None before the first.
-        diagnosis_seconds: how long that took.
-        diagnosis_errors: times that diagnosis raised; a defect of ours.
-        readings_dropped: older readings of single queues that were let go (`exporter.runtime.window_limits`).
-        outcomes: probe, stream, and its queue (or node, without one) -> latest summary.
+        window: recent snapshots. Scrapes and the API show the latest.
+        verdict: latest diagnosis; None before the first.
+        diagnosis_seconds: duration of that diagnosis.
+        diagnosis_errors: how often diagnosis raised, which is a bug of ackscope.
+        readings_dropped: older readings of single queues dropped to bound memory (`exporter.runtime.window_limits`).
+        outcomes: (probe, stream, queue, or node if it has no queue) -> latest summary.
     """
 
     window: Window
@@ -46,22 +46,22 @@ class ClusterState:
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The latest snapshot; None before the first poll ended."""
+        """Latest snapshot; None before the first poll has finished."""
         return self.window.latest
 
     def latest_only(self) -> "ClusterState":
-        """The same with nothing but the latest snapshot, for who holds on to it."""
+        """Copy that holds only the latest snapshot, to keep without the window's memory."""
         return replace(self, window=replace(self.window, snapshots=self.window.snapshots[-1:], trail=()))
 
     def latest_outcomes(self) -> list[ProbeOutcome]:
-        """Every stream's latest summary, in a fixed order."""
+        """Latest summary of every stream, in a fixed order."""
         return [self.outcomes[key].outcome for key in sorted(self.outcomes)]
 
 
 class StateStore:
-    """The clusters' states by name, in the order of the configuration.
+    """State by cluster name, in the order of the configuration.
 
-    What arrives late of a cluster that is no longer watched is dropped.
+    Data of clusters that are no longer configured is dropped.
     """
 
     def __init__(self, clusters: Iterable[str]) -> None:
@@ -71,25 +71,25 @@ class StateStore:
 
     @property
     def generation(self) -> int:
-        """Grows with every snapshot: what is made from snapshots alone is good until it changes."""
+        """Incremented with every snapshot: anything derived from snapshots alone is valid until it changes."""
         return self._generation
 
     def clusters(self) -> dict[str, ClusterState]:
-        """Every cluster's state at this moment."""
+        """State of every cluster now."""
         with self._lock:
             return dict(self._clusters)
 
     def snapshots(self) -> list[Snapshot]:
-        """The latest snapshot of every cluster that has one."""
+        """Latest snapshot of every cluster that has one."""
         states = self.clusters().values()
         return [state.snapshot for state in states if state.snapshot is not None]
 
     def set_clusters(self, clusters: Iterable[str], reset: Collection[str] = ()) -> None:
-        """From now on there are these clusters, in this order: what is known of those that stay is kept.
+        """Replace the list of clusters. State of clusters that stay is kept.
 
         Args:
-            clusters: names.
-            anew: those of them that are another broker by now, of which nothing is known yet.
+            clusters: names, in order.
+            reset: names whose broker has changed; their state is discarded.
         """
         with self._lock:
             self._clusters = {
@@ -101,11 +101,11 @@ class StateStore:
             self._generation += 1
 
     def put_snapshot(self, snapshot: Snapshot) -> ClusterState | None:
-        """Take in one poll's result; returns the cluster's state with it, None where it is no longer watched."""
+        """Add a snapshot. Returns the updated state; None if the cluster is no longer configured."""
         before = self._clusters.get(snapshot.cluster)
         if before is None:
             return None
-        # Outside the lock, for it compares thousands of queues; a cluster has one poller, so no addition is lost.
+        # Outside the lock, because it compares thousands of queues. Each cluster has one poller, so no update is lost.
         window, dropped = limit_window(before.window.add(snapshot))
         with self._lock:
             now = self._clusters.get(snapshot.cluster)
@@ -116,18 +116,18 @@ class StateStore:
             return after
 
     def put_verdict(self, verdict: DiagnosisResult, seconds: float) -> None:
-        """Take in what diagnosis answered, and how long it took."""
+        """Store a diagnosis and its duration in seconds."""
         with self._lock:
             self._change(verdict.cluster, verdict=verdict, diagnosis_seconds=seconds)
 
     def count_diagnosis_error(self, cluster: str) -> None:
-        """Count one defect of diagnosis; the verdict before it stays."""
+        """Count a failure of diagnosis; the previous result stays."""
         with self._lock:
             if (before := self._clusters.get(cluster)) is not None:
                 self._change(cluster, diagnosis_errors=before.diagnosis_errors + 1)
 
     def put_outcomes(self, cluster: str, outcomes: Iterable[ProbeOutcome], at: Instant) -> None:
-        """Take in probe summaries."""
+        """Store probe summaries."""
         with self._lock:
             if (before := self._clusters.get(cluster)) is not None:
                 seen = {
@@ -136,7 +136,7 @@ class StateStore:
                 self._change(cluster, outcomes={**before.outcomes, **seen})
 
     def _change(self, cluster: str, **changes: Any) -> ClusterState | None:
-        """Swap a cluster's state for one with changes; the lock is held."""
+        """Replace a cluster's state by a copy with changes; the caller holds the lock."""
         if cluster not in self._clusters:
             return None
         after = self._clusters[cluster] = replace(self._clusters[cluster], **changes)

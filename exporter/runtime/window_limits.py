@@ -1,7 +1,7 @@
-"""What older readings of queues may take: bounded, however many queues change at every reading. Pure.
+"""Bounds the memory of older queue readings in a window, however many queues change between readings. Pure.
 
-The window shares what did not change, so a thousand busy queues among a hundred thousand cost little; a hundred
-thousand busy ones would be held as often as the window has readings.
+The window shares unchanged objects, so a thousand busy queues among 100,000 cost little. 100,000 busy queues would be
+held once for every reading in the window.
 """
 
 import heapq
@@ -14,22 +14,26 @@ from ackscope.snapshot import Queue, Snapshot
 from diagnosis.window import Window
 
 MAX_OLDER_READINGS = 50_000
-"""Readings of single queues that are held at most beyond the latest two of each: some 40 MB."""
+"""Upper bound of readings of single queues beyond the latest two of each: about 40 MB."""
 
 _WHOLE = 2
-"""The latest readings, which are always whole: whether something moved is read off them."""
+"""Number of latest readings that are never cut: change detection compares them."""
 
 QueueList = tuple[Queue, ...]
 
 
 def limit_window(window: Window, limit: int = MAX_OLDER_READINGS) -> tuple[Window, int]:
-    """The window with as much of the past of its queues as may be held.
+    """The window with bounded queue history.
 
-    Those with most messages keep theirs. Of another queue the readings before it changed are let go, the oldest first,
-    so what is left of it has no gap: its past is shorter, as if it had been seen for less long.
+    Keeps the history of the deepest queues. For the others the oldest readings are dropped, so that what remains is
+    contiguous: their history is just shorter.
+
+    Args:
+        window: recent snapshots.
+        limit: readings of single queues to keep beyond the latest two.
 
     Returns:
-        the window, the very same one where nothing is let go; and how many readings of single queues were.
+        the window, the same object if nothing was dropped, and the number of readings dropped.
     """
     readings = _distinct(window.snapshots)
     newest, older = readings[-_WHOLE:], readings[:-_WHOLE]
@@ -48,7 +52,7 @@ def limit_window(window: Window, limit: int = MAX_OLDER_READINGS) -> tuple[Windo
 
 
 def _distinct(snapshots: Sequence[Snapshot]) -> list[QueueList]:
-    """The readings of queues, oldest first; a snapshot that read others only has that of the one before."""
+    """Distinct queue readings, oldest first; snapshots that did not read queues repeat the reading before."""
     found: list[QueueList] = []
     for snapshot in snapshots:
         reading = snapshot.queues.value
@@ -58,7 +62,7 @@ def _distinct(snapshots: Sequence[Snapshot]) -> list[QueueList]:
 
 
 def _extra(readings: Sequence[QueueList]) -> int:
-    """How many objects are in readings and not in the one after them; rather too many than too few."""
+    """Upper estimate of how many objects are in a reading and not in the next."""
     return sum(_differing(one, after) for one, after in pairwise(readings))
 
 
@@ -66,7 +70,7 @@ def _differing(one: QueueList, after: QueueList) -> int:
     if one is after:
         return 0
     if len(one) == len(after):
-        # By place first: quick, and right as long as none came or went.
+        # Compare by position first: fast, and exact if no queue was added or removed.
         differing = sum(map(is_not, one, after))
         if differing < len(one) // 10:
             return differing

@@ -1,7 +1,7 @@
-"""What came, changed and went between two lists of objects, found by identity.
+"""Finds objects added, changed and removed between two lists, by identity.
 
-An object that did not change is the same Python object in both lists (`exporter.polling` sees to that), so 100,000
-idle queues cost two passes over their ids and nothing else.
+An unchanged object is the same Python object in both lists (`exporter.polling` ensures that), so 100,000 idle queues
+cost two passes over their ids.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -13,12 +13,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ObjectChanges(Generic[T]):
-    """What is different.
+    """Difference between two lists.
 
     Attributes:
-        came: objects with keys that were not there.
-        changed: before and now, of keys that were there.
-        gone: objects with keys that are there no more.
+        added: objects with new keys.
+        changed: (before, now) of objects whose key was there before.
+        removed: objects whose key is no longer there.
     """
 
     added: list[T] = field(default_factory=list)
@@ -27,20 +27,20 @@ class ObjectChanges(Generic[T]):
 
 
 class ObjectIndex(Generic[T]):
-    """The objects of one kind by their key.
+    """Objects of one kind by key.
 
     Args:
-        key: what tells two objects of a list apart; of two with the same key the first one counts.
+        key: identifies an object; of duplicates the first counts.
     """
 
     def __init__(self, key: Callable[[T], Hashable]) -> None:
         self.key = key
         self.objects: dict[Hashable, T] = {}
-        self._ids: dict[int, T] = {}  # holds the objects, so that no id is given twice
+        self._ids: dict[int, T] = {}  # keeps the objects alive, so that ids are not reused
         self._listed: Iterable[T] | None = None
 
     def update(self, listed: Iterable[T]) -> ObjectChanges[T]:
-        """Go on to this list."""
+        """Switch to a new list and return the difference."""
         changes: ObjectChanges[T] = ObjectChanges()
         if listed is self._listed:
             return changes
@@ -62,7 +62,7 @@ class ObjectIndex(Generic[T]):
             key = self.key(stale)
             if self.objects.get(key) is stale:
                 changes.removed.append(self.objects.pop(key))
-        for number in doubles:  # looked at again with the next list, when the first one may be gone
+        for number in doubles:  # reconsidered with the next list, in case the first one is removed
             del now[number]
         self._ids, self._listed = now, listed
         return changes

@@ -1,7 +1,7 @@
-"""Counters of many objects as one that never falls: what each rose by, between two readings of it.
+"""Sums counters of many objects into one that never falls, from the increase between two readings of each object.
 
-An object's first reading tells nothing of what it rose by, so nothing is counted then. One that restarted counts from
-zero. What it once told and now does not is kept until it tells again.
+The first reading of an object has no increase. A counter that restarted counts from zero. A value that is missing is
+remembered until it is reported again.
 """
 
 from collections import defaultdict
@@ -15,11 +15,11 @@ Numbers = tuple[float | None, ...]
 
 
 class CounterRise(NamedTuple):
-    """What the counters of one object rose by.
+    """Increase of one object's counters.
 
     Attributes:
-        by: a number a path.
-        fell_from: a number a path: what the counter was before it restarted, 0 where it did not; empty where none did.
+        by: increase of each path.
+        fell_from: value of each path before its counter restarted, 0 if it did not; empty if none did.
     """
 
     key: Hashable
@@ -32,8 +32,8 @@ class RemainderCounters(Generic[T]):
     """Counters of one kind of objects.
 
     Args:
-        paths: of the counters.
-        told: whether an object told its counters, so that an absent one is one that has not moved yet.
+        paths: paths of the counters.
+        has_details: whether an object reports counters; if so, a missing one has not moved yet.
     """
 
     def __init__(self, paths: Sequence[str], has_details: Callable[[T], bool]) -> None:
@@ -46,7 +46,7 @@ class RemainderCounters(Generic[T]):
         self._unknown: defaultdict[str, list[int]] = defaultdict(lambda: list(range(len(self.paths))))
 
     def add(self, objects: Iterable[T], type_of: Callable[[T], str]) -> None:
-        """Take in objects that are read for the first time: from here on they are counted."""
+        """Add new objects; counting starts with them now."""
         columns: defaultdict[str, list[Numbers]] = defaultdict(list)
         for it in objects:
             columns[type_of(it)].append(self._read(it))
@@ -56,7 +56,7 @@ class RemainderCounters(Generic[T]):
             self._know(name, first)
 
     def rises(self, changed: Iterable[tuple[Hashable, str, T, T]]) -> list[CounterRise]:
-        """What rose, of objects (key, type, before, now), and by how much; added to the totals of the types."""
+        """Increase of objects given as (key, type, before, now); also added to the totals by type."""
         risen = []
         for key, name, before, now in changed:
             last = self._held.get(key) or (self._read(before) if self._has_details(before) else None)
@@ -83,18 +83,18 @@ class RemainderCounters(Generic[T]):
     def count_hidden(
         self, risen: Iterable[CounterRise], before: Collection[Hashable], now: Collection[Hashable]
     ) -> None:
-        """Count for the remainder what no series shows: the rise of objects that were not shown at both moments.
+        """Add to the remainder the increase of objects that were not shown at both moments.
 
         Args:
-            risen: what rose between the two moments.
-            before: keys that were shown then.
-            now: keys that are shown now.
+            risen: increases between the two moments.
+            before: keys shown at the first moment.
+            now: keys shown now.
         """
         for key, _, by, fell_from in risen:
-            counted_in_remainder = self._hidden_rises.get(key)  # None: it has had no series so far
+            counted_in_remainder = self._hidden_rises.get(key)  # None: no series so far
             if key in before and key in now:
                 if fell_from and counted_in_remainder is not None:
-                    # A series that shows less than the counter cannot show its restart by falling: it goes on.
+                    # The series is lower than the counter, so it cannot show the restart by falling: it continues.
                     counted_in_remainder[:] = [
                         less and less - fell for less, fell in zip(counted_in_remainder, fell_from, strict=True)
                     ]
@@ -108,37 +108,37 @@ class RemainderCounters(Generic[T]):
                     ]
 
     def shown(self, keys: Iterable[Hashable]) -> None:
-        """From now on these objects' series must go on where they stop, should they be hidden and come back."""
+        """Remember these objects, so that their series continue without a jump if they are hidden and shown again."""
         for key in keys:
             self._hidden_rises.setdefault(key, [0.0] * len(self.paths))
 
     def forget(self, keys: Iterable[Hashable]) -> None:
-        """Forget objects that are gone; what they rose by stays counted."""
+        """Forget removed objects; their increase stays counted."""
         for key in keys:
             self._held.pop(key, None)
             self._hidden_rises.pop(key, None)
 
     def remainder(self) -> dict[str, float]:
-        """Path -> what the remainder rose by, of counters that any object ever told."""
+        """Path -> increase of the remainder, for counters that any object has ever reported."""
         nowhere = set(range(len(self.paths))).intersection(*self._unknown.values())
         return {path: self._remainder[index] for index, path in self._known(nowhere)} if self._unknown else {}
 
     def types(self) -> dict[str, dict[str, float]]:
-        """Type -> path -> what all its objects rose by, of counters that any of them ever told."""
+        """Type -> path -> increase of all its objects, for counters that any of them has ever reported."""
         return {
             name: {path: self._types[name][index] for index, path in self._known(unknown)}
             for name, unknown in self._unknown.items()
         }
 
     def counted_in_remainder(self, key: Hashable) -> dict[str, float] | None:
-        """Path -> what the remainder counted of this object since it was first shown; None for nothing."""
+        """Path -> part of this object's counter that is already in the remainder; None if nothing is."""
         counted_in_remainder = self._hidden_rises.get(key)
         if counted_in_remainder is None or not any(counted_in_remainder):
             return None
         return dict(zip(self.paths, counted_in_remainder, strict=True))
 
     def _know(self, name: str, new: Numbers) -> None:
-        """Remember which counters any object of the type ever told."""
+        """Record which counters objects of the type report."""
         unknown = self._unknown[name]
         if unknown:
             self._unknown[name] = [index for index in unknown if new[index] is None]
@@ -148,7 +148,7 @@ class RemainderCounters(Generic[T]):
 
 
 def _compare(last: Numbers, new: Numbers) -> tuple[tuple[float, ...], tuple[float, ...], bool]:
-    """What rose, what a restart fell from, and whether something that was told is not told now."""
+    """Increases, values before a restart, and whether a value reported before is now missing."""
     by, fell, restarted, silent = [], [], False, False
     for was, value in zip(last, new, strict=True):
         if value is None:

@@ -1,18 +1,18 @@
-"""How objects that were chosen become series, and the remainder with them."""
+"""Emits samples for selected objects and for the remainder."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from exporter.exposition.cardinality.selection import Selected
+from exporter.exposition.cardinality.selection import SelectedObjects
 from exporter.exposition.specs import MetricFamilies, MetricReader, Spec
 
 T = TypeVar("T")
 
 
 class FieldMetric(NamedTuple):
-    """A metric, and the path of its value in the object; the remainder has it, too, where it adds up."""
+    """A metric and the path of its value in the object; also emitted for the remainder if it can be summed."""
 
     spec: Spec
     path: str
@@ -20,12 +20,12 @@ class FieldMetric(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelScheme(Generic[T]):
-    """What the objects of one kind and cluster are called.
+    """Labels of the objects of one kind and cluster.
 
     Attributes:
-        key: as in `Chosen.missed`.
-        labels: the label set of one object, made anew, that all its samples share.
-        other: the label set of the remainder.
+        key: identifies an object, as in `SelectedObjects.counted_in_remainder`.
+        labels: new label set of an object, shared by all its samples.
+        other: label set of the remainder.
     """
 
     key: Callable[[T], Hashable]
@@ -35,19 +35,19 @@ class LabelScheme(Generic[T]):
 
 def emit(
     families: MetricFamilies,
-    chosen: Selected[T],
+    chosen: SelectedObjects[T],
     naming: LabelScheme[T],
     quantities: Sequence[FieldMetric],
     readings: Sequence[MetricReader[T]] = (),
 ) -> None:
-    """Add a sample for each object and metric, and one of the remainder for each metric that has one.
+    """Add a sample per object and metric, and one of the remainder for each metric that can be summed.
 
     Args:
-        families: where to.
-        chosen: what to show.
+        families: where to add the samples.
+        chosen: selected objects and remainder.
         naming: keys and labels.
-        quantities: what the remainder has, too, where it adds up.
-        readings: what only single objects have.
+        quantities: metrics that the remainder has too, if they can be summed.
+        readings: metrics of single objects only.
     """
     plain: list[tuple[Spec, Callable[[T], Any]]] = [(it.spec, attrgetter(it.path)) for it in quantities]
     for it in chosen.shown:

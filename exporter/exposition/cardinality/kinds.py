@@ -1,4 +1,4 @@
-"""The kinds of objects that are chosen from: how to tell them apart, what adds up, and what makes one matter."""
+"""The kinds of objects subject to cardinality limits: their keys, sums and rankings."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ Weight = Callable[[T], float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectKind(Generic[T]):
-    """One kind.
+    """One kind of object.
 
     Attributes:
-        key: what tells two apart.
-        gauges: paths that can be added up over objects.
+        key: identifies an object.
+        gauges: paths of gauges that can be summed over objects.
         counters: paths of counters.
-        weights: of a snapshot, what a large one makes an object matter by, each a ranking of its own.
-        moving: counters of which a rise since the list before makes it matter, each group a ranking of its own.
-        swing: path of a gauge of which a change since then does, up or down; "" for none. Totals change before the
-            counters of a large broker are read again.
-        group: type, and more; see `Sums`.
-        told: whether it told more than its totals.
-        name: what patterns are matched with; None where there are none.
+        weights: snapshot -> ranking functions; a large value makes an object important.
+        rising: groups of counters; each group ranks objects by their increase since the previous list.
+        change_gauge: path of a gauge whose change, up or down, ranks objects too; "" for none. On a large broker totals
+            change before the counters are read again.
+        group: type and further parts; see `GroupSums`.
+        has_details: whether the object reports more than totals.
+        name: text that patterns are matched against; None if there are no patterns.
     """
 
     key: Callable[[T], Hashable]
@@ -46,15 +46,15 @@ def stats(*names: str) -> tuple[str, ...]:
 
 
 def place(queue: Queue) -> str:
-    """The node of the queue or of its leader; "" where it has none or did not say."""
+    """The node of the queue or of its leader; "" if there is none or it is unknown."""
     return queue.leader or ("" if queue.type == "quorum" else queue.node or "")
 
 
 def replicas(queue: Queue) -> str:
-    """How the replicas of a queue are; "" for a queue without, or where it is not told.
+    """State of a queue's replicas; "" if it has none or the state is unknown.
 
-    `leaderless` (nothing can be done with it), `minority` (nor with it: half or more are offline; the broker may still
-    name the leader of before), `partial` (some are offline), `whole`.
+    `leaderless` and `minority` (half or more are offline; the broker may still name the previous leader) mean that the
+    queue is unavailable. `partial`: some are offline. `whole`: all are online.
     """
     if queue.members is None:
         return ""
@@ -155,7 +155,7 @@ POLICIES: ObjectKind[Policy] = ObjectKind(
 )
 LIMITS: ObjectKind[Limit] = ObjectKind(
     key=lambda it: (it.scope, it.subject, it.name),
-    # Smaller is nearer to being reached; negative is no limit.
+    # Smaller limits are closer to being reached; negative means unlimited.
     weights=lambda _: (lambda it: 0 if it.value < 0 else 1 / (1 + it.value),),
 )
 FEATURES: ObjectKind[Feature] = ObjectKind(

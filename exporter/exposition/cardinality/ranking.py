@@ -1,4 +1,4 @@
-"""Who gets the places under a cap: pure, from rankings and from who has had one."""
+"""Assigns the places under a cardinality limit, from rankings and previous holders. Pure."""
 
 import heapq
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -11,21 +11,21 @@ from typing import TypeVar
 T = TypeVar("T")
 
 STAY = 300.0
-"""Seconds that an object keeps its place after it last earned it, where there is room."""
+"""Seconds that an object keeps its place after it last qualified, if there is room."""
 
 AT_ONCE = 20
-"""One place in so many goes by rank alone, whoever had it."""
+"""One in this many places is given by rank alone, regardless of previous holders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """Who may get a place.
+    """Candidates for a place.
 
     Attributes:
         keys: all objects.
-        first: those that a pattern names.
-        never: those that a pattern rules out.
-        rankings: keys in the order of one quantity each, the largest first; those that have none of it are not in it.
+        included: keys that match the include pattern.
+        excluded: keys that match the exclude pattern.
+        rankings: keys ordered by one quantity each, largest first; zeros are left out.
     """
 
     keys: Mapping[Hashable, object]
@@ -35,7 +35,7 @@ class Candidates:
 
 
 def ranking(values: Iterable[tuple[float, Hashable]], cap: int) -> list[Hashable]:
-    """The keys of the largest values, at most `cap` of them; without those whose value is nothing."""
+    """Keys of the largest values, at most `cap`; zeros are left out."""
     some = [pair for pair in values if pair[0]]
     return [key for _, key in heapq.nlargest(cap, some, key=itemgetter(0))]
 
@@ -43,23 +43,23 @@ def ranking(values: Iterable[tuple[float, Hashable]], cap: int) -> list[Hashable
 def assign_places(
     candidates: Candidates, holders: Mapping[Hashable, float], cap: int, now: float
 ) -> dict[Hashable, float]:
-    """Who gets a place, and until when it is earned.
+    """Key -> until when it has qualified for its place.
 
-    First those that a pattern names, then the very top of the rankings, then those that have earned theirs within
-    `STAY`, then the rest of the rankings, then those that had one, then anyone. So what matters most is shown at once,
-    and where thousands matter alike, their series do not change places at every poll.
+    The order is: included keys, the very top of the rankings, holders that qualified within `STAY`, the rest of the
+    rankings, other holders, anyone. So the most important objects are shown at once, and where thousands are equally
+    important their series do not swap at every poll.
 
     Args:
-        candidates: who may get one.
-        held: who has one now, and until when it is earned.
-        cap: how many places there are.
-        now: seconds on the clock of `held`.
+        candidates: the candidates.
+        holders: key -> until when it has qualified, of the current holders.
+        cap: number of places.
+        now: seconds on the clock of `holders`.
     """
     may = _may(candidates)
     included = (
         [key for key in candidates.keys if key in candidates.included and may(key)] if candidates.included else []
     )
-    if len(included) > cap:  # they share the places among themselves, by the same rules
+    if len(included) > cap:  # they compete among themselves by the same rules
         alone = Candidates(keys=dict.fromkeys(included), rankings=candidates.rankings)
         return assign_places(alone, holders, cap, now)
     top = list(islice(filter(may, _merged(candidates.rankings)), cap))
@@ -75,7 +75,7 @@ def assign_places(
     for key in (*included, *top):
         if key in places:
             places[key] = now + STAY
-    # Those that stay keep their order, so that the text of one moment reads like that of the moment before.
+    # Holders keep their order, so that consecutive pages are similar.
     return {key: places[key] for key in (*(key for key in holders if key in places), *places)}
 
 
@@ -84,7 +84,7 @@ def _may(candidates: Candidates) -> Callable[[Hashable], bool]:
 
 
 def _merged(rankings: Sequence[Sequence[Hashable]]) -> dict[Hashable, None]:
-    """The first of each, then the second of each, and so on."""
+    """The first of each ranking, then the second of each, and so on."""
     merged: dict[Hashable, None] = {}
     for index in range(max(map(len, rankings), default=0)):
         for keys in rankings:

@@ -12,7 +12,7 @@ from exporter.exposition.specs import Value
 T = TypeVar("T")
 
 OTHER = "(other)"
-"""The name of the remainder, where an object's name would be; the other labels of the object are empty."""
+"""Name of the remainder in place of an object's name; its other object labels are empty."""
 
 
 class CardinalityLimits(NamedTuple):
@@ -32,18 +32,19 @@ class CardinalityLimits(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selected(Generic[T]):
-    """The objects of one kind of one cluster that get series of their own, and the remainder.
+class SelectedObjects(Generic[T]):
+    """Objects of one kind in one cluster that get series of their own, and the remainder.
 
-    Quantities are named by their path in the object, as `messages` or `stats.publish`.
+    Values are identified by their path in the object, such as `messages` or `stats.publish`.
 
     Attributes:
-        shown: in a fixed order, each key once.
-        left_out: how many are not shown.
-        rest: path -> value over all that are not shown, of the paths that can be added up. Gauges are sums, absent
-            where one of them lacks the value; counters are what they rose by while not shown, since the exporter
-            started, and never fall.
-        missed: key of a shown object -> path -> how much of its counter `rest` has counted already.
+        shown: objects in a fixed order, each key once.
+        omitted: number of objects that are not shown.
+        remainder: path -> value over all omitted objects, for paths that can be summed. A gauge is a sum, missing if
+            any
+            object lacks the value. A counter is the increase while not shown since the exporter started; it never
+            falls.
+        counted_in_remainder: key of a shown object -> path -> part of its counter that `remainder` already contains.
     """
 
     shown: Sequence[T] = ()
@@ -52,7 +53,7 @@ class Selected(Generic[T]):
     counted_in_remainder: Mapping[Hashable, Mapping[str, float]] = field(default_factory=dict)
 
     def count(self, shown: T, key: Hashable, path: str) -> Value:
-        """A counter of a shown object: its own, without what the remainder has counted already."""
+        """A counter of a shown object, minus what the remainder already contains."""
         value: Value = attrgetter(path)(shown)
         less = self.counted_in_remainder.get(key)
         return value if less is None or value is None else value - less.get(path, 0)
@@ -60,11 +61,11 @@ class Selected(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueTally:
-    """A number of objects and their sums.
+    """Number of queues and sums over them.
 
     Attributes:
-        number: how many objects.
-        sums: path of a gauge -> sum; absent where one of them lacks it.
+        number: number of queues.
+        sums: path of a gauge -> sum; missing if any queue lacks the value.
     """
 
     number: int = 0
@@ -73,15 +74,15 @@ class QueueTally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueTotals:
-    """All queues of a cluster, shown or not, added up.
+    """Sums over all queues of a cluster, shown or not.
 
     Attributes:
         states: (type, state) -> number of queues.
         types: type -> tally.
-        vhosts: virtual host -> tally; as many as `Limits.vhosts`, those with most messages, the rest under `OTHER`.
-        places: (type, node) -> number of queues that live or have their leader there; "" is no node.
+        vhosts: virtual host -> tally, for the `CardinalityLimits.vhosts` with most messages; the rest under `OTHER`.
+        places: (type, node) -> number of queues located or led there; "" is no node.
         replicas: (type, whole | partial | minority | leaderless) -> number of replicated queues.
-        counts: type -> path of a counter -> what it rose by since the exporter started, as far as it was read.
+        counts: type -> path of a counter -> increase since the exporter started, as far as it was read.
     """
 
     states: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -94,31 +95,31 @@ class QueueTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSelection:
-    """What is shown of one cluster. A kind that was never read is empty here, as in the snapshot.
+    """Selection of one cluster. A kind that was never read is empty.
 
-    What the caps leave out of links, policies, limits, features and virtual hosts is in no remainder.
+    Links, policies, limits, features and virtual hosts beyond their limit are in no remainder.
     """
 
-    queues: Selected[Queue] = field(default_factory=Selected)
-    channels: Selected[Channel] = field(default_factory=Selected)
-    consumers: Selected[Consumer] = field(default_factory=Selected)
-    connections: Selected[Connection] = field(default_factory=Selected)
-    exchanges: Selected[Exchange] = field(default_factory=Selected)
-    links: Selected[Link] = field(default_factory=Selected)
-    policies: Selected[Policy] = field(default_factory=Selected)
-    limits: Selected[Limit] = field(default_factory=Selected)
-    features: Selected[Feature] = field(default_factory=Selected)
-    vhosts: Selected[VHost] = field(default_factory=Selected)
+    queues: SelectedObjects[Queue] = field(default_factory=SelectedObjects)
+    channels: SelectedObjects[Channel] = field(default_factory=SelectedObjects)
+    consumers: SelectedObjects[Consumer] = field(default_factory=SelectedObjects)
+    connections: SelectedObjects[Connection] = field(default_factory=SelectedObjects)
+    exchanges: SelectedObjects[Exchange] = field(default_factory=SelectedObjects)
+    links: SelectedObjects[Link] = field(default_factory=SelectedObjects)
+    policies: SelectedObjects[Policy] = field(default_factory=SelectedObjects)
+    limits: SelectedObjects[Limit] = field(default_factory=SelectedObjects)
+    features: SelectedObjects[Feature] = field(default_factory=SelectedObjects)
+    vhosts: SelectedObjects[VHost] = field(default_factory=SelectedObjects)
     totals: QueueTotals = field(default_factory=QueueTotals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What is shown of every cluster, by its name."""
+    """Selection by cluster name."""
 
     clusters: Mapping[str, ClusterSelection] = field(default_factory=dict)
     limits: CardinalityLimits = field(default_factory=CardinalityLimits)
 
     def of(self, cluster: str) -> ClusterSelection:
-        """The selection of one cluster; an empty one for a cluster that has none."""
+        """Selection of one cluster; empty if there is none."""
         return self.clusters.get(cluster) or ClusterSelection()

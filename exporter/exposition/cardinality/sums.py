@@ -1,4 +1,4 @@
-"""Sums of gauges over groups of objects, kept up by what comes and goes rather than added up anew."""
+"""Incremental sums of gauges over groups of objects."""
 
 import heapq
 from collections import Counter, defaultdict
@@ -14,7 +14,7 @@ Group = tuple[str, ...]
 
 
 def path_reader(paths: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """What reads several paths off an object at once."""
+    """A function that reads several attribute paths at once."""
     if len(paths) > 1:
         return attrgetter(*paths)
     getters = [attrgetter(path) for path in paths]
@@ -22,13 +22,13 @@ def path_reader(paths: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 class GroupSum:
-    """Some objects added up.
+    """Sum over some objects.
 
     Attributes:
-        number: how many.
-        untold: how many of them have never told more than their totals.
-        values: a sum a path.
-        lacks: how many lack the path.
+        number: number of objects.
+        without_details: how many have never reported more than totals.
+        values: sum of each path.
+        missing: how many objects lack each path.
     """
 
     __slots__ = ("missing", "number", "values", "without_details")
@@ -38,7 +38,7 @@ class GroupSum:
         self.values, self.missing = [0.0] * width, [0] * width
 
     def add(self, other: "GroupSum", sign: int = 1) -> None:
-        """Add, or with -1 take away, another sum."""
+        """Add another sum, or subtract it with -1."""
         self.number += sign * other.number
         self.without_details += sign * other.without_details
         for index, (value, lack) in enumerate(zip(other.values, other.missing, strict=True)):
@@ -46,7 +46,7 @@ class GroupSum:
             self.missing[index] += sign * lack
 
     def not_applicable(self, index: int) -> bool:
-        """Whether objects such as these have no such quantity: all told what they have, and none had it."""
+        """Whether these objects never have the value: all reported details, and none had it."""
         return self.number > 0 and self.without_details == 0 and self.missing[index] == self.number
 
 
@@ -54,15 +54,16 @@ class GroupSums(Generic[T]):
     """Sums by group.
 
     Args:
-        paths: what is added up.
-        group: the group of an object: its type, then its virtual host, then more that is only counted; objects of one
-            type have the same quantities.
-        told: whether an object told more than its totals.
+        paths: paths to sum.
+        group: group of an object: type, virtual host, then parts that are only counted. Objects of one type have the
+            same
+            paths.
+        has_details: whether an object reports more than totals.
 
     Attributes:
-        types: by type.
-        pairs: by type and virtual host.
-        numbers: objects by group.
+        types: sum by type.
+        pairs: sum by type and virtual host.
+        numbers: number of objects by group.
     """
 
     def __init__(self, paths: Sequence[str], group: Callable[[T], Group], totals: Callable[[T], bool]) -> None:
@@ -74,7 +75,7 @@ class GroupSums(Generic[T]):
         self.numbers: Counter[Group] = Counter()
 
     def add(self, objects: Iterable[T], sign: int = 1) -> None:
-        """Add, or with -1 take away, objects."""
+        """Add objects, or subtract them with -1."""
         grouped: defaultdict[Group, list[T]] = defaultdict(list)
         for it in objects:
             grouped[self._group(it)].append(it)
@@ -87,7 +88,7 @@ class GroupSums(Generic[T]):
                 del self.numbers[group]
 
     def without(self, objects: Iterable[T]) -> dict[str, GroupSum]:
-        """The sums by type of all but these."""
+        """Sums by type over all objects but these."""
         part = GroupSums(self.paths, self._group, self._has_details)
         part.add(objects)
         rest: dict[str, GroupSum] = {}
@@ -99,11 +100,11 @@ class GroupSums(Generic[T]):
         return rest
 
     def totals(self, part: Mapping[str, GroupSum], paths: Sequence[str] | None = None) -> dict[str, float]:
-        """Path -> sum over types; withheld where an object lacks what its type has, or where no type has it.
+        """Path -> sum over types; left out if an object lacks a value that its type has, or if no type has it.
 
         Args:
-            part: sums by type, of some or all of the objects.
-            paths: which ones; all of them where it is not said.
+            part: sums by type, of some or all objects.
+            paths: which paths; None means all.
         """
         seen: dict[str, float] = {}
         for path in self.paths if paths is None else paths:
@@ -133,15 +134,15 @@ class GroupSums(Generic[T]):
 
 
 OF_A_VHOST = ("messages", "messages_ready", "messages_unacked", "consumers", "memory", "message_bytes")
-"""What is added up for each virtual host, of which there may be thousands."""
+"""Paths summed for each virtual host; there may be thousands of hosts."""
 
 
 def queue_totals(sums: GroupSums[Queue], counts: Mapping[str, Mapping[str, float]], max_vhosts: int) -> QueueTotals:
-    """The totals.
+    """Totals over all queues.
 
     Args:
-        sums: of groups (type, virtual host, state, node, how its replicas are).
-        counts: type -> path -> what its queues rose by.
+        sums: sums of groups (type, virtual host, state, node, replication).
+        counts: type -> path -> increase of its queues.
         max_vhosts: virtual hosts with totals of their own.
     """
     states: Counter[tuple[str, str]] = Counter()
@@ -167,7 +168,7 @@ def queue_totals(sums: GroupSums[Queue], counts: Mapping[str, Mapping[str, float
 
 
 def _vhosts(sums: GroupSums[Queue], most: int) -> Mapping[str, Mapping[str, GroupSum]]:
-    """Virtual host -> type -> sum; those with fewest messages are one."""
+    """Virtual host -> type -> sum; those with fewest messages are merged."""
     vhosts: dict[str, dict[str, GroupSum]] = {}
     for (name, vhost), one in sums.pairs.items():
         vhosts.setdefault(vhost, {})[name] = one

@@ -1,6 +1,6 @@
-"""Which objects get series of their own, and what all the others add up to.
+"""Selects the objects with series of their own, and sums up the remainder.
 
-Time grows with what changed between two generations, and with the caps; of what did not change, only ids are compared.
+Time is proportional to the number of changed objects and to the limits; unchanged objects cost an id comparison.
 """
 
 import re
@@ -30,7 +30,7 @@ from exporter.exposition.cardinality.selection import (
     CardinalityLimits,
     ClusterSelection,
     QueueTotals,
-    Selected,
+    SelectedObjects,
     Selection,
 )
 from exporter.exposition.cardinality.sums import GroupSums, queue_totals
@@ -42,10 +42,10 @@ _UNLIMITED = CardinalityLimits(*[1 << 60] * len(CardinalityLimits._fields))
 
 
 class TopK:
-    """Chooses, once a generation; remembers who was shown and what was counted. Not for several threads at once.
+    """Selects the top objects once per generation. Remembers what was shown and counted. Not thread-safe.
 
     Args:
-        settings: caps and patterns.
+        settings: limits and patterns.
     """
 
     def __init__(self, settings: MetricsSettings) -> None:
@@ -53,11 +53,11 @@ class TopK:
         self.apply(settings)
 
     def apply(self, settings: MetricsSettings) -> None:
-        """Go by these settings from the next choice on; what was counted stays."""
+        """Apply new settings from the next selection on; counters continue."""
         self._settings = settings
 
     def select(self, snapshots: Sequence[Snapshot]) -> Selection:
-        """What to show of these snapshots; clusters that are not among them are forgotten."""
+        """Select from these snapshots; state of clusters not among them is dropped."""
         known = self._clusters
         self._clusters = {it.cluster: known.get(it.cluster) or _Cluster() for it in snapshots}
         limits, patterns = self._settings.limits, _Patterns(self._settings)
@@ -66,7 +66,7 @@ class TopK:
 
 
 def select_all(snapshots: Sequence[Snapshot]) -> Selection:
-    """All objects, for one look: nothing is left out, and of what rose nothing is known (which is not zero)."""
+    """Select all objects of a single read. Increases are unknown, which is not zero."""
     nothing = _Patterns(MetricsSettings())
     made = {it.cluster: _Cluster().select(it, _UNLIMITED, nothing) for it in snapshots}
     looked = {name: replace(one, totals=replace(one.totals, counts={})) for name, one in made.items()}
@@ -81,14 +81,14 @@ class _Patterns:
 
 
 class _Cluster:
-    """The memory of one cluster."""
+    """State of one cluster."""
 
     def __init__(self) -> None:
         self._queues, self._channels, self._consumers = _One(QUEUES), _One(CHANNELS), _One(CONSUMERS)
         self._connections, self._exchanges = _One(CONNECTIONS), _One(EXCHANGES)
         self._links, self._policies, self._limits = _One(LINKS), _One(POLICIES), _One(LIMITS)
         self._features, self._vhosts = _One(FEATURES), _One(VHOSTS)
-        self._totals: tuple[Selected[Queue], int, QueueTotals] | None = None
+        self._totals: tuple[SelectedObjects[Queue], int, QueueTotals] | None = None
 
     def select(self, snapshot: Snapshot, limits: CardinalityLimits, patterns: _Patterns) -> ClusterSelection:
         queues = self._queues.select(snapshot.queues.value or (), snapshot, limits.queues, patterns)
@@ -108,7 +108,7 @@ class _Cluster:
             totals=self._add_up(queues, limits.vhosts),
         )
 
-    def _add_up(self, queues: Selected[Queue], max_vhosts: int) -> QueueTotals:
+    def _add_up(self, queues: SelectedObjects[Queue], max_vhosts: int) -> QueueTotals:
         if self._totals is None or self._totals[0] is not queues or self._totals[1] != max_vhosts:
             made = queue_totals(self._queues.sums, self._queues.counts.types(), max_vhosts)
             self._totals = (queues, max_vhosts, made)
@@ -116,7 +116,7 @@ class _Cluster:
 
 
 class _One(Generic[T]):
-    """The memory of one kind of objects."""
+    """State of one kind of objects."""
 
     def __init__(self, kind: ObjectKind[T]) -> None:
         self._kind, self._index = kind, ObjectIndex(kind.key)
@@ -127,16 +127,16 @@ class _One(Generic[T]):
         self._excluded: set[Hashable] = set()
         self._patterns: tuple[str, str] | None = None
         self._ever_omitted = False
-        self._last: tuple[Sequence[T], int, tuple[str, str], Selected[T]] | None = None
+        self._last: tuple[Sequence[T], int, tuple[str, str], SelectedObjects[T]] | None = None
 
-    def select(self, listed: Sequence[T], snapshot: Snapshot, cap: int, patterns: _Patterns) -> Selected[T]:
-        """What to show; as before while the list is the same one: most generations read another family only."""
+    def select(self, listed: Sequence[T], snapshot: Snapshot, cap: int, patterns: _Patterns) -> SelectedObjects[T]:
+        """The selection; cached while the list is the same object: most generations read another endpoint."""
         last = self._last
         if last is None or last[0] is not listed or last[1:3] != (cap, patterns.id):
             last = self._last = (listed, cap, patterns.id, self._select_new(listed, snapshot, cap, patterns))
         return last[3]
 
-    def _select_new(self, listed: Sequence[T], snapshot: Snapshot, cap: int, patterns: _Patterns) -> Selected[T]:
+    def _select_new(self, listed: Sequence[T], snapshot: Snapshot, cap: int, patterns: _Patterns) -> SelectedObjects[T]:
         changes = self._index.update(listed)
         self._match(changes, patterns)
         self._add_up(changes)
@@ -193,7 +193,7 @@ class _One(Generic[T]):
         candidates = Candidates(keys=objects, included=self._included, excluded=self._excluded, rankings=rankings)
         return assign_places(candidates, self._held, cap, at)
 
-    def _selected(self) -> Selected[T]:
+    def _selected(self) -> SelectedObjects[T]:
         objects = self._index.objects
         shown = [objects[key] for key in self._held]
         omitted = len(objects) - len(shown)
@@ -206,4 +206,6 @@ class _One(Generic[T]):
         remainder: dict[str, float] = {}
         if self._ever_omitted:
             remainder = {**self.sums.totals(self.sums.without(shown)), **self.counts.remainder()}
-        return Selected(shown=shown, omitted=omitted, remainder=remainder, counted_in_remainder=counted_in_remainder)
+        return SelectedObjects(
+            shown=shown, omitted=omitted, remainder=remainder, counted_in_remainder=counted_in_remainder
+        )

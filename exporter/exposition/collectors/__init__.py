@@ -1,4 +1,4 @@
-"""Every collector, by name: a file here and a line in this table."""
+"""All collectors by name. To add one, add a file here and a line in this table."""
 
 from exporter.exposition.collectors import (
     auth,

@@ -1,4 +1,4 @@
-"""Logins by node and protocol (`/api/auth/attempts/<node>`)."""
+"""Authentication attempts by node and protocol (`/api/auth/attempts/<node>`)."""
 
 from collections.abc import Sequence
 
@@ -20,15 +20,15 @@ def _counter(name: str, text: str, field: str) -> Spec:
 
 _READINGS: tuple[MetricReader[AuthAttempts], ...] = (
     MetricReader(
-        _counter("attempts", "Logins tried since the node started.", "auth_attempts"),
+        _counter("attempts", "Authentication attempts since the node started.", "auth_attempts"),
         lambda it: it.total,
     ),
     MetricReader(
-        _counter("attempts_succeeded", "Logins that were let in.", "auth_attempts_succeeded"),
+        _counter("attempts_succeeded", "Authentication attempts that succeeded.", "auth_attempts_succeeded"),
         lambda it: it.succeeded,
     ),
     MetricReader(
-        _counter("attempts_failed", "Logins that were refused.", "auth_attempts_failed"),
+        _counter("attempts_failed", "Authentication attempts that failed.", "auth_attempts_failed"),
         lambda it: it.failed,
     ),
 )

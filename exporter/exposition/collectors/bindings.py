@@ -1,4 +1,4 @@
-"""How many bindings start at each exchange (`/api/bindings`); one without any drops what is sent to it."""
+"""Bindings by source exchange (`/api/bindings`). An exchange without bindings drops its messages."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from exporter.exposition.specs import MetricFamilies, gauge
 
 BINDINGS = gauge(
     "rabbitmq_cluster_exchange_bindings",
-    "Bindings that start at the exchange. The default exchange has one for every queue.",
+    "Bindings whose source is this exchange. The default exchange has one per queue.",
     "/api/bindings source",
     "cluster",
     "vhost",
@@ -21,7 +21,7 @@ BINDINGS = gauge(
 )
 UNBOUND = gauge(
     "ackscope_exchanges_unbound",
-    "Exchanges that applications declared and nothing is bound to: what is sent to them is dropped or returned.",
+    "User-declared exchanges without bindings: messages published to them are dropped or returned.",
     "/api/exchanges, /api/bindings source",
     "cluster",
 )
@@ -56,7 +56,7 @@ def _labels(cluster: str, vhost: str, exchange: str, kind: str) -> dict[str, str
 
 
 def _built_in(exchange: Exchange) -> bool:
-    """Whether the broker made it: the default exchange and those whose names it keeps to itself."""
+    """Whether the broker declared it: the default exchange, reserved names, internal exchanges."""
     return not exchange.name or exchange.name.startswith("amq.") or bool(exchange.internal)
 
 

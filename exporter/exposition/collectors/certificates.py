@@ -1,4 +1,4 @@
-"""When the certificates of listeners end (health check `certificate-expiration`)."""
+"""Expiry of listener certificates (health check `certificate-expiration`)."""
 
 from collections.abc import Sequence
 
@@ -12,15 +12,15 @@ from exporter.exposition.specs import MetricFamilies, gauge, untested_because
 EXPIRES = untested_because(
     gauge(
         "ackscope_certificate_expiry_timestamp_seconds",
-        "When the certificate that a TLS listener of the node that answers shows ends, seconds since 1970; "
-        "where it shows several, the first of them to end.",
+        "Expiry of the certificate of a TLS listener on the node that answered, in seconds since 1970; of a "
+        "chain, the earliest expiry.",
         "/api/health/checks/certificate-expiration",
         "cluster",
         "node",
         "protocol",
         "port",
     ),
-    "the lab's listeners have no TLS, and a date moves with a new certificate only",
+    "the lab's listeners have no TLS, and the date changes only with a new certificate",
 )
 
 SPECS = (EXPIRES,)
@@ -31,7 +31,7 @@ def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]
     del selection
     families = MetricFamilies(SPECS)
     for snapshot in snapshots:
-        # A listener may show several certificates (chains): the one that ends first counts.
+        # A listener may present a chain: the certificate that expires first counts.
         first: dict[tuple[str, str, str], float] = {}
         for check in snapshot.health.value or ():
             for it in check.certificates:

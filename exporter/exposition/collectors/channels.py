@@ -1,7 +1,7 @@
-"""Each channel that was chosen, and the remainder (`/api/channels`).
+"""Selected channels and the remainder (`/api/channels`).
 
-The official plugin calls a channel by its process; here it is its name, with its connection, user and virtual host. Its
-aggregated counters fall when a channel closes; those of the remainder here never do.
+The official plugin labels a channel by its Erlang process; here it has its name, connection, user and virtual host. The
+plugin's aggregated counters fall when a channel closes; those of the remainder here never do.
 """
 
 from collections import Counter
@@ -31,13 +31,15 @@ _QUANTITIES = (
     FieldMetric(_gauge("rabbitmq_channel_consumers", "Consumers.", "consumer_count"), "consumer_count"),
     FieldMetric(
         _gauge(
-            "rabbitmq_channel_messages_unacked", "Messages delivered and not acknowledged.", "messages_unacknowledged"
+            "rabbitmq_channel_messages_unacked",
+            "Messages delivered but not yet acknowledged.",
+            "messages_unacknowledged",
         ),
         "messages_unacked",
     ),
     FieldMetric(
         _gauge(
-            "rabbitmq_channel_messages_unconfirmed", "Messages published, not confirmed yet.", "messages_unconfirmed"
+            "rabbitmq_channel_messages_unconfirmed", "Messages published but not yet confirmed.", "messages_unconfirmed"
         ),
         "messages_unconfirmed",
     ),
@@ -56,7 +58,7 @@ _QUANTITIES = (
     FieldMetric(
         _gauge(
             "ackscope_channel_pending_raft_commands",
-            "Commands to quorum queues that are not answered yet.",
+            "Raft commands to quorum queues that are not yet answered.",
             "pending_raft_commands",
         ),
         "pending_raft_commands",
@@ -68,19 +70,19 @@ _QUANTITIES = (
             ("messages_confirmed", "Messages confirmed to the publisher.", "confirm"),
             ("messages_unroutable_returned", "Mandatory messages returned as unroutable.", "return_unroutable"),
             ("messages_unroutable_dropped", "Messages dropped as unroutable.", "drop_unroutable"),
-            ("messages_delivered_ack", "Messages delivered to consumers that acknowledge.", "deliver"),
-            ("messages_delivered", "Messages delivered with automatic acknowledgement.", "deliver_no_ack"),
-            ("messages_redelivered", "Messages delivered again.", "redeliver"),
+            ("messages_delivered_ack", "Messages delivered to consumers with manual acknowledgement.", "deliver"),
+            ("messages_delivered", "Messages delivered to consumers with automatic acknowledgement.", "deliver_no_ack"),
+            ("messages_redelivered", "Messages redelivered.", "redeliver"),
             ("messages_acked", "Messages acknowledged.", "ack"),
-            ("get_ack", "Messages fetched with basic.get, to be acknowledged.", "get"),
-            ("get", "Messages fetched with basic.get, acknowledged automatically.", "get_no_ack"),
-            ("get_empty", "basic.get that found the queue empty.", "get_empty"),
+            ("get_ack", "Messages fetched with basic.get, manual acknowledgement.", "get"),
+            ("get", "Messages fetched with basic.get, automatic acknowledgement.", "get_no_ack"),
+            ("get_empty", "basic.get calls on an empty queue.", "get_empty"),
         )
     ),
     FieldMetric(
         _count(
             "rabbitmq_channel_process_reductions_total",
-            "Work of the channel's process, in Erlang's unit.",
+            "Erlang reductions (CPU work) of the channel's process.",
             "reductions",
         ),
         "reductions",
@@ -88,14 +90,14 @@ _QUANTITIES = (
 )
 _READINGS: tuple[MetricReader[Channel], ...] = (
     MetricReader(
-        _gauge("rabbitmq_consumer_prefetch", "Prefetch of new consumers; 0 is no limit.", "prefetch_count"),
+        _gauge("rabbitmq_consumer_prefetch", "Prefetch limit for new consumers; 0 means unlimited.", "prefetch_count"),
         lambda it: it.prefetch_count,
     ),
     MetricReader(
         only_in(
             _gauge(
                 "rabbitmq_channel_prefetch",
-                "Prefetch of all consumers of the channel together; 0 is no limit.",
+                "Prefetch limit shared by all consumers of the channel; 0 means unlimited.",
                 "global_prefetch_count",
             ),
             until=(4, 0),
@@ -105,14 +107,14 @@ _READINGS: tuple[MetricReader[Channel], ...] = (
 )
 MODES = gauge(
     "ackscope_channels",
-    "Channels by mode (confirm, transaction, plain), over all; a channel that did not say is in none.",
+    "Channels by mode (confirm, transaction, plain), all channels included; a channel of unknown mode is not counted.",
     f"{_API} confirm, transactional",
     "cluster",
     "mode",
 )
 INFO = gauge(
     "ackscope_channel_info",
-    "Where the channel is and how it publishes: mode confirm, transaction, plain; always 1.",
+    "Node and publishing mode (confirm, transaction, plain) of the channel; always 1.",
     f"{_API} node, confirm, transactional",
     *LABELS,
     "node",
@@ -123,7 +125,7 @@ SPECS = (*(it.spec for it in _QUANTITIES), *(it.spec for it in _READINGS), INFO,
 
 
 def mode(channel: Channel) -> str | None:
-    """How the channel publishes: confirm, transaction or plain; None where it did not say."""
+    """Publishing mode: confirm, transaction or plain; None if unknown."""
     if channel.confirm:
         return "confirm"
     if channel.transactional:

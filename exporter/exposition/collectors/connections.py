@@ -1,6 +1,6 @@
-"""Each connection that was chosen, the remainder, and states over all (`/api/connections`).
+"""Selected connections, the remainder, and states over all connections (`/api/connections`).
 
-The official plugin calls a connection by its process, in a label `channel`; here it is its name in `connection`.
+The official plugin labels a connection by its Erlang process, in the label `channel`; here `connection` is its name.
 """
 
 from collections import Counter
@@ -24,14 +24,14 @@ def _count(name: str, text: str, field: str) -> Spec:
 
 STATES = gauge(
     "ackscope_connections",
-    'Connections by state, over all; "blocked" and "blocking" are publishers that an alarm stops.',
+    'Connections by state, all connections included; "blocked" and "blocking" are publishers stopped by an alarm.',
     f"{_API} state",
     "cluster",
     "state",
 )
 INFO = gauge(
     "ackscope_connection_info",
-    "Who is connected, from where, to which node; client_name is what the application calls itself; always 1.",
+    "Client, address and node of the connection; client_name is the name that the application gave itself; always 1.",
     f"{_API} client_properties, peer_host, node, protocol",
     *LABELS,
     "client_name",
@@ -44,7 +44,12 @@ INFO = gauge(
 _QUANTITIES = (
     FieldMetric(gauge("rabbitmq_connection_channels", "Channels.", f"{_API} channels", *LABELS), "channels"),
     FieldMetric(
-        gauge("rabbitmq_connection_pending_packets", "Packets that wait to be sent.", f"{_API} send_pend", *LABELS),
+        gauge(
+            "rabbitmq_connection_pending_packets",
+            "Bytes queued to be sent to the client (send_pend); the official name calls them packets.",
+            f"{_API} send_pend",
+            *LABELS,
+        ),
         "send_pend",
     ),
     FieldMetric(_count("rabbitmq_connection_incoming_bytes_total", "Bytes received.", "recv_oct"), "recv_oct"),
@@ -54,7 +59,7 @@ _QUANTITIES = (
     FieldMetric(
         _count(
             "rabbitmq_connection_process_reductions_total",
-            "Work of the connection's process, in Erlang's unit.",
+            "Erlang reductions (CPU work) of the connection's process.",
             "reductions",
         ),
         "reductions",
@@ -64,7 +69,7 @@ _READINGS: tuple[MetricReader[Connection], ...] = (
     MetricReader(
         gauge(
             "ackscope_connection_blocked",
-            "1 while an alarm stops what it publishes (blocked), or would, did it publish (blocking).",
+            "1 while an alarm blocks its publishing (blocked), or would block it if it published (blocking).",
             f"{_API} state",
             *LABELS,
         ),
@@ -73,7 +78,7 @@ _READINGS: tuple[MetricReader[Connection], ...] = (
     MetricReader(
         gauge(
             "ackscope_connection_connected_timestamp_seconds",
-            "When it was opened, seconds since 1970.",
+            "When the connection was opened, in seconds since 1970.",
             f"{_API} connected_at",
             *LABELS,
         ),
@@ -84,7 +89,7 @@ _READINGS: tuple[MetricReader[Connection], ...] = (
 SPECS = (STATES, INFO, *(it.spec for it in _QUANTITIES), *(it.spec for it in _READINGS))
 
 _ALWAYS = ("running", "blocking", "blocked", "flow")
-"""States that are counted even when there is none: rules compare them with 0."""
+"""States reported even at 0: alert rules compare them with 0."""
 
 
 def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:

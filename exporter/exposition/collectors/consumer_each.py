@@ -1,4 +1,4 @@
-"""Each consumer that was chosen, joined to its channel, its connection and the client behind it (`/api/consumers`)."""
+"""Selected consumers, joined with their channel, connection and client (`/api/consumers`)."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,7 @@ _API = "/api/consumers"
 
 INFO = gauge(
     "ackscope_consumer_info",
-    "Who consumes: the channel and connection it is on, the client's own name for itself, user, address and node; "
-    "always 1.",
+    "Channel, connection, client name, user, address and node of the consumer; always 1.",
     f"{_API} channel_details, /api/connections client_properties.connection_name",
     *LABELS,
     "connection",
@@ -27,22 +26,22 @@ INFO = gauge(
 )
 UNACKED = gauge(
     "ackscope_consumer_messages_unacked",
-    "Messages that it holds, those that its channel got by basic.get included; "
-    "no sample where its channel has several consumers: the broker counts them by channel only.",
+    "Unacknowledged messages of the consumer, those its channel fetched with basic.get included; no "
+    "sample if its channel has several consumers, because the broker counts by channel.",
     "/api/channels messages_unacknowledged, consumer_count",
     *LABELS,
 )
 
 ACTIVITY = gauge(
     "ackscope_consumers",
-    "Consumers by what the broker says of them (up, single_active, waiting, suspected_down, ...), over all.",
+    "Consumers by activity status (up, single_active, waiting, suspected_down, ...), all consumers included.",
     f"{_API} activity_status",
     "cluster",
     "activity",
 )
 
 
-def _flag(value: bool | None) -> Value:  # noqa: FBT001  it converts a flag
+def _flag(value: bool | None) -> Value:  # noqa: FBT001  converts a flag
     return None if value is None else int(value)
 
 
@@ -50,7 +49,7 @@ _READINGS: tuple[MetricReader[Consumer], ...] = (
     MetricReader(
         gauge(
             "ackscope_consumer_prefetch_messages",
-            "Most messages that it may hold; 0 is no limit of its own.",
+            "Prefetch limit of the consumer; 0 means none of its own.",
             f"{_API} prefetch_count",
             *LABELS,
         ),
@@ -59,7 +58,7 @@ _READINGS: tuple[MetricReader[Consumer], ...] = (
     MetricReader(
         gauge(
             "ackscope_consumer_acknowledges",
-            "1 where it acknowledges, 0 where deliveries count as acknowledged when they are sent.",
+            "1 if the consumer acknowledges manually, 0 with automatic acknowledgement.",
             f"{_API} ack_required",
             *LABELS,
         ),
@@ -68,7 +67,7 @@ _READINGS: tuple[MetricReader[Consumer], ...] = (
     MetricReader(
         gauge(
             "ackscope_consumer_active",
-            "1 where the queue delivers to it, 0 where it waits for its turn (single active consumer) or is suspected.",
+            "1 if the queue delivers to it, 0 if it waits (single active consumer) or is suspected to be down.",
             f"{_API} active",
             *LABELS,
         ),
@@ -78,7 +77,8 @@ _READINGS: tuple[MetricReader[Consumer], ...] = (
         only_in(
             gauge(
                 "ackscope_consumer_timeout_seconds",
-                "How long a delivery may stay unacknowledged before the broker closes the channel.",
+                "Delivery acknowledgement timeout: how long a delivery may stay unacknowledged before the broker "
+                "closes the channel.",
                 f"{_API} consumer_timeout",
                 *LABELS,
             ),
@@ -120,7 +120,7 @@ def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
 
 
 def _client(consumer: Consumer, channel: Channel | None, connections: Mapping[str, Connection]) -> dict[str, str]:
-    """Who is behind it; what the consumer does not say, its channel or connection may."""
+    """The client behind a consumer; missing values are taken from its channel or connection."""
     name = consumer.connection_name or (channel.connection_name if channel else None) or ""
     connection = connections.get(name)
     sources = (consumer, channel, connection)
@@ -134,7 +134,7 @@ def _client(consumer: Consumer, channel: Channel | None, connections: Mapping[st
 
 
 def _unacked(channel: Channel | None, listed: int) -> Value:
-    """What its channel holds, where both lists agree that it is the only consumer there."""
+    """Unacknowledged messages of its channel, if both lists agree that it is the only consumer there."""
     if channel is None or listed != 1 or channel.consumer_count != 1:
         return None
     return channel.messages_unacked

@@ -1,6 +1,6 @@
-"""The consumers of each queue that was chosen (`/api/consumers`): how they acknowledge, what prefetch lets them hold.
+"""Consumers of each selected queue: acknowledgement modes and prefetch (`/api/consumers`).
 
-Only queues that have consumers.
+Queues without consumers have no samples.
 """
 
 from collections import Counter, defaultdict
@@ -17,28 +17,28 @@ _LABELS = ("cluster", "vhost", "queue")
 
 CONSUMERS = gauge(
     "ackscope_queue_consumers",
-    "Consumers by how they acknowledge (manual, automatic).",
+    "Consumers by acknowledgement mode (manual, automatic).",
     "/api/consumers ack_required",
     *_LABELS,
     "ack_mode",
 )
 PREFETCH = gauge(
     "ackscope_consumer_prefetch",
-    "Most messages that the acknowledging consumers may hold, all together; "
-    "no sample when one of them has no limit of its own.",
+    "Sum of the prefetch limits of the queue's consumers with manual acknowledgement; no sample if one "
+    "of them has no limit of its own.",
     "/api/consumers prefetch_count",
     *_LABELS,
 )
 UNLIMITED = gauge(
     "ackscope_prefetch_unlimited_consumers",
-    "Acknowledging consumers without any prefetch limit, neither their own nor their channel's.",
+    "Consumers with manual acknowledgement and no prefetch limit, neither their own nor their channel's.",
     "/api/consumers prefetch_count, /api/channels global_prefetch_count",
     *_LABELS,
 )
 USED = gauge(
     "ackscope_prefetch_used_ratio",
-    "Unacknowledged messages of the queue as a share of what its consumers' prefetch allows; "
-    "near 1 the broker waits for acknowledgements.",
+    "Unacknowledged messages of the queue divided by the prefetch of its consumers; near 1 the broker "
+    "waits for acknowledgements.",
     "/api/queues messages_unacknowledged, /api/consumers prefetch_count",
     *_LABELS,
 )
@@ -58,7 +58,7 @@ def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
         global_limits = _global_limits(snapshot)
         chosen = selection.of(snapshot.cluster)
         shown = {queue.key: queue for queue in chosen.queues.shown}
-        # The same queues as elsewhere; where queues could not be read, those of the consumers that are shown.
+        # The same queues as elsewhere; if queues could not be read, those of the selected consumers.
         keys = shown if snapshot.queues.value else dict.fromkeys((it.vhost, it.queue) for it in chosen.consumers.shown)
         for key in keys:
             if key in queues:
@@ -67,7 +67,7 @@ def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
 
 
 def _global_limits(snapshot: Snapshot) -> dict[str, int]:
-    """Channel name to the prefetch that all its consumers share; channels that did not say are not in it."""
+    """Channel name -> prefetch shared by its consumers; channels that do not report it are left out."""
     return {
         channel.name: channel.global_prefetch_count
         for channel in snapshot.channels.value or ()

@@ -1,8 +1,8 @@
-"""What a collector is: its metrics as data, and one pure function from snapshots to families.
+"""The collector contract: metrics as data, and a pure function from snapshots to families.
 
-Which objects get series of their own is not the collector's decision: a `Selection` tells it, made once for all
-collectors by `Chooser` in `exporter.exposition.cardinality`. What is not shown is in the remainder, one series a metric
-with the object's name `OTHER`, so that a sum over all series of a metric is the sum over all objects.
+A collector does not decide which objects get series of their own: it gets a `Selection`, made once for all collectors
+by `TopK` in `exporter.exposition.cardinality`. Omitted objects are in the remainder, one series per metric whose object
+name is `OTHER`, so that the sum over all series of a metric is the sum over all objects.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,8 +19,8 @@ class Collector(NamedTuple):
     """One collector.
 
     Attributes:
-        specs: every metric that it may make.
-        collect: all clusters' snapshots, and what to show of them, to families; no I/O, no clock, no memory.
+        specs: every metric that it may emit.
+        collect: (snapshots of all clusters, selection) -> families; no I/O, no clock, no state.
     """
 
     specs: tuple[Spec, ...]

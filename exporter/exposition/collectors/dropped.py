@@ -1,4 +1,4 @@
-"""What caps and patterns leave out, by kind of object."""
+"""Objects omitted because of limits and patterns, by kind."""
 
 from collections.abc import Sequence
 
@@ -11,8 +11,8 @@ from exporter.exposition.specs import MetricFamilies, gauge
 
 DROPPED = gauge(
     "ackscope_dropped_series",
-    "Objects without series of their own, for a cap or a pattern. Queues, channels, consumers, connections and "
-    "exchanges are then in the series of the remainder, (other).",
+    "Objects without series of their own because of a limit or pattern. Queues, channels, consumers, "
+    "connections and exchanges are then in the series of the remainder, (other).",
     "metrics.max_*, metrics.exclude_queues",
     "cluster",
     "kind",

@@ -1,6 +1,6 @@
-"""Each exchange that was chosen, and the remainder (`/api/exchanges`); the default exchange has the name "".
+"""Selected exchanges and the remainder (`/api/exchanges`); the default exchange has the name "".
 
-The list tells what goes in and out only; what was confirmed, returned or dropped, channels tell.
+The list has only counters of messages in and out; confirmed, returned and dropped messages are counted by channel.
 """
 
 from collections import Counter
@@ -20,21 +20,21 @@ _API = "/api/exchanges"
 
 INFO = gauge(
     "ackscope_exchange_info",
-    "What the exchange is, and the policy in effect; always 1.",
+    "Type of the exchange and the policy in effect; always 1.",
     f"{_API} type, policy",
     *LABELS,
     "type",
     "policy",
 )
-EXCHANGES = gauge("ackscope_exchanges", "Exchanges by type, over all.", f"{_API} type", "cluster", "type")
+EXCHANGES = gauge("ackscope_exchanges", "Exchanges by type, all exchanges included.", f"{_API} type", "cluster", "type")
 
 _QUANTITIES = tuple(
     FieldMetric(counter(name, text, f"{_API} message_stats.{field}", *LABELS), f"stats.{field}")
     for name, text, field in (
-        ("rabbitmq_exchange_messages_published_total", "Messages published to it.", "publish_in"),
+        ("rabbitmq_exchange_messages_published_total", "Messages published to the exchange.", "publish_in"),
         (
             "ackscope_exchange_messages_routed_total",
-            "Messages that it put into queues: one that goes to three queues counts three times.",
+            "Messages that the exchange routed to queues: one routed to three queues counts three times.",
             "publish_out",
         ),
     )

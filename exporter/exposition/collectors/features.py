@@ -1,4 +1,4 @@
-"""Feature flags and deprecated features, as `/api/feature-flags` and `/api/deprecated-features` tell them."""
+"""Feature flags and deprecated features (`/api/feature-flags`, `/api/deprecated-features`)."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from exporter.exposition.specs import MetricFamilies, gauge, only_in
 
 FLAG = gauge(
     "ackscope_feature_flag_enabled",
-    "1 where the feature flag is enabled: all stable ones must be, before an upgrade to the next version.",
+    "1 if the feature flag is enabled; all stable flags must be enabled before an upgrade to the next version.",
     "/api/feature-flags state, stability",
     "cluster",
     "feature",
@@ -20,7 +20,7 @@ FLAG = gauge(
 IN_USE = only_in(
     gauge(
         "ackscope_deprecated_feature_in_use",
-        "1 where a deprecated feature is used; it goes away with a later version (phase: how soon).",
+        "1 if a deprecated feature is in use; a later version removes it (phase: how soon).",
         "/api/deprecated-features/used",
         "cluster",
         "feature",
@@ -31,7 +31,7 @@ IN_USE = only_in(
 PERMITTED = only_in(
     gauge(
         "ackscope_deprecated_feature_permitted",
-        "1 where the deprecated feature may still be used.",
+        "1 if the deprecated feature is still permitted.",
         "/api/deprecated-features state",
         "cluster",
         "feature",

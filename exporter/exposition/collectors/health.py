@@ -1,4 +1,4 @@
-"""The broker's own health checks (`/api/health/checks/...`), and the alarms that they name."""
+"""The broker's own health checks (`/api/health/checks/...`) and the alarms that they report."""
 
 from collections.abc import Sequence
 
@@ -11,23 +11,23 @@ from exporter.exposition.specs import MetricFamilies, gauge, only_in, untested_b
 
 CHECK = gauge(
     "ackscope_health_check",
-    "1 where the broker's own check passes, 0 where it fails; no sample where it could not be asked.",
+    "1 if the broker's health check passes, 0 if it fails; no sample if it could not be run.",
     "/api/health/checks/<check>",
     "cluster",
     "check",
 )
 ANSWERED_AT = gauge(
     "ackscope_health_check_asked_timestamp_seconds",
-    "When the broker answered this check, seconds since 1970. A calm broker is asked for alarms in each round, and "
-    "for what passed anew after 20 s.",
+    "When the broker answered this check, in seconds since 1970. On an idle broker alarms are checked in "
+    "every round, other passing checks every 20 s.",
     "/api/health/checks/<check>",
     "cluster",
     "check",
 )
 ALARM = gauge(
     "ackscope_alarm",
-    "1 while a resource alarm of the node (resource: memory, disk) holds the publishers of the whole cluster. "
-    "The health check knows of it before the statistics do.",
+    "1 while a resource alarm of the node (resource: memory, disk) blocks the publishers of the whole "
+    "cluster. The health check reports it before the statistics do.",
     "/api/health/checks/alarms alarms",
     "cluster",
     "node",
@@ -38,7 +38,7 @@ DESCRIPTORS = untested_because(
     only_in(
         untyped(
             "rabbitmq_alarms_file_descriptor_limit",
-            "1 while the node has run out of file descriptors and takes no connections.",
+            "1 while the node is out of file descriptors and accepts no connections.",
             "/api/health/checks/alarms alarms",
             "cluster",
             "node",
@@ -72,7 +72,7 @@ def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]
 def _alarms(families: MetricFamilies, snapshot: Snapshot, check: HealthCheck) -> None:
     there = {(alarm.node, alarm.resource) for alarm in check.alarms}
     if not check.ok and not there:
-        # It fails and names no alarm that we understand: zeros would be wrong.
+        # The check fails but reports no alarm that is known: zeros would be wrong.
         return
     running = [node.name for node in snapshot.nodes.value or () if node.running]
     nodes = dict.fromkeys((*running, *sorted(node for node, _ in there)))

@@ -1,4 +1,4 @@
-"""The limits of virtual hosts and users, beside what is used of them (`/api/vhost-limits`, `/api/user-limits`)."""
+"""Limits of virtual hosts and users with their usage (`/api/vhost-limits`, `/api/user-limits`)."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,14 +14,14 @@ _LABELS = ("cluster", "scope", "name", "limit")
 
 LIMIT = gauge(
     "ackscope_limit",
-    "A limit that is set (scope: vhost, user; limit: max-connections, max-queues, max-channels). "
-    "No sample where there is none.",
+    "Configured limit (scope: vhost, user; limit: max-connections, max-queues, max-channels). No sample "
+    "if none is set.",
     "/api/vhost-limits, /api/user-limits",
     *_LABELS,
 )
 USED = gauge(
     "ackscope_limit_used",
-    "What there is of what the limit counts: at the limit, the next one is refused.",
+    "Current number of objects that count towards the limit; at the limit the next one is refused.",
     "/api/connections, /api/channels, /api/queues",
     *_LABELS,
 )
@@ -49,7 +49,7 @@ def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]
 
 
 def _used(snapshot: Snapshot) -> dict[tuple[str, str], Counter[str] | None]:
-    """Scope and limit -> how many each virtual host or user has; None where that is not known of all."""
+    """(scope, limit) -> usage by virtual host or user; None if it is not known for all."""
     queues, connections, channels = snapshot.queues.value, snapshot.connections.value, snapshot.channels.value
     return {
         ("vhost", "max-queues"): None if queues is None else count(queue.vhost for queue in queues),
@@ -60,7 +60,7 @@ def _used(snapshot: Snapshot) -> dict[tuple[str, str], Counter[str] | None]:
 
 
 def count(names: Iterable[str | None]) -> Counter[str] | None:
-    """How often each name is there; None where one is not told: its object may belong to any."""
+    """How often each name occurs; None if one is unknown, because its object may belong to any."""
     counted = Counter(names)
     return None if None in counted else Counter({name: number for name, number in counted.items() if name is not None})
 

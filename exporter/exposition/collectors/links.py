@@ -1,6 +1,6 @@
-"""Shovels and federation links: which, and in which state (`/api/shovels`, `/api/federation-links`).
+"""Shovels and federation links with their states (`/api/shovels`, `/api/federation-links`).
 
-The official plugins tell how many there are in each state and not which; here both.
+The official plugins only count them by state.
 """
 
 from collections import Counter
@@ -19,20 +19,20 @@ _API = "/api/shovels, /api/federation-links"
 
 UP = gauge(
     "ackscope_link_up",
-    "1 while the link runs (kind: shovel, federation), 0 in any other state.",
+    "1 while the link is running (kind: shovel, federation), 0 in any other state.",
     f"{_API} state, status",
     *_LABELS,
 )
 STATE = gauge(
     "ackscope_link_state",
-    "1 for the state that the link is in, 0 for the others.",
+    "1 for the current state of the link, 0 for the others.",
     f"{_API} state, status",
     *_LABELS,
     "state",
 )
 INFO = gauge(
     "ackscope_link_info",
-    "What the link is: type (static, dynamic; exchange, queue), and a shovel's two ends; always 1.",
+    "Type of the link (static, dynamic; exchange, queue) and the two ends of a shovel; always 1.",
     f"{_API} type, src_uri, dest_uri",
     *_LABELS,
     "type",
@@ -54,7 +54,7 @@ STATIC = untested_because(
         "cluster",
         "status",
     ),
-    "static shovels stand in the broker's configuration file; the lab makes dynamic ones",
+    "static shovels are set in the broker's configuration file; the lab creates dynamic ones",
 )
 FEDERATION = gauge(
     "rabbitmq_federation_links",
@@ -70,7 +70,7 @@ _STATES: Mapping[str, tuple[str, ...]] = {
     "shovel": ("starting", "running", "terminated"),
     "federation": ("starting", "running", "error", "shutdown"),
 }
-"""Kind -> the states that are shown even where no link is in them; others appear with the first link in them."""
+"""Kind -> states reported even without a link in them; other states appear with the first link."""
 
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:

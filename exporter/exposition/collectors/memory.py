@@ -1,7 +1,7 @@
-"""Where the memory of each node goes (`/api/nodes/<node>/memory`).
+"""Memory breakdown of each node (`/api/nodes/<node>/memory`).
 
-The official names are those of the plugin's `/metrics/memory-breakdown` (4.0 and later), which reads the very function
-that the management API does (`rabbit_vm:memory/0`); here they are told of older versions, too.
+The official names are those of the plugin's `/metrics/memory-breakdown` (4.0 and later), which calls the same function
+as the management API (`rabbit_vm:memory/0`); here older versions have them too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,49 +31,49 @@ PARTS: Mapping[str, Spec] = dict(
         _part("connection_readers", "client_connection_reader", "the processes that read from connections"),
         _part("connection_writers", "client_connection_writer", "the processes that write to connections"),
         _part("connection_channels", "client_connection_channel", "channels"),
-        _part("connection_other", "client_connection_other", "all else that serves connections"),
-        _part("queue_procs", "classic_queue_erlang_process", "classic queues' processes"),
-        _part("quorum_queue_procs", "quorum_queue_erlang_process", "quorum queues' processes"),
-        _part("quorum_queue_dlx_procs", "quorum_queue_dlx_erlang_process", "quorum queues' dead-letter workers"),
-        _part("stream_queue_procs", "stream_erlang_process", "streams' processes"),
+        _part("connection_other", "client_connection_other", "other processes that serve connections"),
+        _part("queue_procs", "classic_queue_erlang_process", "classic queue processes"),
+        _part("quorum_queue_procs", "quorum_queue_erlang_process", "quorum queue processes"),
+        _part("quorum_queue_dlx_procs", "quorum_queue_dlx_erlang_process", "dead-letter workers of quorum queues"),
+        _part("stream_queue_procs", "stream_erlang_process", "stream processes"),
         _part(
             "stream_queue_replica_reader_procs",
             "stream_replica_reader_erlang_process",
-            "the processes that copy streams to replicas",
+            "stream replica readers",
         ),
-        _part("stream_queue_coordinator_procs", "stream_coordinator_erlang_process", "the coordinator of the streams"),
+        _part("stream_queue_coordinator_procs", "stream_coordinator_erlang_process", "the stream coordinator"),
         _part("plugins", "plugin", "plugins"),
         _part("metadata_store", "modern_metadata_store", "the metadata store Khepri", since=(3, 13)),
         _part("other_proc", "other_erlang_process", "all other Erlang processes"),
-        _part("metrics", "metrics", "tables of metrics"),
-        _part("mgmt_db", "management_stats_db", "the management plugin's statistics"),
+        _part("metrics", "metrics", "metrics tables"),
+        _part("mgmt_db", "management_stats_db", "the management statistics database"),
         _part("mnesia", "classic_metadata_store", "the metadata store Mnesia", until=(4, 3)),
-        _part("quorum_ets", "quorum_queue_ets_table", "quorum queues' tables"),
+        _part("quorum_ets", "quorum_queue_ets_table", "quorum queue tables"),
         _part(
             "metadata_store_ets",
             "modern_metadata_store_ets_table",
-            "tables of the metadata store Khepri",
+            "Khepri tables",
             since=(3, 13),
         ),
         _part("other_ets", "other_ets_table", "all other tables"),
-        _part("binary", "binary_heap", "binaries, message bodies among them"),
-        _part("msg_index", "message_index", "the index of the message store"),
+        _part("binary", "binary_heap", "binaries, message bodies included"),
+        _part("msg_index", "message_index", "the message store index"),
         _part("atom", "atom_table", "atoms"),
         _part("other_system", "other_system", "the rest of the runtime"),
-        _part("allocated_unused", "runtime_allocated_unused", "blocks that the runtime holds and does not use"),
+        _part("allocated_unused", "runtime_allocated_unused", "blocks allocated by the runtime but not in use"),
         _part(
             "reserved_unallocated",
             "runtime_reserved_unallocated",
-            "what the system reserved and the runtime did not allocate",
+            "memory reserved from the system but not allocated by the runtime",
         ),
     )
 )
-"""The API's name of a part -> its official metric."""
+"""Name of a part in the API -> official metric."""
 
 OTHER = only_in(
     gauge(
         "ackscope_memory_part_bytes",
-        "Memory of a part that the official plugin does not name, such as queue_slave_procs (mirrors).",
+        "Memory of a part without an official metric, such as queue_slave_procs (mirrors).",
         f"{_API} memory",
         *_LABELS,
         "part",
@@ -82,14 +82,14 @@ OTHER = only_in(
 )
 TOTAL = gauge(
     "ackscope_memory_total_bytes",
-    "All memory of the node by three ways of counting (by: rss, allocated, erlang).",
+    "Total memory of the node by calculation method (by: rss, allocated, erlang).",
     f"{_API} memory.total",
     *_LABELS,
     "by",
 )
 STRATEGY = gauge(
     "ackscope_memory_strategy_info",
-    "Which of the ways of counting the memory alarm goes by; always 1.",
+    "Calculation method that the memory alarm uses; always 1.",
     f"{_API} memory.strategy",
     *_LABELS,
     "strategy",

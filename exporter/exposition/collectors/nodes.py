@@ -1,6 +1,6 @@
-"""The nodes: memory, disk, file descriptors, processes, alarms (`/api/nodes`).
+"""Nodes: memory, disk, file descriptors, processes, alarms (`/api/nodes`).
 
-The official plugin answers for one node and names none; here each series has a `node` label.
+The official plugin reports one node without naming it; here each series has a `node` label.
 """
 
 from collections.abc import Sequence
@@ -35,13 +35,13 @@ def _alarm(name: str, text: str, field: str) -> Spec:
     return untyped(name, text, f"/api/nodes {field}", *_LABELS)
 
 
-def _flag(value: bool | None) -> Value:  # noqa: FBT001  it converts a flag
+def _flag(value: bool | None) -> Value:  # noqa: FBT001  converts a flag
     return None if value is None else int(value)
 
 
 _READINGS: tuple[MetricReader[Node], ...] = (
     MetricReader(
-        _node("ackscope_node_running", "Whether the node runs.", "running"),
+        _node("ackscope_node_running", "Whether the node is running.", "running"),
         lambda node: _flag(node.running),
     ),
     MetricReader(
@@ -55,7 +55,7 @@ _READINGS: tuple[MetricReader[Node], ...] = (
         only_in(
             _node(
                 "ackscope_node_partitions",
-                "Peers that the node saw itself cut off from; gone with the partition handling of 4.3.",
+                "Peers that the node considers partitioned from it; removed with the partition handling in 4.3.",
                 "partitions",
             ),
             until=(4, 3),
@@ -67,7 +67,7 @@ _READINGS: tuple[MetricReader[Node], ...] = (
         lambda node: node.fd_used,
     ),
     MetricReader(
-        _node("rabbitmq_process_max_fds", "File descriptors that may be open.", "fd_total"),
+        _node("rabbitmq_process_max_fds", "File descriptor limit.", "fd_total"),
         lambda node: node.fd_total,
     ),
     MetricReader(
@@ -75,25 +75,29 @@ _READINGS: tuple[MetricReader[Node], ...] = (
         lambda node: node.sockets_used,
     ),
     MetricReader(
-        only_in(_node("rabbitmq_process_max_tcp_sockets", "Sockets that may be open.", "sockets_total"), until=(4, 0)),
+        only_in(_node("rabbitmq_process_max_tcp_sockets", "Socket limit.", "sockets_total"), until=(4, 0)),
         lambda node: node.sockets_total,
     ),
     MetricReader(
-        _node("rabbitmq_process_resident_memory_bytes", "Memory in use, as the node counts it.", "mem_used"),
+        _node("rabbitmq_process_resident_memory_bytes", "Memory used, as the node calculates it.", "mem_used"),
         lambda node: node.mem_used,
     ),
     MetricReader(
-        _node("rabbitmq_resident_memory_limit_bytes", "Memory at which publishers are blocked.", "mem_limit"),
+        _node(
+            "rabbitmq_resident_memory_limit_bytes",
+            "Memory high watermark at which publishers are blocked.",
+            "mem_limit",
+        ),
         lambda node: node.mem_limit,
     ),
     MetricReader(
-        _node("rabbitmq_disk_space_available_bytes", "Free disk space of the data directory.", "disk_free"),
+        _node("rabbitmq_disk_space_available_bytes", "Free disk space at the data directory.", "disk_free"),
         lambda node: node.disk_free,
     ),
     MetricReader(
         _node(
             "rabbitmq_disk_space_available_limit_bytes",
-            "Free disk space below which publishers are blocked.",
+            "Free disk space limit below which publishers are blocked.",
             "disk_free_limit",
         ),
         lambda node: node.disk_free_limit,
@@ -103,17 +107,19 @@ _READINGS: tuple[MetricReader[Node], ...] = (
         lambda node: node.proc_used,
     ),
     MetricReader(
-        _node("rabbitmq_erlang_processes_limit", "Erlang processes that may exist.", "proc_total"),
+        _node("rabbitmq_erlang_processes_limit", "Erlang process limit.", "proc_total"),
         lambda node: node.proc_total,
     ),
     MetricReader(
-        _node("rabbitmq_erlang_scheduler_run_queue", "Erlang processes that wait for a CPU.", "run_queue"),
+        _node(
+            "rabbitmq_erlang_scheduler_run_queue", "Erlang processes waiting for a scheduler (run queue).", "run_queue"
+        ),
         lambda node: node.run_queue,
     ),
     MetricReader(
         _node(
             "rabbitmq_erlang_net_ticktime_seconds",
-            "How long a silent peer node counts as alive.",
+            "Net tick time: how long a silent peer node counts as alive.",
             "net_ticktime",
         ),
         lambda node: node.net_ticktime,
@@ -151,16 +157,16 @@ _RUNTIME: tuple[MetricReader[Node], ...] = (
         lambda node: node.gc_num,
     ),
     MetricReader(
-        _work("erlang_gc_reclaimed_bytes", "Memory that they gave back.", "gc_bytes_reclaimed"),
+        _work("erlang_gc_reclaimed_bytes", "Memory reclaimed by garbage collection.", "gc_bytes_reclaimed"),
         lambda node: node.gc_bytes_reclaimed,
     ),
     MetricReader(
-        _work("erlang_scheduler_context_switches", "Switches from one Erlang process to another.", "context_switches"),
+        _work("erlang_scheduler_context_switches", "Context switches between Erlang processes.", "context_switches"),
         lambda node: node.context_switches,
     ),
 )
 
-_CLASSIC = "Of classic queues and their message store; later versions send a constant 0."
+_CLASSIC = "Classic queues and their message store; later versions report a constant 0."
 _PERSISTER = tuple(
     MetricReader(only_in(_work(name, f"{words}. {_CLASSIC}", field), until=(4, 0)), attrgetter(field))
     for name, words, field in (
@@ -168,15 +174,15 @@ _PERSISTER = tuple(
         ("io_read_bytes", "Bytes read from disk", "io_read_bytes"),
         ("io_write_ops", "Writes to disk", "io_write_count"),
         ("io_write_bytes", "Bytes written to disk", "io_write_bytes"),
-        ("io_sync_ops", "Calls of fsync", "io_sync_count"),
+        ("io_sync_ops", "fsync calls", "io_sync_count"),
         ("io_seek_ops", "Seeks", "io_seek_count"),
-        ("io_reopen_ops", "Files that were opened again", "io_reopen_count"),
-        ("schema_db_ram_tx", "Transactions of Mnesia in memory", "mnesia_ram_tx_count"),
-        ("schema_db_disk_tx", "Transactions of Mnesia on disk", "mnesia_disk_tx_count"),
-        ("msg_store_read", "Messages read from the store", "msg_store_read_count"),
-        ("msg_store_write", "Messages written to the store", "msg_store_write_count"),
-        ("queue_index_read_ops", "Reads of queue indexes", "queue_index_read_count"),
-        ("queue_index_write_ops", "Writes of queue indexes", "queue_index_write_count"),
+        ("io_reopen_ops", "Files reopened", "io_reopen_count"),
+        ("schema_db_ram_tx", "Mnesia transactions in memory", "mnesia_ram_tx_count"),
+        ("schema_db_disk_tx", "Mnesia transactions on disk", "mnesia_disk_tx_count"),
+        ("msg_store_read", "Messages read from the message store", "msg_store_read_count"),
+        ("msg_store_write", "Messages written to the message store", "msg_store_write_count"),
+        ("queue_index_read_ops", "Queue index reads", "queue_index_read_count"),
+        ("queue_index_write_ops", "Queue index writes", "queue_index_write_count"),
     )
 )
 _TIMES = tuple(
@@ -195,11 +201,11 @@ _LINKS = tuple(
         untested_because(
             counter(
                 f"ackscope_node_link_{name}_bytes_total",
-                f"Bytes {words} since the connection between the two nodes was made.",
+                f"Bytes {words} since the two nodes connected.",
                 f"/api/nodes cluster_links {field}",
                 *_LINK_LABELS,
             ),
-            "it takes two nodes",
+            "needs two nodes",
         ),
         field,
     )
@@ -211,15 +217,15 @@ _LINKS = tuple(
 BACKLOG = untested_because(
     gauge(
         "ackscope_node_statistics_backlog",
-        "Objects that are gone and that the node's statistics have yet to forget: growing, its figures lag behind.",
+        "Length of the management GC queue. A growing value means that statistics lag.",
         "/api/nodes metrics_gc_queue_length",
         *_LABELS,
     ),
-    "an idle collector of statistics forgets at once",
+    "an idle statistics collector empties its queue at once",
 )
 VERSION = gauge(
     "ackscope_node_info",
-    "Version of the node and how it counts its memory; always 1. During an upgrade the versions differ.",
+    "Version and memory calculation strategy of the node; always 1. Versions differ during an upgrade.",
     "/api/nodes applications, mem_calculation_strategy",
     *_LABELS,
     "rabbitmq_version",
@@ -228,8 +234,8 @@ VERSION = gauge(
 
 UNREACHABLE = gauge(
     "ackscope_cluster_nodes_unreachable",
-    "Nodes of the cluster that do not run, as the node that was asked sees them: what the official plugin calls "
-    "rabbitmq_unreachable_cluster_peers_count, a name that promtool refuses.",
+    "Nodes of the cluster that are not running, as seen by the node that answered. The official plugin "
+    "calls it rabbitmq_unreachable_cluster_peers_count, a name that promtool rejects.",
     "/api/nodes running",
     "cluster",
 )
@@ -247,7 +253,7 @@ SPECS = (
 
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters; a node that is down has only what the broker still says of it."""
+    """Families of all clusters; a node that is down only has what the broker still reports."""
     del selection
     families = MetricFamilies(SPECS)
     for snapshot in snapshots:
@@ -264,7 +270,7 @@ def _one(families: MetricFamilies, labels: dict[str, str], node: Node) -> None:
         families.add(reading.spec, labels, reading.read(node))
     for spec, read in _TIMES:
         each, times = read(node)
-        # The broker divides whole microseconds: rounded to those again, or a counter would fall by a rounding error.
+        # The broker divides whole microseconds: round to them again, or the counter would fall by a rounding error.
         families.add(spec, labels, None if each is None or times is None else round(each * times, 6))
     for link in node.links:
         for spec, field in _LINKS:

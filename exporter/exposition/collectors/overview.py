@@ -1,4 +1,4 @@
-"""The cluster as a whole: object totals, churn, message counters, who it is (`/api/overview`)."""
+"""Cluster-wide totals, churn, message counters and identity (`/api/overview`)."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ _API = "/api/overview"
 # Both are untyped, because the official plugin declares them so.
 BUILD = untyped(
     "rabbitmq_build_info",
-    "Versions that the broker runs; always 1. The versions of the plugin are not here: it need not be there.",
+    "Versions of RabbitMQ and Erlang; always 1. The plugin's own versions are left out: it may not be installed.",
     f"{_API} rabbitmq_version, erlang_version",
     "cluster",
     "rabbitmq_version",
@@ -22,8 +22,9 @@ BUILD = untyped(
 )
 IDENTITY = untyped(
     "rabbitmq_identity_info",
-    "The cluster's own name, and its node where it has just one; always 1. One series a cluster, which dashboards "
-    'join on. rabbitmq_endpoint is always "aggregated": sums over our series are those of that endpoint.',
+    "Cluster name, and the node if there is only one; always 1. One series per cluster, for dashboards "
+    'to join on. rabbitmq_endpoint is always "aggregated", because sums over these series equal those of '
+    "that endpoint.",
     f"{_API} cluster_name, /api/nodes name",
     "cluster",
     "rabbitmq_node",
@@ -32,52 +33,52 @@ IDENTITY = untyped(
 )
 PUBLISHERS = gauge(
     "rabbitmq_global_publishers",
-    "Channels open now that have published; all protocols together. Not told where rates_mode is none.",
+    "Open channels that have published, all protocols together. No sample if rates_mode is none.",
     "/api/channels message_stats.publish",
     "cluster",
 )
 ROUTED = counter(
     "rabbitmq_global_messages_routed_total",
-    "Messages routed to queues and streams, once for each that takes it; since the exporter started, and late by as "
-    "much as the statistics of queues are; all protocols together.",
+    "Messages routed to queues and streams, once per queue, since the exporter started; as old as the "
+    "queue statistics. All protocols together.",
     "/api/queues message_stats.publish",
     "cluster",
 )
 
 _TOTALS: tuple[MetricReader[Overview], ...] = (
     MetricReader(
-        gauge("rabbitmq_connections", "Connections open now.", f"{_API} object_totals.connections", "cluster"),
+        gauge("rabbitmq_connections", "Open connections.", f"{_API} object_totals.connections", "cluster"),
         lambda it: it.connections,
     ),
     MetricReader(
-        gauge("rabbitmq_channels", "Channels open now.", f"{_API} object_totals.channels", "cluster"),
+        gauge("rabbitmq_channels", "Open channels.", f"{_API} object_totals.channels", "cluster"),
         lambda it: it.channels,
     ),
     MetricReader(
-        gauge("rabbitmq_consumers", "Consumers now.", f"{_API} object_totals.consumers", "cluster"),
+        gauge("rabbitmq_consumers", "Consumers.", f"{_API} object_totals.consumers", "cluster"),
         lambda it: it.consumers,
     ),
     MetricReader(
-        gauge("rabbitmq_queues", "Queues and streams now.", f"{_API} object_totals.queues", "cluster"),
+        gauge("rabbitmq_queues", "Queues and streams.", f"{_API} object_totals.queues", "cluster"),
         lambda it: it.queues,
     ),
     MetricReader(
         gauge(
             "rabbitmq_global_consumers",
-            "Consumers now; all protocols together.",
+            "Consumers, all protocols together.",
             f"{_API} object_totals.consumers",
             "cluster",
         ),
         lambda it: it.consumers,
     ),
     MetricReader(
-        gauge("ackscope_cluster_exchanges", "Exchanges now.", f"{_API} object_totals.exchanges", "cluster"),
+        gauge("ackscope_cluster_exchanges", "Exchanges.", f"{_API} object_totals.exchanges", "cluster"),
         lambda it: it.exchanges,
     ),
     MetricReader(
         gauge(
             "ackscope_cluster_messages",
-            "Messages in all queues, by the broker's own sum.",
+            "Messages in all queues, as the broker sums them up.",
             f"{_API} queue_totals.messages",
             "cluster",
         ),
@@ -86,7 +87,7 @@ _TOTALS: tuple[MetricReader[Overview], ...] = (
     MetricReader(
         gauge(
             "ackscope_cluster_messages_ready",
-            "Messages waiting in all queues, by the broker's own sum.",
+            "Ready messages in all queues, as the broker sums them up.",
             f"{_API} queue_totals.messages_ready",
             "cluster",
         ),
@@ -95,7 +96,7 @@ _TOTALS: tuple[MetricReader[Overview], ...] = (
     MetricReader(
         gauge(
             "ackscope_cluster_messages_unacked",
-            "Messages delivered and not acknowledged, by the broker's own sum.",
+            "Unacknowledged messages in all queues, as the broker sums them up.",
             f"{_API} queue_totals.messages_unacknowledged",
             "cluster",
         ),
@@ -103,26 +104,26 @@ _TOTALS: tuple[MetricReader[Overview], ...] = (
     ),
 )
 
-# name and meaning of the official counter, field of message_stats that counts the same
+# suffix and meaning of the official counter, field of message_stats with the same meaning
 _MESSAGES = (
     ("received", "received from publishers", "publish"),
     ("confirmed", "confirmed to publishers", "confirm"),
     ("unroutable_returned", "published as mandatory and returned as unroutable", "return_unroutable"),
     ("unroutable_dropped", "published as non-mandatory and dropped as unroutable", "drop_unroutable"),
-    ("delivered", "delivered, by consuming or fetching", "deliver_get"),
-    ("delivered_consume_manual_ack", "delivered to consumers that acknowledge", "deliver"),
+    ("delivered", "delivered to consumers or fetched with basic.get", "deliver_get"),
+    ("delivered_consume_manual_ack", "delivered to consumers with manual acknowledgement", "deliver"),
     ("delivered_consume_auto_ack", "delivered to consumers with automatic acknowledgement", "deliver_no_ack"),
-    ("delivered_get_manual_ack", "fetched with basic.get, to be acknowledged", "get"),
-    ("delivered_get_auto_ack", "fetched with basic.get, acknowledged automatically", "get_no_ack"),
-    ("get_empty", "not there: basic.get on an empty queue", "get_empty"),
-    ("redelivered", "delivered again", "redeliver"),
+    ("delivered_get_manual_ack", "fetched with basic.get, manual acknowledgement", "get"),
+    ("delivered_get_auto_ack", "fetched with basic.get, automatic acknowledgement", "get_no_ack"),
+    ("get_empty", "requested with basic.get from an empty queue", "get_empty"),
+    ("redelivered", "redelivered", "redeliver"),
     ("acknowledged", "acknowledged by consumers", "ack"),
 )
 _GLOBAL = tuple(
     (
         counter(
             f"rabbitmq_global_messages_{name}_total",
-            f"Messages {words}; all protocols and queue types together.",
+            f"Messages {words}, all protocols and queue types together.",
             f"{_API} message_stats.{field}",
             "cluster",
         ),
@@ -156,7 +157,7 @@ _DISK = tuple(
     (
         counter(
             f"ackscope_cluster_disk_{name}_total",
-            f"Times that classic queues {words} disk.",
+            f"Disk operations: classic queues {words} disk.",
             f"{_API} message_stats.{field}",
             "cluster",
         ),
@@ -208,7 +209,7 @@ def _identify(families: MetricFamilies, snapshot: Snapshot, overview: Overview) 
         families.add(BUILD, {"cluster": snapshot.cluster, **versions}, 1)
     if overview.cluster_name is not None:
         nodes = snapshot.nodes.value or ()
-        # Dashboards join on this series: a second one for the same cluster would break every join.
+        # Dashboards join on this series: a second one per cluster would break every join.
         node = nodes[0].name if len(nodes) == 1 else ""
         labels = {
             "cluster": snapshot.cluster,
@@ -220,7 +221,7 @@ def _identify(families: MetricFamilies, snapshot: Snapshot, overview: Overview) 
 
 
 def _publishers(snapshot: Snapshot, overview: Overview) -> int | None:
-    """Without rates a channel that publishes cannot be told from one that does not."""
+    """None without rates: publishing channels cannot be identified then."""
     if snapshot.channels.value is None or overview.rates_mode == "none" or overview.statistics is False:
         return None
     return sum(channel.stats.publish is not None for channel in snapshot.channels.value)

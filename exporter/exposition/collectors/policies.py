@@ -1,4 +1,4 @@
-"""The policies: which there are, and how many queues and exchanges each one really rules (`/api/policies`)."""
+"""Policies, and how many queues and exchanges each of them applies to (`/api/policies`)."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _API = "/api/policies, /api/operator-policies"
 
 INFO = gauge(
     "ackscope_policy_info",
-    "A policy (kind: policy, operator) and what it is meant for; always 1.",
+    "Policy (kind: policy, operator), its pattern and what it applies to; always 1.",
     f"{_API} pattern, apply-to",
     *_LABELS,
     "apply_to",
@@ -24,14 +24,15 @@ INFO = gauge(
 )
 PRIORITY = gauge(
     "ackscope_policy_priority",
-    "Its priority: of several that match, the highest alone takes effect.",
+    "Priority; if several policies match, only the one with the highest priority takes effect.",
     f"{_API} priority",
     *_LABELS,
 )
 QUEUES = gauge(
     "ackscope_policy_queues",
-    "Queues and streams on which the policy is in effect; 0 tells one that matches nothing, or always loses. "
-    "Withheld while some queues were not read in full, and for operator policies, which queues do not name.",
+    "Queues and streams on which the policy is in effect; 0 means that it matches nothing or is always "
+    "overridden. No sample while some queues have not been read in full, and for operator policies, "
+    "which queues do not report.",
     "/api/queues policy",
     *_LABELS,
 )
@@ -72,7 +73,7 @@ def _labels(cluster: str, policy: Policy) -> dict[str, str]:
 
 def _queues(snapshot: Snapshot) -> Counter[tuple[str, str]] | None:
     queues = snapshot.queues.value
-    # A queue of which only the totals were read has no consumers told, and no policy: it may have one.
+    # A queue with totals only reports neither consumers nor policy: it may have one.
     if queues is None or any(queue.consumers is None for queue in queues):
         return None
     return Counter((queue.vhost, queue.policy) for queue in queues if queue.policy)

@@ -1,4 +1,4 @@
-"""What limits each queue, by argument or effective policy, as numbers (`/api/queues`)."""
+"""Queue limits from arguments or the effective policy (`/api/queues`)."""
 
 from collections.abc import Callable
 
@@ -27,7 +27,7 @@ READERS: tuple[MetricReader[Queue], ...] = (
     MetricReader(
         _gauge(
             "ackscope_queue_max_length_messages",
-            "Most messages that it may hold, by argument or policy.",
+            "Length limit in messages, from argument or policy.",
             "arguments.x-max-length, effective_policy_definition.max-length",
         ),
         _setting("max-length"),
@@ -35,7 +35,7 @@ READERS: tuple[MetricReader[Queue], ...] = (
     MetricReader(
         _gauge(
             "ackscope_queue_max_length_bytes",
-            "Most bytes of bodies that it may hold, by argument or policy.",
+            "Length limit in bytes of message bodies, from argument or policy.",
             "arguments.x-max-length-bytes, effective_policy_definition.max-length-bytes",
         ),
         _setting("max-length-bytes"),
@@ -43,7 +43,7 @@ READERS: tuple[MetricReader[Queue], ...] = (
     MetricReader(
         _gauge(
             "ackscope_queue_message_ttl_seconds",
-            "How long messages live, by argument or policy.",
+            "Message TTL, from argument or policy.",
             "arguments.x-message-ttl, effective_policy_definition.message-ttl",
         ),
         _setting("message-ttl", 0.001),
@@ -51,7 +51,7 @@ READERS: tuple[MetricReader[Queue], ...] = (
     MetricReader(
         _gauge(
             "ackscope_queue_expires_seconds",
-            "After how long without use the queue is deleted, by argument or policy.",
+            "Time without use after which the queue is deleted, from argument or policy.",
             "arguments.x-expires, effective_policy_definition.expires",
         ),
         _setting("expires", 0.001),

@@ -1,4 +1,4 @@
-"""What is told of each queue: names, types and source fields (`/api/queues`)."""
+"""Metrics of each queue with their source fields (`/api/queues`)."""
 
 from ackscope.snapshot import Queue
 from exporter.exposition.cardinality.emit import FieldMetric
@@ -19,12 +19,12 @@ def _count(name: str, text: str, field: str) -> Spec:
 FIELD_METRICS = (
     FieldMetric(_gauge("rabbitmq_queue_messages", "Messages, ready and unacknowledged.", "messages"), "messages"),
     FieldMetric(
-        _gauge("rabbitmq_queue_messages_ready", "Messages that wait to be delivered.", "messages_ready"),
+        _gauge("rabbitmq_queue_messages_ready", "Messages ready to be delivered.", "messages_ready"),
         "messages_ready",
     ),
     FieldMetric(
         _gauge(
-            "rabbitmq_queue_messages_unacked", "Messages delivered and not acknowledged.", "messages_unacknowledged"
+            "rabbitmq_queue_messages_unacked", "Messages delivered but not yet acknowledged.", "messages_unacknowledged"
         ),
         "messages_unacked",
     ),
@@ -38,13 +38,13 @@ FIELD_METRICS = (
         "message_bytes",
     ),
     FieldMetric(
-        _gauge("rabbitmq_queue_messages_ready_bytes", "Size of waiting message bodies.", "message_bytes_ready"),
+        _gauge("rabbitmq_queue_messages_ready_bytes", "Size of ready message bodies.", "message_bytes_ready"),
         "message_bytes_ready",
     ),
     FieldMetric(
         _gauge(
             "rabbitmq_queue_messages_unacked_bytes",
-            "Size of message bodies delivered and not acknowledged.",
+            "Size of unacknowledged message bodies.",
             "message_bytes_unacknowledged",
         ),
         "message_bytes_unacked",
@@ -55,15 +55,13 @@ FIELD_METRICS = (
         "message_bytes_ram",
     ),
     FieldMetric(
-        _gauge(
-            "rabbitmq_queue_messages_ready_ram", "Messages that wait, in memory; classic queues.", "messages_ready_ram"
-        ),
+        _gauge("rabbitmq_queue_messages_ready_ram", "Ready messages in memory; classic queues.", "messages_ready_ram"),
         "messages_ready_ram",
     ),
     FieldMetric(
         _gauge(
             "rabbitmq_queue_messages_unacked_ram",
-            "Messages delivered and not acknowledged, in memory; classic queues.",
+            "Unacknowledged messages in memory; classic queues.",
             "messages_unacknowledged_ram",
         ),
         "messages_unacked_ram",
@@ -75,7 +73,7 @@ FIELD_METRICS = (
     FieldMetric(
         _gauge(
             "rabbitmq_queue_messages_persistent_bytes",
-            "Size of the bodies of persistent messages.",
+            "Size of persistent message bodies.",
             "message_bytes_persistent",
         ),
         "message_bytes_persistent",
@@ -84,7 +82,7 @@ FIELD_METRICS = (
         only_in(
             _gauge(
                 "rabbitmq_queue_messages_paged_out",
-                "Messages moved out of memory; classic queues.",
+                "Messages paged out of memory; classic queues.",
                 "messages_paged_out",
             ),
             until=(4, 3),
@@ -95,7 +93,7 @@ FIELD_METRICS = (
         only_in(
             _gauge(
                 "rabbitmq_queue_messages_paged_out_bytes",
-                "Size of message bodies moved out of memory; classic queues.",
+                "Size of message bodies paged out of memory; classic queues.",
                 "message_bytes_paged_out",
             ),
             until=(4, 3),
@@ -106,36 +104,38 @@ FIELD_METRICS = (
         untested_because(
             _gauge(
                 "ackscope_queue_messages_dead_lettering",
-                "Messages on their way to a dead letter exchange, at least once; quorum queues.",
+                "Messages in at-least-once dead-lettering, not yet confirmed by the target; quorum queues.",
                 "messages_dlx",
             ),
-            "needs a quorum queue with at-least-once dead lettering and a target that does not confirm",
+            "needs a quorum queue with at-least-once dead-lettering and a target that does not confirm",
         ),
         "messages_dlx",
     ),
     FieldMetric(
         only_in(
-            _gauge("ackscope_queue_publishers", "Channels that publish to it; quorum queues.", "publishers"),
+            _gauge("ackscope_queue_publishers", "Channels publishing to the queue; quorum queues.", "publishers"),
             since=(4, 0),
         ),
         "publishers",
     ),
     FieldMetric(
         only_in(
-            # A gauge, though the plugin calls it a counter: segments go when retention ends them.
+            # A gauge, although the plugin calls it a counter: retention removes segments.
             _gauge("rabbitmq_stream_segments", "Segment files of a stream.", "segments"),
             since=(3, 13),
         ),
         "segments",
     ),
     FieldMetric(
-        _count("rabbitmq_queue_messages_published_total", "Messages published into it.", "message_stats.publish"),
+        _count(
+            "rabbitmq_queue_messages_published_total", "Messages published into the queue.", "message_stats.publish"
+        ),
         "stats.publish",
     ),
     FieldMetric(
         _count(
             "rabbitmq_queue_messages_delivered_ack_total",
-            "Messages delivered to consumers that acknowledge.",
+            "Messages delivered to consumers with manual acknowledgement.",
             "message_stats.deliver",
         ),
         "stats.deliver",
@@ -149,7 +149,7 @@ FIELD_METRICS = (
         "stats.deliver_no_ack",
     ),
     FieldMetric(
-        _count("rabbitmq_queue_messages_redelivered_total", "Messages delivered again.", "message_stats.redeliver"),
+        _count("rabbitmq_queue_messages_redelivered_total", "Messages redelivered.", "message_stats.redeliver"),
         "stats.redeliver",
     ),
     FieldMetric(
@@ -158,26 +158,28 @@ FIELD_METRICS = (
     ),
     FieldMetric(
         _count(
-            "rabbitmq_queue_get_ack_total", "Messages fetched with basic.get, to be acknowledged.", "message_stats.get"
+            "rabbitmq_queue_get_ack_total",
+            "Messages fetched with basic.get, manual acknowledgement.",
+            "message_stats.get",
         ),
         "stats.get",
     ),
     FieldMetric(
         _count(
             "rabbitmq_queue_get_total",
-            "Messages fetched with basic.get, acknowledged automatically.",
+            "Messages fetched with basic.get, automatic acknowledgement.",
             "message_stats.get_no_ack",
         ),
         "stats.get_no_ack",
     ),
     FieldMetric(
-        _count("rabbitmq_queue_get_empty_total", "basic.get that found it empty.", "message_stats.get_empty"),
+        _count("rabbitmq_queue_get_empty_total", "basic.get calls on the empty queue.", "message_stats.get_empty"),
         "stats.get_empty",
     ),
     FieldMetric(
         _count(
             "rabbitmq_queue_process_reductions_total",
-            "Work of the queue's process, in Erlang's unit.",
+            "Erlang reductions (CPU work) of the queue's process.",
             "reductions",
         ),
         "reductions",
@@ -193,7 +195,8 @@ READERS: tuple[MetricReader[Queue], ...] = (
     MetricReader(
         _gauge(
             "rabbitmq_queue_consumer_capacity",
-            "Share of time, 0 to 1, in which messages could go to consumers at once; classic queues only.",
+            "Consumer capacity: fraction of time, 0 to 1, in which the queue could deliver immediately; classic "
+            "queues only.",
             "consumer_capacity",
         ),
         lambda q: q.consumer_capacity,
@@ -201,7 +204,7 @@ READERS: tuple[MetricReader[Queue], ...] = (
     MetricReader(
         _gauge(
             "rabbitmq_queue_consumer_utilisation",
-            "The same share under its older name; classic queues only.",
+            "Older name of consumer capacity; classic queues only.",
             "consumer_utilisation",
         ),
         lambda q: q.consumer_utilisation,
@@ -209,7 +212,8 @@ READERS: tuple[MetricReader[Queue], ...] = (
     MetricReader(
         _gauge(
             "rabbitmq_queue_head_message_timestamp",
-            "Time property of the first message, seconds since 1970, where publishers set it; classic queues only.",
+            "Timestamp property of the message at the head, in seconds since 1970, if publishers set it; classic "
+            "queues only.",
             "head_message_timestamp",
         ),
         lambda q: q.head_message_timestamp,
@@ -226,7 +230,7 @@ READERS: tuple[MetricReader[Queue], ...] = (
         only_in(
             _gauge(
                 "ackscope_queue_mirrors_synchronised",
-                "Mirrors that hold all messages.",
+                "Synchronised mirrors.",
                 "synchronised_slave_nodes",
             ),
             until=(4, 0),
@@ -236,8 +240,8 @@ READERS: tuple[MetricReader[Queue], ...] = (
     MetricReader(
         _gauge(
             "ackscope_queue_details_timestamp_seconds",
-            "When all but the message totals was read, seconds since 1970, where that is not with every poll.",
-            "(when it was answered)",
+            "When everything but the message totals was read, in seconds since 1970, if that is not at every poll.",
+            "(time of the response)",
         ),
         lambda q: None if q.details_at is None else q.details_at.wall,
     ),

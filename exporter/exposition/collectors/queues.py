@@ -1,4 +1,4 @@
-"""Each queue that was chosen, and the remainder (`/api/queues`)."""
+"""Selected queues and the remainder (`/api/queues`)."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from exporter.exposition.specs import MetricFamilies, gauge, untested_because
 
 INFO = gauge(
     "ackscope_queue_info",
-    "What the queue is, where it (its leader) lives, and the policies in effect; always 1.",
+    "Type, node (of the leader) and effective policies of the queue; always 1.",
     f"{API} type, node, leader, policy, operator_policy",
     *LABELS,
     "queue_type",
@@ -25,7 +25,7 @@ INFO = gauge(
 NOT_RUNNING = untested_because(
     gauge(
         "ackscope_queue_not_running",
-        "1 for each queue in another state than running, live, idle or flow: down, minority, stopped, crashed, ...",
+        "1 for each queue in a state other than running, live, idle or flow: down, minority, stopped, crashed, ...",
         f"{API} state",
         *LABELS,
         "state",

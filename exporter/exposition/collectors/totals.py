@@ -1,4 +1,4 @@
-"""All queues added up, shown or not: by type, state, virtual host and node (`/api/queues`)."""
+"""Sums over all queues, shown or not: by type, state, virtual host and node (`/api/queues`)."""
 
 from collections.abc import Sequence
 
@@ -15,14 +15,14 @@ _BY_VHOST = ("cluster", "vhost")
 
 QUEUES = gauge(
     "ackscope_queues",
-    "Queues by type and state, over all of them.",
+    "Queues by type and state, all queues included.",
     f"{_API} type, state",
     *_BY_TYPE,
     "state",
 )
 LEADERS = gauge(
     "ackscope_node_queues",
-    "Queues that live on a node, or have their leader there; an empty node holds those that have none.",
+    "Queues located on a node or led there; an empty node stands for queues without one.",
     f"{_API} leader, node",
     "cluster",
     "node",
@@ -30,7 +30,7 @@ LEADERS = gauge(
 )
 REPLICAS = gauge(
     "ackscope_queues_replication",
-    "Replicated queues by how their replicas are: whole, partial (some are offline), minority, leaderless.",
+    "Replicated queues by state of their replicas: whole, partial (some offline), minority, leaderless.",
     f"{_API} members, online, leader, state",
     *_BY_TYPE,
     "replicas",
@@ -38,35 +38,41 @@ REPLICAS = gauge(
 HIDDEN = untested_because(
     gauge(
         "ackscope_queues_hidden",
-        "Queues that the overview counts and the list does not show, for lack of permission on their virtual hosts.",
+        "Queues that the overview counts but the list does not show, because the user lacks permission on "
+        "their virtual hosts.",
         f"{_API}, /api/overview object_totals.queues",
         "cluster",
     ),
-    "needs a user that may not see all virtual hosts",
+    "needs a user without access to all virtual hosts",
 )
 
 _SUMS = (
     ("messages", "messages", "Messages", "messages"),
-    ("messages_ready", "messages_ready", "Messages waiting", "messages_ready"),
-    ("messages_unacked", "messages_unacked", "Messages delivered and not acknowledged", "messages_unacknowledged"),
+    ("messages_ready", "messages_ready", "Ready messages", "messages_ready"),
+    ("messages_unacked", "messages_unacked", "Unacknowledged messages", "messages_unacknowledged"),
     ("consumers", "consumers", "Consumers", "consumers"),
     ("messages_bytes", "message_bytes", "Size of all message bodies", "message_bytes"),
-    ("process_memory_bytes", "memory", "Memory of the queues' processes", "memory"),
+    ("process_memory_bytes", "memory", "Memory of the queue processes", "memory"),
 )
 _COUNTS = (
     ("messages_published", "publish", "Messages published into them"),
-    ("messages_delivered_ack", "deliver", "Messages delivered to consumers that acknowledge"),
+    ("messages_delivered_ack", "deliver", "Messages delivered to consumers with manual acknowledgement"),
     ("messages_delivered", "deliver_no_ack", "Messages delivered to consumers with automatic acknowledgement"),
-    ("messages_redelivered", "redeliver", "Messages delivered again"),
+    ("messages_redelivered", "redeliver", "Messages redelivered"),
     ("messages_acked", "ack", "Messages acknowledged"),
-    ("get_ack", "get", "Messages fetched with basic.get, to be acknowledged"),
-    ("get", "get_no_ack", "Messages fetched with basic.get, acknowledged automatically"),
-    ("get_empty", "get_empty", "basic.get that found a queue empty"),
+    ("get_ack", "get", "Messages fetched with basic.get, manual acknowledgement"),
+    ("get", "get_no_ack", "Messages fetched with basic.get, automatic acknowledgement"),
+    ("get_empty", "get_empty", "basic.get calls on an empty queue"),
 )
 
 
 def _sum(name: str, text: str, field: str, over: str, labels: tuple[str, ...]) -> Spec:
-    return gauge(name, f"{text}, over all queues of {over}; withheld when one did not say.", f"{_API} {field}", *labels)
+    return gauge(
+        name,
+        f"{text}, over all queues of {over}; no sample if one queue did not report it.",
+        f"{_API} {field}",
+        *labels,
+    )
 
 
 TYPE_SUMS = tuple(
@@ -81,7 +87,7 @@ TYPE_COUNTS = tuple(
         f"stats.{field}",
         counter(
             f"ackscope_queues_{name}_total",
-            f"{text}, over all queues of a type, from when the exporter first read each; never falls.",
+            f"{text}, over all queues of a type, counted from when the exporter first read each; never falls.",
             f"{_API} message_stats.{field}",
             *_BY_TYPE,
         ),
@@ -114,7 +120,7 @@ def _numbers(families: MetricFamilies, cluster: str, totals: QueueTotals) -> Non
         families.add(LEADERS, {"cluster": cluster, "node": node, "queue_type": queue_type}, number)
     replicated = {queue_type for queue_type, _ in totals.replicas}
     for queue_type in sorted(replicated):
-        for how in ("whole", "partial", "minority", "leaderless"):  # each one always: rules compare them with 0
+        for how in ("whole", "partial", "minority", "leaderless"):  # always reported: alert rules compare them with 0
             labels = {"cluster": cluster, "queue_type": queue_type, "replicas": how}
             families.add(REPLICAS, labels, totals.replicas.get((queue_type, how), 0))
 

@@ -1,6 +1,6 @@
-"""The virtual hosts: whether they run, what they hold and carry (`/api/vhosts`).
+"""Virtual hosts: state, contents and traffic (`/api/vhosts`).
 
-`ackscope_vhost_queues` and `ackscope_vhost_connections` are counted here, beside the limits that they may reach.
+`ackscope_vhost_queues` and `ackscope_vhost_connections` are counted here, to compare them with the limits.
 """
 
 from collections.abc import Sequence
@@ -19,43 +19,43 @@ _API = "/api/vhosts"
 
 STATUS = gauge(
     "rabbitmq_cluster_vhost_status",
-    "1 where the virtual host runs on the node, 0 where it does not: its queues there cannot be used.",
+    "1 if the virtual host is running on the node, 0 if not: its queues there are unavailable.",
     f"{_API} cluster_state",
     *_LABELS,
     "node",
 )
 INFO = gauge(
     "ackscope_vhost_info",
-    'Type of queues that are declared without one (default_queue_type, "" where the version does not tell); always 1.',
+    'Queue type used if a declaration names none (default_queue_type, "" if the version does not report it); always 1.',
     f"{_API} default_queue_type",
     *_LABELS,
     "default_queue_type",
 )
 TRACING = gauge(
     "ackscope_vhost_tracing",
-    "1 while the firehose tracer copies every message of the virtual host: it costs throughput.",
+    "1 while the firehose tracer copies every message of the virtual host, which costs throughput.",
     f"{_API} tracing",
     *_LABELS,
 )
 PROTECTED = only_in(
     gauge(
         "ackscope_vhost_protected_from_deletion",
-        "1 where the virtual host cannot be deleted.",
+        "1 if the virtual host is protected from deletion.",
         f"{_API} protected_from_deletion",
         *_LABELS,
     ),
-    # rabbitmq-server#13017, release notes of 4.0.6; seen to be absent in 4.0.5 and there in 4.3.6.
+    # rabbitmq-server#13017, release notes of 4.0.6; observed: absent in 4.0.5, present in 4.3.6.
     since=(4, 0, 6),
 )
 QUEUES = gauge(
     "ackscope_vhost_queues",
-    "Queues and streams that the monitoring user sees.",
+    "Queues and streams visible to the monitoring user.",
     "/api/queues vhost",
     *_LABELS,
 )
 CONNECTIONS = gauge(
     "ackscope_vhost_connections",
-    "Connections; withheld while one of the cluster does not say where it is.",
+    "Connections; no sample while any connection of the cluster does not report its virtual host.",
     "/api/connections vhost",
     *_LABELS,
 )
@@ -71,16 +71,16 @@ def _counter(name: str, text: str, field: str) -> Spec:
 
 _READINGS: tuple[MetricReader[VHost], ...] = (
     MetricReader(
-        _gauge("messages", "Messages in its queues, by the broker's own sum.", "messages"), lambda it: it.messages
+        _gauge("messages", "Messages in its queues, as the broker sums them up.", "messages"), lambda it: it.messages
     ),
     MetricReader(
-        _gauge("messages_ready", "Messages waiting in its queues, by the broker's own sum.", "messages_ready"),
+        _gauge("messages_ready", "Ready messages in its queues, as the broker sums them up.", "messages_ready"),
         lambda it: it.messages_ready,
     ),
     MetricReader(
         _gauge(
             "messages_unacked",
-            "Messages delivered and not acknowledged, by the broker's own sum.",
+            "Unacknowledged messages in its queues, as the broker sums them up.",
             "messages_unacknowledged",
         ),
         lambda it: it.messages_unacked,
@@ -96,11 +96,11 @@ _STATS = tuple(
         ("confirmed", "confirmed to publishers", "confirm"),
         ("unroutable_returned", "published as mandatory and returned as unroutable", "return_unroutable"),
         ("unroutable_dropped", "published as non-mandatory and dropped as unroutable", "drop_unroutable"),
-        ("delivered_ack", "delivered to consumers that acknowledge", "deliver"),
+        ("delivered_ack", "delivered to consumers with manual acknowledgement", "deliver"),
         ("delivered", "delivered to consumers with automatic acknowledgement", "deliver_no_ack"),
-        ("get_ack", "fetched with basic.get, to be acknowledged", "get"),
-        ("get", "fetched with basic.get, acknowledged automatically", "get_no_ack"),
-        ("redelivered", "delivered again", "redeliver"),
+        ("get_ack", "fetched with basic.get, manual acknowledgement", "get"),
+        ("get", "fetched with basic.get, automatic acknowledgement", "get_no_ack"),
+        ("redelivered", "redelivered", "redeliver"),
         ("acked", "acknowledged by consumers", "ack"),
     )
 )

@@ -1,4 +1,4 @@
-"""The names of the ended exporter (github.com/kbudde/rabbitmq_exporter), for those who come from it.
+"""Metric names of kbudde/rabbitmq_exporter, for users who migrate from it.
 
-`exporter.exposition.compat.select.collectors_for` gives the collectors of a setting.
+`exporter.exposition.compat.select.collectors_for` returns the collectors for a setting.
 """

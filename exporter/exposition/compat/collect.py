@@ -1,4 +1,4 @@
-"""The ended exporter's metrics from our snapshots, with its labels and without its false zeros."""
+"""The metrics of rabbitmq_exporter from our snapshots: with its labels, without its false zeros."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 from prometheus_client.core import Metric
 
 from ackscope.snapshot import FAMILIES, Connection, Queue, Snapshot
-from exporter.exposition.cardinality.selection import OTHER, Selected, Selection
+from exporter.exposition.cardinality.selection import OTHER, SelectedObjects, Selection
 from exporter.exposition.collectors.contract import Collector
 from exporter.exposition.compat import table
 from exporter.exposition.compat.table import SELF, OldMetric
@@ -26,11 +26,11 @@ _MODULES = {
     "shovel": "links",
     "federation": "links",
 }
-"""The ended exporter's name of a module -> our family."""
+"""Module name of rabbitmq_exporter -> endpoint family."""
 
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters; the same objects are shown as elsewhere, and the same remainder."""
+    """Families of all clusters; the same selection and remainder as elsewhere."""
     families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         chosen = selection.of(snapshot.cluster)
@@ -45,9 +45,9 @@ def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]
 
 
 def value_at(item: Any, path: str) -> Value:
-    """The number at a path of a kernel object: attribute, key of a mapping, length of a list; None where there is none.
+    """The number at a path: attribute, mapping key, or length of a tuple; None if there is none.
 
-    `setting.` asks for an effective queue setting.
+    `setting.NAME` reads an effective queue setting.
     """
     if path.startswith("setting.") and isinstance(item, Queue):
         found = item.setting(path.removeprefix("setting."))
@@ -67,7 +67,7 @@ def _add(families: MetricFamilies, rows: Sequence[OldMetric], labels: dict[str, 
 
 
 def _add_chosen(
-    families: MetricFamilies, rows: Sequence[OldMetric], labels: dict[str, str], chosen: Selected[Any], item: Any
+    families: MetricFamilies, rows: Sequence[OldMetric], labels: dict[str, str], chosen: SelectedObjects[Any], item: Any
 ) -> None:
     for old in rows:
         counts = old.spec.kind is MetricType.COUNTER and old.path.startswith("stats.")
@@ -76,7 +76,7 @@ def _add_chosen(
 
 
 def _add_rest(
-    families: MetricFamilies, rows: Sequence[OldMetric], labels: dict[str, str], chosen: Selected[Any]
+    families: MetricFamilies, rows: Sequence[OldMetric], labels: dict[str, str], chosen: SelectedObjects[Any]
 ) -> None:
     if chosen.omitted:
         for old in rows:
@@ -115,7 +115,7 @@ def _overview(families: MetricFamilies, snapshot: Snapshot) -> None:
         families.add(table.VERSION.spec, labels, 1)
 
 
-def _queues(families: MetricFamilies, cluster: str, chosen: Selected[Queue]) -> None:
+def _queues(families: MetricFamilies, cluster: str, chosen: SelectedObjects[Queue]) -> None:
     for queue in chosen.shown:
         labels = {
             "cluster": cluster,
@@ -132,15 +132,15 @@ def _queues(families: MetricFamilies, cluster: str, chosen: Selected[Queue]) -> 
     _add_rest(families, table.QUEUES, remainder, chosen)
 
 
-def _exchanges(families: MetricFamilies, snapshot: Snapshot, chosen: Selected[Any]) -> None:
+def _exchanges(families: MetricFamilies, snapshot: Snapshot, chosen: SelectedObjects[Any]) -> None:
     for exchange in chosen.shown:
         labels = {"cluster": snapshot.cluster, "vhost": exchange.vhost, "exchange": exchange.name}
         _add_chosen(families, table.EXCHANGES, labels, chosen, exchange)
     _add_rest(families, table.EXCHANGES, {"cluster": snapshot.cluster, "vhost": "", "exchange": OTHER}, chosen)
 
 
-def _connections(families: MetricFamilies, cluster: str, chosen: Selected[Connection]) -> None:
-    """Connections with the same labels are added up, as the ended exporter did."""
+def _connections(families: MetricFamilies, cluster: str, chosen: SelectedObjects[Connection]) -> None:
+    """Connections with equal labels are summed, as in rabbitmq_exporter."""
     groups: defaultdict[tuple[str, ...], list[Connection]] = defaultdict(list)
     for it in chosen.shown:
         groups[it.vhost or "", it.node or "", it.peer_host or "", it.user or ""].append(it)

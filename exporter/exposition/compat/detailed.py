@@ -1,4 +1,4 @@
-"""Queues under the names of the official plugin's `/metrics/detailed`, as the operator's dashboard asks for them."""
+"""Queues under the names of the official plugin's `/metrics/detailed`, which the operator's dashboard uses."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ _READINGS = tuple(
     (
         gauge(
             f"rabbitmq_detailed_queue_{name}",
-            f"{words}: rabbitmq_queue_{name} under the name of /metrics/detailed, where metrics.detailed asks for it.",
+            f"{words}: rabbitmq_queue_{name} under the name of /metrics/detailed, if metrics.detailed is set.",
             f"/api/queues {field}",
             *_LABELS,
         ),
@@ -24,8 +24,8 @@ _READINGS = tuple(
     )
     for name, words, field, path in (
         ("messages", "Messages, ready and unacknowledged", "messages", "messages"),
-        ("messages_ready", "Messages that wait to be delivered", "messages_ready", "messages_ready"),
-        ("messages_unacked", "Messages not acknowledged", "messages_unacknowledged", "messages_unacked"),
+        ("messages_ready", "Messages ready to be delivered", "messages_ready", "messages_ready"),
+        ("messages_unacked", "Unacknowledged messages", "messages_unacknowledged", "messages_unacked"),
         ("consumers", "Consumers", "consumers", "consumers"),
     )
 )
@@ -34,7 +34,7 @@ SPECS = tuple(spec for spec, _ in _READINGS)
 
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters; the same queues as elsewhere, and the same remainder."""
+    """Families of all clusters; the same selection and remainder as elsewhere."""
     families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         chosen = selection.of(snapshot.cluster).queues

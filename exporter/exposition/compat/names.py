@@ -1,4 +1,4 @@
-"""Which names the broker's metrics have: a setting."""
+"""The setting that chooses the names of the broker's metrics."""
 
 from enum import StrEnum
 
@@ -6,9 +6,9 @@ from enum import StrEnum
 class MetricNames(StrEnum):
     """Names of the broker's metrics.
 
-    `official` are those of RabbitMQ's own plugin, `rabbitmq_exporter` those of the ended exporter in their place,
-    `both` the official ones and of the ended exporter's those that the official ones leave free. Names that begin
-    `ackscope_` are always there.
+    `official`: those of RabbitMQ's own plugin. `rabbitmq_exporter`: those of kbudde/rabbitmq_exporter instead. `both`:
+    the
+    official ones, plus those of rabbitmq_exporter that do not clash. `ackscope_` metrics are always exported.
     """
 
     OFFICIAL = "official"

@@ -1,15 +1,15 @@
-"""What the ended exporter showed and is not made here, and why."""
+"""Metrics of rabbitmq_exporter that are not provided, and why."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotProvided:
-    """One metric of the ended exporter that is not made here.
+    """One metric of rabbitmq_exporter that is not provided.
 
     Attributes:
-        why: in a few words.
-        instead: what to ask now; "" where there is nothing.
+        why: the reason, in a few words.
+        instead: metric to use instead; "" if there is none.
     """
 
     name: str
@@ -17,13 +17,13 @@ class NotProvided:
     instead: str = ""
 
 
-_NOT_LISTED = "the list of exchanges tells what came in and went out, and no more"
-_ZERO = "the broker does not count it by queue; the ended exporter wrote a constant 0"
+_NOT_LISTED = "the exchange list only reports messages in and out"
+_ZERO = "the broker does not count it by queue; rabbitmq_exporter wrote a constant 0"
 NOT_PROVIDED: tuple[NotProvided, ...] = (
-    NotProvided(name="exporter_build_info", why="it tells of the ended exporter itself", instead="ackscope_build_info"),
+    NotProvided(name="exporter_build_info", why="it describes rabbitmq_exporter itself", instead="ackscope_build_info"),
     NotProvided(
         name="exchange_messages_published_total",
-        why="the field behind it is never told; today the name counts what came in",
+        why="its source field is never filled; today the name counts messages in",
         instead="rabbitmq_exchange_messages_published_total",
     ),
     *(
@@ -46,7 +46,7 @@ NOT_PROVIDED: tuple[NotProvided, ...] = (
     *(
         NotProvided(
             name=f"queue_disk_{name}_total",
-            why="the list of queues does not tell it; the ended exporter wrote a constant 0",
+            why="the queue list does not report it; rabbitmq_exporter wrote a constant 0",
             instead=f"ackscope_cluster_disk_{name}_total",
         )
         for name in ("reads", "writes")
@@ -54,7 +54,7 @@ NOT_PROVIDED: tuple[NotProvided, ...] = (
     *(
         NotProvided(
             name=name,
-            why="the test behind it does nothing and passes always since 4.0.6",
+            why="the test behind it is a no-op that always passes since 4.0.6",
             instead="ackscope_probe_success, ackscope_health_check",
         )
         for name in ("aliveness_info", "aliveness_test")

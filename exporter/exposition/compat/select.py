@@ -1,4 +1,4 @@
-"""The collectors that the settings `metrics.names` and `metrics.detailed` ask for."""
+"""Collectors for the settings `metrics.names` and `metrics.detailed`."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -13,11 +13,11 @@ from exporter.exposition.compat.names import MetricNames
 
 
 def collectors_for(names: MetricNames, *, with_detailed: bool = False) -> Mapping[str, Collector]:
-    """The collectors that make the broker's metrics under these names; each name is made by one of them only.
+    """Collectors of the broker's metrics under these names; each name is emitted by one collector only.
 
     Args:
-        names: whose names.
-        with_detailed: queues under the names of `/metrics/detailed`, too.
+        names: which names.
+        with_detailed: also queues under the names of `/metrics/detailed`.
     """
     found = _named(names)
     return {**found, "detailed": detailed.COLLECTOR} if with_detailed else found
@@ -34,7 +34,7 @@ def _named(names: MetricNames) -> Mapping[str, Collector]:
 
 
 def _only(collector: Collector, keep: Callable[[str], bool]) -> Collector:
-    """The same collector, those of its metrics left out whose name is not wanted."""
+    """The collector limited to metrics whose name `keep` accepts."""
     specs = tuple(spec for spec in collector.specs if keep(spec.name))
     stems = {spec.stem for spec in specs}
 

@@ -1,6 +1,6 @@
-"""Every metric of the ended exporter (v1.0.0), as data: where its value comes from here, and what it is called now.
+"""Every metric of kbudde/rabbitmq_exporter v1.0.0 as data: its source here, and today's name.
 
-Used by the collector that makes them, by the page on moving, and by the tests.
+Used by the collector, the migration page and the tests.
 """
 
 import re
@@ -10,19 +10,20 @@ from exporter.exposition.collectors.memory import PARTS
 from exporter.exposition.specs import Spec, counter, gauge, only_in
 
 SELF = "lb"
-"""What the label `self` always holds: the ended exporter's own word for one that looks at a whole cluster through one
-address. Its "1" and "0" told whether an object was on the very node that answered: behind a load balancer every series
-changed from answer to answer."""
+"""Constant value of the label `self`: rabbitmq_exporter's value for one exporter that reads a whole cluster through one
+address. Its "1" and "0" said whether an object was on the node that answered, so behind a load balancer every series
+changed from response to response.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OldMetric:
-    """One metric of the ended exporter.
+    """One metric of rabbitmq_exporter.
 
     Attributes:
-        spec: as it is made here, with the ended exporter's name, type and labels.
-        path: attribute of the kernel's object that holds the value.
-        instead: what to ask now; "" where there is nothing.
+        spec: the declaration, with rabbitmq_exporter's name, type and labels.
+        path: attribute of the snapshot object with the value.
+        instead: today's metric; "" if there is none.
         note: what differs.
     """
 
@@ -33,14 +34,14 @@ class OldMetric:
 
 
 def _table(text: str, source: str, *labels: str) -> tuple[OldMetric, ...]:
-    """Read lines of `name | path | instead | note`, the last two optional; names that end `_total` are counters."""
+    """Parse lines of `name | path | instead | note`, the last two optional; names that end in `_total` are counters."""
     found = []
     for line in text.strip().splitlines():
         name, path, instead, note, *_ = (*(cell.strip() for cell in line.split("|")), "", "")
         if path.startswith("rates."):
-            note = "its rate: the one here is the broker's own"
+            note = "a rate computed by the broker"
         make = counter if name.endswith("_total") else gauge
-        words = f"The ended exporter's name for {instead}." if instead else "A name of the ended exporter."
+        words = f"Name in rabbitmq_exporter of {instead}." if instead else "Name from rabbitmq_exporter."
         more = f" {note[0].upper()}{note[1:]}." if note else ""
         spec = make(f"rabbitmq_{name}", words + more, f"{source} {path}", *labels)
         if until := re.match(r"before (\d)\.(\d+) only", note):
@@ -292,4 +293,4 @@ OLD_METRICS: tuple[OldMetric, ...] = (
     SHOVEL,
     FEDERATION,
 )
-"""All that are made, by the ended exporter's modules."""
+"""All provided metrics, in the order of rabbitmq_exporter's modules."""

@@ -1,1 +1,1 @@
-"""Metrics of ackscope itself and of its probes, made anew at every scrape: they hold ages, which grow meanwhile."""
+"""Metrics of ackscope itself and of its probes, evaluated at every scrape or once a second."""

@@ -1,4 +1,4 @@
-"""Where the time of a confirm goes: layer by layer, and how the broker batches what it writes."""
+"""Latency breakdown of confirms, and how the broker batches disk writes."""
 
 from collections.abc import Mapping
 
@@ -15,8 +15,9 @@ _STREAM = ("cluster", "probe", "stream", "node")
 
 LAYER = gauge(
     "ackscope_confirm_layer_seconds",
-    "Time of a confirm by what it is spent in (network+channel, queue, persist, store, replicate, stream): medians of "
-    "two streams apart, of the last minute; absent while it cannot be told, /api/v1/probes says why.",
+    "Part of the confirm latency spent in a layer (network+channel, queue, persist, store, replicate, "
+    "stream): difference between the medians of two streams over the last minute; no sample while it "
+    "cannot be determined, /api/v1/probes says why.",
     "probes, layers",
     "cluster",
     "layer",
@@ -24,22 +25,23 @@ LAYER = gauge(
 )
 BATCHING = gauge(
     "ackscope_confirm_batching",
-    "1 for what the acks of the last minute look like (kind: sync, unbatched, window-limited, unknown); /api/v1/probes "
-    "says how that follows.",
+    "1 for the batching pattern of the acks in the last minute (kind: sync, unbatched, window-limited, "
+    "unknown); /api/v1/probes has the reasoning.",
     "probes, batching",
     *_STREAM,
     "kind",
 )
 CONFIDENCE = gauge(
     "ackscope_confirm_batching_confidence_ratio",
-    "How sure that is, 0 to 1.",
+    "Confidence in the batching pattern, 0 to 1.",
     "probes, batching",
     *_STREAM,
 )
 INTERVAL = gauge(
     "ackscope_confirm_sync_interval_seconds",
-    "Estimate of the time of one write before acks (write: fsync where this broker calls fsync before it confirms, "
-    "else flush); only while acks come in such batches. Much larger than the disk's own: see iostat -x on the node.",
+    "Estimated duration of one disk write before acks (write: fsync if this broker calls fsync before it "
+    "confirms, else flush); only while acks come in such batches. If it is much larger than the disk's "
+    "own latency, see iostat -x on the node.",
     "probes, batching",
     *_STREAM,
     "write",
@@ -49,7 +51,7 @@ SPECS = (LAYER, BATCHING, CONFIDENCE, INTERVAL)
 
 
 def collect(states: Mapping[str, ClusterState], now: Instant) -> list[Metric]:
-    """Families of all clusters, at `now`; summaries that have grown old take no part."""
+    """Families of all clusters at `now`; stale summaries are left out."""
     families = MetricFamilies(SPECS)
     for cluster, state in states.items():
         outcomes = current_outcomes(state, now)

@@ -1,4 +1,4 @@
-"""What diagnosis says, as series: a finding each, and each rule that could not tell."""
+"""Findings of diagnosis, and inconclusive rules, as series."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from exporter.runtime.state import ClusterState
 
 FINDING = gauge(
     "ackscope_finding",
-    "1 for each finding in force: the rule, how soon to act, and what it is about.",
+    "1 for each active finding: rule, severity and subject.",
     "diagnosis",
     "cluster",
     "rule",
@@ -22,21 +22,21 @@ FINDING = gauge(
 )
 INCONCLUSIVE = gauge(
     "ackscope_diagnosis_cannot_tell",
-    "1 for each rule that lacks something to answer that it could be given; /api/v1/findings says what.",
+    "1 for each inconclusive rule that lacks data which could be provided; /api/v1/findings says which.",
     "diagnosis",
     "cluster",
     "rule",
 )
-DURATION = gauge("ackscope_diagnosis_duration_seconds", "How long the latest diagnosis took.", "diagnosis", "cluster")
+DURATION = gauge("ackscope_diagnosis_duration_seconds", "Duration of the latest diagnosis.", "diagnosis", "cluster")
 ERRORS = counter(
     "ackscope_diagnosis_errors_total",
-    "Times that diagnosis failed by a defect of its own; the verdict before stays.",
+    "Times that diagnosis failed because of a bug; the previous result stays.",
     "diagnosis",
     "cluster",
 )
 DROPPED = gauge(
     "ackscope_dropped_findings",
-    "Findings whose own series are left out by the cap, the least pressing ones; /api/v1/findings has them all.",
+    "Findings without a series of their own because of the limit, the least severe ones; /api/v1/findings has all.",
     "diagnosis, metrics.max_findings",
     "cluster",
 )
@@ -45,7 +45,7 @@ SPECS = (FINDING, INCONCLUSIVE, DURATION, ERRORS, DROPPED)
 
 
 def collect(states: Mapping[str, ClusterState], limits: CardinalityLimits) -> list[Metric]:
-    """Families of all clusters; findings are ranked, so the cap leaves out the least."""
+    """Families of all clusters; findings are ranked, so the limit omits the least severe."""
     families = MetricFamilies(SPECS)
     for cluster, state in states.items():
         labels = {"cluster": cluster}
@@ -71,7 +71,7 @@ def _verdict(families: MetricFamilies, verdict: DiagnosisResult, limit: int) -> 
             "name": finding.subject.name,
         }
         families.add(FINDING, labels, 1)
-    # What this broker never tells is in the API only: an alert on it could never be resolved.
+    # Rules that this broker can never answer are only in the API: an alert on them could never be resolved.
     for rule in sorted({gap.rule for gap in verdict.inconclusive if not gap.permanent}):
         families.add(INCONCLUSIVE, {"cluster": verdict.cluster, "rule": rule}, 1)
     families.add(DROPPED, {"cluster": verdict.cluster}, max(0, len(ranked) - limit))

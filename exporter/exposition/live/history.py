@@ -1,4 +1,4 @@
-"""What is known of the past: how far the pipeline is behind, and how many bands tell what is usual."""
+"""History: lag of the pipeline and number of baselines."""
 
 from prometheus_client.core import Metric
 
@@ -6,13 +6,13 @@ from ackscope.clock import Instant
 from exporter.exposition.specs import MetricFamilies, gauge, untested_because
 from exporter.history.baseline_cache import BaselineCacheStats
 
-_PAST = "`ackscope pipeline` makes what it tells of, and bands take days"
+_PAST = "`ackscope pipeline` produces the data, and baselines take days"
 
 LAG = untested_because(
     gauge(
         "ackscope_pipeline_lag_seconds",
-        "Age of the oldest landed row that is not rolled up, as `ackscope pipeline stream` said last, plus the time "
-        "since it said so: it grows while the pipeline is away.",
+        "Age of the oldest landed row that is not rolled up yet, as last reported by `ackscope pipeline "
+        "stream`, plus the time since that report: it grows while the pipeline is down.",
         "history.rollups",
     ),
     _PAST,
@@ -20,7 +20,7 @@ LAG = untested_because(
 AGE = untested_because(
     gauge(
         "ackscope_baseline_age_seconds",
-        "Time since the end of the history that the bands of this hour were made of.",
+        "Time since the end of the history that the baselines of the current hour were computed from.",
         "history.rollups",
         "cluster",
     ),
@@ -29,8 +29,8 @@ AGE = untested_because(
 BANDS = untested_because(
     gauge(
         "ackscope_baseline_bands",
-        "Measures of objects of which it is known what is usual at this hour of the week (hour-of-week), or of the day "
-        "(hour-of-day), and of which it is not yet (not-yet).",
+        "Baselines for the current hour: by hour of the week (hour-of-week), by hour of the day "
+        "(hour-of-day), or not available yet (not-yet).",
         "history.rollups",
         "cluster",
         "scope",
@@ -42,7 +42,7 @@ SPECS = (LAG, AGE, BANDS)
 
 
 def collect(counts: BaselineCacheStats, now: Instant) -> list[Metric]:
-    """Families; none where there are no rollups."""
+    """Families; none without rollups."""
     families = MetricFamilies(SPECS)
     if counts.lag is not None:
         families.add(LAG, {}, counts.lag.at(now.wall))

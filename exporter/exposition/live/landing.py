@@ -1,4 +1,4 @@
-"""How the writing of landing files goes."""
+"""The landing writer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,23 +14,23 @@ FILES = counter("ackscope_landing_files_total", "Landing files written.", _SOURC
 WRITTEN = counter("ackscope_landing_written_bytes_total", "Bytes of the landing files written.", _SOURCE)
 ERRORS = counter("ackscope_landing_errors_total", "Files that could not be written or removed.", _SOURCE)
 DEFECTS = counter(
-    "ackscope_landing_defects_total", "Snapshots of which no rows could be made: a defect of ours.", _SOURCE, "table"
+    "ackscope_landing_defects_total", "Snapshots whose rows could not be created, because of a bug.", _SOURCE, "table"
 )
 DROPPED = counter(
     "ackscope_landing_dropped_rows_total",
-    "Rows not landed: buffer (the oldest, for the disk did not take them in time), cap (of channels or consumers that "
-    "matter, beyond those followed) or contract (they do not fit their table).",
+    "Rows that were not landed: buffer (oldest rows, because the disk was too slow), cap (channels or "
+    "consumers beyond the limit) or contract (values that do not fit the table).",
     _SOURCE,
     "table",
     "reason",
 )
-BUFFERED = gauge("ackscope_landing_buffered_rows", "Rows that wait to be written.", _SOURCE)
-FOLDER_BYTES = gauge("ackscope_landing_kept_bytes", "Bytes of the exporter's files in the landing folder.", _SOURCE)
+BUFFERED = gauge("ackscope_landing_buffered_rows", "Rows buffered for writing.", _SOURCE)
+FOLDER_BYTES = gauge("ackscope_landing_kept_bytes", "Size of the exporter's files in the landing directory.", _SOURCE)
 EXPIRED_FILES = counter(
-    "ackscope_landing_expired_files_total", "Files removed, the oldest first: too old, or too many bytes.", _SOURCE
+    "ackscope_landing_expired_files_total", "Files removed, oldest first, because of age or total size.", _SOURCE
 )
-EXPIRED_BYTES = counter("ackscope_landing_expired_bytes_total", "Bytes of the files removed.", _SOURCE)
-AGE = gauge("ackscope_landing_last_write_age_seconds", "Since a landing file was last written.", _SOURCE)
+EXPIRED_BYTES = counter("ackscope_landing_expired_bytes_total", "Size of the files removed.", _SOURCE)
+AGE = gauge("ackscope_landing_last_write_age_seconds", "Time since a landing file was last written.", _SOURCE)
 
 SPECS = (
     ROWS,
@@ -49,15 +49,15 @@ SPECS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LandingCounts:
-    """What the writer counted since the start.
+    """Counters of the landing writer since startup.
 
     Attributes:
         rows: table name -> rows written.
-        defects: table name -> snapshots of which no rows could be made.
+        defects: table name -> snapshots whose rows could not be created.
         dropped: (table name, reason) -> rows.
-        buffered: rows that wait now.
-        kept: bytes of our files in the folder; None where that is not known yet.
-        last_write_age: seconds; None before the first.
+        buffered: rows waiting to be written.
+        folder_bytes: size of the exporter's files in the directory; None if unknown yet.
+        last_write_age: seconds; None before the first write.
     """
 
     rows: Mapping[str, int] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class LandingCounts:
 
 
 def collect(counts: LandingCounts | None) -> list[Metric]:
-    """Families; none where nothing is landed."""
+    """Families; none if nothing is landed."""
     families = MetricFamilies(SPECS)
     if counts is not None:
         for table, rows in counts.rows.items():

@@ -1,6 +1,6 @@
-"""How each probe stream does now, from its latest summary.
+"""Current state of each probe stream, from its latest summary.
 
-A summary that has grown old says nothing of now: only its age is shown then.
+Of a stale summary only the age is exported.
 """
 
 from collections.abc import Mapping
@@ -13,54 +13,55 @@ from exporter.exposition.specs import MetricFamilies, gauge
 from exporter.runtime.state import ClusterState
 
 STALE_SECONDS = 30.0
-"""A probe process says something at least once a second; thirty times that is silence."""
+"""Seconds after which a summary is stale. The probe process reports at least once a second."""
 
 _LABELS = ("cluster", "probe", "stream", "node")
 
 SUCCESS = gauge(
     "ackscope_probe_success",
-    "1 when the last minute held a message or a step and every one ended as it should: acked (and delivered), or "
-    "nacked where the queue must nack. /api/v1/probes says what did not.",
+    "1 if the last minute had at least one message or step and all of them succeeded: acked (and "
+    "delivered), or nacked where the queue must nack. /api/v1/probes says what failed.",
     "probes",
     *_LABELS,
 )
 DOUBTFUL = gauge(
     "ackscope_probe_doubtful",
-    "1 when its recent figures cannot be trusted (the probe was late, or saw too little); /api/v1/probes says why.",
+    "1 if the recent measurements are unreliable (the probe was late, or saw too few messages); "
+    "/api/v1/probes says why.",
     "probes",
     *_LABELS,
 )
-RUNNING = gauge("ackscope_probe_running", "1 while the stream measures.", "probes", *_LABELS)
+RUNNING = gauge("ackscope_probe_running", "1 while the stream is measuring.", "probes", *_LABELS)
 STATE = gauge(
     "ackscope_probe_state",
-    "1 for the state that the stream is in: connecting, running, blocked (the broker holds back who publishes: see "
-    "its alarms), failed (it cannot measure; /api/v1/probes says why).",
+    "1 for the state of the stream: connecting, running, blocked (the broker blocks publishers: see its "
+    "alarms), failed (it cannot measure; /api/v1/probes says why).",
     "probes",
     *_LABELS,
     "state",
 )
 OUTSTANDING = gauge(
-    "ackscope_probe_outstanding_messages", "Messages published and not settled yet.", "probes", *_LABELS
+    "ackscope_probe_outstanding_messages", "Messages published but not settled yet.", "probes", *_LABELS
 )
-PREFETCH = gauge("ackscope_prefetch_limit", "The prefetch of the probe's own consumer.", "probes, prefetch", *_LABELS)
+PREFETCH = gauge("ackscope_prefetch_limit", "Prefetch limit of the probe's own consumer.", "probes, prefetch", *_LABELS)
 UNACKED = gauge(
     "ackscope_prefetch_unacked_messages",
-    "Deliveries that the probe's own consumer held over the last minute (stat: p50, max): at the limit all the while, "
-    "the prefetch holds deliveries back.",
+    "Unacknowledged deliveries of the probe's own consumer over the last minute (stat: p50, max); "
+    "constantly at the limit means that prefetch limits delivery.",
     "probes, unacked",
     *_LABELS,
     "stat",
 )
 LOOP_LAG = gauge(
     "ackscope_probe_loop_lag_seconds",
-    "How late the probe's own loop woke over the last minute (stat: p99, max): its own error.",
+    "Wake-up delay of the probe's event loop over the last minute (stat: p99, max): the probe's own error.",
     "probes",
     *_LABELS,
     "stat",
 )
 AGE = gauge(
     "ackscope_probe_outcome_age_seconds",
-    f"Time since the stream last reported; beyond {STALE_SECONDS:.0f} s its other gauges are withheld.",
+    f"Time since the last report of the stream; after {STALE_SECONDS:.0f} s its other gauges are not exported.",
     "probes",
     *_LABELS,
 )
@@ -69,13 +70,13 @@ SPECS = (SUCCESS, DOUBTFUL, RUNNING, STATE, OUTSTANDING, PREFETCH, UNACKED, LOOP
 
 
 def current_outcomes(state: ClusterState, now: Instant) -> list[ProbeOutcome]:
-    """The summaries that tell of now, in a fixed order."""
+    """Summaries that are not stale, in a fixed order."""
     seen = (state.outcomes[key] for key in sorted(state.outcomes))
     return [it.outcome for it in seen if now.since(it.at) <= STALE_SECONDS]
 
 
 def collect(states: Mapping[str, ClusterState], now: Instant) -> list[Metric]:
-    """Families of all clusters, at `now`."""
+    """Families of all clusters at `now`."""
     families = MetricFamilies(SPECS)
     for cluster, state in states.items():
         for _, seen in sorted(state.outcomes.items()):
@@ -86,7 +87,7 @@ def collect(states: Mapping[str, ClusterState], now: Instant) -> list[Metric]:
 
 
 def stream_labels(cluster: str, outcome: ProbeOutcome) -> dict[str, str]:
-    """What tells the streams of all clusters apart."""
+    """Labels that identify a stream."""
     return {"cluster": cluster, "probe": outcome.probe, "stream": outcome.stream, "node": outcome.node}
 
 

@@ -1,4 +1,4 @@
-"""How the polling of each cluster goes: success, age, cost, failures, coverage, answers that could not be used."""
+"""Polling of each cluster: success, age, cost, failures, coverage, unusable fields."""
 
 from collections.abc import Mapping
 
@@ -15,77 +15,79 @@ _FAMILY = ("cluster", "family")
 
 SUCCESS = gauge(
     "ackscope_poll_success",
-    "Whether the latest reading of this family of objects succeeded; no sample before the first attempt.",
+    "Whether the latest poll of this endpoint family succeeded; no sample before the first attempt.",
     "poller",
     *_FAMILY,
 )
 AGE = gauge(
     "ackscope_poll_age_seconds",
-    "Time since the last good reading of this family (of queues: of their totals); grows while the broker is away.",
+    "Time since the last successful poll of this endpoint family (for queues: of their totals); it grows "
+    "while the broker is unreachable.",
     "poller",
     *_FAMILY,
 )
 DURATION = gauge(
-    "ackscope_poll_duration_seconds", "How long the latest reading of this family took.", "poller", *_FAMILY
+    "ackscope_poll_duration_seconds", "Duration of the latest poll of this endpoint family.", "poller", *_FAMILY
 )
 INTERVAL = gauge(
     "ackscope_poll_interval_seconds",
-    "Time from one reading of this family to the next, as its cost and the budget have it now.",
+    "Current interval between polls of this endpoint family, given its cost and the budget.",
     "poller",
     *_FAMILY,
 )
-ATTEMPTS = counter("ackscope_poll_attempts_total", "Readings that ended, well or not.", "poller", *_FAMILY)
-FAILURES = counter("ackscope_poll_failures_total", "Readings that failed.", "poller", *_FAMILY)
+ATTEMPTS = counter("ackscope_poll_attempts_total", "Polls that finished, successful or not.", "poller", *_FAMILY)
+FAILURES = counter("ackscope_poll_failures_total", "Polls that failed.", "poller", *_FAMILY)
 REQUESTS = counter("ackscope_poll_requests_total", "Requests to the management API.", "poller", *_FAMILY)
-RECEIVED = counter("ackscope_poll_received_bytes_total", "Size of the broker's answers.", "poller", *_FAMILY)
+RECEIVED = counter("ackscope_poll_received_bytes_total", "Size of the broker's responses.", "poller", *_FAMILY)
 COST = counter(
     "ackscope_poll_cost_seconds_total",
-    "The broker's time that this family took: from each request to the end of its answer, failures too, less what the "
-    "quickest answer of the last minute took above a millisecond: the way there and back.",
+    "Broker time spent on this endpoint family: from each request to the end of its response, failures "
+    "included, minus the round trip (fastest response of the last minute, beyond 1 ms).",
     "poller",
     *_FAMILY,
 )
 BUDGET = gauge(
     "ackscope_poll_budget_ratio",
-    "Share of one core of the broker that polling may take now: poll.budget, or, where that is not set, 0.01 while "
-    "something moves on the broker and less while it is calm.",
+    "Share of one broker core that polling may use now: poll.budget, or if unset 0.01 while the broker "
+    "is active and less while it is idle.",
     "poll.budget",
     "cluster",
 )
 SPENT = gauge(
     "ackscope_poll_spent_ratio",
-    "Share that it took in the last minute by our own clock, overview, nodes and health checks not counted; above the "
-    "budget where the machines are busy with other work, for readings are planned by the least that they took.",
+    "Share used in the last minute by our own clock, without overview, nodes and health checks. It "
+    "exceeds the budget if the machines are busy with other work, because polls are planned by their "
+    "minimum cost.",
     "poller",
     "cluster",
 )
 FULL = gauge(
     "ackscope_poll_full_reading",
-    "1 where all queues are read in full every time, 0 where totals of all and statistics by turns.",
+    "1 if all queues are read in full at every poll, 0 if totals are read for all and details for a rotating subset.",
     "poller",
     "cluster",
 )
 DETAILED = gauge(
     "ackscope_poll_detailed_queues",
-    "Queues whose full statistics were ever read; the others have totals only.",
+    "Queues whose full statistics have been read at least once; the others have totals only.",
     "poller",
     "cluster",
 )
-OLDEST = gauge("ackscope_poll_details_oldest_seconds", "Age of the oldest statistics of a queue.", "poller", "cluster")
-MEDIAN = gauge("ackscope_poll_details_median_seconds", "Median age of the statistics of queues.", "poller", "cluster")
+OLDEST = gauge("ackscope_poll_details_oldest_seconds", "Age of the oldest queue statistics.", "poller", "cluster")
+MEDIAN = gauge("ackscope_poll_details_median_seconds", "Median age of the queue statistics.", "poller", "cluster")
 DROPPED = untested_because(
     counter(
         "ackscope_queue_readings_dropped_total",
-        "Older readings of single queues that were let go, for 50000 are held at most beyond the latest two of each; "
-        "diagnosis sees less of their past.",
+        "Older readings of single queues dropped, because at most 50000 are kept beyond the latest two of "
+        "each; diagnosis sees a shorter history of them.",
         "poller",
         "cluster",
     ),
-    "it takes tens of thousands of queues that change all the time",
+    "needs tens of thousands of queues that change all the time",
 )
 GAPS = gauge(
     "ackscope_decode_gaps",
-    "Objects of the latest reading that held something unusable in this field; it is left out, not guessed.",
+    "Objects of the latest poll with an unusable value in this field; the value is left out.",
     "poller",
     *_FAMILY,
     "field",
@@ -115,12 +117,12 @@ AGES = (AGE, OLDEST, MEDIAN)
 
 
 def collect(states: Mapping[str, ClusterState], stats: Mapping[str, PollerStats], now: Instant) -> list[Metric]:
-    """Families of all clusters, at `now`; both mappings are by cluster name."""
+    """Families of all clusters at `now`; both mappings are by cluster name."""
     return [*counts(states, stats), *ages(states, stats, now)]
 
 
 def counts(states: Mapping[str, ClusterState], stats: Mapping[str, PollerStats]) -> list[Metric]:
-    """Those that are as they are until the next snapshot."""
+    """Families that only change with the next snapshot."""
     families = MetricFamilies(spec for spec in SPECS if spec not in AGES)
     for cluster, counted in stats.items():
         _costs(families, cluster, counted)
@@ -128,7 +130,7 @@ def counts(states: Mapping[str, ClusterState], stats: Mapping[str, PollerStats])
         if counted.mode is not None and queues is not None:
             full = counted.mode is Mode.FULL
             families.add(FULL, {"cluster": cluster}, int(full))
-            # In full, the statistics of all come with the list itself.
+            # In full mode the statistics of all queues come with the list.
             if full:
                 families.add(DETAILED, {"cluster": cluster}, len(queues.value or ()))
             elif counted.coverage is not None:
@@ -142,7 +144,7 @@ def counts(states: Mapping[str, ClusterState], stats: Mapping[str, PollerStats])
 
 
 def ages(states: Mapping[str, ClusterState], stats: Mapping[str, PollerStats], now: Instant) -> list[Metric]:
-    """Those that grow with every moment."""
+    """Families that change continuously."""
     families = MetricFamilies(AGES)
     for cluster, counted in stats.items():
         labels, queues, coverage = {"cluster": cluster}, _queues(states, cluster), counted.coverage
@@ -161,7 +163,7 @@ def ages(states: Mapping[str, ClusterState], stats: Mapping[str, PollerStats], n
 
 
 def _queues(states: Mapping[str, ClusterState], cluster: str) -> Part[tuple[Queue, ...]] | None:
-    """The queues as they were read last; None where they never were."""
+    """The queues part; None if queues were never read."""
     snapshot = states[cluster].snapshot if cluster in states else None
     return snapshot.queues if snapshot is not None and snapshot.queues.value is not None else None
 

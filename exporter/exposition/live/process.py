@@ -7,12 +7,12 @@ from prometheus_client.core import Metric
 from ackscope import __version__
 from exporter.exposition.specs import MetricFamilies, counter, gauge
 
-BUILD = gauge("ackscope_build_info", "The version of ackscope; always 1.", "exporter", "version")
-UP = gauge("ackscope_probe_process_up", "Whether the probe process runs.", "exporter")
-RESTARTS = counter("ackscope_probe_process_restarts_total", "Times that it had to be started again.", "exporter")
+BUILD = gauge("ackscope_build_info", "Version of ackscope; always 1.", "exporter", "version")
+UP = gauge("ackscope_probe_process_up", "Whether the probe process is running.", "exporter")
+RESTARTS = counter("ackscope_probe_process_restarts_total", "Restarts of the probe process.", "exporter")
 BAD_LINES = counter(
     "ackscope_probe_process_bad_lines_total",
-    "Lines of it that could not be read; their records are lost.",
+    "Unreadable lines from the probe process; their records are lost.",
     "exporter",
 )
 
@@ -20,12 +20,13 @@ SPECS = (BUILD, UP, RESTARTS, BAD_LINES)
 
 
 class ProbeProcessStatus(NamedTuple):
-    """How the probe process does.
+    """Status of the probe process.
 
     Attributes:
-        restarts: times that it was started again after it had ended.
-        bad_lines: lines that did not decode.
-        age_seconds: since it last said something; None before.
+        up: it is running.
+        restarts: how often it was restarted.
+        bad_lines: lines that could not be decoded.
+        age_seconds: since its last line; None before the first.
     """
 
     up: bool
@@ -35,7 +36,7 @@ class ProbeProcessStatus(NamedTuple):
 
 
 def collect(status: ProbeProcessStatus | None) -> list[Metric]:
-    """Families; without probes there is only the version."""
+    """Families; without probes only the version."""
     families = MetricFamilies(SPECS)
     families.add(BUILD, {"version": __version__}, 1)
     if status is not None:

@@ -1,4 +1,4 @@
-"""How reading the configuration again went; the names are those that Prometheus has for its own."""
+"""Configuration reloads; named like those of Prometheus."""
 
 from typing import NamedTuple
 
@@ -8,29 +8,27 @@ from exporter.exposition.specs import MetricFamilies, counter, gauge
 
 SUCCESSFUL = gauge(
     "ackscope_config_last_reload_successful",
-    "Whether the file was good when it was read last; where it was not, the settings before it stay.",
+    "Whether the last reload succeeded; if not, the previous settings stay in force.",
     "exporter",
 )
 AT = gauge(
     "ackscope_config_last_reload_success_timestamp_seconds",
-    "When the settings that are in force were read, in seconds since 1970.",
+    "When the settings in force were loaded, in seconds since 1970.",
     "exporter",
 )
-RELOADS = counter(
-    "ackscope_config_reloads_total", "Times that the file was read again since the start.", "exporter", "result"
-)
+RELOADS = counter("ackscope_config_reloads_total", "Reloads since startup.", "exporter", "result")
 
 SPECS = (SUCCESSFUL, AT, RELOADS)
 
 
 class ReloadStatus(NamedTuple):
-    """How reloads went.
+    """Result of reloads.
 
     Attributes:
-        successful: whether the last one did.
-        at: when the last good one did, wall clock.
-        successes: good ones since the start, which itself counts in none of the two.
-        failures: those that were refused.
+        successful: whether the last reload succeeded.
+        at: wall clock of the last successful one.
+        successes: successful reloads, startup not included.
+        failures: rejected reloads.
     """
 
     successful: bool

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from ackscope.snapshot import Connection, Part, Queue
 from ackscope.topology import Bindings, Exchange, Limit, Link
-from exporter.exposition.cardinality.selection import ClusterSelection, Selected, Selection
+from exporter.exposition.cardinality.selection import ClusterSelection, SelectedObjects, Selection
 from exporter.exposition.cardinality.top_k import select_all
 from exporter.exposition.collectors import bindings, limits, links, policies, vhosts
 from tests.unit.exporter.full import full
@@ -55,7 +55,7 @@ def test_bindings_are_told_of_each_exchange():
 def test_bindings_of_exchanges_that_are_not_shown_are_in_the_remainder():
     """The sum over all series is that of all bindings."""
     snapshot = full(bindings=part(Bindings(counts={("/", "orders"): 2, ("/", "a"): 3, ("/", "b"): 4})))
-    chosen = Selected(shown=(Exchange(vhost="/", name="orders", type="topic"),), omitted=2)
+    chosen = SelectedObjects(shown=(Exchange(vhost="/", name="orders", type="topic"),), omitted=2)
     selection = Selection(clusters={"shop": ClusterSelection(exchanges=chosen)})
     seen = values(bindings.collect, snapshot, selection)
 

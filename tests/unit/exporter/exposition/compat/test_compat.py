@@ -4,7 +4,7 @@ import pytest
 
 from ackscope.snapshot import Part, Queue
 from exporter.docs import metrics as page
-from exporter.exposition.cardinality.selection import ClusterSelection, Selected, Selection
+from exporter.exposition.cardinality.selection import ClusterSelection, SelectedObjects, Selection
 from exporter.exposition.cardinality.top_k import select_all
 from exporter.exposition.collectors import COLLECTORS
 from exporter.exposition.compat import collect as ended
@@ -144,7 +144,7 @@ def test_a_family_that_could_not_be_read_is_down():
 
 def test_the_remainder_keeps_its_sums_right():
     """Queues without series of their own are in one, as under the official names."""
-    chosen = Selected(shown=(), omitted=5, remainder={"messages": 12, "stats.publish": 3})
+    chosen = SelectedObjects(shown=(), omitted=5, remainder={"messages": 12, "stats.publish": 3})
     selection = Selection(clusters={"shop": ClusterSelection(queues=chosen)})
     found = {metric.samples[0].name: metric.samples for metric in ended.collect([small()], selection)}
     more = {metric.samples[0].name: metric.samples for metric in detailed.collect([small()], selection)}
