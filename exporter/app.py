@@ -1,6 +1,5 @@
 """The exporter, wired together: the only module that knows all its parts."""
 
-import logging
 import threading
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -11,6 +10,7 @@ from prometheus_client.core import Metric
 
 from ackscope.clock import Clock
 from ackscope.errors import ConfigError
+from ackscope.log import get_logger
 from ackscope.snapshot import Snapshot
 from exporter.exposition.cardinality.top_k import TopK
 from exporter.exposition.collectors.contract import Collector
@@ -39,7 +39,7 @@ from exporter.web.server import HttpServer
 if TYPE_CHECKING:
     from exporter.landing.sink import LandingSink
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _STOP_SECONDS = 4.0
 _FIXED = ("listen", "web_config", "landing.directory")
@@ -92,7 +92,7 @@ class App:
             reload=self.reload,
             clock=clock,
             thresholds=lambda: self._settings.thresholds,
-            usual=self._baselines.of,
+            baselines=self._baselines.of,
         )
         web = WebConfig.load(settings.web_config) if settings.web_config else None
         self.routes = make_routes(parts)
@@ -109,7 +109,7 @@ class App:
             self._landing.writer.start()
         for part in (self._baselines, self._render_thread, self._pollers, self._probe_host, self._server):
             part.start()
-        log.info("serving %s", self.url)
+        log.info("serving", url=self.url)
 
     def stop(self) -> None:
         """Stop all producers in parallel, then flush the landing files. Takes 5 s at most, usually 1 s."""

@@ -38,7 +38,7 @@ class RouteContext:
         reload: reloads the configuration.
         clock: for ages.
         thresholds: thresholds of diagnosis in force now.
-        usual: cluster name -> baselines of the current hour, None if unknown.
+        baselines: cluster name -> baselines of the current hour, None if unknown.
     """
 
     state: StateStore
@@ -48,7 +48,7 @@ class RouteContext:
     reload: Callable[[], ReloadResult]
     clock: Clock
     thresholds: Callable[[], Thresholds] = Thresholds
-    usual: Callable[[str], Baselines | None] = lambda _: None
+    baselines: Callable[[str], Baselines | None] = lambda _: None
 
 
 def make_routes(parts: RouteContext) -> dict[str, Route]:
@@ -81,7 +81,7 @@ def make_routes(parts: RouteContext) -> dict[str, Route]:
         "/api/v1/vitals": Route(
             "throughput and backlog of each cluster with baselines, and sparklines of the subjects of findings "
             "(JSON); cluster=NAME",
-            document(lambda states, _: vitals(states, clock.now(), parts.usual, parts.thresholds())),
+            document(lambda states, _: vitals(states, clock.now(), parts.baselines, parts.thresholds())),
         ),
         "/api/v1/snapshot": Route(
             "latest snapshot of each broker (JSON); cluster=NAME, families=queues,nodes limits it to some endpoints",
@@ -171,7 +171,7 @@ def _bundle(parts: RouteContext, request: Request, packing: threading.Lock) -> R
         outcomes=outcomes,
         now=now,
         thresholds=parts.thresholds(),
-        baselines=parts.usual(name),
+        baselines=parts.baselines(name),
     )
     file = f"{name}-{now.iso().replace(':', '')}.ackscope"
     quoted = "".join(letter if letter.isalnum() or letter in "-._" else "_" for letter in file)

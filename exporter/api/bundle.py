@@ -1,7 +1,7 @@
-"""A bundle: what diagnosis saw of one cluster, in one file, to be judged again where the broker cannot be reached.
+"""Diagnosis bundles: what diagnosis saw of one cluster in one file, to diagnose it without access to the broker.
 
-gzip over one JSON document. It holds names (queues, users, hosts, clients) and figures, never a message, a password or
-a token: readings hold no credentials, and whatever looks like one in a name or a setting is taken out here once more.
+A gzipped JSON document. It has names (queues, users, hosts, clients) and numbers, never messages, passwords or tokens:
+snapshots hold no credentials, and anything that looks like one in a name or setting is removed here again.
 """
 
 import gzip
@@ -30,22 +30,22 @@ from exporter.history.used_baselines import from_json, record_lookups, to_json
 _KIND, _FORMAT = "ackscope-bundle", 1
 BUNDLE_TYPE = "application/gzip"
 LARGEST = 2_000_000_000
-"""Bytes of a document; a file that claims to hold more is not read."""
+"""Size limit of the document in bytes; a larger file is rejected."""
 
 _SNAPSHOT, _OUTCOMES = TypeAdapter(Snapshot), TypeAdapter(tuple[ProbeOutcome, ...])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiagnosisBundle:
-    """What was seen.
+    """Content of a bundle.
 
     Attributes:
-        window: readings, oldest first.
-        outcomes: what probes lived through.
-        now: the moment of the verdict; ages are taken against it.
-        thresholds: what was judged by.
-        baselines: what was usual, as far as the verdict asked for it; None where no history was read.
-        version: of the ackscope that made it.
+        window: snapshots, oldest first.
+        outcomes: probe summaries.
+        now: time of the diagnosis; ages are relative to it.
+        thresholds: thresholds of the diagnosis.
+        version: version of ackscope that made it.
+        baselines: the baselines that the diagnosis used; None without history.
     """
 
     window: Window
@@ -57,7 +57,7 @@ class DiagnosisBundle:
 
 
 def pack_bundle(bundle: DiagnosisBundle) -> bytes:
-    """The content of the file."""
+    """Serialise a bundle."""
     document = {
         "kind": _KIND,
         "format": _FORMAT,
@@ -76,21 +76,21 @@ def pack_bundle(bundle: DiagnosisBundle) -> bytes:
 
 
 def unpack_bundle(content: bytes) -> DiagnosisBundle:
-    """What a file holds.
+    """Parse a bundle.
 
     Raises:
-        DataError: it is no bundle, or one of another format; the message says which.
+        DataError: not a bundle, or an unsupported format; the message says which.
     """
     try:
         unpacked = zlib.decompressobj(wbits=31).decompress(content, LARGEST)
         document = orjson.loads(unpacked)
     except (zlib.error, ValueError):
-        raise DataError("is no bundle of ackscope: make one with `ackscope bundle`") from None
+        raise DataError("not an ackscope bundle; create one with `ackscope bundle`") from None
     if not isinstance(document, dict) or document.get("kind") != _KIND:
-        raise DataError("is no bundle of ackscope: make one with `ackscope bundle`")
+        raise DataError("not an ackscope bundle; create one with `ackscope bundle`")
     if document.get("format") != _FORMAT:
         made = document.get("ackscope", "unknown")
-        raise DataError(f"was made by ackscope {made} in format {document.get('format')}, this one reads {_FORMAT}")
+        raise DataError(f"made by ackscope {made} in format {document.get('format')}, this version reads {_FORMAT}")
     try:
         snapshots, trail = (tuple(map(_snapshot, document[name])) for name in ("snapshots", "trail"))
         return DiagnosisBundle(
@@ -102,11 +102,11 @@ def unpack_bundle(content: bytes) -> DiagnosisBundle:
             baselines=from_json(document.get("baselines")),
         )
     except (ValidationError, KeyError, TypeError, ValueError) as error:
-        raise DataError(f"is a bundle with something missing in it ({type(error).__name__}); make it anew") from None
+        raise DataError(f"incomplete bundle ({type(error).__name__}); create it again") from None
 
 
 def _usual(seen: DiagnosisBundle) -> Baselines | None:
-    """What its verdict asks for: the same judgement is made once more, and listened to."""
+    """The baselines that its diagnosis uses, found by running it once more."""
     return record_lookups(
         seen.baselines,
         lambda bands: diagnose(seen.window, seen.outcomes, seen.now, seen.thresholds, baselines=bands),
@@ -115,7 +115,7 @@ def _usual(seen: DiagnosisBundle) -> Baselines | None:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """Bindings with their counts as a list: a pair is no key in JSON."""
+    """Bindings with their counts as a list, because JSON has no tuple keys."""
 
     counts: tuple[tuple[str, str, int], ...]
     listed: tuple[Binding, ...] | None
@@ -142,7 +142,7 @@ _SECRET = re.compile(r'("[^"\\]*(?:password|passwd|secret|token|credential)[^"\\
 
 
 def _clean(text: str) -> str:
-    """The document without what looks like a secret, string by string: an expression over all of it would run on."""
+    """Remove what looks like a secret, string by string: one regex over all would match across strings."""
     return _SECRET.sub(r'\1"***"', _ADDRESS.sub(lambda found: redact(found[0]), text))
 
 

@@ -1,4 +1,4 @@
-"""A list of the broker's objects as columns: a page of 10,000 queues is a few arrays, not 10,000 objects. Pure."""
+"""Object lists as columns: 10,000 queues are a few arrays, not 10,000 objects. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -17,21 +17,21 @@ from exporter.api.sparkline_series import counter_value
 Document = dict[str, Any]
 
 _RATE_SECONDS = 20.0
-"""Seconds."""
+"""Seconds over which `lately.*` rates are computed."""
 
 _COUNTERS = tuple(field.name for field in fields(MessageStats))
 
 
 @dataclass(frozen=True, slots=True)
 class _List:
-    """One family that is a list.
+    """One endpoint family that is a list of objects.
 
     Attributes:
-        family: part of the snapshot that holds it.
-        kind: what its objects are.
-        objects: them, out of the part's value.
-        key: what tells them apart from one reading to the next; None where nobody asks how their counters grew.
-        levels: what else is told of as `lately.*`: it rises and falls, and is as old as the list.
+        family: field of the snapshot.
+        kind: class of the objects.
+        objects: value of the part -> objects.
+        key: identifies an object across readings; None if there are no `lately.*` columns.
+        levels: gauges that also have a `lately.*` column.
     """
 
     family: str
@@ -42,7 +42,7 @@ class _List:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every column that it can have; counters as `stats.ack`, and how fast they grew lately as `lately.ack`."""
+        """All columns; counters are `stats.ack`, recent rates `lately.ack`."""
         own = tuple(field.name for field in fields(self.kind) if field.name not in {"stats", "rates", "details_at"})
         has = {field.name for field in fields(self.kind)}
         counters = tuple(f"stats.{name}" for name in _COUNTERS) if "stats" in has else ()
@@ -65,18 +65,18 @@ def columns(window: Window, name: str, requested: str | None, now: Instant) -> D
     """One list of one cluster.
 
     Args:
-        window: what is known of the cluster.
+        window: snapshots of the cluster.
         name: one of `LISTS`.
-        asked: names of columns with commas between; all where it is None.
+        requested: comma-separated column names; None means all.
         now: for ages.
 
     Returns:
-        `{"now", "cluster", "list", "age_seconds", "error", "rows", "columns": {name: [value, ...]}}`; `rows` is null
-        where the list is not known, and then every column is empty. `lately.*` is a second, over the last half minute
-        or so, and below zero where a level fell; null where it cannot be told.
+        `{"now", "cluster", "list", "age_seconds", "error", "rows", "columns": {name: [value, ...]}}`. `rows` is null
+        and all columns are empty if the list is unknown. `lately.*` is the change per second over about the last 30 s,
+        negative if a gauge fell, null if unknown.
 
     Raises:
-        UsageError: a column is not known.
+        UsageError: unknown column.
     """
     kind = LISTS[name]
     names = parse_names("columns", requested, kind.names)
@@ -109,11 +109,11 @@ def _column(objects: Sequence[Any], name: str, at: Instant | None, now: Instant,
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """The list as it was about `_LATELY` seconds before.
+    """The list about `_RATE_SECONDS` ago.
 
     Attributes:
-        each: object -> as it was, and the seconds between the readings of its counters; None where that is not known.
-        seconds: between the lists.
+        each: for each object, its earlier state (None if unknown) and the seconds between the readings of its counters.
+        seconds: time between the lists.
     """
 
     each: Sequence[tuple[Any, float]] = ()
@@ -132,7 +132,7 @@ def _before(window: Window, kind: _List, objects: Sequence[Any]) -> _Before:
         older = known.get(kind.key(it))
         seconds = 0.0
         if older is not None:
-            # Counters may be older than the list that holds them.
+            # Counters may be older than the list that contains them.
             ours, theirs = getattr(it, "details_at", None), getattr(older, "details_at", None)
             seconds = (ours or latest.at).since(theirs or then.at)
         found.append((older, seconds))
@@ -140,7 +140,7 @@ def _before(window: Window, kind: _List, objects: Sequence[Any]) -> _Before:
 
 
 def _moved(now: Any, before: Any, name: str, seconds: float) -> float | None:
-    """Of a level, a second; None where it is not known of both readings."""
+    """Change of a gauge per second; None if a value is missing."""
     last_value: float | None = getattr(now, name)
     first_value: float | None = getattr(before, name, None)
     if seconds <= 0 or last_value is None or first_value is None:
@@ -149,9 +149,9 @@ def _moved(now: Any, before: Any, name: str, seconds: float) -> float | None:
 
 
 def _grown(now: Any, before: Any, name: str, seconds: float) -> float | None:
-    """A second; None where the counters are not known, are the same reading, or began anew meanwhile.
+    """Increase of a counter per second; None if it is unknown, was not read again, or was reset.
 
-    The broker leaves a counter out before its first event: where it tells others, such a one stands at 0.
+    The broker omits a counter before its first event: if it reports others, a missing one is 0.
     """
     value = None if before is None or seconds <= 0 else counter_value(now.stats, name)
     if value is None:

@@ -56,10 +56,10 @@ def cluster_findings(name: str, snapshot: Snapshot | None, verdict: DiagnosisRes
 
 
 def probes(states: Mapping[str, ClusterState], status: ProbeProcessStatus | None, now: Instant) -> Document:
-    """How the probes do; all clusters share one probe process.
+    """Probe results; all clusters share one probe process.
 
-    A cluster's `probes` are `ProbeOutcome`s, its `layers` are `Layer`s (name, seconds, node, because): where the time
-    of a confirm goes, as far as its probes spoke lately. Durations are in seconds; what is not known is null.
+    `probes` of a cluster are `ProbeOutcome`s, `layers` are `Layer`s (name, seconds, node, because): the latency
+    breakdown of confirms, from recent summaries. Durations are in seconds; unknown values are null.
     """
     process = {
         "up": status.up if status else False,
@@ -83,7 +83,7 @@ def probes(states: Mapping[str, ClusterState], status: ProbeProcessStatus | None
 def snapshots(
     states: Mapping[str, ClusterState], now: Instant, families: Collection[str] = tuple(FAMILIES)
 ) -> Document:
-    """The latest snapshot of each cluster that has one, with the age of each part; of `families` only."""
+    """Latest snapshot of each cluster, with the age of each part; `families` limits the parts."""
     latest = [state.snapshot for state in states.values() if state.snapshot is not None]
     return {"now": now.iso(), "clusters": [_snapshot(snapshot, now, families) for snapshot in latest]}
 
@@ -98,7 +98,7 @@ def _snapshot(snapshot: Snapshot, now: Instant, families: Collection[str]) -> Do
 
 
 def _bindings(part: Part[Bindings]) -> Document:
-    """The part with its counts as a list, for a pair is no key in JSON."""
+    """The part with its counts as a list, because JSON has no tuple keys."""
     value = part.value
     counts = [] if value is None else sorted(value.counts.items())
     value_document = (
@@ -113,7 +113,7 @@ def _bindings(part: Part[Bindings]) -> Document:
 
 
 def as_json(document: Document) -> bytes:
-    """The document as JSON; dataclasses become objects with their fields' names."""
+    """Encode as JSON; dataclasses become objects."""
     return orjson.dumps(document, default=_mapping, option=orjson.OPT_NON_STR_KEYS)
 
 

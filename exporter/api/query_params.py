@@ -1,4 +1,4 @@
-"""What a client asked for by name in a query: checked against what there is. Pure."""
+"""Validates names in query parameters. Pure."""
 
 from collections.abc import Collection
 
@@ -6,14 +6,14 @@ from ackscope.cli import nearest
 from ackscope.errors import UsageError
 
 _SHOWN = 80
-"""Characters of a wrong name that are repeated in the answer."""
+"""Characters of an unknown name that the error repeats."""
 
 
 def parse_names(key: str, requested: str | None, known: Collection[str]) -> tuple[str, ...]:
-    """The names in a list such as `queues,nodes`, in the order of `known`; all of them where nothing is asked.
+    """Names of a comma-separated list such as `queues,nodes`, in the order of `known`; all if it is None.
 
     Raises:
-        UsageError: one of them is not known; the message lists those that are.
+        UsageError: an unknown name; the message lists the known ones.
     """
     if requested is None:
         return tuple(known)
@@ -25,7 +25,7 @@ def parse_names(key: str, requested: str | None, known: Collection[str]) -> tupl
 
 
 def unknown_name(got: str, known: Collection[str]) -> str:
-    """Says that a name is missing or not known, the nearest one, and all that are."""
+    """Error text for a missing or unknown name: the nearest match and all known names."""
     shown = got[:_SHOWN]
     what = f"{shown!r} is not known{nearest(shown, list(known))}" if got else " is missing"
     return f"{what}; known: {', '.join(known)}"

@@ -1,4 +1,4 @@
-"""Small lines of the last minutes, of what is held in memory anyway: levels as read, counters as rates. Pure."""
+"""Sparkline series of the last 30 minutes, from the window: gauges as read, counters as rates. Pure."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -11,24 +11,24 @@ from diagnosis.window import Seen, Series, Window
 
 T = TypeVar("T")
 Point = tuple[float, float | None]
-"""Seconds before the moment of the answer, and the value then; None ends a stretch of which nothing is known."""
+"""(seconds before now, value); None marks a gap."""
 
 REACH = 1800.0
-"""Seconds that a line goes back at most."""
+"""Length of a series in seconds."""
 _STEP = 20.0
-"""Seconds between two points at least: the broker refreshes its figures every 5 s."""
+"""Minimum seconds between points: the broker refreshes its statistics every 5 s."""
 _GAP = 240.0
-"""Seconds: readings that are further apart are not joined."""
+"""Readings further apart, in seconds, are not connected."""
 
 
 def recent_readings(window: Window, family: str) -> Series[Any]:
-    """Readings of overview or nodes: close together of the last minutes, one a minute before that."""
+    """Readings of overview or nodes: dense for the last minutes, one per minute before."""
     found = {seen.at.mono: seen for seen in (*window.trend(family), *window.readings(family))}
     return tuple(found[moment] for moment in sorted(found))
 
 
 def gauge_points(series: Series[T], read: Callable[[T], float | None], now: Instant) -> list[Point]:
-    """A figure at each of its readings, oldest first; a gap of readings is a point without a value."""
+    """A gauge at each reading, oldest first; a gap adds a point without a value."""
     points: list[Point] = []
     before: Seen[T] | None = None
     for seen in _marks(series, now):
@@ -40,7 +40,7 @@ def gauge_points(series: Series[T], read: Callable[[T], float | None], now: Inst
 
 
 def rate_points(series: Series[T], count: Callable[[T], int | None], now: Instant) -> list[Point]:
-    """How fast a counter grew, a second, up to each reading; None where it fell, for it began anew, and over a gap."""
+    """Increase of a counter per second up to each reading; None after a reset and over a gap."""
     points: list[Point] = []
     marks = _marks(series, now)
     for older, newer in pairwise(marks):
@@ -52,15 +52,15 @@ def rate_points(series: Series[T], count: Callable[[T], int | None], now: Instan
 
 
 def counter_value(stats: MessageStats, name: str) -> int | None:
-    """A counter; 0 where the broker tells others and leaves this one out, for nothing of it has happened yet."""
+    """A counter; a missing one is 0 if the broker reports others: it omits counters before their first event."""
     value: int | None = getattr(stats, name)
     return value if value is not None or stats == MessageStats() else 0
 
 
 def queue_series(window: Window, vhost: str | None, name: str) -> Series[Queue]:
-    """A queue at the latest readings in a row that hold it, oldest first."""
+    """A queue at the latest consecutive readings that contain it, oldest first."""
     found: list[Seen[Queue]] = []
-    # Its place in the list hardly ever changes: of 16 lists one is searched.
+    # Its position hardly ever changes: one list in 16 is searched.
     place = 0
     for seen in reversed(window.readings("queues")):
         at = _find(seen.value, vhost, name, place)
@@ -72,7 +72,7 @@ def queue_series(window: Window, vhost: str | None, name: str) -> Series[Queue]:
 
 
 def by_details_time(series: Series[Queue]) -> Series[Queue]:
-    """The same at the moments at which its statistics were read, which may be less often than its totals."""
+    """The readings at the times when details were read, which may be less often than totals."""
     found: list[Seen[Queue]] = []
     for seen in series:
         at = seen.value.details_at or seen.at
@@ -88,7 +88,7 @@ def _find(queues: Sequence[Queue], vhost: str | None, name: str, guess: int) -> 
 
 
 def _marks(series: Series[T], now: Instant) -> Series[T]:
-    """The newest reading, and those before it that are a step apart."""
+    """The newest reading and earlier ones at least a step apart."""
     marks: list[Seen[T]] = []
     for seen in reversed(series):
         if now.since(seen.at) > REACH:

@@ -1,7 +1,7 @@
-"""The document of `/api/v1/vitals`: what goes through each cluster, against what is usual, and lines of what is ill.
+"""The document of `/api/v1/vitals`: throughput and backlog of each cluster with baselines, and sparklines.
 
-Figures and lines are the broker's own totals, of the whole cluster. What is usual is known of the queues of
-applications, so that is what is held against it. Pure: from memory, no queue is asked for.
+Values and sparklines are the broker's own cluster totals. Baselines cover application queues, so totals over those are
+compared with them. Pure: made from memory.
 """
 
 import re
@@ -30,7 +30,7 @@ from exporter.runtime.state import ClusterState
 Document = dict[str, Any]
 
 _MOST = 8
-"""Findings, the first ones, whose lines are told."""
+"""Number of findings whose subjects get sparklines."""
 
 _RATES = {"publish": "publish", "confirm": "confirm", "deliver": "deliver_get", "ack": "ack", "redeliver": "redeliver"}
 _BANDS = {
@@ -41,7 +41,7 @@ _BANDS = {
     "ready": "ready",
     "unacked": "unacked",
 }
-"""Sign -> measure of the table `baselines`; of confirms no history is kept."""
+"""Sign -> measure of the table `baselines`; there is no history of confirms."""
 _NODE = {"mem_used": "bytes", "disk_free": "bytes", "run_queue": "", "fd_used": "", "sockets_used": "", "proc_used": ""}
 _DAYS = re.compile(r"(\d+) of (\d+) days")
 
@@ -52,13 +52,14 @@ def vitals(
     usual: Callable[[str], Baselines | None],
     thresholds: Thresholds,
 ) -> Document:
-    """What goes through each cluster.
+    """Throughput and backlog of each cluster.
 
     Returns:
         `{"now", "clusters": [{"cluster", "age_seconds", "signs", "subjects"}]}`. A sign is `{"name", "unit", "value",
-        "line": [[seconds ago, value]], "usual", "because"}`: `usual` is a band with the `value` that it is for, or
-        null, and then `because` says why, where there ever is one. A subject of a finding has `kind`, `vhost`, `name`
-        and `lines`, each as a sign. Rates are a second, "messages" and "bytes" levels; null is not known.
+        "line": [[seconds ago, value]], "usual", "because"}`: `usual` is a baseline band with the `value` to compare, or
+        null, and `because` is the reason then. A subject of a finding has `kind`, `vhost`, `name` and `lines`, each
+        like a
+        sign. Rates are per second, "messages" and "bytes" are gauges; null is unknown.
     """
     return {
         "now": now.iso(),
@@ -84,7 +85,7 @@ def _signs(window: Window, now: Instant, baselines: Baselines | None, thresholds
     if not series:
         return
     bands = {sign: _band(baselines, measure, now, thresholds.usual.oldest) for sign, measure in _BANDS.items()}
-    # Queues are added up only where there is something to hold the sum against.
+    # Sum up the queues only if there is a band to compare with.
     known = any(isinstance(band, Band) for band in bands.values())
     load = cluster_throughput(window, thresholds.own_prefixes) if known else {}
     points_of = {
@@ -134,7 +135,7 @@ def _line(name: str, unit: str, points: Sequence[Point]) -> Document:
 
 
 def _subjects(window: Window, now: Instant, findings: Sequence[Finding]) -> Iterator[Document]:
-    """The lines of what the first findings are about; each subject once."""
+    """Sparklines of the subjects of the first findings, each subject once."""
     subjects = {(it.subject.kind, it.subject.vhost, it.subject.name): None for it in findings[:_MOST]}
     for kind, vhost, name in subjects:
         lines = [*_queue(window, now, vhost, name)] if kind == "queue" else []

@@ -1,4 +1,4 @@
-"""Looking at a broker again and again, with probes beside: what diagnose, its watch, and bundle have in common."""
+"""Observes a broker repeatedly, optionally with probes; shared by diagnose, its watch mode, and bundle."""
 
 import time
 from collections.abc import Iterator
@@ -26,16 +26,19 @@ _PROBES = ProbesSettings(
     rtt=RttSettings(interval=0.5),
     handshake=HandshakeSettings(interval=3.0),
 )
-"""Enough to tell the layers of a confirm apart within seconds, and no load to speak of."""
+"""Enough to break down confirm latency within seconds, at negligible load."""
 
 
 @dataclass(slots=True)
 class BrokerObserver:
-    """One broker being looked at; `window` and `outcomes` fill as it goes.
+    """One observed broker; `window` and `outcomes` fill over time.
 
     Attributes:
-        cluster: what it is called: host and port of its management API.
-        probed: probes run beside.
+        cluster: host and port of its management API.
+        settings: how to read it.
+        clock: dates the snapshots.
+        probed: whether probes run.
+        window: snapshots so far.
     """
 
     cluster: str
@@ -46,13 +49,13 @@ class BrokerObserver:
     _latest: dict[tuple[str, str, str], ProbeOutcome] = field(default_factory=dict)
 
     def look(self, seconds: float) -> Snapshot:
-        """Read everything once more.
+        """Take a snapshot.
 
         Args:
-            seconds: the longest this takes; what was not read by then is a part with its error.
+            seconds: time limit; a part that was not read by then has an error.
 
         Raises:
-            BrokerError: nothing can be read, and no probe runs that could tell more.
+            BrokerError: nothing can be read, and no probe runs.
         """
         snapshot = read_once(self.cluster, self.settings, self.clock, seconds)
         if self.window.latest is not None:
@@ -63,27 +66,27 @@ class BrokerObserver:
         return snapshot
 
     def wait(self, since: Instant, seconds: float) -> None:
-        """Return so many seconds after a moment, or at once where they are over."""
+        """Wait until `seconds` after `since`; return at once if that has passed."""
         time.sleep(max(0.0, seconds - self.clock.now().since(since)))
 
     @property
     def outcomes(self) -> tuple[ProbeOutcome, ...]:
-        """What the probes lived through up to now, with their nodes."""
+        """Probe summaries so far, with their nodes."""
         nodes = probe_nodes(self.window.latest, _PROBES.prefix)
         return tuple(assign_outcome_nodes([self._latest[key] for key in sorted(self._latest)], nodes))
 
     def take(self, batch: Batch) -> None:
-        """Take in what one line of the probe process held."""
+        """Process one line of the probe process."""
         found = {(outcome.probe, outcome.stream, outcome.queue): outcome for outcome in batch.outcomes}
         self._latest = {**self._latest, **found}
 
 
 @contextmanager
 def observe(management: str, amqp: str | None) -> Iterator[BrokerObserver]:
-    """Look at a broker, with probes beside where an AMQP address is given; they are swept at the end.
+    """Observe a broker, with probes if an AMQP address is given; they clean up at the end.
 
     Raises:
-        UsageError: an address makes no sense.
+        UsageError: invalid address.
     """
     cluster = parse_management(management).where
     if amqp is not None:

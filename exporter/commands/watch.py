@@ -1,4 +1,4 @@
-"""`ackscope diagnose --watch`: a look every few seconds; on a terminal the whole answer, in a pipe what changed."""
+"""`ackscope diagnose --watch`: continuous diagnosis; the full report on a terminal, changes in a pipe."""
 
 import shutil
 import signal
@@ -20,18 +20,18 @@ from exporter.commands.report import report
 from exporter.commands.rollups import RollupBaselines
 
 EVERY = 5.0
-"""Seconds from look to look: the broker refreshes its figures as often."""
+"""Seconds between snapshots, the refresh interval of the broker's statistics."""
 
 _CLEAR = "\x1b[H\x1b[2J"
 
 
 def watch(look: BrokerObserver, usual: RollupBaselines | None = None, *, as_json: bool, everything: bool) -> int:
-    """Go on until interrupted; the result is the exit code of the last verdict.
+    """Run until interrupted. Returns the exit code of the last result.
 
-    Judged by the same numbers as in the exporter: what is a warning has lasted as long as it takes there.
+    Uses the exporter's thresholds: a warning has lasted as long as it would there.
 
     Raises:
-        BrokerError: the very first look read nothing.
+        BrokerError: the very first snapshot failed.
         DataError: the rollups cannot be read.
     """
     verdict: DiagnosisResult | None = None
@@ -43,7 +43,7 @@ def watch(look: BrokerObserver, usual: RollupBaselines | None = None, *, as_json
             except BrokerError as error:
                 if verdict is None:
                     raise
-                print(f"{began.iso()} not read: {error}", file=sys.stderr)
+                print(f"{began.iso()} poll failed: {error}", file=sys.stderr)
             before = verdict
             now = look.clock.now()
             bands = usual.at(now.wall) if usual else None
@@ -54,7 +54,7 @@ def watch(look: BrokerObserver, usual: RollupBaselines | None = None, *, as_json
 
 
 def _stop_requested(signals: Signals, seconds: float) -> bool:
-    """Whether Ctrl-C or SIGTERM came, or comes within so many seconds."""
+    """Whether Ctrl-C or SIGTERM arrives within this many seconds."""
     try:
         signals.get(timeout=seconds)
     except Empty:
@@ -73,7 +73,7 @@ def _show(
         broker = latest.broker if latest else None
         columns = shutil.get_terminal_size().columns
         text = _CLEAR + report(verdict, broker, look.outcomes, columns, everything=everything)
-        text += f"\nlooking every {EVERY:.0f} s; Ctrl-C ends\n"
+        text += f"\npolling every {EVERY:.0f} s; Ctrl-C to stop\n"
     else:
         text = "".join(f"{line}\n" for line in changes(verdict, before, now))
     sys.stdout.write(text)
@@ -81,11 +81,11 @@ def _show(
 
 
 def changes(verdict: DiagnosisResult, before: DiagnosisResult | None, now: Instant) -> Iterator[str]:
-    """A line for each finding that began, ended, or is more or less urgent than before; one to begin with."""
+    """A line for each finding that began, ended or changed its severity; one to begin with."""
     here = {finding.key: finding for finding in verdict.findings}
     there = {finding.key: finding for finding in before.findings} if before else {}
     if before is None and not here:
-        yield f"{now.iso()} nothing wrong found yet; {len(verdict.checked)} rules look every {EVERY:.0f} s"
+        yield f"{now.iso()} no findings yet; {len(verdict.checked)} rules are checked every {EVERY:.0f} s"
     for key, finding in here.items():
         old = there.get(key)
         if old is None or old.severity is not finding.severity:

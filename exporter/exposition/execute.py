@@ -1,16 +1,16 @@
 """Runs collectors; each fails on its own, and two metrics report success and duration."""
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from prometheus_client.core import Metric
 
 from ackscope.clock import Clock
+from ackscope.log import get_logger
 from exporter.exposition.encode import EncodedFamily, encode, merge_families
 from exporter.exposition.specs import MetricFamilies, gauge
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 Source = Callable[[], Iterable[Metric]]
 
@@ -49,7 +49,7 @@ def execute(sources: Mapping[str, Source], clock: Clock) -> CollectorRun:
         try:
             made = encode(source())
         except Exception:  # Boundary: a defect in one collector must not affect the others.
-            log.exception("collector %s failed; the others go on", name)
+            log.exception("collector failed", collector=name)
             reports[name] = CollectorReport(ok=False, seconds=clock.now().since(started))
             continue
         families.extend(made)

@@ -3,14 +3,14 @@
 Neither polls nor scrapes wait for it.
 """
 
-import logging
 import threading
 from collections.abc import Callable
 
 from ackscope.clock import Clock
+from ackscope.log import get_logger
 from ackscope.tuning import give_back, tidy
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _PAUSE = 2.0
 """Pause after each page, as a multiple of its duration: limits rendering to a third of a core."""
@@ -71,4 +71,4 @@ class RenderThread:
             if work is not None:
                 work()
         except Exception:  # Boundary: the previous page stays; a scrape that finds it outdated renders its own.
-            log.exception("making the page of the newest snapshots failed")
+            log.exception("rendering the page failed")

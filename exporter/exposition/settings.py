@@ -13,19 +13,15 @@ class MetricsSettings(Settings):
     """What `/metrics` shows.
 
     Objects beyond a limit or excluded by a pattern are summed up in the series of the remainder, `queue="(other)"` and
-    so
-    on, as far as a metric can be summed. `ackscope_dropped_series` counts them. Totals always include every object.
+    so on, as far as a metric can be summed. `ackscope_dropped_series` counts them. Totals always include every object.
 
     Attributes:
         names: names of the broker's metrics: official, rabbitmq_exporter (those of kbudde/rabbitmq_exporter instead),
-            or
-            both.
+            or both.
         detailed: also export queues under the names of the official plugin's /metrics/detailed, which the queue
-            dashboard
-            of the cluster operator uses.
+            dashboard of the cluster operator uses.
         max_queues: queues per cluster with series of their own: most messages, most unacknowledged, most redeliveries,
-            most
-            change. A queue that was shown keeps its place for 5 minutes if there is room.
+            most change. A queue that was shown keeps its place for 5 minutes if there is room.
         max_channels: channels per cluster with series of their own, selected like queues.
         max_consumers: consumers per cluster with series of their own, most unacknowledged messages first.
         max_connections: connections per cluster with series of their own, most pending output and most change first.
@@ -35,12 +31,10 @@ class MetricsSettings(Settings):
         max_policies: policies per cluster with series of their own, highest priority first.
         max_limits: limits of virtual hosts and users per cluster with series of their own, smallest first.
         max_features: feature flags and deprecated features per cluster with series of their own, deprecated features in
-            use
-            and disabled flags first.
+            use and disabled flags first.
         max_findings: findings per cluster with series of their own, most severe first.
         include_queues: regular expression searched in `vhost/name` (`//orders` in the virtual host `/`). Matching
-            queues and
-            their consumers get series before all others. Empty matches none.
+            queues and their consumers get series before all others. Empty matches none.
         exclude_queues: regular expression like include_queues. Matching queues and their consumers never get series of
             their own.
     """

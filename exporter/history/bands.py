@@ -1,9 +1,8 @@
-"""Reads the bands of one cluster for one hour of the week from the rollups.
+"""Reads the baseline bands of one cluster and hour of the week from the rollups.
 
-Loaded only where there are rollups to read: Arrow alone is 40 MB of memory.
+Imported only if used: Arrow alone takes 40 MB of memory.
 """
 
-import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,26 +14,27 @@ import pyarrow.parquet as pq
 from ackscope import catalog
 from ackscope.baselines import HOUR_OF_DAY, HOUR_OF_WEEK, Band, Baselines, NotYet, Subject
 from ackscope.errors import DataError
+from ackscope.log import get_logger
 from ackscope.tables import BASELINES
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 MAX_BANDS = 500_000
-"""Bands of one cluster that are read at most: some 150 MB."""
+"""Upper bound of bands read per cluster: about 150 MB."""
 
 _AGAIN = 3
-"""Looks at the catalog before giving up: a file that it names may be replaced while we come to it."""
+"""Attempts before giving up: a file may be replaced between reading the manifest and opening it."""
 _COLUMNS = ("kind", "vhost", "name", "measure", "scope", "values", "low", "middle", "high", "reason")
 
 
 def read_bands(root: Path, cluster: str, hour: int) -> tuple[Baselines, tuple[str, ...]]:
-    """What is usual in a cluster at an hour of the week.
+    """Baselines of a cluster for an hour of the week.
 
     Returns:
-        the bands, none where the pipeline made none yet; and the files that they are from, which never change.
+        the baselines, empty if the pipeline has not made any yet; and the immutable files that they come from.
 
     Raises:
-        DataError: the catalog, or a file that it names, cannot be read.
+        DataError: the manifest, or a file that it names, cannot be read.
     """
     missing = ""
     for _ in range(_AGAIN):
@@ -43,14 +43,14 @@ def read_bands(root: Path, cluster: str, hour: int) -> tuple[Baselines, tuple[st
             return _read(root, paths, hour), paths
         except FileNotFoundError as error:
             missing = error.filename
-    raise DataError(f"{missing}: is not there, though the catalog names it; `ackscope pipeline run` mends that")
+    raise DataError(f"{missing}: listed in the manifest but missing; repair it with `ackscope pipeline run`")
 
 
 def band_files(root: Path, cluster: str, hour: int) -> tuple[str, ...]:
-    """The files of that hour, below the root.
+    """The files of that hour, relative to the root.
 
     Raises:
-        DataError: the catalog cannot be read.
+        DataError: the manifest cannot be read.
     """
     return tuple(it.path for it in catalog.read(root, cluster).shelved(BASELINES.name, hour, hour + 1))
 
@@ -71,16 +71,16 @@ def _table(path: Path, hour: int, most: int) -> pa.Table:
         with pq.ParquetFile(path) as file:
             lacking = sorted(set(BASELINES.names) - set(file.schema_arrow.names))
             if lacking:
-                raise DataError(f"{path}: has no column {lacking[0]!r}; `ackscope pipeline run` mends that")
+                raise DataError(f"{path}: column {lacking[0]!r} is missing; repair it with `ackscope pipeline run`")
             table = file.read(columns=list(BASELINES.names), use_threads=False)
     except FileNotFoundError as error:
         raise FileNotFoundError(error.errno, error.strerror, str(path)) from None
     except (OSError, pa.ArrowException) as error:
-        why = getattr(error, "strerror", None) or "it is damaged"
-        raise DataError(f"{path}: cannot be read ({why}); `ackscope pipeline run` mends that") from None
+        why = getattr(error, "strerror", None) or "corrupt file"
+        raise DataError(f"{path}: cannot be read ({why}); repair it with `ackscope pipeline run`") from None
     ours = table.filter(pc.equal(table["hour_of_week"], hour))
     if ours.num_rows > most:
-        log.warning("%s: holds %d bands, of which %d are read", path, ours.num_rows, most)
+        log.warning("too many bands; the rest is ignored", file=str(path), count=ours.num_rows, limit=most)
         ours = ours.slice(0, most)
     return ours
 
@@ -98,7 +98,7 @@ def _rows(table: pa.Table) -> Iterator[tuple[Subject, Band | NotYet]]:
 
 
 def _plain(column: pa.ChunkedArray) -> list[Any]:
-    """The values; a text that repeats itself is one object, for most of them do."""
+    """The values; repeated texts share one object."""
     if not pa.types.is_string(column.type):
         values: list[Any] = column.to_pylist()
         return values

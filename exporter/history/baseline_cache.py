@@ -1,9 +1,8 @@
-"""A thread that looks at the rollups now and then, so that neither a poll nor a scrape waits for a disk.
+"""Background thread that reads the rollups, so that neither polls nor scrapes wait for a disk.
 
-Whatever is missing or damaged there costs a line in the log and the bands concerned, never the exporter.
+Missing or damaged files cost a log line and the baselines concerned, never the exporter.
 """
 
-import logging
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -13,22 +12,24 @@ from pathlib import Path
 from ackscope.baselines import NOT_YET, Band, Baselines, hour_of_week
 from ackscope.clock import Clock, Instant
 from ackscope.errors import DataError
+from ackscope.log import get_logger
 from exporter.history.settings import HistorySettings
 from exporter.history.status import PipelineLag, read_lag
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _TICK = 5.0
-"""Seconds between two looks at how far the pipeline is behind; the bands change by the hour."""
+"""Seconds between reads of the pipeline's lag; baselines change by the hour."""
 
 
 @dataclass(frozen=True, slots=True)
 class CachedBaselines:
-    """What is known of one cluster.
+    """Baselines of one cluster.
 
     Attributes:
-        files: that the bands were read from.
-        scopes: what bands were made of -> how many of them there are.
+        baselines: the baselines of the current hour.
+        files: files that they were read from.
+        scopes: scope -> number of baselines.
     """
 
     baselines: Baselines
@@ -38,11 +39,11 @@ class CachedBaselines:
 
 @dataclass(frozen=True, slots=True)
 class BaselineCacheStats:
-    """What metrics tell.
+    """Figures for metrics.
 
     Attributes:
-        lag: what the pipeline said last; None where it says nothing.
-        clusters: by name, those whose bands were read.
+        lag: last report of the pipeline; None if there is none.
+        clusters: name -> baselines, if read.
     """
 
     lag: PipelineLag | None = None
@@ -50,12 +51,12 @@ class BaselineCacheStats:
 
 
 class BaselineCache:
-    """Holds the bands of the present hour of every cluster, and what the pipeline says of itself.
+    """Holds the baselines of the current hour of every cluster, and the pipeline's lag.
 
     Args:
-        settings: where to look, and how often.
-        clusters: their names.
-        clock: says which hour it is.
+        settings: where and how often to read.
+        clusters: cluster names.
+        clock: determines the hour.
     """
 
     def __init__(self, settings: HistorySettings, clusters: Iterable[str], clock: Clock) -> None:
@@ -67,34 +68,34 @@ class BaselineCache:
         self._thread = threading.Thread(target=self._run, name="past", daemon=True)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start reading."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End, after the look that is under way."""
+        """Stop after the read in progress."""
         self._ending.set()
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(2.0)
 
     def apply(self, settings: HistorySettings, clusters: Iterable[str]) -> None:
-        """Go by these settings from now on; the next look is at once."""
+        """Apply new settings and read at once."""
         if settings.rollups != self._settings.rollups:
             self._counts = BaselineCacheStats()
         self._settings, self._clusters, self._refreshed_at = settings, tuple(clusters), None
         self._wake.set()
 
     def of(self, cluster: str) -> Baselines | None:
-        """What is usual in a cluster now; None where nothing was read of it."""
+        """Baselines of a cluster for the current hour; None if there are none."""
         known = self._counts.clusters.get(cluster)
         return known.baselines if known else None
 
     def counts(self) -> BaselineCacheStats:
-        """What metrics tell."""
+        """Figures for metrics."""
         return self._counts
 
     def refresh(self) -> None:
-        """Look once: at the pipeline's own word every time, at bands when it is time for them."""
+        """Read once: the lag every time, baselines when due."""
         settings, now = self._settings, self._clock.now()
         root = settings.rollups
         if root is None:
@@ -125,8 +126,8 @@ class BaselineCache:
         return lag
 
     def _bands(self, root: Path, cluster: str, hour: int) -> CachedBaselines | None:
-        """What is known of a cluster now: the same as before where its files are, or where they cannot be read."""
-        # Loaded only where it is used: it brings Arrow with it.
+        """Baselines of a cluster; the previous ones if their files are unchanged or cannot be read."""
+        # Imported only if used: it loads Arrow.
         from exporter.history.bands import band_files, read_bands  # noqa: PLC0415  see above
 
         before = self._counts.clusters.get(cluster)
@@ -137,25 +138,25 @@ class BaselineCache:
                 scopes = Counter(it.scope if isinstance(it, Band) else NOT_YET for it in baselines.bands.values())
                 before = CachedBaselines(baselines, files, scopes)
         except DataError as error:
-            self._say(cluster, f"what is usual in cluster {cluster} is not known now: {error}")
+            self._say(cluster, str(error))
             return before
         self._say(cluster, "")
         return before if before.files else None
 
     def _say(self, what: str, problem: str) -> None:
-        """One line for a problem, and one for its end; not one a look."""
+        """Log a problem once, and once when it is resolved."""
         before = self._problems.get(what, "")
         if problem and problem != before:
-            log.warning("%s", problem)
+            log.warning("history unavailable", source=what, error=problem)
         elif before and not problem:
-            log.info("read again: %s", before)
+            log.info("history available again", source=what)
         self._problems[what] = problem
 
     def _run(self) -> None:
         while not self._ending.is_set():
             try:
                 self.refresh()
-            except Exception:  # The boundary: a defect here must not end the looking; what was known stays.
-                log.exception("looking at the rollups failed")
+            except Exception:  # Boundary: a defect must not stop this thread; the previous baselines stay.
+                log.exception("reading the rollups failed")
             self._wake.wait(_TICK)
             self._wake.clear()

@@ -1,4 +1,4 @@
-"""The bands that one verdict asked for, as a bundle holds them: of 60,000 a verdict asks for some dozens."""
+"""Records which baselines a diagnosis uses, for bundles: of 60,000 it uses a few dozen."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -8,7 +8,7 @@ from ackscope.baselines import Band, Baselines, NotYet, Subject
 
 
 class _Recorder(Mapping[Subject, Band | NotYet]):
-    """Bands, and which of them were looked up."""
+    """A mapping of bands that records lookups."""
 
     def __init__(self, bands: Mapping[Subject, Band | NotYet]) -> None:
         self._bands = bands
@@ -26,11 +26,11 @@ class _Recorder(Mapping[Subject, Band | NotYet]):
 
 
 def record_lookups(baselines: Baselines | None, judge: Callable[[Baselines], object]) -> Baselines | None:
-    """The same with those bands alone that a judgement looks up.
+    """Reduce baselines to those that a diagnosis looks up.
 
     Args:
-        baselines: all of them; None stays None.
-        judge: judges by what it is given.
+        baselines: all baselines; None stays None.
+        judge: runs the diagnosis with the given baselines.
     """
     if baselines is None:
         return None
@@ -40,7 +40,7 @@ def record_lookups(baselines: Baselines | None, judge: Callable[[Baselines], obj
 
 
 def to_json(baselines: Baselines | None) -> dict[str, Any] | None:
-    """A form that JSON has: a tuple is no key there."""
+    """JSON form: a list, because JSON has no tuple keys."""
     if baselines is None:
         return None
     return {
@@ -51,10 +51,10 @@ def to_json(baselines: Baselines | None) -> dict[str, Any] | None:
 
 
 def from_json(document: dict[str, Any] | None) -> Baselines | None:
-    """What `listed` made a document of; None where there is none, as in a bundle of an older ackscope.
+    """Inverse of `to_json`; None stays None, as in bundles of older versions.
 
     Raises:
-        KeyError, TypeError, ValueError: it is none.
+        KeyError, TypeError, ValueError: malformed document.
     """
     if document is None:
         return None

@@ -1,4 +1,4 @@
-"""A cluster's snapshots as landing rows: which readings are new, and what of them is landed."""
+"""Converts the snapshots of one cluster to landing rows: which readings are new, and what changed."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -23,27 +23,27 @@ from exporter.landing.settings import LandingSettings
 from exporter.landing.shapes import CHANNELS, CONSUMERS, NODES, QUEUES
 
 CHANGES = (QUEUE_SAMPLES, CHANNEL_SAMPLES, CONSUMER_SAMPLES)
-"""The tables whose missing rows tell something, too."""
+"""Tables in which a missing row means "unchanged"."""
 
 _NODE_SECONDS = 15.0
 _EARLY = 1.0
-"""Seconds: a reading that comes a little early is the next one all the same."""
+"""Tolerance in seconds for a reading that comes early."""
 
 
 class SampleBatch(NamedTuple):
-    """Rows to land, and how many objects that mattered are not among them."""
+    """Rows to land, and the number of objects beyond the limit."""
 
     blocks: Sequence[Block]
     dropped: int = 0
 
 
 class ClusterSamples:
-    """What was landed of one cluster, and what comes next. Called from one thread.
+    """Tracks what has been landed of one cluster. Not thread-safe.
 
     Args:
-        cluster: its name.
-        settings: how many channels and consumers are followed.
-        own_prefixes: queues whose name starts so are the probes' own, and no load of the user's.
+        cluster: cluster name.
+        settings: limits of channels and consumers.
+        own_prefixes: prefixes of the probes' queues, which are not landed.
     """
 
     def __init__(self, cluster: str, settings: LandingSettings, own_prefixes: Sequence[str]) -> None:
@@ -61,15 +61,15 @@ class ClusterSamples:
             begin()
 
     def apply(self, settings: LandingSettings) -> None:
-        """Go by these settings from now on."""
+        """Apply new settings."""
         self._settings = settings
 
     def steps(
         self, snapshot: Snapshot, shared: Snapshot, verdict: DiagnosisResult | None, now: Instant
     ) -> Iterator[tuple[Table, Callable[[], SampleBatch]]]:
-        """Each table with what makes its rows: to be called once, each within its own boundary.
+        """Each table with a function that makes its rows, to be called once, each guarded on its own.
 
-        `shared` holds what `snapshot` does, with objects of the snapshot before where they are equal.
+        `shared` has the content of `snapshot`, with objects of the previous snapshot where they are equal.
         """
         yield QUEUE_SAMPLES, lambda: self._queues_of(shared)
         yield CHANNEL_SAMPLES, lambda: self._channels_of(shared)
@@ -80,7 +80,7 @@ class ClusterSamples:
             yield FINDING_EVENTS, lambda: SampleBatch(self._findings.take(verdict, now))
 
     def resend_all(self, *tables: Table) -> None:
-        """Forget what was landed of some tables, for it is not what it should be; the next reading lands all."""
+        """Forget what was landed in some tables, because rows were lost; the next reading lands every object."""
         for table in tables:
             self._reset[table]()
 
@@ -140,7 +140,7 @@ class ClusterSamples:
         return SampleBatch([NODES.block(self._cluster, at, part.value)])
 
     def _new(self, family: str, part: Part[Any]) -> Instant | None:
-        """When this reading was complete; None where it is the one before, or none."""
+        """When this reading was completed; None if it is not new."""
         if part.at is None or part.value is None or self._seen.get(family) == part.at:
             return None
         self._seen[family] = part.at

@@ -1,4 +1,4 @@
-"""How the broker's objects become rows: what of them is landed, and what tells them apart. Pure."""
+"""Mappings from broker objects to rows: columns and keys. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +18,10 @@ class RowMapping(Generic[T]):
     """How objects of one kind become rows of one table.
 
     Attributes:
-        fields: column -> attribute of the object, in the order of the table, without its time and `gone`.
-        keys: the columns that tell objects apart; they come first.
-        beside: columns that are landed, and of which a change alone is none.
+        table: the table.
+        fields: column -> attribute path, in the order of the table, without the time and `gone`.
+        keys: columns that identify an object; they come first.
+        not_compared: columns that are landed, but whose change alone does not count as a change.
     """
 
     table: Table
@@ -30,16 +31,16 @@ class RowMapping(Generic[T]):
 
     @property
     def key(self) -> Callable[[T], Any]:
-        """Reads what tells an object apart: one value, or a tuple of them."""
+        """Reads an object's key: one value, or a tuple."""
         return attrgetter(*(self.fields[name] for name in self.keys))
 
     @property
     def values(self) -> Callable[[T], tuple[Any, ...]]:
-        """Reads what makes a change when it differs."""
+        """Reads the values that count as a change."""
         return attrgetter(*(path for name, path in self.fields.items() if name not in {*self.keys, *self.not_compared}))
 
     def block(self, cluster: str, at: Instant, objects: Sequence[T], removed: Sequence[Any] = ()) -> Block:
-        """Rows of one poll: of objects that were there, and of the keys of those that were not."""
+        """Rows of one poll: of present objects, and of the keys of removed ones."""
         rows = len(objects) + len(removed)
         return Block(
             BlockKey(self.table, cluster, date(at.wall)), rows, lambda: self._columns(micros(at.wall), objects, removed)

@@ -1,15 +1,15 @@
-"""What snapshots, verdicts and probes bring, on its way to the landing files.
+"""The landing sink: turns snapshots, diagnosis results and probe records into landing rows.
 
-Loaded only where something is landed: Arrow alone is 40 MB of memory.
+Imported only if used: Arrow alone takes 40 MB of memory.
 """
 
-import logging
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ackscope.clock import Clock
 from ackscope.findings import DiagnosisResult
+from ackscope.log import get_logger
 from ackscope.snapshot import Snapshot
 from ackscope.tables import ACK_BURSTS, FINDING_EVENTS, PROBE_MESSAGES, PROBE_STEPS
 from exporter.landing.blocks import record_blocks
@@ -17,20 +17,20 @@ from exporter.landing.samples import CHANGES, ClusterSamples
 from exporter.landing.settings import LandingSettings
 from exporter.landing.writer import LandingWriter
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class LandingSink:
-    """Takes what is new in each snapshot, and every record of the probes.
+    """Lands what is new in each snapshot, and every probe record.
 
     Args:
         directory: root of the landing tables.
-        settings: how often, how much, how long.
-        own_prefixes: queues that are left out.
+        settings: intervals and limits.
+        own_prefixes: prefixes of queues that are not landed.
         clock: names the files.
 
     Attributes:
-        writer: what writes the files; started and stopped by whoever made this.
+        writer: writes the files; the owner starts and stops it.
     """
 
     def __init__(self, directory: Path, settings: LandingSettings, own_prefixes: Sequence[str], clock: Clock) -> None:
@@ -40,7 +40,7 @@ class LandingSink:
         self._drop_counts: dict[str, int] = {}
 
     def apply(self, settings: LandingSettings, own_prefixes: Sequence[str], clusters: Collection[str]) -> None:
-        """Go by these settings from now on; what was learnt of other clusters is forgotten."""
+        """Apply new settings. State of removed clusters is dropped."""
         self._settings, self._own_prefixes = settings, tuple(own_prefixes)
         for name in self._samples.keys() - set(clusters):
             del self._samples[name]
@@ -50,12 +50,12 @@ class LandingSink:
             samples.apply(settings)
 
     def snapshot(self, snapshot: Snapshot, shared: Snapshot, verdict: DiagnosisResult | None) -> None:
-        """Land what is new in a snapshot, and in the verdict on it.
+        """Land what is new in a snapshot and in the diagnosis of it.
 
         Args:
             snapshot: as it was read.
-            shared: the same as the window holds it: what is equal to what was before is the very object of before.
-            verdict: the latest one.
+            shared: the same from the window, where equal objects are identical to those of the previous snapshot.
+            verdict: latest diagnosis.
         """
         cluster, writer = snapshot.cluster, self.writer
         samples = self._samples.get(cluster)
@@ -65,13 +65,15 @@ class LandingSink:
             self._drop_counts[cluster] = writer.drop_count
             samples.resend_all(*CHANGES, FINDING_EVENTS)
         for table, take in samples.steps(snapshot, shared, verdict, self._clock.now()):
-            # The boundary of each table: a defect costs its rows, and neither the others nor the poll.
+            # Boundary of each table: a defect costs its rows, not the other tables or the poll.
             try:
                 batch = take()
             except Exception:
                 samples.resend_all(table)
                 if writer.defect(table) == 1:
-                    log.exception("cluster %s: rows of %s cannot be made; told once, and counted", cluster, table.name)
+                    log.exception(
+                        "rows cannot be created; logged once, then counted", cluster=cluster, table=table.name
+                    )
                 continue
             writer.add(batch.blocks)
             writer.count_dropped(table, batch.dropped)
@@ -83,7 +85,7 @@ class LandingSink:
         bursts: Iterable[Any],
         steps: Iterable[Any],
     ) -> None:
-        """Land what probes lived through: objects that bear the names of their tables' columns."""
+        """Land probe records, whose attributes are named like the columns."""
         self.writer.add(record_blocks(PROBE_MESSAGES, cluster, messages))
         self.writer.add(record_blocks(ACK_BURSTS, cluster, bursts))
         self.writer.add(record_blocks(PROBE_STEPS, cluster, steps))

@@ -3,7 +3,6 @@
 The child is `ackscope probe`: it creates its own queues, reports and cleans up. One at a time per cluster.
 """
 
-import logging
 import signal
 import subprocess
 import sys
@@ -13,10 +12,10 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from ackscope.clock import Clock
-from ackscope.log import redact
+from ackscope.log import get_logger, redact
 from probes.settings import AmqpSettings, Server
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 COMMAND = (sys.executable, "-m", "ackscope", "probe")
 
@@ -125,7 +124,7 @@ class OnDemandProbes:
             process.kill()
             watcher.join()
         if late.is_set():
-            log.warning("probe %s of cluster %s did not end within %.1f s", order.probe, order.cluster, order.within)
+            log.warning("on-demand probe timed out", probe=order.probe, cluster=order.cluster, seconds=order.within)
         return OnDemandRun(
             code=None if late.is_set() else process.returncode,
             seconds=self._clock.now().since(began),

@@ -4,13 +4,13 @@ Returns metrics for a scraper, or report and log for a person with `debug=true`.
 never connects to an address from the query.
 """
 
-import logging
 import math
 from http import HTTPStatus
 
 import orjson
 
 from ackscope.errors import AckscopeError
+from ackscope.log import get_logger
 from exporter.api.query_params import unknown_name
 from exporter.exposition.encode import CONTENT_TYPE, render
 from exporter.probes_host.ondemand import OnDemandProbes, OnDemandRequest, OnDemandRun
@@ -18,7 +18,7 @@ from exporter.probes_host.ondemand_metrics import run_metrics
 from exporter.web.http import TEXT, Request, Response
 from probes.settings import NAMES
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 TIMEOUT_HEADER = "x-prometheus-scrape-timeout-seconds"
 _MARGIN, _SHORTEST, _LONGEST = 2.5, 1.0, 60.0
@@ -79,7 +79,7 @@ def _for_scraper(ran: OnDemandRun) -> Response:
         document = orjson.loads(ran.report) if ran.report.strip() else {}
         metrics = run_metrics(document, success=ran.code == 0 and "probe" in document, seconds=ran.seconds)
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
-        log.exception("what the probe printed is not its document")
+        log.exception("malformed output of the probe")
         metrics = run_metrics(None, success=False, seconds=ran.seconds)
     return Response(render(metrics).encode(), CONTENT_TYPE)
 

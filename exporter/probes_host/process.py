@@ -15,11 +15,12 @@ from typing import IO
 
 from ackscope.clock import Clock, Instant
 from ackscope.errors import AckscopeError
+from ackscope.log import get_logger
 from exporter.exposition.live.process import ProbeProcessStatus
 from probes.wire import Batch, decode
 
-log = logging.getLogger(__name__)
-child_log = logging.getLogger("exporter.probes_host.process.child")
+log = get_logger(__name__)
+child_log = get_logger("exporter.probes_host.process.child")
 
 COMMAND = (sys.executable, "-m", "probes.child")
 
@@ -28,7 +29,8 @@ HEALTHY_SECONDS = 60.0
 """Seconds of uptime after which the restart delay is reset."""
 SILENCE_SECONDS = 30.0
 """Seconds without output after which the child counts as hung; it writes at least once a second."""
-_LOG_LINE = re.compile(r"\S+ \S+ (?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<message>.*)")
+_LOG_LINE = re.compile(r"ts=\S+ level=(?P<level>debug|info|warning|error|critical) (?P<fields>logger=.*)")
+_LOG_FIELD = re.compile(r'(?P<key>[\w.]+)=(?P<value>"(?:[^"\\]|\\.)*"|\S*)')
 _LOOK = 0.5
 _SWEEP, _END = 3.0, 1.0
 """Seconds that the child gets to clean up after its stdin is closed, and to exit after SIGTERM."""
@@ -100,7 +102,7 @@ class ProbeSupervisor:
                 return
             if self._clock.now().since(started) >= HEALTHY_SECONDS:
                 backoff = FIRST_BACKOFF
-            log.warning("starting the probe process again in %.0f s", backoff)
+            log.warning("restarting the probe process", seconds=backoff)
             self._stopped.wait(backoff)
             backoff = min(2 * backoff, LAST_BACKOFF)
 
@@ -116,7 +118,7 @@ class ProbeSupervisor:
                 start_new_session=True,
             )
         except OSError as error:
-            log.error("the probe process cannot be started (%s)", error.strerror)  # noqa: TRY400  one line, no traceback
+            log.error("cannot start the probe process", error=error.strerror)  # noqa: TRY400  one line, no traceback
             self._starts += 1
             return
         self._starts += 1
@@ -137,7 +139,7 @@ class ProbeSupervisor:
             if pipe is not None:
                 pipe.close()
         if not self._stopped.is_set():
-            log.warning("the probe process ended (%s)", _how(process.returncode))
+            log.warning("the probe process exited", reason=_how(process.returncode))
 
     def _send_document(self, process: subprocess.Popen[bytes]) -> None:
         if process.stdin is None:
@@ -146,7 +148,7 @@ class ProbeSupervisor:
             process.stdin.write(self._document)
             process.stdin.flush()
         except OSError:
-            log.debug("the probe process ended before it was told what to do")
+            log.debug("the probe process exited before it got its targets")
 
     def _watch(self, process: subprocess.Popen[bytes], begun: Instant) -> None:
         """Return when the child has exited, must stop, or is silent for too long."""
@@ -154,7 +156,7 @@ class ProbeSupervisor:
             last_line = self._last_line
             last = last_line if last_line is not None and last_line.since(begun) > 0 else begun
             if self._clock.now().since(last) > SILENCE_SECONDS:
-                log.error("the probe process said nothing for %.0f s; it is ended", SILENCE_SECONDS)
+                log.error("the probe process is silent; killing it", seconds=SILENCE_SECONDS)
                 process.kill()
                 return
 
@@ -166,7 +168,7 @@ class ProbeSupervisor:
                 batch = decode(line)
             except AckscopeError as error:
                 self._bad_lines += 1
-                log.warning("a line of the probe process cannot be read: %s", error)
+                log.warning("unreadable line from the probe process", error=str(error))
                 continue
             self._guarded(partial(self._hooks.on_batch, batch))
 
@@ -175,16 +177,25 @@ class ProbeSupervisor:
         try:
             hook()
         except Exception:  # Boundary of this thread: a defect in one sink costs one batch, not the following ones.
-            log.exception("taking in what the probe process said failed")
+            log.exception("processing output of the probe process failed")
 
 
 def _pass_on(lines: IO[bytes]) -> None:
     """Pass on the child's log at its level; lines in another format, such as a traceback, as they are."""
     for line in lines:
         text = line.decode(errors="replace").rstrip()
-        found = _LOG_LINE.match(text)
-        level = logging.getLevelNamesMapping()[found["level"]] if found else logging.INFO
-        child_log.log(level, "%s", found["message"] if found else text)
+        found = _LOG_LINE.fullmatch(text)
+        if found is None:
+            child_log.info(text)
+            continue
+        fields = {it["key"]: _unquoted(it["value"]) for it in _LOG_FIELD.finditer(found["fields"])}
+        event, source = fields.pop("msg", ""), fields.pop("logger", "")
+        child_log.log(logging.getLevelNamesMapping()[found["level"].upper()], event, source=source, **fields)
+
+
+def _unquoted(value: str) -> str:
+    """A logfmt value without its quotes."""
+    return value[1:-1].replace("\\n", "\n").replace('\\"', '"') if value.startswith('"') else value
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -193,7 +204,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         try:
             process.stdin.close()
         except OSError:
-            log.debug("the probe process had closed its input")
+            log.debug("the probe process had closed its stdin")
     for grace, insist in ((_SWEEP, process.terminate), (_END, process.kill)):
         try:
             process.wait(grace)

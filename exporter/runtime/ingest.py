@@ -1,11 +1,11 @@
 """Ingest: what happens to each snapshot and each batch of probe records. State, diagnosis, metrics, landing rows."""
 
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ackscope.baselines import Baselines
 from ackscope.clock import Clock
+from ackscope.log import get_logger
 from ackscope.snapshot import Snapshot
 from diagnosis.engine import diagnose
 from exporter.probes_host.metrics import ProbeMetrics
@@ -18,12 +18,13 @@ from probes.wire import Batch
 if TYPE_CHECKING:
     from exporter.landing.sink import LandingSink
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class Ingest:
-    """Processes what pollers and probes deliver. Each cluster's snapshots come from one thread, probe batches from
-    another.
+    """Processes what pollers and probes deliver.
+
+    The snapshots of a cluster come from one thread, probe batches from another.
 
     Args:
         settings: cardinality limits, prefixes and thresholds.
@@ -31,7 +32,7 @@ class Ingest:
         probe_metrics: histograms and counters of the probes.
         landing: landing files for the pipeline; None if disabled.
         clock: timestamps, and times diagnosis.
-        usual: cluster name -> baselines of the current hour, None if unknown.
+        baselines: cluster name -> baselines of the current hour, None if unknown.
     """
 
     def __init__(
@@ -41,9 +42,9 @@ class Ingest:
         probe_metrics: ProbeMetrics,
         landing: "LandingSink | None",
         clock: Clock,
-        usual: Callable[[str], Baselines | None] = lambda _: None,
+        baselines: Callable[[str], Baselines | None] = lambda _: None,
     ) -> None:
-        self._usual = usual
+        self._baselines = baselines
         self._state, self._probe_metrics, self._landing, self._clock = state, probe_metrics, landing, clock
         self._nodes: dict[str, QueueNodes] = {}
         self._capped: set[str] = set()
@@ -75,11 +76,10 @@ class Ingest:
         if queues > self._limits.queues and snapshot.cluster not in self._capped:
             self._capped.add(snapshot.cluster)
             log.warning(
-                "cluster %s has %d queues; %d get series of their own, those that matter most "
-                "(raise metrics.max_queues for more; ackscope_dropped_series counts the others)",
-                snapshot.cluster,
-                queues,
-                self._limits.queues,
+                "queues beyond metrics.max_queues have no series of their own",
+                cluster=snapshot.cluster,
+                count=queues,
+                limit=self._limits.queues,
             )
 
     def on_batch(self, batch: Batch) -> None:
@@ -108,10 +108,10 @@ class Ingest:
                 started,
                 self._thresholds,
                 known.verdict,
-                baselines=self._usual(cluster),
+                baselines=self._baselines(cluster),
             )
         except Exception:  # Boundary: a defect in a rule must not stop polling.
-            log.exception("diagnosis of cluster %s failed; the verdict before stays", cluster)
+            log.exception("diagnosis failed; the previous result stays", cluster=cluster)
             self._state.count_diagnosis_error(cluster)
             return
         self._state.put_verdict(verdict, self._clock.now().since(started))

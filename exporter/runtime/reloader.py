@@ -1,17 +1,16 @@
 """Reloads the configuration while everything runs."""
 
-import logging
 import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
 from ackscope.clock import Clock
 from ackscope.errors import AckscopeError
-from ackscope.log import redact
+from ackscope.log import get_logger, redact
 from exporter.exposition.live.reloads import ReloadStatus
 from exporter.settings import ExporterSettings
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class ReloadResult(NamedTuple):
@@ -53,13 +52,13 @@ class Reloader:
                 done = self._apply(self._reread())
             except AckscopeError as error:
                 line = redact(f"not reloaded, keeping the current settings: {error}")
-                log.error("%s", line)  # noqa: TRY400  one line, no traceback
+                log.error("configuration not reloaded", error=redact(str(error)))  # noqa: TRY400  one line, no traceback
             except Exception:
                 # Boundary: a defect must not stop the exporter; how much was applied is unknown.
                 line = "reload failed halfway because of an ackscope bug; see the log and restart the exporter"
-                log.exception("%s", line)
+                log.exception("reload failed halfway; restart the exporter")
             else:
-                log.info("reloaded: %s", done)
+                log.info("configuration reloaded", changes=done)
                 at, successes = self._clock.now().wall, before.successes + 1
                 self._status = before._replace(successful=True, at=at, successes=successes)
                 return ReloadResult(ok=True, line=f"reloaded: {done}")

@@ -1,15 +1,15 @@
 """The run loop: signals, readiness and the systemd watchdog."""
 
-import logging
 import signal
 from queue import Empty
 from typing import Protocol
 
 from ackscope.clock import Clock
+from ackscope.log import get_logger
 from exporter.runtime.reloader import ReloadResult
 from exporter.runtime.sd_notify import SystemdNotifier
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 SIGNALS = (*STOP_SIGNALS, signal.SIGHUP)
@@ -71,7 +71,7 @@ def run_service(service: RunnableService, signals: SignalSource, notify: Systemd
             done = service.reload()
             if ready:
                 notify.ready(f"serving {service.url}; {done.line}")
-    log.info("stopping: %s", signal.Signals(got).name)
+    log.info("stopping", signal=signal.Signals(got).name)
     notify.stopping()
     service.stop()
     return 0

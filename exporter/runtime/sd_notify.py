@@ -1,12 +1,13 @@
 """sd_notify(3): reports the service state to systemd through `$NOTIFY_SOCKET`."""
 
-import logging
 import os
 import socket
 import time
 from collections.abc import Mapping
 
-log = logging.getLogger(__name__)
+from ackscope.log import get_logger
+
+log = get_logger(__name__)
 
 
 class SystemdNotifier:
@@ -63,4 +64,4 @@ class SystemdNotifier:
                 manager.settimeout(1.0)
                 manager.sendto("\n".join(lines).encode(), path)
         except OSError as error:
-            log.warning("the service manager cannot be told %s (%s)", lines[0], error.strerror or error)
+            log.warning("sd_notify failed", state=lines[0], error=error.strerror or str(error))

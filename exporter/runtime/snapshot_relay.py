@@ -23,8 +23,7 @@ class SnapshotRelay:
     Args:
         sink: receives the snapshots.
         before: last snapshot of the poller that this one replaces, if it polled the same broker. Endpoints that have
-            not
-            been read again yet keep their old reading, so that a reload leaves no gap.
+            not been read again yet keep their old reading, so that a reload leaves no gap.
     """
 
     def __init__(self, sink: Callable[[Snapshot], None], before: Snapshot | None = None) -> None:

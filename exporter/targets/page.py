@@ -1,6 +1,6 @@
-"""`/probe?module=NAME&target=HOST:PORT`: one reading of a broker, now, in the shape of the blackbox and snmp exporters.
+"""`/probe?module=NAME&target=HOST:PORT`: one on-demand read of a broker, like blackbox and snmp exporter.
 
-Who asks chooses the broker, so credentials are sent only where the module allows it.
+The caller chooses the broker, so credentials are only sent where the module allows it.
 """
 
 import math
@@ -33,10 +33,10 @@ from exporter.web.http import Request, Response
 
 TIMEOUT_HEADER = "x-prometheus-scrape-timeout-seconds"
 _OFFSET, _SHORTEST, _LONGEST, _DEFAULT = 0.5, 0.5, 60.0, 9.5
-"""Seconds: what answering takes, the bounds of a reading, and what it gets where the client names no time."""
+"""Seconds: margin for the response, bounds of a read, and its default without a scrape timeout."""
 
 _REMEMBERED = 64
-"""Targets whose choice of objects is remembered, the latest asked for: their remainders go on counting."""
+"""Number of recently read targets whose selection is remembered, so that their remainders keep counting."""
 
 
 @dataclass(slots=True)
@@ -46,12 +46,12 @@ class _Choice:
 
 
 class TargetPage:
-    """Reads brokers on demand; safe for several requests at once.
+    """Reads brokers on demand. Thread-safe.
 
     Args:
-        modules: by name.
-        metrics: caps and patterns, as of `/metrics`.
-        clock: dates readings.
+        modules: name -> module.
+        metrics: cardinality limits and patterns, as for `/metrics`.
+        clock: dates the reads.
     """
 
     def __init__(self, modules: Mapping[str, ModuleSettings], metrics: MetricsSettings, clock: Clock) -> None:
@@ -62,11 +62,11 @@ class TargetPage:
         self._credentials: dict[str, Credentials] = {}
 
     def answer(self, request: Request) -> Response:
-        """Read the target, or say in a line why not."""
+        """Read the target, or return a one-line error."""
         name, target = request.query.get("module", ""), request.query.get("target", "")
         module = self._modules.get(name)
         if module is None:
-            none = f"{name[:80]!r} is not known; the configuration has no modules"
+            none = f"{name[:80]!r} is unknown; no modules are configured"
             known = unknown_name(name, self._modules) if self._modules else none
             return _line(f"module={known}", HTTPStatus.BAD_REQUEST)
         try:
@@ -74,7 +74,7 @@ class TargetPage:
         except UsageError as error:
             return _line(str(error), HTTPStatus.BAD_REQUEST)
         if not self._free[name].acquire(blocking=False):
-            busy = f"module {name}: {module.at_once} under way, as many as may be at once; ask again later"
+            busy = f"module {name}: limit of {module.at_once} concurrent reads reached; retry later"
             return _line(busy, HTTPStatus.TOO_MANY_REQUESTS)
         try:
             began = self._clock.now()
@@ -110,7 +110,7 @@ class TargetPage:
         return [*made.families, *encode(rest)]
 
     def _credentials_for(self, name: str, module: ModuleSettings, settings: ManagementSettings) -> Credentials | None:
-        """What a module's readings share: a token is good for all of its targets, and for more than one reading."""
+        """Credentials shared by the reads of a module: a token is valid for all of its targets."""
         if module.oauth2 is None:
             return None
         with self._lock:
@@ -128,7 +128,7 @@ class TargetPage:
 
 
 def reading_timeout(header: str | None) -> float:
-    """Seconds that a reading may take, so that the answer comes before the scraper gives up."""
+    """Seconds that a read may take, so that the response arrives before the scraper's timeout."""
     try:
         seconds = float(header) - _OFFSET if header is not None else _DEFAULT
     except ValueError:

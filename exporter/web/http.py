@@ -1,4 +1,4 @@
-"""What pages are made of: a request, an answer, a table of routes. `exporter.web` serves them."""
+"""HTTP types: request, response, routing table. `exporter.web` serves them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ TEXT, HTML, JSON = "text/plain; charset=utf-8", "text/html; charset=utf-8", "app
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client asks of a path.
+    """A request.
 
     Attributes:
-        query: its parameters; the last wins where one is given twice.
-        headers: their names in lower case; one that is given several times is joined with commas.
-        method: GET for HEAD too.
+        query: parameters; of a repeated one the last counts.
+        headers: names in lower case; repeated headers are joined with commas.
+        method: GET also for HEAD.
     """
 
     query: Mapping[str, str] = field(default_factory=dict)
@@ -24,12 +24,15 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a path answers.
+    """A response.
 
     Attributes:
-        more: pieces that follow the body; they are sent as they are, not copied together.
-        coding: how the bytes are coded already, `identity` for as they are; where it is None the server may compress.
-        headers: more of them.
+        body: first chunk.
+        content_type: value of the Content-Type header.
+        status: HTTP status.
+        chunks: further chunks after the body, sent without being joined.
+        content_encoding: encoding of the bytes, `identity` if none; None lets the server compress.
+        headers: additional headers.
     """
 
     body: bytes
@@ -42,9 +45,9 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One path: what it is for, what it answers, and to which methods; where GET is, HEAD is too."""
+    """One path: description, handler and methods. GET includes HEAD."""
 
-    about: str
+    summary: str
     answer: Callable[[Request], Response]
     methods: tuple[str, ...] = ("GET",)
 

@@ -1,4 +1,4 @@
-"""A bucket of tokens."""
+"""A token-bucket rate limiter."""
 
 import threading
 
@@ -6,11 +6,11 @@ from ackscope.clock import Clock
 
 
 class RateLimiter:
-    """Lets `burst` requests in at once, and then one an interval.
+    """Admits `burst` requests at once, then one per interval.
 
     Args:
-        interval: seconds until a token comes back; 0 lets all in.
-        burst: how many tokens there are at most.
+        interval: seconds until a token is added; 0 disables the limit.
+        burst: size of the bucket.
         clock: tells the time.
     """
 
@@ -21,7 +21,7 @@ class RateLimiter:
         self._lock = threading.Lock()
 
     def admit(self) -> bool:
-        """Take a token; False where there is none."""
+        """Take a token; False if there is none."""
         if not self._interval:
             return True
         with self._lock:

@@ -37,8 +37,8 @@ def emit(
     families: MetricFamilies,
     chosen: SelectedObjects[T],
     naming: LabelScheme[T],
-    quantities: Sequence[FieldMetric],
-    readings: Sequence[MetricReader[T]] = (),
+    field_metrics: Sequence[FieldMetric],
+    readers: Sequence[MetricReader[T]] = (),
 ) -> None:
     """Add a sample per object and metric, and one of the remainder for each metric that can be summed.
 
@@ -46,20 +46,20 @@ def emit(
         families: where to add the samples.
         chosen: selected objects and remainder.
         naming: keys and labels.
-        quantities: metrics that the remainder has too, if they can be summed.
-        readings: metrics of single objects only.
+        field_metrics: metrics that the remainder has too, if they can be summed.
+        readers: metrics of single objects only.
     """
-    plain: list[tuple[Spec, Callable[[T], Any]]] = [(it.spec, attrgetter(it.path)) for it in quantities]
+    plain: list[tuple[Spec, Callable[[T], Any]]] = [(it.spec, attrgetter(it.path)) for it in field_metrics]
     for it in chosen.shown:
         labels = naming.labels(it)
         key = naming.key(it) if chosen.counted_in_remainder else None
         if key in chosen.counted_in_remainder:
-            for spec, path in quantities:
+            for spec, path in field_metrics:
                 families.add(spec, labels, chosen.count(it, key, path))
         else:
             for spec, read in plain:
                 families.add(spec, labels, read(it))
-        for spec, read in readings:
+        for spec, read in readers:
             families.add(spec, labels, read(it))
-    for spec, path in quantities:
+    for spec, path in field_metrics:
         families.add(spec, naming.other, chosen.remainder.get(path))

@@ -41,8 +41,7 @@ class SelectedObjects(Generic[T]):
         shown: objects in a fixed order, each key once.
         omitted: number of objects that are not shown.
         remainder: path -> value over all omitted objects, for paths that can be summed. A gauge is a sum, missing if
-            any
-            object lacks the value. A counter is the increase while not shown since the exporter started; it never
+            any object lacks the value. A counter is the increase while not shown since the exporter started; it never
             falls.
         counted_in_remainder: key of a shown object -> path -> part of its counter that `remainder` already contains.
     """

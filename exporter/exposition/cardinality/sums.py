@@ -56,8 +56,7 @@ class GroupSums(Generic[T]):
     Args:
         paths: paths to sum.
         group: group of an object: type, virtual host, then parts that are only counted. Objects of one type have the
-            same
-            paths.
+            same paths.
         has_details: whether an object reports more than totals.
 
     Attributes:

@@ -18,7 +18,7 @@ def _counter(name: str, text: str, field: str) -> Spec:
     return counter(f"rabbitmq_auth_{name}_total", text, f"{_API} {field}", *_LABELS)
 
 
-_READINGS: tuple[MetricReader[AuthAttempts], ...] = (
+_READERS: tuple[MetricReader[AuthAttempts], ...] = (
     MetricReader(
         _counter("attempts", "Authentication attempts since the node started.", "auth_attempts"),
         lambda it: it.total,
@@ -33,7 +33,7 @@ _READINGS: tuple[MetricReader[AuthAttempts], ...] = (
     ),
 )
 
-SPECS = tuple(reading.spec for reading in _READINGS)
+SPECS = tuple(reader.spec for reader in _READERS)
 
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
@@ -43,8 +43,8 @@ def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]
     for snapshot in snapshots:
         for attempts in snapshot.auth.value or ():
             labels = {"cluster": snapshot.cluster, "node": attempts.node, "protocol": attempts.protocol}
-            for reading in _READINGS:
-                families.add(reading.spec, labels, reading.read(attempts))
+            for reader in _READERS:
+                families.add(reader.spec, labels, reader.read(attempts))
     return families.result()
 
 

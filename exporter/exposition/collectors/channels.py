@@ -27,7 +27,7 @@ def _count(name: str, text: str, field: str) -> Spec:
     return counter(name, text, f"{_API} {field}", *LABELS)
 
 
-_QUANTITIES = (
+_FIELD_METRICS = (
     FieldMetric(_gauge("rabbitmq_channel_consumers", "Consumers.", "consumer_count"), "consumer_count"),
     FieldMetric(
         _gauge(
@@ -88,7 +88,7 @@ _QUANTITIES = (
         "reductions",
     ),
 )
-_READINGS: tuple[MetricReader[Channel], ...] = (
+_READERS: tuple[MetricReader[Channel], ...] = (
     MetricReader(
         _gauge("rabbitmq_consumer_prefetch", "Prefetch limit for new consumers; 0 means unlimited.", "prefetch_count"),
         lambda it: it.prefetch_count,
@@ -121,7 +121,7 @@ INFO = gauge(
     "mode",
 )
 
-SPECS = (*(it.spec for it in _QUANTITIES), *(it.spec for it in _READINGS), INFO, MODES)
+SPECS = (*(it.spec for it in _FIELD_METRICS), *(it.spec for it in _READERS), INFO, MODES)
 
 
 def mode(channel: Channel) -> str | None:
@@ -141,7 +141,7 @@ def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
         if channels is None:
             continue
         chosen, naming = selection.of(snapshot.cluster).channels, _naming(snapshot.cluster)
-        emit(families, chosen, naming, _QUANTITIES, _READINGS)
+        emit(families, chosen, naming, _FIELD_METRICS, _READERS)
         for channel in chosen.shown:
             what = {"node": channel.node or "", "mode": mode(channel) or ""}
             families.add(INFO, {**naming.labels(channel), **what}, 1)

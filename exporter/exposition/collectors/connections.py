@@ -41,7 +41,7 @@ INFO = gauge(
     "protocol",
 )
 
-_QUANTITIES = (
+_FIELD_METRICS = (
     FieldMetric(gauge("rabbitmq_connection_channels", "Channels.", f"{_API} channels", *LABELS), "channels"),
     FieldMetric(
         gauge(
@@ -65,7 +65,7 @@ _QUANTITIES = (
         "reductions",
     ),
 )
-_READINGS: tuple[MetricReader[Connection], ...] = (
+_READERS: tuple[MetricReader[Connection], ...] = (
     MetricReader(
         gauge(
             "ackscope_connection_blocked",
@@ -86,7 +86,7 @@ _READINGS: tuple[MetricReader[Connection], ...] = (
     ),
 )
 
-SPECS = (STATES, INFO, *(it.spec for it in _QUANTITIES), *(it.spec for it in _READINGS))
+SPECS = (STATES, INFO, *(it.spec for it in _FIELD_METRICS), *(it.spec for it in _READERS))
 
 _ALWAYS = ("running", "blocking", "blocked", "flow")
 """States reported even at 0: alert rules compare them with 0."""
@@ -103,7 +103,7 @@ def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
         for state in dict.fromkeys((*_ALWAYS, *sorted(states))):
             families.add(STATES, {"cluster": snapshot.cluster, "state": state}, states[state])
         chosen, naming = selection.of(snapshot.cluster).connections, _naming(snapshot.cluster)
-        emit(families, chosen, naming, _QUANTITIES, _READINGS)
+        emit(families, chosen, naming, _FIELD_METRICS, _READERS)
         for connection in chosen.shown:
             what = {
                 "client_name": connection.client_name or "",

@@ -45,7 +45,7 @@ def _flag(value: bool | None) -> Value:  # noqa: FBT001  converts a flag
     return None if value is None else int(value)
 
 
-_READINGS: tuple[MetricReader[Consumer], ...] = (
+_READERS: tuple[MetricReader[Consumer], ...] = (
     MetricReader(
         gauge(
             "ackscope_consumer_prefetch_messages",
@@ -88,7 +88,7 @@ _READINGS: tuple[MetricReader[Consumer], ...] = (
     ),
 )
 
-SPECS = (INFO, *(it.spec for it in _READINGS), UNACKED, ACTIVITY)
+SPECS = (INFO, *(it.spec for it in _READERS), UNACKED, ACTIVITY)
 
 
 def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
@@ -113,8 +113,8 @@ def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
             }
             channel = channels.get(consumer.channel_name or "")
             families.add(INFO, {**labels, **_client(consumer, channel, connections)}, 1)
-            for reading in _READINGS:
-                families.add(reading.spec, labels, reading.read(consumer))
+            for reader in _READERS:
+                families.add(reader.spec, labels, reader.read(consumer))
             families.add(UNACKED, labels, _unacked(channel, on_channel[consumer.channel_name]))
     return families.result()
 

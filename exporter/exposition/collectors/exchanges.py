@@ -28,7 +28,7 @@ INFO = gauge(
 )
 EXCHANGES = gauge("ackscope_exchanges", "Exchanges by type, all exchanges included.", f"{_API} type", "cluster", "type")
 
-_QUANTITIES = tuple(
+_FIELD_METRICS = tuple(
     FieldMetric(counter(name, text, f"{_API} message_stats.{field}", *LABELS), f"stats.{field}")
     for name, text, field in (
         ("rabbitmq_exchange_messages_published_total", "Messages published to the exchange.", "publish_in"),
@@ -40,7 +40,7 @@ _QUANTITIES = tuple(
     )
 )
 
-SPECS = (INFO, EXCHANGES, *(it.spec for it in _QUANTITIES))
+SPECS = (INFO, EXCHANGES, *(it.spec for it in _FIELD_METRICS))
 
 
 def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
@@ -54,7 +54,7 @@ def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
         for name, number in sorted(types.items()):
             families.add(EXCHANGES, {"cluster": snapshot.cluster, "type": name}, number)
         chosen, naming = selection.of(snapshot.cluster).exchanges, _naming(snapshot.cluster)
-        emit(families, chosen, naming, _QUANTITIES)
+        emit(families, chosen, naming, _FIELD_METRICS)
         for exchange in chosen.shown:
             what = {"type": exchange.type or "", "policy": exchange.policy or ""}
             families.add(INFO, {**naming.labels(exchange), **what}, 1)

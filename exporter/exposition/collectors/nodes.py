@@ -39,7 +39,7 @@ def _flag(value: bool | None) -> Value:  # noqa: FBT001  converts a flag
     return None if value is None else int(value)
 
 
-_READINGS: tuple[MetricReader[Node], ...] = (
+_READERS: tuple[MetricReader[Node], ...] = (
     MetricReader(
         _node("ackscope_node_running", "Whether the node is running.", "running"),
         lambda node: _flag(node.running),
@@ -240,10 +240,10 @@ UNREACHABLE = gauge(
     "cluster",
 )
 
-_ALL: tuple[MetricReader[Node], ...] = (*_READINGS, *_RUNTIME, *_PERSISTER)
+_ALL: tuple[MetricReader[Node], ...] = (*_READERS, *_RUNTIME, *_PERSISTER)
 
 SPECS = (
-    *(reading.spec for reading in _ALL),
+    *(reader.spec for reader in _ALL),
     *(spec for spec, _ in _TIMES),
     *(spec for spec, _ in _LINKS),
     BACKLOG,
@@ -266,8 +266,8 @@ def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]
 
 
 def _one(families: MetricFamilies, labels: dict[str, str], node: Node) -> None:
-    for reading in _ALL:
-        families.add(reading.spec, labels, reading.read(node))
+    for reader in _ALL:
+        families.add(reader.spec, labels, reader.read(node))
     for spec, read in _TIMES:
         each, times = read(node)
         # The broker divides whole microseconds: round to them again, or the counter would fall by a rounding error.

@@ -171,7 +171,7 @@ SPECS = (
     IDENTITY,
     PUBLISHERS,
     ROUTED,
-    *(reading.spec for reading in _TOTALS),
+    *(reader.spec for reader in _TOTALS),
     *(spec for spec, _ in _GLOBAL),
     *(spec for spec, _ in _CHURN),
     *(spec for spec, _ in _DISK),
@@ -187,8 +187,8 @@ def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]
             continue
         labels = {"cluster": snapshot.cluster}
         _identify(families, snapshot, overview)
-        for reading in _TOTALS:
-            families.add(reading.spec, labels, reading.read(overview))
+        for reader in _TOTALS:
+            families.add(reader.spec, labels, reader.read(overview))
         for spec, field in _GLOBAL:
             families.add(spec, labels, getattr(overview.stats, field))
         for spec, key in _CHURN:

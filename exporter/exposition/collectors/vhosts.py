@@ -69,7 +69,7 @@ def _counter(name: str, text: str, field: str) -> Spec:
     return counter(f"ackscope_vhost_{name}_total", text, f"{_API} {field}", *_LABELS)
 
 
-_READINGS: tuple[MetricReader[VHost], ...] = (
+_READERS: tuple[MetricReader[VHost], ...] = (
     MetricReader(
         _gauge("messages", "Messages in its queues, as the broker sums them up.", "messages"), lambda it: it.messages
     ),
@@ -112,7 +112,7 @@ SPECS = (
     PROTECTED,
     QUEUES,
     CONNECTIONS,
-    *(reading.spec for reading in _READINGS),
+    *(reader.spec for reader in _READERS),
     *(spec for spec, _ in _STATS),
 )
 
@@ -143,8 +143,8 @@ def _one(families: MetricFamilies, cluster: str, vhost: VHost) -> None:
     families.add(TRACING, labels, None if vhost.tracing is None else int(vhost.tracing))
     protected = vhost.protected_from_deletion
     families.add(PROTECTED, labels, None if protected is None else int(protected))
-    for reading in _READINGS:
-        families.add(reading.spec, labels, reading.read(vhost))
+    for reader in _READERS:
+        families.add(reader.spec, labels, reader.read(vhost))
     for spec, field in _STATS:
         families.add(spec, labels, getattr(vhost.stats, field))
 

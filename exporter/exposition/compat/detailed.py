@@ -12,7 +12,7 @@ from exporter.exposition.specs import MetricFamilies, gauge
 
 _LABELS = ("cluster", "vhost", "queue")
 
-_READINGS = tuple(
+_METRICS = tuple(
     (
         gauge(
             f"rabbitmq_detailed_queue_{name}",
@@ -30,7 +30,7 @@ _READINGS = tuple(
     )
 )
 
-SPECS = tuple(spec for spec, _ in _READINGS)
+SPECS = tuple(spec for spec, _ in _METRICS)
 
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
@@ -40,11 +40,11 @@ def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]
         chosen = selection.of(snapshot.cluster).queues
         for queue in chosen.shown:
             labels = {"cluster": snapshot.cluster, "vhost": queue.vhost, "queue": queue.name}
-            for spec, path in _READINGS:
+            for spec, path in _METRICS:
                 families.add(spec, labels, value_at(queue, path))
         if chosen.omitted:
             labels = {"cluster": snapshot.cluster, "vhost": "", "queue": OTHER}
-            for spec, path in _READINGS:
+            for spec, path in _METRICS:
                 families.add(spec, labels, chosen.remainder.get(path))
     return families.result()
 

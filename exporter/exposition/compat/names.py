@@ -7,8 +7,7 @@ class MetricNames(StrEnum):
     """Names of the broker's metrics.
 
     `official`: those of RabbitMQ's own plugin. `rabbitmq_exporter`: those of kbudde/rabbitmq_exporter instead. `both`:
-    the
-    official ones, plus those of rabbitmq_exporter that do not clash. `ackscope_` metrics are always exported.
+    the official ones, plus those of rabbitmq_exporter that do not clash. `ackscope_` metrics are always exported.
     """
 
     OFFICIAL = "official"

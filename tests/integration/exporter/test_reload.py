@@ -54,7 +54,7 @@ def test_a_second_cluster_comes_and_goes_and_the_first_does_not_notice(node, lab
         again = exporter.children()
         code, _ = exporter.stop()
 
-    assert (200, "reloaded: clusters new or moved: depot; probes as before\n") == came
+    assert (200, "reloaded: clusters new or moved: depot; probes unchanged\n") == came
     assert "" == promtool(both)
     assert {"shop": "4.3", "depot": "3.10"} == {name: it.rpartition(".")[0] for name, it in versions.items()}
     assert [("depot", {"overview"})] == [(it["cluster"], set(it["ages"])) for it in one]
@@ -89,7 +89,7 @@ def test_a_new_password_is_used_after_a_reload(node, tmp_path):
         eventually(lambda: exporter.value(SUCCESS.format("shop")) == 1)
         exporter.stop()
 
-    assert (200, "reloaded: clusters changed: shop; probes as before\n") == wrong
+    assert (200, "reloaded: clusters changed: shop; probes unchanged\n") == wrong
     assert 0 == kept
 
 
@@ -108,13 +108,13 @@ def test_a_wrong_file_is_told_and_everything_goes_on(node, tmp_path):
         healthy = exporter.value(OK)
         exporter.stop()
     line = (
-        f"not reloaded, the settings before stay: {tmp_path}/ackscope.yml: "
+        f"not reloaded, keeping the current settings: {tmp_path}/ackscope.yml: "
         "poll.interval: 'soon' is not a duration, write 30s, 5m, 1h or 200ms"
     )
 
     assert (500, f"{line}\n") == posted
     assert 2 == exporter.log.read_text().count(line)
-    assert (200, "reloaded: clusters changed: shop; probes as before\n") == mended
+    assert (200, "reloaded: clusters changed: shop; probes unchanged\n") == mended
     assert 1 == healthy
 
 
@@ -146,7 +146,7 @@ def test_a_service_manager_is_told(node, tmp_path):
     assert 200 == ready
     assert [
         f"STATUS=serving {exporter.url}",
-        f"STATUS=serving {exporter.url}; reloaded: clusters as before; probes as before",
+        f"STATUS=serving {exporter.url}; reloaded: clusters unchanged; probes unchanged",
     ] == states
     assert waited < 3
 

@@ -93,7 +93,7 @@ def test_a_cluster_that_comes_is_polled_and_the_other_goes_on(tmp_path):
         eventually(lambda: messages("depot") in served.get())
 
         assert served.exporter._pollers.pollers["shop"] is poller
-    assert (200, "reloaded: clusters new or moved: depot; probes as before\n") == told
+    assert (200, "reloaded: clusters new or moved: depot; probes unchanged\n") == told
     assert shown
 
 
@@ -112,7 +112,7 @@ def test_a_cluster_that_goes_takes_its_series_along(tmp_path):
         served.polled("shop", 3)
         after = served.get()
 
-    assert (200, "reloaded: clusters gone: depot; probes as before\n") == told
+    assert (200, "reloaded: clusters gone: depot; probes unchanged\n") == told
     assert {"shop"} == quiet.keys()
     assert "depot" not in text + findings + after
     assert messages("shop") in text
@@ -131,12 +131,12 @@ def test_a_wrong_file_changes_nothing(tmp_path):
         mended = served.reload()
 
         assert 1.0 == served.value(OK)
-    line = f"not reloaded, the settings before stay: {served.path}: pol: unknown key, did you mean 'poll'?\n"
+    line = f"not reloaded, keeping the current settings: {served.path}: pol: unknown key, did you mean 'poll'?\n"
 
     assert (500, line) == told
     assert (0.0, stamp, 1.0) == wrong
     assert shown
-    assert (200, "reloaded: clusters as before; probes as before\n") == mended
+    assert (200, "reloaded: clusters unchanged; probes unchanged\n") == mended
 
 
 def test_a_new_password_in_the_same_file_is_used(tmp_path):
@@ -165,7 +165,7 @@ def test_a_new_password_in_the_same_file_is_used(tmp_path):
             shown = messages("shop") in served.get()
             eventually(lambda: served.value(success) == 1)
 
-    assert (200, "reloaded: clusters changed: shop; probes as before\n") == told
+    assert (200, "reloaded: clusters changed: shop; probes unchanged\n") == told
     assert shown
 
 
@@ -187,7 +187,7 @@ def test_what_cannot_change_while_running_is_told(tmp_path):
         served.write({"shop": shop.url}, listen="127.0.0.1:1")
         told = [served.reload(), served.reload()]
 
-    line = "reloaded: clusters as before; probes as before; not changed while running, restart for it: listen\n"
+    line = "reloaded: clusters unchanged; probes unchanged; needs a restart, not applied: listen\n"
 
     assert [(200, line)] * 2 == told
 
@@ -239,7 +239,7 @@ def test_without_a_file_there_is_nothing_to_reload():
     )
     exporter = App(settings, SystemClock())
 
-    expected = "not reloaded, the settings before stay: there is no file to read again; start with --config FILE"
+    expected = "not reloaded, keeping the current settings: there is no file to reload; start with --config.file FILE"
 
     told = exporter.reload()
     exporter.stop()

@@ -65,7 +65,7 @@ def test_addresses_to_listen_on(text, expected):
 @pytest.mark.parametrize("text", ["", ":9419", "::1:9419", "host:", "host:65536", "host:1x", "http://host:1"])
 def test_no_addresses_to_listen_on(text):
     """The message says what is."""
-    with pytest.raises(ValueError, match=r"is not host:port; write 127\.0\.0\.1:9419"):
+    with pytest.raises(ValueError, match=r"use host:port, such as 127\.0\.0\.1:9419"):
         parse_listen(text)
 
 

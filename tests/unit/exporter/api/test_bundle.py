@@ -63,15 +63,15 @@ def test_nothing_that_looks_like_a_secret_is_in_the_file():
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "is no bundle of ackscope"),
-        (b"PK\x03\x04", "is no bundle of ackscope"),
-        (gzip.compress(b"[]"), "is no bundle of ackscope"),
-        (gzip.compress(b"{"), "is no bundle of ackscope"),
+        (b"", "not an ackscope bundle"),
+        (b"PK\x03\x04", "not an ackscope bundle"),
+        (gzip.compress(b"[]"), "not an ackscope bundle"),
+        (gzip.compress(b"{"), "not an ackscope bundle"),
         (
             gzip.compress(orjson.dumps({"kind": "ackscope-bundle", "format": 9, "ackscope": "7.0"})),
             "by ackscope 7.0 in format 9",
         ),
-        (gzip.compress(orjson.dumps({"kind": "ackscope-bundle", "format": 1})), "something missing"),
+        (gzip.compress(orjson.dumps({"kind": "ackscope-bundle", "format": 1})), "incomplete bundle"),
     ],
     ids=["empty", "zip", "list", "broken", "newer", "bare"],
 )

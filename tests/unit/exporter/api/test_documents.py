@@ -184,5 +184,5 @@ def test_ready_means_that_every_cluster_has_answered():
     waiting = ready(state)
     state.put_snapshot(Snapshot(cluster="depot", taken=NOW, overview=Part(error="refused")))
 
-    assert (503, b"waiting for the first answer of: depot\n") == (waiting.status, waiting.body)
+    assert (503, b"waiting for the first poll of: depot\n") == (waiting.status, waiting.body)
     assert 200 == ready(state).status

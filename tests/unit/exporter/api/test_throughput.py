@@ -65,13 +65,13 @@ def test_statistics_read_by_turns_are_each_of_their_own_stretch():
 @pytest.mark.parametrize(
     ("readings", "because"),
     [
-        ([], "the queues were not read yet"),
+        ([], "the queues have not been read yet"),
         ([(0, [carried(publish=1)]), (40, [carried(publish=9)])], "watched for less than a minute"),
         (
             [(0, [carried(publish=1)]), (60, [carried(publish=9), queue("far", messages_ready=0, messages_unacked=0)])],
-            "the statistics of 1 of 2 queues are not known",
+            "the details of 1 of 2 queues are unknown",
         ),
-        ([(0, [carried()]), (60, [carried()])], "no queue counts messages"),
+        ([(0, [carried()]), (60, [carried()])], "no queue reports message counters"),
         (
             [(0, [carried(details_at=0, publish=1)]), (60, [carried(ready=1, details_at=0, publish=1)])],
             "1 of 1 queues are read less often",
@@ -92,7 +92,7 @@ def test_a_queue_that_does_not_tell_what_it_holds_leaves_the_level_untold():
     values, why = told((0, [carried(ready=4), queue("down")]), (60, [carried(ready=4), queue("down")]))
 
     assert None is values["ready"]
-    assert "1 of 2 queues do not tell it" in why
+    assert "1 of 2 queues do not report it" in why
 
 
 def test_an_empty_broker_carries_nothing():

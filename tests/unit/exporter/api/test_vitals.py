@@ -119,7 +119,7 @@ def test_a_sum_that_is_not_whole_is_not_compared():
     publish = told(usual(published=BAND), ClusterState(window=seen))["signs"][0]
 
     assert (8.0, None) == (round(publish["value"], 6), publish["usual"])
-    assert "cannot be compared: the statistics of 1 of 2 queues are not known" == publish["because"]
+    assert "cannot be compared: the details of 1 of 2 queues are unknown" == publish["because"]
 
 
 def test_lines_of_what_findings_are_about():

@@ -48,10 +48,10 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["diagnose", "--bundle", "{folder}/none"], "none: No such file or directory; name a file that"),
-        (["diagnose", "--bundle", "{folder}/junk"], "junk: is no bundle of ackscope: make one with"),
-        (["diagnose", "--bundle", "{folder}/junk", "--watch"], "leave --amqp, --watch, --rollups and --cluster out"),
-        (["bundle", "--management", "http://h", "-o", "{folder}/junk"], "junk: is there already; name another file"),
+        (["diagnose", "--bundle", "{folder}/none"], "none: No such file or directory; give a file that"),
+        (["diagnose", "--bundle", "{folder}/junk"], "junk: not an ackscope bundle; create one with"),
+        (["diagnose", "--bundle", "{folder}/junk", "--watch"], "remove --amqp, --watch, --rollups and --cluster"),
+        (["bundle", "--management", "http://h", "-o", "{folder}/junk"], "junk: already exists; choose another file"),
         (["bundle", "--management", "http://h", "-o", "{folder}/x", "--for", "1s"], "--for: must be 8s to 1h"),
         (["bundle", "--management", "ftp://h", "-o", "{folder}/x"], "scheme 'ftp', expected http or https"),
     ],

@@ -26,5 +26,5 @@ def test_only_what_changes_is_told():
 
 def test_the_first_look_says_that_it_looks():
     """Silence at the beginning would look like a hang."""
-    assert ["nothing wrong found yet; 2 rules look every 5 s"] == told(QUIET, None)
+    assert ["no findings yet; 2 rules are checked every 5 s"] == told(QUIET, None)
     assert 1 == len(told(SICK, None))

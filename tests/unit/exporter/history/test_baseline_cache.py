@@ -112,16 +112,16 @@ def test_a_catalog_that_cannot_be_read_leaves_what_was_known(tmp_path, caplog, t
         for _ in range(3):
             clock.mono += 61
             known.refresh()
-        kept = high(known)
+        meanwhile = high(known)
         place.write_bytes(good)
         clock.mono += 61
         known.refresh()
-    lines = [record.getMessage() for record in caplog.records]
+    logged = [record.msg for record in caplog.records]
 
-    assert 9.0 == kept
-    assert 2 == len(lines)
-    assert lines[0].startswith(f"what is usual in cluster shop is not known now: {place}: is ")
-    assert lines[1].startswith("read again: ")
+    assert 9.0 == meanwhile
+    assert ["history unavailable", "history available again"] == [it["event"] for it in logged]
+    assert ["shop", "shop"] == [it["source"] for it in logged]
+    assert logged[0]["error"].startswith(f"{place}: ")
     assert 3600 + 4 * 61 == values(known, clock.now())["ackscope_baseline_age_seconds", "shop"]
 
 
@@ -172,7 +172,7 @@ def test_a_status_that_is_none_is_one_line(tmp_path, caplog, text):
 
     assert {} == values(known)
     assert 1 == len(caplog.records)
-    assert "`ackscope pipeline stream` writes it anew" in caplog.text
+    assert "`ackscope pipeline stream` rewrites it" in caplog.text
 
 
 def test_other_settings_count_at_once(tmp_path):
@@ -220,7 +220,7 @@ def test_a_defect_does_not_end_the_looking(tmp_path, monkeypatch, caplog):
 
     monkeypatch.setattr(known, "refresh", broken)
     known.start()
-    eventually(lambda: "looking at the rollups failed" in caplog.text)
+    eventually(lambda: "reading the rollups failed" in caplog.text)
     known.apply(HistorySettings(rollups=Path(tmp_path)), ["shop"])
     try:
         eventually(lambda: known.of("shop") is not None)

@@ -101,15 +101,15 @@ def page(exporter):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--cluster", "shop"], "--cluster: names a cluster of the rollups; give --rollups DIR, too"),
+        (["--cluster", "shop"], "--cluster: names a cluster of the rollups; give --rollups DIR too"),
         (
             ["--rollups", "{root}/none"],
-            "--rollups: {root}/none holds no rollups; name the folder that `ackscope pipeline` writes",
+            "--rollups: no rollups in {root}/none; give the directory that `ackscope pipeline` writes",
         ),
-        (["--rollups", "{root}"], "--cluster: say which of east, west"),
+        (["--rollups", "{root}"], "--cluster: choose one of east, west"),
         (
             ["--rollups", "{root}", "--cluster", "shop"],
-            "--cluster: 'shop' has no rollups in {root}; there are east, west",
+            "--cluster: no rollups of 'shop' in {root}; there are east, west",
         ),
     ],
     ids=["no folder", "empty", "several", "unknown"],
@@ -132,4 +132,4 @@ def test_a_bundle_takes_no_rollups_beside(tmp_path, capsys):
     code = main(["diagnose", "--bundle", "x", "--rollups", str(tmp_path)])
 
     assert 3 == code
-    assert "leave --amqp, --watch, --rollups and --cluster out" in capsys.readouterr().err
+    assert "remove --amqp, --watch, --rollups and --cluster" in capsys.readouterr().err

@@ -97,7 +97,7 @@ def test_a_missing_value_that_must_be_there_is_refused():
     """Where it is found out, the others can still be written."""
     block = row_blocks(POLL_SAMPLES, "shop", WALL, [(None, True, 0.1, 0.0, 3, 0, False, None)])[0]
 
-    with pytest.raises(pa.ArrowInvalid, match="column family has rows without a value"):
+    with pytest.raises(pa.ArrowInvalid, match="column family has nulls"):
         block.arrow()
 
 

@@ -51,7 +51,7 @@ def test_queues_on_several_nodes_are_not_compared():
     found = confirm_layers(streams)
 
     assert {("network+channel", ""): 0.001} == told(found)
-    assert {"its queues are on several nodes (rabbit@one, rabbit@two), which differ by more than a layer"} == {
+    assert {"its queues are on several nodes (rabbit@one, rabbit@two), so more than one layer differs"} == {
         layer.because for layer in found if layer.name in {"queue", "persist"}
     }
 

@@ -55,7 +55,7 @@ def test_what_is_not_known_is_refused_in_a_line(query, expected):
 
 def test_a_cluster_without_address_cannot_be_probed():
     """With the key that it lacks."""
-    expected = "cluster blind has no address to probe; set clusters.blind.amqp.url in the configuration\n"
+    expected = "cluster blind has no AMQP address; set clusters.blind.amqp.url in the configuration\n"
 
     assert (HTTPStatus.NOT_FOUND, expected) == ask(page(), probe="rtt", target="blind")
 
@@ -138,7 +138,7 @@ def test_a_time_that_a_scraper_gives_is_kept():
     )
 
     assert HTTPStatus.OK == status
-    assert "did not end in time, and was interrupted" in text
+    assert "timed out and was interrupted" in text
 
 
 @pytest.mark.parametrize(

@@ -11,18 +11,20 @@ from tests.unit.exporter.made import SetClock, burst, eventually
 
 LINE = encode("bursts", "shop", [burst()]).decode()
 
+LOGGED = 'ts=2023-11-14T22:13:20Z level=warning logger=probes.link msg="link lost" error="no \\"route\\""\n'
+
 TALKS = f"""
 import sys
 document = sys.stdin.readline()
 sys.stdout.write({LINE!r})
 print("not a line of ours", flush=True)
-print("2023-11-14 22:13:20,000 WARNING probes.link: away", file=sys.stderr)
+sys.stderr.write({LOGGED!r})
 print(document.strip() + " was read", file=sys.stderr, flush=True)
 sys.stdin.read()
 """
 
 
-class Heard:
+class Received:
     """What a supervised child said."""
 
     def __init__(self):
@@ -49,8 +51,8 @@ def alive(pid):
 
 def test_lines_become_batches_and_its_log_is_passed_on(caplog):
     """A line that is none of ours is counted; what goes to stderr is logged, at its own level."""
-    heard = Heard()
-    process = heard.process(TALKS)
+    received = Received()
+    process = received.process(TALKS)
     with caplog.at_level(logging.INFO):
         process.start()
         try:
@@ -59,51 +61,55 @@ def test_lines_become_batches_and_its_log_is_passed_on(caplog):
         finally:
             process.stop()
 
-    assert [[burst()]] == [batch.bursts for batch in heard.batches]
+    assert [[burst()]] == [batch.bursts for batch in received.batches]
     assert (True, 0, 1) == (status.up, status.restarts, status.bad_lines)
     assert 0 <= status.age_seconds < 20
-    assert [(logging.WARNING, "probes.link: away"), (logging.INFO, "secret was read")] == [
-        (record.levelno, record.getMessage()) for record in caplog.records if record.name.endswith(".child")
+    expected = [("WARNING", "link lost", "probes.link", 'no "route"'), ("INFO", "secret was read", None, None)]
+    assert expected == [
+        (record.levelname, record.msg["event"], record.msg.get("source"), record.msg.get("error"))
+        for record in caplog.records
+        if record.name.endswith(".child")
     ]
 
 
 def test_a_child_that_ends_is_started_again(caplog):
     """It is counted, told, and totals begin anew; the second child does as the first."""
-    heard = Heard()
-    process = heard.process(TALKS)
+    received = Received()
+    process = received.process(TALKS)
     process.start()
     try:
-        eventually(lambda: len(heard.batches) == 1)
+        eventually(lambda: len(received.batches) == 1)
         first = process.pid
         os.kill(first, signal.SIGKILL)
-        eventually(lambda: len(heard.batches) == 2)
+        eventually(lambda: len(received.batches) == 2)
         status, second = process.status(), process.pid
     finally:
         process.stop()
 
-    assert (True, 1, 2) == (status.up, status.restarts, heard.starts)
+    assert (True, 1, 2) == (status.up, status.restarts, received.starts)
     assert first != second
-    assert "the probe process ended (by signal 9)" in caplog.text
-    assert "starting the probe process again in 1 s" in caplog.text
+    assert "the probe process exited" in caplog.text
+    assert "by signal 9" in caplog.text
+    assert "restarting the probe process" in caplog.text
 
 
 def test_a_stop_ends_the_child_by_closing_its_input():
     """It has the chance to sweep; nothing stays."""
-    heard = Heard()
-    process = heard.process(TALKS + f"sys.stdout.write({LINE!r})\n")
+    received = Received()
+    process = received.process(TALKS + f"sys.stdout.write({LINE!r})\n")
     process.start()
     eventually(lambda: process.status().bad_lines == 1)
     pid = process.pid
     process.stop()
 
-    assert 2 == len(heard.batches)
+    assert 2 == len(received.batches)
     assert not alive(pid)
     assert (False, None) == (process.status().up, process.pid)
 
 
 def test_a_child_that_does_not_listen_is_killed():
     """Input closed and SIGTERM ignored: SIGKILL, within the time of a stop."""
-    heard = Heard()
+    received = Received()
     deaf = f"""
 import signal, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -112,9 +118,9 @@ sys.stdout.flush()
 while True:
     time.sleep(60)
 """
-    process = heard.process(deaf)
+    process = received.process(deaf)
     process.start()
-    eventually(lambda: len(heard.batches) == 1)
+    eventually(lambda: len(received.batches) == 1)
     pid = process.pid
     process.stop()
 
@@ -135,7 +141,7 @@ def test_a_child_that_falls_silent_is_ended_and_started_again(caplog):
     finally:
         process.stop()
 
-    assert "the probe process said nothing for 30 s; it is ended" in caplog.text
+    assert "the probe process is silent; killing it" in caplog.text
 
 
 def test_a_program_that_does_not_exist_is_told(caplog):
@@ -143,10 +149,11 @@ def test_a_program_that_does_not_exist_is_told(caplog):
     hooks = SupervisorHooks(on_batch=lambda batch: None, on_start=lambda: None)
     process = ProbeSupervisor(b"", hooks, SystemClock(), ["/no/such/program"])
     process.start()
-    eventually(lambda: "again in 1 s" in caplog.text)
+    eventually(lambda: "restarting the probe process" in caplog.text)
     process.stop()
 
-    assert "the probe process cannot be started (No such file or directory)" in caplog.text
+    assert "cannot start the probe process" in caplog.text
+    assert "No such file or directory" in caplog.text
     assert not process.status().up
 
 

@@ -25,7 +25,7 @@ class Fake:
         if settings == "unfit":
             raise ConfigError("ca_file: gone")
         self.applied.append(settings)
-        return "clusters as before"
+        return "clusters unchanged"
 
     def metrics(self):
         """As Prometheus sees them."""
@@ -42,7 +42,7 @@ def fake():
 
 def test_a_good_file_is_gone_by(fake):
     """The line says what was done."""
-    assert (True, "reloaded: clusters as before") == fake.reloads.reload()
+    assert (True, "reloaded: clusters unchanged") == fake.reloads.reload()
     assert ["settings"] == fake.applied
     assert 'ackscope_config_reloads_total{result="success"} 1\n' in fake.metrics()
     assert f"ackscope_config_last_reload_success_timestamp_seconds {int(NOW.wall + 60)}\n" in fake.metrics()
@@ -55,8 +55,9 @@ def test_a_wrong_file_leaves_the_settings_before(fake, wrong, caplog):
     ok, line = fake.reloads.reload()
 
     assert not ok
-    assert line.startswith("not reloaded, the settings before stay: ")
-    assert line in caplog.text
+    assert line.startswith("not reloaded, keeping the current settings: ")
+    assert "configuration not reloaded" in caplog.text
+    assert "hush" not in caplog.text
     assert "hush" not in line
     assert [] == fake.applied
     assert "ackscope_config_last_reload_successful 0\n" in fake.metrics()
@@ -69,7 +70,7 @@ def test_a_fault_of_ours_ends_nothing(fake, caplog):
     fake.file = ZeroDivisionError("a defect")
     told = fake.reloads.reload()
 
-    assert (False, "not reloaded as a whole, by a fault of ackscope; see its log, and restart it") == told
+    assert (False, "reload failed halfway because of an ackscope bug; see the log and restart the exporter") == told
     assert "ZeroDivisionError: a defect" in caplog.text
     assert "ackscope_config_last_reload_successful 0\n" in fake.metrics()
 

@@ -80,4 +80,6 @@ def test_a_manager_that_is_gone_is_no_error(tmp_path, caplog):
     """It is told in the log, and the work goes on."""
     SystemdNotifier(str(tmp_path / "gone")).ready("x")
 
-    assert "the service manager cannot be told READY=1 (No such file or directory)" in caplog.text
+    logged = caplog.records[0].msg
+    assert ("sd_notify failed", "READY=1") == (logged["event"], logged["state"])
+    assert "No such file or directory" == logged["error"]

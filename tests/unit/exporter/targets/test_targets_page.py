@@ -102,7 +102,7 @@ def test_no_more_readings_at_once_than_the_module_has():
         first.result(20)
         third, _ = ask(pages, module="prod", target=server.where)
 
-    expected = "module prod: 1 under way, as many as may be at once; ask again later\n"
+    expected = "module prod: limit of 1 concurrent reads reached; retry later\n"
 
     assert (HTTPStatus.TOO_MANY_REQUESTS, expected) == second
     assert HTTPStatus.OK == third
@@ -127,7 +127,7 @@ def test_what_is_not_allowed_is_never_asked():
 
         assert [] == server.seen
     assert HTTPStatus.BAD_REQUEST == status
-    assert text.startswith(f"target '{server.where}' is none that this module may be used for")
+    assert text.startswith(f"target '{server.where}' is not allowed by this module")
     assert PASSWORD not in text
 
 
@@ -136,8 +136,8 @@ def test_what_is_not_allowed_is_never_asked():
     [
         (True, {"module": "prd"}, "module='prd' is not known, did you mean 'prod'?; known: prod\n"),
         (True, {"module": ""}, "module= is missing; known: prod\n"),
-        (True, {"module": "prod"}, "target= is missing; write target=HOST:PORT\n"),
-        (False, {"module": "prod"}, "module='prod' is not known; the configuration has no modules\n"),
+        (True, {"module": "prod"}, "target= is missing; use target=HOST:PORT\n"),
+        (False, {"module": "prod"}, "module='prod' is unknown; no modules are configured\n"),
     ],
 )
 def test_what_is_not_known_is_refused_in_a_line(modules, query, expected):

@@ -286,14 +286,18 @@ def test_a_wrong_new_file_is_told_once_and_the_one_before_stays(tmp_path, caplog
         during = [web.refuse(ann) for _ in range(3)]
         clock.mono += 60
         web.refuse(ann)
-        told = caplog.messages.copy()
+        logged = len(caplog.records)
         write_anew(path, f"basic_auth_users: {{ann: {OTHER}}}")
         after = web.refuse(ann)
 
-    problem = "the password of 'ann' is no bcrypt hash; make one with: htpasswd -nBC 10 ann"
+    problem = "the password of 'ann' is not a bcrypt hash; create one with: htpasswd -nBC 10 ann"
 
     assert ([None] * 3, 401) == (during, after.status)
-    assert [f"{path}: basic_auth_users: {problem}; the web configuration before it stays"] == told == caplog.messages
+    assert 1 == logged == len(caplog.records)
+    assert (str(path), f"basic_auth_users: {problem}") == (
+        caplog.records[0].msg["file"],
+        caplog.records[0].msg["error"],
+    )
 
 
 def test_tls_does_not_end_while_it_runs(tmp_path, caplog):
@@ -308,13 +312,13 @@ def test_tls_does_not_end_while_it_runs(tmp_path, caplog):
         path.unlink()
         web.refuse({})
 
-    problems = (
-        "TLS begins and ends with a restart only",
+    problems = [
+        "TLS can only be turned on or off with a restart",
         "cannot be read (No such file or directory); give an existing file",
-    )
+    ]
 
     assert web.tls
-    assert [f"{path}: {problem}; the web configuration before it stays" for problem in problems] == caplog.messages
+    assert problems == [record.msg["error"] for record in caplog.records]
 
 
 def write_anew(path, text):

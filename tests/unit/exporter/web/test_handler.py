@@ -163,8 +163,8 @@ def test_too_many_connections(caplog):
 
     assert turned_away.startswith(b"HTTP/1.1 503 ")
     assert turned_away == another
-    assert ["all 2 connections are busy; clients are turned away with 503"] == [
-        record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING
+    assert [("connection limit reached; rejecting clients with 503", 2)] == [
+        (record.msg["event"], record.msg["count"]) for record in caplog.records if record.levelno >= logging.WARNING
     ]
     assert turned_away.endswith(b"\r\n\r\ntoo many connections\n")
     assert [True, True] == [answer.endswith(b"slow") for answer in answers]

@@ -49,7 +49,7 @@ def test_an_unknown_path_is_answered_with_the_known_ones():
         answer = get(f"{server.url}/metric")
 
     assert 404 == answer.status_code
-    assert "no page /metric; there are:\n/\n/short\n/long\n/huge\n/broken\n/asked\n/do\n" == answer.text
+    assert "page /metric not found; available:\n/\n/short\n/long\n/huge\n/broken\n/asked\n/do\n" == answer.text
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "BREW"])
@@ -101,7 +101,11 @@ def test_a_defect_in_one_answer_ends_nothing(caplog):
     with serving() as server, caplog.at_level(logging.ERROR):
         broken, good = get(f"{server.url}/broken"), get(f"{server.url}/short")
 
-    assert (500, "this page failed; the log tells why\n", 200) == (broken.status_code, broken.text, good.status_code)
+    assert (500, "internal error; see the log of the exporter\n", 200) == (
+        broken.status_code,
+        broken.text,
+        good.status_code,
+    )
     assert "ZeroDivisionError" in caplog.text
 
 
@@ -132,9 +136,7 @@ def test_a_port_in_use_is_told_in_one_line():
         with pytest.raises(UsageError) as raised:
             HttpServer(("127.0.0.1", port), ROUTES)
 
-    expected = (
-        f"listen: 127.0.0.1:{port} is already in use; choose another port in `listen`, or stop what listens there"
-    )
+    expected = f"listen: 127.0.0.1:{port} is already in use; choose another port in `listen`, or stop the other process"
 
     assert expected == str(raised.value)
 
@@ -145,8 +147,7 @@ def test_an_address_of_another_machine_is_told_in_one_line():
         HttpServer(("192.0.2.1", 0), ROUTES)
 
     assert (
-        "listen: 192.0.2.1:0 cannot be listened on (cannot assign requested address); "
-        "choose another address in `listen`"
+        "listen: 192.0.2.1:0 cannot be used (cannot assign requested address); choose another address in `listen`"
     ) == str(raised.value)
 
 
