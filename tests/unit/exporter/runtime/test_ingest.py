@@ -106,7 +106,7 @@ def test_rows_that_cannot_be_made_cost_only_themselves(room, caplog, monkeypatch
     )
     assert room.landed()[table] > 0
     logged = [(it.msg["event"], it.msg["table"]) for it in caplog.records if "table" in it.msg]
-    assert [("rows cannot be created; logged once, counted", table)] == logged
+    assert [("rows cannot be created; logged once, then counted", table)] == logged
 
 
 def read_at(seconds, **parts):

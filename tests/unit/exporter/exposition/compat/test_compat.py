@@ -1,4 +1,4 @@
-"""The names of the ended exporter, made from the same snapshots."""
+"""The names of rabbitmq_exporter, made from the same snapshots."""
 
 import pytest
 
@@ -92,7 +92,7 @@ def test_official_names_alone_are_the_default():
 
 
 def test_both_adds_and_changes_nothing():
-    """What official names make is there as before; the ended exporter's are there beside them."""
+    """What official names make is there as before; rabbitmq_exporter's are there beside them."""
     official, both = made(full(), MetricNames.OFFICIAL), made(full(), MetricNames.BOTH)
 
     assert official == {name: samples for name, samples in both.items() if name in official}
@@ -100,7 +100,7 @@ def test_both_adds_and_changes_nothing():
 
 
 def test_its_names_alone_take_the_place_of_the_official_ones():
-    """A name that both use has the ended exporter's labels; ours that begin ackscope_ stay."""
+    """A name that both use has rabbitmq_exporter's labels; ours that begin ackscope_ stay."""
     seen = made(full(), MetricNames.RABBITMQ_EXPORTER)
     (queue,) = [it for it in seen["rabbitmq_queue_messages"] if it.labels["queue"] == "orders"]
 
@@ -123,7 +123,7 @@ def test_promtool_has_nothing_against_any_of_them(names):
 
 
 def test_there_are_no_false_zeros():
-    """A queue that told nothing but its messages has no counter, where the ended exporter wrote 0."""
+    """A queue that told nothing but its messages has no counter, where rabbitmq_exporter wrote 0."""
     bare = (Queue(vhost="/", name="bare", messages=3),)
     seen = made(small(queues=part(bare)), MetricNames.RABBITMQ_EXPORTER)
 

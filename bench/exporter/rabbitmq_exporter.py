@@ -1,4 +1,4 @@
-"""The exporter that ended in 2024, built from its Go module: once, in the user's cache."""
+"""kbudde/rabbitmq_exporter (discontinued in 2024), built once from its Go module into the user's cache."""
 
 import os
 import re
@@ -27,7 +27,7 @@ _TIMEOUT = 120
 
 
 @contextmanager
-def ended_exporter(node: Node) -> Iterator[tuple[str, int]]:
+def rabbitmq_exporter(node: Node) -> Iterator[tuple[str, int]]:
     """Run it with its defaults beside a node; the value is the base of its address, and its process id.
 
     Raises:
@@ -51,7 +51,7 @@ def ended_exporter(node: Node) -> Iterator[tuple[str, int]]:
     process = subprocess.Popen([str(program)], env=environ, cwd="/", stdin=silent, stdout=silent, stderr=silent)
     base = f"http://127.0.0.1:{port}"
     try:
-        wait_for(lambda: _answers(base), "the ended exporter")
+        wait_for(lambda: _answers(base), "rabbitmq_exporter")
         yield base, process.pid
     finally:
         end_process(process, 10)
@@ -86,11 +86,11 @@ def go_version(said: str) -> tuple[int, int] | None:
 def _check_go() -> None:
     needed = ".".join(str(part) for part in _OLDEST_GO)
     if shutil.which("go") is None:
-        raise MissingPart(f"go is missing, {needed} or newer builds the ended exporter: apt-get install golang")
+        raise MissingPart(f"go is missing, {needed} or newer builds rabbitmq_exporter: apt-get install golang")
     said = subprocess.run(["go", "version"], capture_output=True, text=True, check=False).stdout
     version = go_version(said)
     if version is None or version < _OLDEST_GO:
-        raise MissingPart(f"the ended exporter needs Go {needed} or newer; this is: {said.strip() or 'no Go'}")
+        raise MissingPart(f"rabbitmq_exporter needs Go {needed} or newer; this is: {said.strip() or 'no Go'}")
 
 
 def _build(program: Path) -> None:
