@@ -78,9 +78,9 @@ class App:
         hooks = SupervisorHooks(on_batch=self._ingest.on_batch, on_start=self._metrics.restarted)
         self._probe_host = ProbeHost(settings, hooks, clock)
         self._reloader = Reloader(reread or _nothing_to_read, self._change, clock)
-        chooser, collectors = TopK(settings.metrics), _collectors(settings)
+        top_k, collectors = TopK(settings.metrics), _collectors(settings)
         self._page_cache = PageCache(
-            self._state, chooser, self._live_sources(), clock, collectors, **self._polling_sources()
+            self._state, top_k, self._live_sources(), clock, collectors, **self._polling_sources()
         )
         self._render_thread = RenderThread(self._page_cache.refresh, clock, self._page_cache.tick)
         self._targets = TargetPage(settings.modules, settings.metrics, clock)
@@ -176,8 +176,8 @@ class App:
         if "module" in request.query and "probe" in request.query:
             return Response(b"probe= and module= exclude each other; give one\n", status=HTTPStatus.BAD_REQUEST)
         if "module" in request.query:
-            return self._targets.answer(request)
-        return OnDemandProbePage(tuple(self._settings.clusters), self._probe_host.ondemand).answer(request)
+            return self._targets.respond(request)
+        return OnDemandProbePage(tuple(self._settings.clusters), self._probe_host.ondemand).respond(request)
 
     def _latest(self, cluster: str) -> Snapshot | None:
         known = self._state.clusters().get(cluster)

@@ -51,15 +51,15 @@ class RouteContext:
     baselines: Callable[[str], Baselines | None] = lambda _: None
 
 
-def make_routes(parts: RouteContext) -> dict[str, Route]:
+def make_routes(context: RouteContext) -> dict[str, Route]:
     """The routing table. Every path but `/probe` is answered from memory."""
-    clock = parts.clock
+    clock = context.clock
     # Packing the bundle of a large broker takes a second or more of CPU: one at a time.
     packing = threading.Lock()
 
     def document(make: Callable[[_States, Request], documents.Document]) -> Callable[[Request], Response]:
         def answer(request: Request) -> Response:
-            states = parts.state.clusters()
+            states = context.state.clusters()
             try:
                 names = parse_names("cluster", request.query.get("cluster"), states)
                 return Response(documents.as_json(make({name: states[name] for name in names}, request)), JSON)
@@ -69,19 +69,19 @@ def make_routes(parts: RouteContext) -> dict[str, Route]:
         return answer
 
     return {
-        "/metrics": Route("metrics for Prometheus", parts.exposition.answer),
+        "/metrics": Route("metrics for Prometheus", context.exposition.respond),
         "/api/v1/findings": Route(
             "findings: what is wrong, why, and what to do (JSON); cluster=NAME limits it to one cluster",
             document(lambda states, _: documents.findings(states, clock.now())),
         ),
         "/api/v1/probes": Route(
             "probe results: what clients experience (JSON); cluster=NAME",
-            document(lambda states, _: documents.probes(states, parts.status(), clock.now())),
+            document(lambda states, _: documents.probes(states, context.status(), clock.now())),
         ),
         "/api/v1/vitals": Route(
             "throughput and backlog of each cluster with baselines, and sparklines of the subjects of findings "
             "(JSON); cluster=NAME",
-            document(lambda states, _: vitals(states, clock.now(), parts.baselines, parts.thresholds())),
+            document(lambda states, _: vitals(states, clock.now(), context.baselines, context.thresholds())),
         ),
         "/api/v1/snapshot": Route(
             "latest snapshot of each broker (JSON); cluster=NAME, families=queues,nodes limits it to some endpoints",
@@ -89,11 +89,11 @@ def make_routes(parts: RouteContext) -> dict[str, Route]:
         ),
         "/api/v1/columns": Route(
             "one object list of one cluster as columns (JSON): cluster=NAME&list=queues&columns=vhost,name,messages",
-            lambda request: _columns(parts, request),
+            lambda request: _columns(context, request),
         ),
         "/api/v1/bundle": Route(
             "diagnosis bundle of one cluster to download: cluster=NAME; replay it with ackscope diagnose --bundle FILE",
-            lambda request: _bundle(parts, request, packing),
+            lambda request: _bundle(context, request, packing),
         ),
         "/runbook": Route(
             "runbook of a rule: rule=NAME; lists all without it",
@@ -102,11 +102,13 @@ def make_routes(parts: RouteContext) -> dict[str, Route]:
         "/probe": Route(
             "run one probe now: probe=NAME&target=CLUSTER, debug=true adds report and log; or read one broker: "
             "module=NAME&target=HOST:PORT",
-            parts.probe_page,
+            context.probe_page,
         ),
         "/-/healthy": Route("200 while the exporter runs", lambda _: Response(b"alive\n")),
-        "/-/reload": Route("POST: reload the configuration; returns the result", lambda _: _reload(parts), ("POST",)),
-        "/-/ready": Route("200 once every cluster has been polled, successfully or not", lambda _: ready(parts.state)),
+        "/-/reload": Route("POST: reload the configuration; returns the result", lambda _: _reload(context), ("POST",)),
+        "/-/ready": Route(
+            "200 once every cluster has been polled, successfully or not", lambda _: ready(context.state)
+        ),
     }
 
 
@@ -124,8 +126,8 @@ def is_ready(state: StateStore) -> bool:
     return not _waiting(state)
 
 
-def _reload(parts: RouteContext) -> Response:
-    done = parts.reload()
+def _reload(context: RouteContext) -> Response:
+    done = context.reload()
     status = HTTPStatus.OK if done.ok else HTTPStatus.INTERNAL_SERVER_ERROR
     return Response(f"{done.line}\n".encode(), status=status)
 
@@ -142,22 +144,22 @@ def _one(states: _States, request: Request) -> str:
     return names[0]
 
 
-def _columns(parts: RouteContext, request: Request) -> Response:
-    states = parts.state.clusters()
+def _columns(context: RouteContext, request: Request) -> Response:
+    states = context.state.clusters()
     try:
         name = _one(states, request)
         (listed, *chunks) = parse_names("list", request.query.get("list"), LISTS)
         if chunks:
             raise UsageError(f"list: choose one of {', '.join(LISTS)}")  # noqa: TRY301  one place answers for all
         requested = request.query.get("columns")
-        return Response(documents.as_json(columns(states[name].window, listed, requested, parts.clock.now())), JSON)
+        return Response(documents.as_json(columns(states[name].window, listed, requested, context.clock.now())), JSON)
     except UsageError as error:
         return _text(HTTPStatus.BAD_REQUEST, str(error))
 
 
-def _bundle(parts: RouteContext, request: Request, packing: threading.Lock) -> Response:
+def _bundle(context: RouteContext, request: Request, packing: threading.Lock) -> Response:
     """The bundle of one cluster, packed from memory on request."""
-    states = parts.state.clusters()
+    states = context.state.clusters()
     try:
         name = _one(states, request)
     except UsageError as error:
@@ -165,13 +167,13 @@ def _bundle(parts: RouteContext, request: Request, packing: threading.Lock) -> R
     known = states[name]
     if known.snapshot is None:
         return _text(HTTPStatus.SERVICE_UNAVAILABLE, "this cluster has not been polled yet; retry in a few seconds")
-    outcomes, now = tuple(known.latest_outcomes()), parts.clock.now()
+    outcomes, now = tuple(known.latest_outcomes()), context.clock.now()
     bundle = DiagnosisBundle(
         window=known.window,
         outcomes=outcomes,
         now=now,
-        thresholds=parts.thresholds(),
-        baselines=parts.baselines(name),
+        thresholds=context.thresholds(),
+        baselines=context.baselines(name),
     )
     file = f"{name}-{now.iso().replace(':', '')}.ackscope"
     quoted = "".join(letter if letter.isalnum() or letter in "-._" else "_" for letter in file)

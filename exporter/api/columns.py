@@ -46,8 +46,8 @@ class _List:
         own = tuple(field.name for field in fields(self.kind) if field.name not in {"stats", "rates", "details_at"})
         has = {field.name for field in fields(self.kind)}
         counters = tuple(f"stats.{name}" for name in _COUNTERS) if "stats" in has else ()
-        lately = tuple(f"lately.{name}" for name in (*_COUNTERS, *self.levels)) if self.key else ()
-        return (*own, *counters, *lately, *(("details_age",) if "details_at" in has else ()))
+        recent = tuple(f"lately.{name}" for name in (*_COUNTERS, *self.levels)) if self.key else ()
+        return (*own, *counters, *recent, *(("details_age",) if "details_at" in has else ()))
 
 
 LISTS: Mapping[str, _List] = {

@@ -40,7 +40,7 @@ class _SnapshotPage:
     """
 
     generation: int
-    execution: CollectorRun
+    run: CollectorRun
     reports: list[EncodedFamily]
     compressed: dict[Format, GzipPrefix] = field(default_factory=dict)
 
@@ -52,7 +52,7 @@ class PageCache:
 
     Args:
         state: latest state of every cluster.
-        chooser: selects the objects with series of their own; used by this cache only.
+        top_k: selects the objects with series of their own; used by this cache only.
         live: name -> source of metrics that change between snapshots.
         clock: times the collectors.
         collectors: name -> collector of snapshot metrics.
@@ -63,14 +63,14 @@ class PageCache:
     def __init__(
         self,
         state: StateStore,
-        chooser: TopK,
+        top_k: TopK,
         live: Mapping[str, Source],
         clock: Clock,
         collectors: Mapping[str, Collector] = COLLECTORS,
         per_snapshot: Mapping[str, Source] | None = None,
         per_scrape: Mapping[str, Source] | None = None,
     ) -> None:
-        self._state, self._chooser, self._clock = state, chooser, clock
+        self._state, self._top_k, self._clock = state, top_k, clock
         self._collectors, self._rounds = collectors, per_snapshot or {}
         self._lock = threading.Lock()
         self._page: _SnapshotPage | None = None
@@ -80,7 +80,7 @@ class PageCache:
         self._last_gzip: dict[Format, Instant | None] = dict.fromkeys(Format)
         self._live_cache = LiveMetricsCache(live, per_scrape or {}, clock)
 
-    def answer(self, request: Request) -> Response:
+    def respond(self, request: Request) -> Response:
         """All metrics now, in the format and encoding that the request prefers."""
         form = negotiate_format(request.headers.get("accept", ""))
         made, now = self._from_snapshots(), self._clock.now()
@@ -88,9 +88,7 @@ class PageCache:
         live = self._live_part(made, form)
         compressed = self._pack(made, form, now) if accepts_gzip(request.headers.get("accept-encoding", "")) else None
         pieces = (
-            (*page_chunks(made.execution.families, form), *live)
-            if compressed is None
-            else finish_member(compressed, live)
+            (*page_chunks(made.run.families, form), *live) if compressed is None else finish_member(compressed, live)
         )
         return Response(
             b"",
@@ -103,7 +101,7 @@ class PageCache:
     def text(self, form: Format = Format.TEXT) -> str:
         """The page as text, for callers in this process."""
         made = self._from_snapshots()
-        return b"".join([*page_chunks(made.execution.families, form), *self._live_part(made, form)]).decode()
+        return b"".join([*page_chunks(made.run.families, form), *self._live_part(made, form)]).decode()
 
     def refresh(self) -> None:
         """Render the snapshot part if it is outdated and somebody has scraped recently."""
@@ -118,7 +116,7 @@ class PageCache:
             made = self._make()
             for form, last_used in self._last_gzip.items():
                 if last_used is not None and now.since(last_used) <= IDLE_SECONDS:
-                    made.compressed[form] = compress_prefix(page_chunks(made.execution.families, form))
+                    made.compressed[form] = compress_prefix(page_chunks(made.run.families, form))
             self._page = made
 
     def tick(self) -> None:
@@ -135,7 +133,7 @@ class PageCache:
     def apply(self, settings: MetricsSettings, collectors: Mapping[str, Collector] = COLLECTORS) -> None:
         """Apply new settings; the next page uses them."""
         with self._lock:
-            self._chooser.apply(settings)
+            self._top_k.apply(settings)
             self._collectors, self._page, self._clusters = collectors, None, {}
         self.invalidate()
 
@@ -161,16 +159,16 @@ class PageCache:
     def _make(self) -> _SnapshotPage:
         generation = self._state.generation
         snapshots = self._state.snapshots()
-        selection = self._chooser.select(snapshots)
+        selection = self._top_k.select(snapshots)
         before, self._clusters = self._clusters, {}
         for snapshot in snapshots:
             known = before.get(snapshot.cluster)
             if known is None or known[0] is not snapshot:
                 known = (snapshot, self._execute([snapshot], selection))
             self._clusters[snapshot.cluster] = known
-        made = [execution for _, execution in self._clusters.values()] or [self._execute([], selection)]
-        execution = merge_runs([*made, execute(self._rounds, self._clock)])
-        return _SnapshotPage(generation, execution, encode(report_metrics(execution.reports)))
+        made = [run for _, run in self._clusters.values()] or [self._execute([], selection)]
+        run = merge_runs([*made, execute(self._rounds, self._clock)])
+        return _SnapshotPage(generation, run, encode(report_metrics(run.reports)))
 
     def _execute(self, snapshots: Sequence[Snapshot], selection: Selection) -> CollectorRun:
         return execute(collector_sources(snapshots, selection, self._collectors), self._clock)
@@ -182,7 +180,7 @@ class PageCache:
             return compressed
         with self._lock:
             if form not in made.compressed:
-                made.compressed[form] = compress_prefix(page_chunks(made.execution.families, form))
+                made.compressed[form] = compress_prefix(page_chunks(made.run.families, form))
             return made.compressed[form]
 
     def _live_part(self, made: _SnapshotPage, form: Format) -> list[bytes]:

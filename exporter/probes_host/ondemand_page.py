@@ -37,7 +37,7 @@ class OnDemandProbePage:
     def __init__(self, clusters: tuple[str, ...], one_shots: OnDemandProbes) -> None:
         self._clusters, self._one_shots = clusters, one_shots
 
-    def answer(self, request: Request) -> Response:
+    def respond(self, request: Request) -> Response:
         """Run the requested probe, or return a one-line error."""
         probe, target = request.query.get("probe", ""), request.query.get("target", "")
         refusal = self._refuse(probe, target)

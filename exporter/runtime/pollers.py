@@ -48,7 +48,7 @@ class ReconcilePlan:
     def __str__(self) -> str:
         """A one-line summary for the log."""
         changed = [name for name in self.created if name not in self.reset]
-        groups = (("new or moved", self.reset), ("changed", changed), ("gone", self.removed))
+        groups = (("new or moved", self.reset), ("changed", changed), ("removed", self.removed))
         parts = [f"{what}: {', '.join(names)}" for what, names in groups if names]
         return f"clusters {'; '.join(parts)}" if parts else "clusters unchanged"
 

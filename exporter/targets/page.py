@@ -61,7 +61,7 @@ class TargetPage:
         self._lock = threading.Lock()
         self._credentials: dict[str, Credentials] = {}
 
-    def answer(self, request: Request) -> Response:
+    def respond(self, request: Request) -> Response:
         """Read the target, or return a one-line error."""
         name, target = request.query.get("module", ""), request.query.get("target", "")
         module = self._modules.get(name)

@@ -174,7 +174,7 @@ class HttpHandler(BaseHTTPRequestHandler):
             method = "GET" if self.command == "HEAD" else self.command
             if method not in route.methods:
                 return _not_allowed(route)
-            return route.answer(Request(parameters(url.query), headers, method))
+            return route.handle(Request(parameters(url.query), headers, method))
         except Exception:  # Boundary: a defect in one response must not stop the server.
             log.exception("request failed", path=url.path)
             return Response(b"internal error; see the log of the exporter\n", status=HTTPStatus.INTERNAL_SERVER_ERROR)

@@ -48,7 +48,7 @@ class Route:
     """One path: description, handler and methods. GET includes HEAD."""
 
     summary: str
-    answer: Callable[[Request], Response]
+    handle: Callable[[Request], Response]
     methods: tuple[str, ...] = ("GET",)
 
 

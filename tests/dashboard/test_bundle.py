@@ -39,9 +39,9 @@ def packed() -> bytes:
     told = outcome(reason="refused by amqp://probe:hush5@shop-3:5672")
     state.put_outcomes(latest.cluster, [told], latest.taken)
     clock = SetClock(latest.taken.mono)
-    page = SimpleNamespace(answer=None)
+    page = SimpleNamespace(respond=None)
     parts = RouteContext(state=state, exposition=page, status=None, probe_page=None, reload=None, clock=clock)
-    return make_routes(parts)["/api/v1/bundle"].answer(Request({"cluster": latest.cluster})).body
+    return make_routes(parts)["/api/v1/bundle"].handle(Request({"cluster": latest.cluster})).body
 
 
 def test_it_holds_no_secret_and_is_judged_the_same_elsewhere(exporter: Exporter, tmp_path: Path, capsys) -> None:

@@ -49,7 +49,7 @@ class TopK:
     """
 
     def __init__(self, settings: MetricsSettings) -> None:
-        self._clusters: dict[str, _Cluster] = {}
+        self._clusters: dict[str, _ClusterState] = {}
         self.apply(settings)
 
     def apply(self, settings: MetricsSettings) -> None:
@@ -59,7 +59,7 @@ class TopK:
     def select(self, snapshots: Sequence[Snapshot]) -> Selection:
         """Select from these snapshots; state of clusters not among them is dropped."""
         known = self._clusters
-        self._clusters = {it.cluster: known.get(it.cluster) or _Cluster() for it in snapshots}
+        self._clusters = {it.cluster: known.get(it.cluster) or _ClusterState() for it in snapshots}
         limits, patterns = self._settings.limits, _Patterns(self._settings)
         made = {it.cluster: self._clusters[it.cluster].select(it, limits, patterns) for it in snapshots}
         return Selection(clusters=made, limits=limits)
@@ -68,7 +68,7 @@ class TopK:
 def select_all(snapshots: Sequence[Snapshot]) -> Selection:
     """Select all objects of a single read. Increases are unknown, which is not zero."""
     nothing = _Patterns(MetricsSettings())
-    made = {it.cluster: _Cluster().select(it, _UNLIMITED, nothing) for it in snapshots}
+    made = {it.cluster: _ClusterState().select(it, _UNLIMITED, nothing) for it in snapshots}
     looked = {name: replace(one, totals=replace(one.totals, counts={})) for name, one in made.items()}
     return Selection(clusters=looked, limits=_UNLIMITED)
 
@@ -80,14 +80,14 @@ class _Patterns:
         self.id = (settings.include_queues, settings.exclude_queues)
 
 
-class _Cluster:
+class _ClusterState:
     """State of one cluster."""
 
     def __init__(self) -> None:
-        self._queues, self._channels, self._consumers = _One(QUEUES), _One(CHANNELS), _One(CONSUMERS)
-        self._connections, self._exchanges = _One(CONNECTIONS), _One(EXCHANGES)
-        self._links, self._policies, self._limits = _One(LINKS), _One(POLICIES), _One(LIMITS)
-        self._features, self._vhosts = _One(FEATURES), _One(VHOSTS)
+        self._queues, self._channels, self._consumers = _KindState(QUEUES), _KindState(CHANNELS), _KindState(CONSUMERS)
+        self._connections, self._exchanges = _KindState(CONNECTIONS), _KindState(EXCHANGES)
+        self._links, self._policies, self._limits = _KindState(LINKS), _KindState(POLICIES), _KindState(LIMITS)
+        self._features, self._vhosts = _KindState(FEATURES), _KindState(VHOSTS)
         self._totals: tuple[SelectedObjects[Queue], int, QueueTotals] | None = None
 
     def select(self, snapshot: Snapshot, limits: CardinalityLimits, patterns: _Patterns) -> ClusterSelection:
@@ -115,7 +115,7 @@ class _Cluster:
         return self._totals[2]
 
 
-class _One(Generic[T]):
+class _KindState(Generic[T]):
     """State of one kind of objects."""
 
     def __init__(self, kind: ObjectKind[T]) -> None:

@@ -93,7 +93,7 @@ NODES = _table(
     fd_available | fd_total | rabbitmq_process_max_fds | all of them, not those that are free
     sockets_used | sockets_used | rabbitmq_process_open_tcp_sockets | before 4.0 only: constant zeros since
     sockets_available | sockets_total | rabbitmq_process_max_tcp_sockets | before 4.0 only: constant zeros since
-    partitions | partitions | ackscope_node_partitions | before 4.3 only: there are none since
+    partitions | partitions | ackscope_node_partitions | before 4.3 only: removed since
     """,
     "/api/nodes",
     "cluster",
@@ -124,7 +124,7 @@ QUEUES = _table(
     queue_gc_min_vheap | garbage_collection.min_bin_vheap_size |  | before 3.13 only
     queue_gc_collections_before_fullsweep | garbage_collection.fullsweep_after |  | before 3.13 only
     queue_gc_minor_collections_total | garbage_collection.minor_gcs |  | before 3.13 only
-    queue_slaves_nodes_len | mirrors | ackscope_queue_mirrors  | before 4.0 only: mirrors are gone
+    queue_slaves_nodes_len | mirrors | ackscope_queue_mirrors  | before 4.0 only: mirrors were removed
     queue_synchronised_slave_nodes_len | synchronised_mirrors | ackscope_queue_mirrors_synchronised | before 4.0 only
     queue_member_nodes_len | members | ackscope_queue_members
     queue_online_nodes_len | online | ackscope_queue_members_online
@@ -174,7 +174,7 @@ def _part(part: str) -> str:
     return PARTS[part].name if part in PARTS else "ackscope_memory_part_bytes"
 
 
-_REMOVED = {"mnesia": "before 4.3 only", "queue_slave_procs": "before 4.0 only: mirrors are gone"}
+_REMOVED = {"mnesia": "before 4.3 only", "queue_slave_procs": "before 4.0 only: mirrors were removed"}
 
 MEMORY = _table(
     "\n".join(

@@ -56,7 +56,7 @@ class Watch(Moves):
         )
 
 
-def told(spec, version):
+def reported(spec, version):
     """Whether this version of the broker tells the metric."""
     return (spec.since is None or version >= spec.since) and (spec.until is None or version < spec.until)
 
@@ -67,7 +67,7 @@ def test_every_metric_of_the_broker_is_seen_and_moves(broker):
     with start_lab(broker, extra=PLUGINS) as lab, Busy(lab) as busy:
         watch = Watch(lab)
         watch.read()
-        specs = [spec for collector in COLLECTORS.values() for spec in collector.specs if told(spec, watch.version)]
+        specs = [spec for collector in COLLECTORS.values() for spec in collector.specs if reported(spec, watch.version)]
         expected = [spec for spec in specs if not untested_reason(spec)]
         until = time.monotonic() + WITHIN
         while time.monotonic() < until and not all(watch.moved(it) or it.name == CAPPED for it in expected):

@@ -83,17 +83,17 @@ def test_a_new_password_is_used_after_a_reload(node, tmp_path):
         password.write_text("wrong")
         wrong = exporter.reload()
         eventually(lambda: exporter.value(SUCCESS.format("shop")) == 0)
-        kept = exporter.value(orders)
+        retained = exporter.value(orders)
         password.write_text(parts.password)
         exporter.hang_up()
         eventually(lambda: exporter.value(SUCCESS.format("shop")) == 1)
         exporter.stop()
 
     assert (200, "reloaded: clusters changed: shop; probes unchanged\n") == wrong
-    assert 0 == kept
+    assert 0 == retained
 
 
-def test_a_wrong_file_is_told_and_everything_goes_on(node, tmp_path):
+def test_a_wrong_file_is_reported_and_everything_goes_on(node, tmp_path):
     """By SIGHUP the log has the line, by POST the answer, too."""
     with exporting(node, tmp_path, probes={"enabled": []}) as exporter:
         eventually(lambda: exporter.value(SUCCESS.format("shop")) == 1)
@@ -104,7 +104,7 @@ def test_a_wrong_file_is_told_and_everything_goes_on(node, tmp_path):
         polls = exporter.value(POLLS.format("shop"))
         eventually(lambda: exporter.value(POLLS.format("shop")) > polls)
         exporter.write(poll={"interval": "2s"})
-        mended = exporter.reload()
+        repaired = exporter.reload()
         healthy = exporter.value(OK)
         exporter.stop()
     line = (
@@ -114,34 +114,34 @@ def test_a_wrong_file_is_told_and_everything_goes_on(node, tmp_path):
 
     assert (500, f"{line}\n") == posted
     assert 2 == exporter.log.read_text().count(line)
-    assert (200, "reloaded: clusters changed: shop; probes unchanged\n") == mended
+    assert (200, "reloaded: clusters changed: shop; probes unchanged\n") == repaired
     assert 1 == healthy
 
 
-def test_a_service_manager_is_told(node, tmp_path):
+def test_a_service_manager_is_reported(node, tmp_path):
     """Ready once the broker has answered, reloading and ready again, signs of life, stopping: on a real socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))
         manager.settimeout(30)
         environ = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "3000000"}
         with exporting(node, tmp_path, environ=environ, probes={"enabled": []}) as exporter:
-            told = [manager.recv(4096).decode()]
-            while not told[-1].startswith("READY=1"):
-                told.append(manager.recv(4096).decode())
+            reported = [manager.recv(4096).decode()]
+            while not reported[-1].startswith("READY=1"):
+                reported.append(manager.recv(4096).decode())
             ready = exporter.get("/-/ready").status_code
             exporter.hang_up()
-            while not told[-1].startswith("RELOADING=1"):
-                told.append(manager.recv(4096).decode())
-            while not told[-1].startswith("READY=1"):
-                told.append(manager.recv(4096).decode())
+            while not reported[-1].startswith("RELOADING=1"):
+                reported.append(manager.recv(4096).decode())
+            while not reported[-1].startswith("READY=1"):
+                reported.append(manager.recv(4096).decode())
             began = time.monotonic()
-            while told[-1] != "WATCHDOG=1":
-                told.append(manager.recv(4096).decode())
+            while reported[-1] != "WATCHDOG=1":
+                reported.append(manager.recv(4096).decode())
             waited = time.monotonic() - began
             exporter.stop()
-            while told[-1] != "STOPPING=1":
-                told.append(manager.recv(4096).decode())
-    states = [it.split("\n")[1] for it in told if it.startswith("READY=1")]
+            while reported[-1] != "STOPPING=1":
+                reported.append(manager.recv(4096).decode())
+    states = [it.split("\n")[1] for it in reported if it.startswith("READY=1")]
 
     assert 200 == ready
     assert [

@@ -64,7 +64,7 @@ def folder(tmp_path):
 @contextmanager
 def serving(page, web=None):
     """Yields the address."""
-    server = HttpServer(("127.0.0.1", 0), {"/metrics": Route("metrics", page.answer)}, web)
+    server = HttpServer(("127.0.0.1", 0), {"/metrics": Route("metrics", page.respond)}, web)
     server.start()
     try:
         yield server.url
@@ -167,17 +167,17 @@ def test_prometheus_reads_a_large_page_whole(tmp_path):
         for generation in range(1, 4):
             state.put_snapshot(small())
             page.refresh()
-            eventually(lambda seen=str(generation): told(base, "max(ackscope_row)") == [seen])
-            assert ["50000"] == told(base, "count(ackscope_row)")
-            assert [str(generation)] == told(base, "min(ackscope_row)")
+            eventually(lambda seen=str(generation): reported(base, "max(ackscope_row)") == [seen])
+            assert ["50000"] == reported(base, "count(ackscope_row)")
+            assert [str(generation)] == reported(base, "min(ackscope_row)")
 
 
-def told(base, expression):
+def reported(base, expression):
     """The values of an instant query."""
     return [series["value"][1] for series in query(base, expression)]
 
 
-def test_prometheus_is_told_when_its_password_is_wrong(page, folder):
+def test_prometheus_is_reported_when_its_password_is_wrong(page, folder):
     """The target is down, for the reason that it shows to its user."""
     web = WebConfig.load(folder / "web.yml")
     tls = {name: str(folder / file) for name, file in TLS_FILES.items()}

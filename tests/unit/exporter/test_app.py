@@ -113,7 +113,7 @@ def test_a_cluster_without_an_address_is_not_probed_on_demand():
     assert "known: shop\n" in unknown.text
 
 
-def test_a_poller_that_stands_still_is_seen():
+def test_a_poller_that_stalls_is_seen():
     """A broker that is away is no reason: its snapshots come all the same."""
     clock = SetClock()
     settings = {"listen": "127.0.0.1:0", "clusters": {"shop": {"management": {"url": "http://127.0.0.1:1"}}}}
@@ -121,7 +121,7 @@ def test_a_poller_that_stands_still_is_seen():
     exporter._state.put_snapshot(small("shop"))
     moving = exporter.is_healthy()
     clock.mono += 600
-    still = exporter.is_healthy()
+    unchanged = exporter.is_healthy()
     exporter.stop()
 
-    assert (True, False) == (moving, still)
+    assert (True, False) == (moving, unchanged)

@@ -49,7 +49,7 @@ def test_every_metric_that_is_declared_anywhere_is_on_the_page():
     assert {} == {name: module for name, module in declared().items() if name not in documented}
 
 
-def test_every_reason_to_stand_still_is_that_of_a_metric():
+def test_every_reason_to_not_change_is_that_of_a_metric():
     """A metric that is gone takes its reason with it."""
     documented = {spec.name for spec in specs()}
 

@@ -14,12 +14,12 @@ class Page:
     """Stands for the text of `/metrics`."""
 
     @staticmethod
-    def answer(_):
+    def respond(_):
         """A line."""
         return Response(b"up 1\n")
 
 
-def asked(path, reloaded=None, **query):
+def requested(path, reloaded=None, **query):
     """Status and body of a path of two clusters."""
     state = StateStore(["shop", "depot"])
     for name in ("shop", "depot"):
@@ -32,7 +32,7 @@ def asked(path, reloaded=None, **query):
         reload=lambda: reloaded,
         clock=SetClock(),
     )
-    answer = make_routes(parts)[path].answer(Request(query))
+    answer = make_routes(parts)[path].handle(Request(query))
     return answer.status, answer.body
 
 
@@ -43,14 +43,14 @@ def asked(path, reloaded=None, **query):
 )
 def test_every_document_can_be_had_of_one_cluster(page, query, expected):
     """Without a name, of all."""
-    status, body = asked(f"/api/v1/{page}", **query)
+    status, body = requested(f"/api/v1/{page}", **query)
 
     assert (HTTPStatus.OK, expected) == (status, [entry["cluster"] for entry in orjson.loads(body)["clusters"]])
 
 
 def test_a_snapshot_can_be_had_in_part():
     """The families that are named."""
-    _, body = asked("/api/v1/snapshot", cluster="shop", families="queues,nodes")
+    _, body = requested("/api/v1/snapshot", cluster="shop", families="queues,nodes")
     (entry,) = orjson.loads(body)["clusters"]
 
     assert {"queues", "nodes"} == entry["ages"].keys()
@@ -58,16 +58,16 @@ def test_a_snapshot_can_be_had_in_part():
 
 
 @pytest.mark.parametrize("page", ["findings", "probes", "snapshot", "vitals"])
-def test_a_cluster_that_there_is_not_is_told(page):
+def test_a_cluster_that_there_is_not_is_reported(page):
     """In a line, with those that there are."""
     expected = (HTTPStatus.BAD_REQUEST, b"cluster='shap' is not known, did you mean 'shop'?; known: shop, depot\n")
 
-    assert expected == asked(f"/api/v1/{page}", cluster="shap")
+    assert expected == requested(f"/api/v1/{page}", cluster="shap")
 
 
-def test_a_family_that_there_is_not_is_told():
+def test_a_family_that_there_is_not_is_reported():
     """With all that there are."""
-    status, body = asked("/api/v1/snapshot", families="queue")
+    status, body = requested("/api/v1/snapshot", families="queue")
 
     assert HTTPStatus.BAD_REQUEST == status
     assert body.startswith(b"families='queue' is not known, did you mean 'queues'?; known: overview, nodes, queues, ")
@@ -76,7 +76,7 @@ def test_a_family_that_there_is_not_is_told():
 @pytest.mark.parametrize(("ok", "status"), [(True, HTTPStatus.OK), (False, HTTPStatus.INTERNAL_SERVER_ERROR)])
 def test_a_reload_answers_with_its_line(ok, status):
     """The status tells a script how it went."""
-    assert (status, b"the line\n") == asked("/-/reload", ReloadResult(ok=ok, line="the line"))
+    assert (status, b"the line\n") == requested("/-/reload", ReloadResult(ok=ok, line="the line"))
 
 
 def test_reload_alone_is_a_post():

@@ -23,7 +23,7 @@ def test_one_cluster_is_enough(tmp_path):
     assert settings.clusters["shop"].amqp is None
 
 
-def test_everything_can_be_said(tmp_path):
+def test_everything_can_be_set(tmp_path):
     """The whole shape of the file, and the environment over it."""
     text = """
 listen: 0.0.0.0:1

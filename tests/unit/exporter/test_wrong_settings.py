@@ -200,20 +200,20 @@ LISTS = ("unknown key", "did you mean 'queues'?")
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG)
-def test_a_mistake_is_told_in_one_line(tmp_path, text, message):
+def test_a_mistake_is_reported_in_one_line(tmp_path, text, message):
     """Never with the password, whatever is wrong."""
     path = tmp_path / "ackscope.yml"
     path.write_text(text)
     with pytest.raises(ConfigError) as raised:
         load(ExporterSettings, path, {})
-    told = str(raised.value)
+    reported = str(raised.value)
 
     if message.endswith(LISTS):
-        assert told.startswith(f"{path}: {message}; known")
+        assert reported.startswith(f"{path}: {message}; known")
     else:
-        assert f"{path}: {message}" == told
-    assert "hush" not in told
-    assert "\n" not in told
+        assert f"{path}: {message}" == reported
+    assert "hush" not in reported
+    assert "\n" not in reported
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_mistake_is_told_in_one_line(tmp_path, text, message):
         ("ACKSCOPE_CLUSTERS", "shop", "clusters: must be keys and values"),
     ],
 )
-def test_a_mistake_in_the_environment_is_told_by_its_variable(tmp_path, variable, value, message):
+def test_a_mistake_in_the_environment_is_reported_by_its_variable(tmp_path, variable, value, message):
     """Nobody should look for it in the file."""
     path = tmp_path / "ackscope.yml"
     path.write_text(SHOP)
@@ -244,13 +244,13 @@ def test_a_mistake_in_the_environment_is_told_by_its_variable(tmp_path, variable
 
 
 @pytest.mark.parametrize("text", [text for text, _ in WRONG[::6]])
-def test_a_check_of_the_file_tells_the_same(tmp_path, capsys, text):
+def test_a_check_of_the_file_reports_the_same(tmp_path, capsys, text):
     """With exit code 3, and nothing on the way out of a pipe."""
     path = tmp_path / "ackscope.yml"
     path.write_text(text)
     with pytest.raises(ConfigError) as raised:
         load(ExporterSettings, path, {})
     code = main(["exporter", "--config", str(path), "--check-config"])
-    told = capsys.readouterr()
+    reported = capsys.readouterr()
 
-    assert (3, "", f"ackscope exporter: {raised.value}\n") == (code, told.out, told.err)
+    assert (3, "", f"ackscope exporter: {raised.value}\n") == (code, reported.out, reported.err)

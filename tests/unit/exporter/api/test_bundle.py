@@ -61,7 +61,7 @@ def test_nothing_that_looks_like_a_secret_is_in_the_file():
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "described"),
     [
         (b"", "not an ackscope bundle"),
         (b"PK\x03\x04", "not an ackscope bundle"),
@@ -75,12 +75,12 @@ def test_nothing_that_looks_like_a_secret_is_in_the_file():
     ],
     ids=["empty", "zip", "list", "broken", "newer", "bare"],
 )
-def test_a_file_that_is_none_is_refused_in_one_line(content, said):
+def test_a_file_that_is_none_is_refused_in_one_line(content, described):
     """Whatever somebody renamed."""
     with pytest.raises(DataError) as caught:
         unpack_bundle(content)
 
-    assert said in str(caught.value)
+    assert described in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

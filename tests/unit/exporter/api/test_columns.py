@@ -77,7 +77,7 @@ def test_how_fast_a_counter_grew(then, now, expected):
     assert [expected] == columns(readings, "queues", "lately.ack", at(25))["columns"]["lately.ack"]
 
 
-def test_counters_of_one_reading_tell_no_rate():
+def test_counters_of_one_reading_report_no_rate():
     """Statistics that were read once stay in later lists."""
     old = queue(stats=MessageStats(ack=5), details_at=at(0))
     readings = window((10, [old]), (40, [replace(old, messages_ready=1)]))

@@ -95,7 +95,7 @@ def test_before_the_first_poll_nothing_is_claimed():
     )
 
 
-def test_probes_are_told_with_their_process():
+def test_probes_are_reported_with_their_process():
     """Every field of a summary, under its own name."""
     state = known(small(), outcomes={("delivery", "classic", "q"): ReceivedOutcome(at=NOW, outcome=outcome())})
     status = ProbeProcessStatus(up=True, restarts=1, bad_lines=0, age_seconds=0.5)
@@ -106,15 +106,15 @@ def test_probes_are_told_with_their_process():
     assert "running" == entry["probes"][0]["state"]
 
 
-def test_layers_are_told_with_what_they_follow_from():
+def test_layers_are_reported_with_what_they_follow_from():
     """A stream that fell silent takes no part: its layer says what it lacks."""
     streams = (confirming("unroutable", 0.001), confirming("transient", 0.003))
     seen = {(it.probe, it.stream, it.queue): ReceivedOutcome(at=NOW, outcome=it) for it in streams}
     state = dataclasses.replace(NOTHING, outcomes=seen)
     now, later = (parsed(documents.probes({"shop": state}, None, at))["clusters"][0]["layers"] for at in (NOW, LATER))
-    told = {layer["name"]: layer["seconds"] for layer in now if layer["seconds"] is not None}
+    reported = {layer["name"]: layer["seconds"] for layer in now if layer["seconds"] is not None}
 
-    assert {"network+channel": 0.001, "queue": pytest.approx(0.002)} == told
+    assert {"network+channel": 0.001, "queue": pytest.approx(0.002)} == reported
     assert [] == [layer for layer in now if layer["node"] or not layer["because"]]
     assert [] == later
 
@@ -138,7 +138,7 @@ def test_what_is_read_seldom_does_not_make_findings_old():
     assert [0.0, 55.0] == ages
 
 
-def test_a_snapshot_is_told_whole_with_its_ages():
+def test_a_snapshot_is_reported_whole_with_its_ages():
     """The fields of the kernel's snapshot, and how old each part is; absent stays null."""
     some = small(health=Part())
     entry = parsed(documents.snapshots({"shop": known(some), "depot": NOTHING}, LATER))["clusters"][0]
@@ -148,7 +148,7 @@ def test_a_snapshot_is_told_whole_with_its_ages():
     assert (7, None) == tuple(queue["messages"] for queue in entry["queues"]["value"])
 
 
-def test_a_part_of_a_snapshot_is_what_was_asked_for():
+def test_a_part_of_a_snapshot_is_what_was_requested():
     """The rest is not even made into JSON: a snapshot of many queues is large."""
     entry = parsed(documents.snapshots({"shop": known(small())}, LATER, ("nodes", "health")))["clusters"][0]
 
@@ -156,7 +156,7 @@ def test_a_part_of_a_snapshot_is_what_was_asked_for():
     assert {"cluster", "taken", "hidden_queues", "nodes", "health", "ages"} == set(entry)
 
 
-def test_bindings_are_told_by_exchange():
+def test_bindings_are_reported_by_exchange():
     """A pair is no key in JSON: their counts are a list."""
     some = small(bindings=part(Bindings(counts={("/", "orders"): 2, ("/", ""): 3})))
     entry, none = (

@@ -7,16 +7,16 @@ KNOWN = ("overview", "nodes", "queues")
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("requested", "expected"),
     [(None, KNOWN), ("queues", ("queues",)), ("queues, overview", ("overview", "queues")), ("nodes,nodes", ("nodes",))],
 )
-def test_names_are_taken_from_a_list(asked, expected):
+def test_names_are_accepted_from_a_list(requested, expected):
     """In the order of what there is; without a list, all."""
-    assert expected == parse_names("families", asked, KNOWN)
+    assert expected == parse_names("families", requested, KNOWN)
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("requested", "message"),
     [
         ("queue", "families='queue' is not known, did you mean 'queues'?; known: overview, nodes, queues"),
         ("nodes,", "families= is missing; known: overview, nodes, queues"),
@@ -24,9 +24,9 @@ def test_names_are_taken_from_a_list(asked, expected):
         ("x" * 99, f"families='{'x' * 80}' is not known; known: overview, nodes, queues"),
     ],
 )
-def test_a_name_that_there_is_not_is_told(asked, message):
+def test_a_name_that_there_is_not_is_reported(requested, message):
     """With those that there are; a long one is not repeated whole."""
     with pytest.raises(UsageError) as raised:
-        parse_names("families", asked, KNOWN)
+        parse_names("families", requested, KNOWN)
 
     assert message == str(raised.value)

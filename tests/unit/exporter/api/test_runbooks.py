@@ -10,7 +10,7 @@ from exporter.web.http import Request
 PAGES = runbooks()
 
 
-def asked(**query):
+def requested(**query):
     """The answer to a query."""
     return runbook_page(PAGES, Request(query=query))
 
@@ -18,7 +18,7 @@ def asked(**query):
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_every_rule_has_its_page(rule):
     """The link of an alert leads to it."""
-    answer = asked(rule=rule.name)
+    answer = requested(rule=rule.name)
 
     assert HTTPStatus.OK == answer.status
     assert answer.body.startswith(f"# {rule.name}\n".encode())
@@ -31,7 +31,7 @@ def test_the_list_is_made_from_the_rules():
 
 def test_without_a_rule_all_are_listed():
     """Each by its name."""
-    listed = asked().body.decode()
+    listed = requested().body.decode()
 
     assert [] == [rule.name for rule in RULES if f"[{rule.name}]({rule.name}.md)" not in listed]
 
@@ -39,7 +39,7 @@ def test_without_a_rule_all_are_listed():
 @pytest.mark.parametrize("name", ["../../etc/passwd", "README", "<script>", "stuck-consumers"])
 def test_what_is_no_rule_has_no_page(name):
     """No path leads out of the table; a typing error is helped."""
-    answer = asked(rule=name)
+    answer = requested(rule=name)
 
     assert HTTPStatus.NOT_FOUND == answer.status
     assert b"<" not in answer.body

@@ -43,7 +43,7 @@ def test_rates_are_of_stretches_long_enough_to_tell():
     assert [(40.0, 10.0), (20.0, 10.0), (0.0, 10.0)] == rate_points(recent_readings(seen, "overview"), of, at(60))
 
 
-def test_a_counter_that_fell_tells_nothing():
+def test_a_counter_that_fell_reports_nothing():
     """A node of the cluster has been restarted: the others' counts must not look like a peak."""
     seen = film(*map(published, (10_000, 10_200, 3_000, 3_400)), step=20)
 

@@ -21,7 +21,7 @@ def carried(name="orders", ready=0, details_at=None, **stats):
     )
 
 
-def told(*readings):
+def reported(*readings):
     """The values of all measures, and the reasons of those without one."""
     sums = cluster_throughput(window(*readings), OWN)
     return {name: it.value for name, it in sums.items()}, {it.because for it in sums.values() if it.because}
@@ -31,7 +31,7 @@ def test_what_applications_carry_is_added_up():
     """Without the queues of the probes; a queue that did not change counted nothing."""
     idle, ours = carried("idle", ready=5), carried("ackscope.probe.confirm.classic", ready=99, publish=0)
     busier = replace(ours, stats=MessageStats(publish=9_000))
-    values, why = told(
+    values, why = reported(
         (0, [carried(publish=100, ack=40), carried("stock", publish=7), idle, ours]),
         (60, [carried(ready=3, publish=700, ack=640), carried("stock", publish=67), idle, busier]),
     )
@@ -41,9 +41,9 @@ def test_what_applications_carry_is_added_up():
     assert {"ready": 8.0, "unacked": 0.0, **rates} == values
 
 
-def test_what_began_anew_counted_what_it_says():
+def test_what_began_again_counted_what_it_says():
     """A queue that is new, and one whose counters fell."""
-    values, _ = told((0, [carried(publish=500)]), (60, [carried(publish=120), carried("new", publish=60)]))
+    values, _ = reported((0, [carried(publish=500)]), (60, [carried(publish=120), carried("new", publish=60)]))
 
     assert 3.0 == values["published"]
 
@@ -52,7 +52,7 @@ def test_statistics_read_by_turns_are_each_of_their_own_stretch():
     """One was read lately, another longer ago: both rates are known, so the sum is."""
     slow = carried("slow", details_at=0, publish=0)
     again = carried("slow", details_at=100, publish=500)
-    values, why = told(
+    values, why = reported(
         (0, [carried(details_at=0, publish=0), slow]),
         (110, [carried(details_at=90, publish=90), again]),
         (200, [carried(details_at=190, publish=290), replace(again, messages_ready=1)]),
@@ -81,15 +81,15 @@ def test_statistics_read_by_turns_are_each_of_their_own_stretch():
 )
 def test_a_sum_that_would_not_be_whole_is_withheld(readings, because):
     """And it says why; a partial one looks like a cluster that was drained."""
-    values, why = told(*readings)
+    values, why = reported(*readings)
 
     assert [None] * len(COUNTERS) == [values[name] for name in COUNTERS]
     assert because in why.pop()
 
 
-def test_a_queue_that_does_not_tell_what_it_holds_leaves_the_level_untold():
+def test_a_queue_that_does_not_report_what_it_holds_leaves_the_level_unreported():
     """Its node is down."""
-    values, why = told((0, [carried(ready=4), queue("down")]), (60, [carried(ready=4), queue("down")]))
+    values, why = reported((0, [carried(ready=4), queue("down")]), (60, [carried(ready=4), queue("down")]))
 
     assert None is values["ready"]
     assert "1 of 2 queues do not report it" in why
@@ -97,7 +97,7 @@ def test_a_queue_that_does_not_tell_what_it_holds_leaves_the_level_untold():
 
 def test_an_empty_broker_carries_nothing():
     """No queue is not the same as no knowledge."""
-    values, why = told((0, []), (60, []))
+    values, why = reported((0, []), (60, []))
 
     assert {0.0} == set(values.values())
     assert set() == why

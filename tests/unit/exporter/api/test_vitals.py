@@ -43,12 +43,12 @@ def state(**chunks):
 
 def usual(made_at=NOW.wall - 3600, hour=None, **bands):
     """What is usual of the cluster, by measure."""
-    told = {("cluster", "", "", measure): band for measure, band in bands.items()}
+    reported = {("cluster", "", "", measure): band for measure, band in bands.items()}
     hour = hour_of_week(NOW.wall) if hour is None else hour
-    return Baselines(hour_of_week=hour, made_at=made_at, bands=told)
+    return Baselines(hour_of_week=hour, made_at=made_at, bands=reported)
 
 
-def told(baselines=None, known=None):
+def reported(baselines=None, known=None):
     """The cluster's entry."""
     (entry,) = vitals({"shop": known or state()}, NOW, lambda _: baselines, Thresholds())["clusters"]
     return entry
@@ -56,7 +56,7 @@ def told(baselines=None, known=None):
 
 def signs(baselines=None):
     """The vital signs by name."""
-    return {sign["name"]: sign for sign in told(baselines)["signs"]}
+    return {sign["name"]: sign for sign in reported(baselines)["signs"]}
 
 
 def test_every_sign_has_its_value_and_its_line():
@@ -116,7 +116,7 @@ def test_a_sum_that_is_not_whole_is_not_compared():
     far = Queue(vhost="/", name="far", messages_ready=0, messages_unacked=0)
     queues = replace(latest.queues, value=(*latest.queues.value, far))
     seen = replace(window, snapshots=(*window.snapshots[:-1], replace(latest, queues=queues)))
-    publish = told(usual(published=BAND), ClusterState(window=seen))["signs"][0]
+    publish = reported(usual(published=BAND), ClusterState(window=seen))["signs"][0]
 
     assert (8.0, None) == (round(publish["value"], 6), publish["usual"])
     assert "cannot be compared: the details of 1 of 2 queues are unknown" == publish["because"]
@@ -127,7 +127,7 @@ def test_lines_of_what_findings_are_about():
     queue, node = finding(), replace(finding(), subject=Subject(kind="node", name="rabbit@one"))
     vhost = replace(finding(), subject=Subject(kind="vhost", name="/"))
     verdict = Verdicts(findings=(queue, node, vhost, queue)).of("shop")
-    found = told(known=state(verdict=verdict))["subjects"]
+    found = reported(known=state(verdict=verdict))["subjects"]
     lines = {(it["kind"], line["name"]): line["value"] for it in found for line in it["lines"]}
 
     assert [("queue", "/", "orders"), ("node", None, "rabbit@one")] == [
@@ -139,6 +139,6 @@ def test_lines_of_what_findings_are_about():
 
 def test_before_the_first_reading_there_are_no_signs():
     """Absent is not zero."""
-    entry = told(known=ClusterState(window=Window.empty("shop")))
+    entry = reported(known=ClusterState(window=Window.empty("shop")))
 
     assert (None, [], []) == (entry["age_seconds"], entry["signs"], entry["subjects"])

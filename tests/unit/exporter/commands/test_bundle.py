@@ -24,10 +24,10 @@ def saved(tmp_path):
 def test_a_bundle_is_judged_without_a_broker(saved, capsys):
     """The finding, its cause and its steps, and the exit code of the verdict."""
     code = main(["diagnose", "--bundle", str(saved)])
-    told = capsys.readouterr()
+    reported = capsys.readouterr()
 
-    assert (2, "") == (code, told.err)
-    assert "CRITICAL  queue 'orders' in vhost '/'  (stuck-consumer, since" in told.out
+    assert (2, "") == (code, reported.err)
+    assert "CRITICAL  queue 'orders' in vhost '/'  (stuck-consumer, since" in reported.out
 
 
 def test_a_bundle_is_for_its_owner(saved):
@@ -46,7 +46,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "described"),
     [
         (["diagnose", "--bundle", "{folder}/none"], "none: No such file or directory; give a file that"),
         (["diagnose", "--bundle", "{folder}/junk"], "junk: not an ackscope bundle; create one with"),
@@ -56,12 +56,12 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path):
         (["bundle", "--management", "ftp://h", "-o", "{folder}/x"], "scheme 'ftp', expected http or https"),
     ],
 )
-def test_a_mistake_is_told_in_one_line(tmp_path, capsys, words, said):
+def test_a_mistake_is_reported_in_one_line(tmp_path, capsys, words, described):
     """Exit code 3, nothing written."""
     (tmp_path / "junk").write_text("junk")
     code = main([word.replace("{folder}", str(tmp_path)) for word in words])
-    told = capsys.readouterr()
+    reported = capsys.readouterr()
 
-    assert (3, "", 1) == (code, told.out, told.err.count("\n"))
-    assert said in told.err
+    assert (3, "", 1) == (code, reported.out, reported.err.count("\n"))
+    assert described in reported.err
     assert [tmp_path / "junk"] == list(tmp_path.iterdir())

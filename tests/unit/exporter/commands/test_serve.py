@@ -39,24 +39,24 @@ def test_a_valid_file_is_summarised(tmp_path, capsys, more, message):
     """In one line, without passwords."""
     path = written(tmp_path, more=more)
     code = main(["exporter", "--config", path, "--check-config"])
-    told = capsys.readouterr()
+    reported = capsys.readouterr()
 
-    assert (0, "") == (code, told.err)
-    assert told.out.startswith(f"{path}: valid; ")
-    assert told.out.endswith(message)
-    assert "hush" not in told.out
+    assert (0, "") == (code, reported.err)
+    assert reported.out.startswith(f"{path}: valid; ")
+    assert reported.out.endswith(message)
+    assert "hush" not in reported.out
 
 
 @pytest.mark.parametrize("more", [["--check-config"], []])
-def test_a_wrong_file_is_told_in_one_line(tmp_path, capsys, more):
+def test_a_wrong_file_is_reported_in_one_line(tmp_path, capsys, more):
     """Checked or served, nothing starts."""
     path = written(tmp_path, more="pol: {}")
     code = main(["exporter", "--config", path, *more])
-    told = capsys.readouterr()
+    reported = capsys.readouterr()
 
     expected = f"ackscope exporter: {path}: pol: unknown key, did you mean 'poll'?\n"
 
-    assert (3, "", expected) == (code, told.out, told.err)
+    assert (3, "", expected) == (code, reported.out, reported.err)
 
 
 @pytest.mark.parametrize("option", ["--config", "--config.file"])
@@ -89,17 +89,17 @@ def test_the_web_configuration_may_be_named_on_the_command_line(tmp_path, capsys
     code = main(
         ["exporter", "--config", written(tmp_path), "--check-config", "--web.config.file", f"{tmp_path}/no.yml"]
     )
-    told = capsys.readouterr()
+    reported = capsys.readouterr()
 
     expected = (
         f"ackscope exporter: ACKSCOPE_WEB_CONFIG: web_config: {tmp_path}/no.yml: "
         "cannot be read (No such file or directory); give an existing file\n"
     )
 
-    assert (3, "", expected) == (code, told.out, told.err)
+    assert (3, "", expected) == (code, reported.out, reported.err)
 
 
-def test_a_file_that_is_missing_is_told_in_one_line(tmp_path, capsys):
+def test_a_file_that_is_missing_is_reported_in_one_line(tmp_path, capsys):
     """With its name."""
     code = main(["exporter", "--config", f"{tmp_path}/no.yml"])
 
@@ -110,7 +110,7 @@ def test_a_file_that_is_missing_is_told_in_one_line(tmp_path, capsys):
     assert (3, expected) == (code, capsys.readouterr().err)
 
 
-def test_a_port_in_use_is_told_in_one_line(tmp_path, capsys):
+def test_a_port_in_use_is_reported_in_one_line(tmp_path, capsys):
     """And nothing was started: no probe process, no poller."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listen = f"127.0.0.1:{taken.getsockname()[1]}"

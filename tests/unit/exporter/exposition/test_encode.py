@@ -81,7 +81,7 @@ def test_a_shared_label_set_is_not_mixed_up_with_another():
     assert expected == render(families.result())
 
 
-def test_openmetrics_names_counters_by_their_stem_tells_units_and_ends():
+def test_openmetrics_names_counters_by_their_stem_reports_units_and_ends():
     """What stands above the samples differs, the samples do not."""
     families = MetricFamilies((DEPTH, BUSY))
     families.add(DEPTH, {}, 0.5)

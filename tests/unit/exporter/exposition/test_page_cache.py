@@ -67,7 +67,7 @@ class Maker:
 
     def values(self):
         """The values of all rows of a scrape."""
-        return {line.split()[1] for line in body(self.page.answer(Request())).decode().splitlines() if "{row=" in line}
+        return {line.split()[1] for line in body(self.page.respond(Request())).decode().splitlines() if "{row=" in line}
 
 
 def body(answer):
@@ -90,15 +90,15 @@ def test_the_same_page_reads_as_openmetrics():
     state = StateStore(["shop"])
     state.put_snapshot(small())
     page = exposition(state, SetClock())
-    told = [
+    reported = [
         sample for family in text_string_to_metric_families(page.text(Format.OPENMETRICS)) for sample in family.samples
     ]
     lines = [line for line in page.text().splitlines() if not line.startswith("#")]
 
-    assert len(lines) == len(told)
+    assert len(lines) == len(reported)
 
 
-def test_a_scrape_makes_anew_only_what_can_have_changed():
+def test_a_scrape_makes_again_only_what_can_have_changed():
     """Between two snapshots the broker's part is the same text, while ages grow."""
     clock, state = SetClock(), StateStore(["shop"])
     maker = exposition(state, clock)
@@ -146,11 +146,11 @@ def test_what_was_never_read_stays_absent():
 
 
 @pytest.mark.parametrize("form", list(Format))
-def test_an_answer_is_in_the_format_and_the_coding_that_are_asked_for(form):
+def test_an_answer_is_in_the_format_and_the_coding_that_are_requested(form):
     """Compressed it is the same page, and caches are told what it depends on."""
     maker, headers = Maker(), {"accept": form.value}
-    plain = maker.page.answer(Request(headers=headers))
-    packed = maker.page.answer(Request(headers={**headers, "accept-encoding": "gzip"}))
+    plain = maker.page.respond(Request(headers=headers))
+    packed = maker.page.respond(Request(headers={**headers, "accept-encoding": "gzip"}))
     before, after = body(plain).split(b"ackscope_now 1\n")
 
     assert (form.value, "identity") == (plain.content_type, plain.content_encoding)
@@ -165,7 +165,7 @@ def test_what_was_made_for_a_snapshot_is_sent_again_and_not_made_again():
     maker = Maker()
     maker.page.refresh()
     for headers in ({}, {"accept-encoding": "gzip"}):
-        first, second = (maker.page.answer(Request(headers=headers)).chunks for _ in range(2))
+        first, second = (maker.page.respond(Request(headers=headers)).chunks for _ in range(2))
         largest = max(range(len(first)), key=lambda index: len(first[index]))
         assert first[largest] is second[largest]
 
@@ -179,7 +179,7 @@ def test_a_refresh_makes_a_page_once_and_only_what_is_new():
     maker.page.refresh()
     assert 1 == maker.made
 
-    maker.page.answer(Request(headers={"accept-encoding": "gzip"}))
+    maker.page.respond(Request(headers={"accept-encoding": "gzip"}))
     maker.state.put_snapshot(small())
     maker.page.refresh()
     assert 2 == maker.made
@@ -310,7 +310,7 @@ def test_a_second_ahead_all_but_the_ages_is_made(form):
     """Ages are of the scrape; what was made too long ago is made in the scrape."""
     it = Ahead()
     accept = {"accept": form.value, "accept-encoding": "gzip"}
-    it.page.answer(Request(headers=accept))
+    it.page.respond(Request(headers=accept))
     it.page.tick()
     seen = [it.seen(form)]
     for seconds in (1, 1):
@@ -318,14 +318,14 @@ def test_a_second_ahead_all_but_the_ages_is_made(form):
         seen.append(it.seen(form))
 
     assert [(2, 0), (2, 1), (3, 2)] == seen
-    page = gzip.decompress(body(it.page.answer(Request(headers=accept)))).decode()
+    page = gzip.decompress(body(it.page.respond(Request(headers=accept)))).decode()
     assert page == it.page.text(form).replace("ackscope_now 5", "ackscope_now 4")
 
 
-def test_what_must_be_told_at_once_is_made_in_the_scrape():
+def test_what_must_be_reported_at_once_is_made_in_the_scrape():
     """As whether a reload went well."""
     it = Ahead()
-    it.page.answer(Request(headers={"accept-encoding": "gzip"}))
+    it.page.respond(Request(headers={"accept-encoding": "gzip"}))
     it.page.tick()
     it.page.invalidate()
 
@@ -336,7 +336,7 @@ def test_nothing_is_made_ahead_for_nobody():
     """Before the first scrape, and long after the last."""
     it = Ahead()
     it.page.tick()
-    it.page.answer(Request(headers={"accept-encoding": "gzip"}))
+    it.page.respond(Request(headers={"accept-encoding": "gzip"}))
     it.clock.mono += IDLE_SECONDS + 1
     it.page.tick()
 

@@ -31,7 +31,7 @@ def test_what_wakes_it_while_it_works_is_done_once_after():
     assert not began.acquire(blocking=False)
 
 
-def test_one_that_fails_is_told_and_the_next_is_made(caplog):
+def test_one_that_fails_is_reported_and_the_next_is_made(caplog):
     """A defect in one page does not end the pages."""
     made, outcomes = threading.Semaphore(0), iter([ZeroDivisionError, None])
 

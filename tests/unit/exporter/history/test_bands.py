@@ -78,7 +78,7 @@ def _folder(file):
 
 
 @pytest.mark.parametrize(
-    ("harm", "said"),
+    ("harm", "described"),
     [
         (_missing, "listed in the manifest but missing; repair it with `ackscope pipeline run`"),
         (_damaged, "cannot be read (corrupt file); repair it with `ackscope pipeline run`"),
@@ -87,7 +87,7 @@ def _folder(file):
     ],
     ids=["missing", "damaged", "foreign", "folder"],
 )
-def test_what_cannot_be_read_is_one_line(tmp_path, harm, said):
+def test_what_cannot_be_read_is_one_line(tmp_path, harm, described):
     """The file, and what to do."""
     file = shelve(tmp_path, row())
     harm(file)
@@ -95,7 +95,7 @@ def test_what_cannot_be_read_is_one_line(tmp_path, harm, said):
         read_bands(tmp_path, "shop", HOUR)
 
     assert str(file) in str(caught.value)
-    assert said in str(caught.value)
+    assert described in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -41,7 +41,7 @@ def test_without_a_folder_nothing_is_known():
     assert {} == values(known)
 
 
-def test_what_the_pipeline_made_is_known_and_told(tmp_path):
+def test_what_the_pipeline_made_is_known_and_reported(tmp_path):
     """Bands by what they were made of, their age, and how far the pipeline is behind."""
     shelve(tmp_path, row(), row("published"), unknown())
     say(tmp_path, lag_seconds=7.5, updated_at=STAMP)
@@ -61,9 +61,9 @@ def test_what_the_pipeline_made_is_known_and_told(tmp_path):
 
 def test_bands_are_read_again_when_they_change_and_no_more_often(tmp_path, monkeypatch):
     """The catalog is asked once a minute, a file that is known never again."""
-    clock, asked = SetClock(), []
+    clock, requested = SetClock(), []
     before = catalog.read
-    monkeypatch.setattr(catalog, "read", lambda *words: (asked.append(clock.mono), before(*words))[1])
+    monkeypatch.setattr(catalog, "read", lambda *words: (requested.append(clock.mono), before(*words))[1])
     shelve(tmp_path, row())
     known = past(tmp_path, clock=clock)
     known.refresh()
@@ -82,7 +82,7 @@ def test_bands_are_read_again_when_they_change_and_no_more_often(tmp_path, monke
     assert same is first
     assert 12.0 == changed
     assert known.of("shop") is again
-    assert [1000.0, 1000.0, 1061.0, 1061.0, 1122.0] == asked
+    assert [1000.0, 1000.0, 1061.0, 1061.0, 1122.0] == requested
 
 
 def test_the_next_hour_has_bands_of_its_own(tmp_path):
@@ -150,7 +150,7 @@ def test_lag_grows_while_the_pipeline_is_away(tmp_path):
     [{}, {"updated_at": STAMP}, {"lag_seconds": None, "updated_at": STAMP}],
     ids=["bare", "older", "not known"],
 )
-def test_a_status_without_a_lag_tells_none(tmp_path, status):
+def test_a_status_without_a_lag_reports_none(tmp_path, status):
     """A pipeline that knows of none."""
     say(tmp_path, **status)
     known = past(tmp_path)
@@ -193,7 +193,7 @@ def test_other_settings_count_at_once(tmp_path):
     assert known.of("shop") is None
 
 
-def test_it_looks_by_itself_and_ends_when_it_is_told(tmp_path):
+def test_it_looks_by_itself_and_ends_when_it_is_reported(tmp_path):
     """In a thread of its own."""
     shelve(tmp_path, row())
     known = past(tmp_path)

@@ -53,7 +53,7 @@ def test_a_bundle_is_judged_by_what_was_usual(tmp_path, capsys):
     assert "slow-consumer" in [each.rule for each in judged(seen(None)).findings]
 
 
-def test_a_bundle_holds_the_bands_that_were_asked_for():
+def test_a_bundle_holds_the_bands_that_were_requested():
     """Of thousands of queues those in question."""
     others = known({"ready": band(0, 1)}, of=("queue", "/", "other")).bands
     bundle = seen(replace(NIGHTLY, bands={**NIGHTLY.bands, **others}))
@@ -115,7 +115,7 @@ def page(exporter):
     ids=["no folder", "empty", "several", "unknown"],
 )
 @pytest.mark.parametrize("command", ["diagnose", "bundle"])
-def test_a_mistake_is_told_before_anything_is_looked_at(tmp_path, capsys, command, words, message):
+def test_a_mistake_is_reported_before_anything_is_looked_at(tmp_path, capsys, command, words, message):
     """In one line, with what there is."""
     shelve(tmp_path, row(), cluster="west")
     shelve(tmp_path, row(), cluster="east")

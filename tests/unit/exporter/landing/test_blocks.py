@@ -122,17 +122,17 @@ def test_the_oldest_rows_are_the_first():
 
 def test_columns_are_made_once():
     """Then the objects that they were read off are let go."""
-    asked = []
+    requested = []
 
     def columns():
-        asked.append(True)
+        requested.append(True)
         return [(value,) for value in (0, "p", "s", "quorum", "/", "n", "r", 1, 0, 1, None, 0.0)]
 
     block = Block(KEY, 1, columns)
     first = block.arrow()
 
     assert first is block.arrow()
-    assert [True] == asked
+    assert [True] == requested
 
 
 def test_blocks_of_a_key_are_one_table():

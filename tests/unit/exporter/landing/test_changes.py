@@ -70,10 +70,10 @@ def test_details_that_are_only_newer_are_no_change():
     tracker.take(moment(0), (queue(details_at=moment(-60)),))
     quiet = tracker.take(moment(5), (queue(details_at=moment(4)),))
     changed = tracker.take(moment(10), (queue(details_at=moment(9), stats=MessageStats(publish=8)),))
-    told = [row["details_at"].timestamp() - WALL for block in changed for row in block.arrow().to_pylist()]
+    reported = [row["details_at"].timestamp() - WALL for block in changed for row in block.arrow().to_pylist()]
 
     assert [] == quiet
-    assert [4, 9] == told
+    assert [4, 9] == reported
 
 
 def test_a_queue_that_came_was_not_there_before():
@@ -138,11 +138,11 @@ class Broker:
     def __init__(self):
         self.queues = [None, None, None]
 
-    def change(self, states, keep, *, anew):
+    def change(self, states, keep, *, again):
         """Take on new states, but for the queues to `keep`; answers with what a reader should find."""
         for number, state in enumerate(states):
             if keep[number]:
-                if anew and self.queues[number] is not None:
+                if again and self.queues[number] is not None:
                     self.queues[number] = replace(self.queues[number], memory=1)
             elif state is None:
                 self.queues[number] = None
@@ -157,28 +157,28 @@ class Broker:
 def test_rows_give_back_every_queue_at_every_poll(history):
     """As the docstring of the table says: the last row, while it holds, and no other."""
     tracker, broker, seconds, truth, landed = ChangeTracker(QUEUES, "shop"), Broker(), 0.0, {}, []
-    for pause, states, keep, anew, order in history:
+    for pause, states, keep, again, order in history:
         seconds += pause
-        truth[seconds] = broker.change(states, keep, anew=anew)
+        truth[seconds] = broker.change(states, keep, again=again)
         shown = tuple(broker.queues[place] for place in order if broker.queues[place] is not None)
         landed += tracker.take(moment(seconds), shown)
-    told = [row for block in landed for row in block.arrow().to_pylist()]
-    there = [(row["at"], row["queue"]) for row in told if not row["gone"]]
+    reported = [row for block in landed for row in block.arrow().to_pylist()]
+    there = [(row["at"], row["queue"]) for row in reported if not row["gone"]]
 
     assert len(set(there)) == len(there)
-    assert truth == {at: _reconstructed(told, at) for at in truth}
-    assert _moments_before_changes(truth) <= {(_seconds(row), row["queue"]) for row in told}
+    assert truth == {at: _reconstructed(reported, at) for at in truth}
+    assert _moments_before_changes(truth) <= {(_seconds(row), row["queue"]) for row in reported}
 
 
 def _seconds(row):
     return round(row["at"].timestamp() - WALL, 3)
 
 
-def _reconstructed(told, at):
+def _reconstructed(reported, at):
     """What a reader makes of the rows at one poll."""
     found = {}
-    for name in {row["queue"] for row in told}:
-        earlier = [row for row in told if row["queue"] == name and _seconds(row) <= at]
+    for name in {row["queue"] for row in reported}:
+        earlier = [row for row in reported if row["queue"] == name and _seconds(row) <= at]
         last = max(earlier, key=_seconds, default=None)
         if last is not None and not last["gone"] and at - _seconds(last) < HEARTBEAT:
             found[name] = Seen(last["messages_ready"], last["publish"])

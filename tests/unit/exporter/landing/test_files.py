@@ -148,7 +148,7 @@ def test_what_others_removed_is_noticed_at_the_next_look(folder):
     assert 0 == folder.files.folder_bytes
 
 
-def test_a_file_that_cannot_be_removed_is_told(folder, monkeypatch):
+def test_a_file_that_cannot_be_removed_is_reported(folder, monkeypatch):
     """With its path and the reason; the others go."""
     for second in (0, 1):
         folder.write(NOON - 5 * DAY + second)

@@ -95,7 +95,7 @@ def test_what_was_written_is_counted(tmp_path):
     assert (tmp_path / files(tmp_path)[0]).stat().st_size == counts.written == counts.folder_bytes
 
 
-def test_a_disk_in_trouble_costs_no_rows_and_is_told_once(tmp_path, caplog):
+def test_a_disk_in_trouble_costs_no_rows_and_is_reported_once(tmp_path, caplog):
     """The rows wait in order, the log says it once, and once again when it is over."""
     root = tmp_path / "landing"
     root.write_text("a file where a folder should be")
@@ -298,7 +298,7 @@ def test_old_files_are_removed_as_new_ones_are_written(tmp_path):
     assert 1900 == counts.last_write_age
 
 
-def test_what_cannot_be_removed_is_told_once(tmp_path, monkeypatch, caplog):
+def test_what_cannot_be_removed_is_reported_once(tmp_path, monkeypatch, caplog):
     """And counted each time."""
     clock = SetClock()
     landing = LandingWriter(tmp_path, LandingSettings(directory=tmp_path, max_age=3600), clock)

@@ -4,7 +4,7 @@ from exporter.probes_host.latency_breakdown import confirm_layers, target_node
 from tests.unit.exporter.made import confirming, outcome
 
 
-def told(found):
+def reported(found):
     """Layer and node -> seconds, of those that could be told."""
     return {(layer.name, layer.node): pytest.approx(layer.seconds) for layer in found if layer.seconds is not None}
 
@@ -17,7 +17,7 @@ def test_queues_on_one_node_are_compared_though_placement_names_it():
         confirming("classic", 0.007, node="rabbit@one"),
     ]
 
-    assert {("network+channel", ""): 0.001, ("queue", ""): 0.002, ("persist", ""): 0.004} == told(
+    assert {("network+channel", ""): 0.001, ("queue", ""): 0.002, ("persist", ""): 0.004} == reported(
         confirm_layers(streams)
     )
 
@@ -38,7 +38,7 @@ def test_each_named_node_has_its_own_layers():
         ("queue", "rabbit@one"): 0.002,
         ("network+channel", "rabbit@two"): 0.002,
         ("queue", "rabbit@two"): 0.004,
-    } == told(confirm_layers(streams))
+    } == reported(confirm_layers(streams))
 
 
 def test_queues_on_several_nodes_are_not_compared():
@@ -50,7 +50,7 @@ def test_queues_on_several_nodes_are_not_compared():
     ]
     found = confirm_layers(streams)
 
-    assert {("network+channel", ""): 0.001} == told(found)
+    assert {("network+channel", ""): 0.001} == reported(found)
     assert {"its queues are on several nodes (rabbit@one, rabbit@two), so more than one layer differs"} == {
         layer.because for layer in found if layer.name in {"queue", "persist"}
     }

@@ -35,7 +35,7 @@ def test_outcomes_exist_before_the_first_message_settles():
     assert value(metrics, "ackscope_confirms_total", **labels, outcome="lost") == 0
 
 
-def test_latency_and_response_are_kept_apart():
+def test_latency_and_response_are_separate():
     """Sent to settled, and meant to be sent to settled."""
     metrics = ProbeMetrics()
     metrics.messages("shop", [message(confirm=0.5, response=2.5, send_delay=2.0)])
@@ -173,7 +173,7 @@ def test_a_failed_step_is_counted_and_has_no_duration():
 
 
 @pytest.mark.parametrize("spec", HISTOGRAMS, ids=lambda spec: spec.name)
-def test_durations_are_told_apart_from_100_microseconds_to_a_minute(spec):
+def test_durations_are_distinguished_from_100_microseconds_to_a_minute(spec):
     """Classic histograms with one set of edges, so that streams can be laid over each other."""
     first, last = spec.buckets[0], spec.buckets[-1]
 

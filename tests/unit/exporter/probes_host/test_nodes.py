@@ -43,7 +43,7 @@ def test_summaries_get_the_node_of_the_queue_they_name():
     assert ["rabbit@three", ""] == [it.node for it in placed]
 
 
-def test_probes_that_run_node_by_node_tell_their_node_themselves():
+def test_probes_that_run_node_by_node_report_their_node_themselves():
     """Beside them, the stream whose address leads to any node is not given one of theirs."""
     known = probe_nodes(small(queues=part(QUEUES)), "ackscope.probe", ("confirm",))
 

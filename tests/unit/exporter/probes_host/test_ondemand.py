@@ -10,7 +10,7 @@ from probes.settings import AmqpSettings
 from tests.unit.exporter.made import eventually
 
 SHOP = AmqpSettings(url=SecretStr("amqp://us%40er:hush@host:5673/my%20vhost"))
-TELLS = """
+REPORTS = """
 import sys
 print(" ".join(sys.argv[1:]))
 print("WARNING amqp://user:" + open("/dev/stdin").readline().strip() + "@host is slow", file=sys.stderr)
@@ -45,7 +45,7 @@ def order(**changes):
 
 def test_what_the_child_prints_and_logs_is_handed_back():
     """Its exit code, too; the password goes to it through a pipe and into no text of ours."""
-    ran = shots(TELLS).run(order())
+    ran = shots(REPORTS).run(order())
 
     assert (1, "WARNING amqp://user:***@host is slow\n") == (ran.code, ran.log)
     assert "hush" not in ran.report
@@ -105,7 +105,7 @@ def test_a_stop_ends_what_runs():
 )
 def test_tls_is_as_the_configuration_has_it(changes, expected):
     """An address without TLS has no certificate to check."""
-    told = cli_arguments(order(within=6.0, as_json=False), AmqpSettings.model_validate(changes).server(), "p")
+    reported = cli_arguments(order(within=6.0, as_json=False), AmqpSettings.model_validate(changes).server(), "p")
 
-    assert expected == told[told.index("p") + 1 :]
-    assert "2.000s" == told[told.index("--for") + 1]
+    assert expected == reported[reported.index("p") + 1 :]
+    assert "2.000s" == reported[reported.index("--for") + 1]

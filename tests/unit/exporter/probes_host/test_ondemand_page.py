@@ -26,7 +26,7 @@ def page(script="raise SystemExit(3)", **targets):
 
 def ask(pages, headers=None, **query):
     """Status and text."""
-    answer = pages.answer(Request(query, headers or {}))
+    answer = pages.respond(Request(query, headers or {}))
     return answer.status, answer.body.decode()
 
 
@@ -90,7 +90,7 @@ def test_a_run_becomes_metrics():
     assert "probe_duration_seconds " in text
 
 
-def test_a_sweep_of_prefetch_tells_what_it_recommends():
+def test_a_sweep_of_prefetch_reports_what_it_recommends():
     """Its document has no streams; where it recommends nothing there is no sample."""
     sweeps = [
         {"queue_type": "classic", "round_trip": 0.0004, "recommended": 20},
@@ -127,7 +127,7 @@ def test_debug_shows_report_log_and_how_it_ended():
     assert "probe_success 0\n" in text
 
 
-def test_a_time_that_a_scraper_gives_is_kept():
+def test_a_time_that_a_scraper_gives_is_respected():
     """A run that takes longer is ended, and the answer still comes in time."""
     status, text = ask(
         page("import time; time.sleep(60)"),
@@ -150,10 +150,10 @@ def test_how_long_a_run_may_take(header, expected):
     assert expected == run_timeout(header)
 
 
-def test_a_password_file_that_is_gone_is_told_in_a_line(tmp_path):
+def test_a_password_file_that_is_removed_is_reported_in_one_line(tmp_path):
     """It was there when the exporter started."""
-    gone = AmqpSettings.model_validate({"url": "amqp://host", "password_file": tmp_path / "gone"})
-    status, text = ask(page(shop=gone), probe="rtt", target="shop")
+    removed = AmqpSettings.model_validate({"url": "amqp://host", "password_file": tmp_path / "gone"})
+    status, text = ask(page(shop=removed), probe="rtt", target="shop")
 
     assert HTTPStatus.INTERNAL_SERVER_ERROR == status
     assert text.startswith("amqp.password_file: ")

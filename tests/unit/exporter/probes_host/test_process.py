@@ -144,7 +144,7 @@ def test_a_child_that_falls_silent_is_ended_and_started_again(caplog):
     assert "the probe process is silent; killing it" in caplog.text
 
 
-def test_a_program_that_does_not_exist_is_told(caplog):
+def test_a_program_that_does_not_exist_is_reported(caplog):
     """Nothing crashes; it is tried again later."""
     hooks = SupervisorHooks(on_batch=lambda batch: None, on_start=lambda: None)
     process = ProbeSupervisor(b"", hooks, SystemClock(), ["/no/such/program"])

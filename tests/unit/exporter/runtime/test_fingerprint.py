@@ -38,7 +38,7 @@ def test_another_password_in_the_same_file_is_another_fingerprint(file):
     assert before != taken(file)
 
 
-def test_a_fingerprint_does_not_tell_the_password(file):
+def test_a_fingerprint_does_not_report_the_password(file):
     """It may stand in a log."""
     assert "hush" not in repr(taken(file))
 

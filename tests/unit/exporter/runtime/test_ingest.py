@@ -133,7 +133,7 @@ def test_rows_that_were_lost_are_made_up_for(tmp_path):
     assert 1 == len({row["at"] for row in rows})
 
 
-def test_settings_that_are_read_again_are_gone_by(room):
+def test_settings_that_are_read_again_are_applied(room):
     """Caps and bounds change; what was landed before stays known."""
     room.intake.on_snapshot(read_at(0))
     shop = {"shop": {"management": {"url": "http://host"}}}
@@ -200,7 +200,7 @@ def test_steps_are_placed_counted_and_landed(room):
     assert before + 2 == room.landing.counts().buffered
 
 
-def test_streams_of_a_cluster_with_named_nodes_are_told_apart(tmp_path):
+def test_streams_of_a_cluster_with_named_nodes_are_distinguished(tmp_path):
     """What is sent to one node is that node's; what may go to any is nobody's: else both would be one series."""
     amqp = {"url": "amqp://host", "nodes": {"rabbit@two": "amqp://two"}}
     room = Room(tmp_path, clusters={"shop": {"management": {"url": "http://host"}, "amqp": amqp}})
@@ -218,7 +218,7 @@ def test_streams_of_a_cluster_with_named_nodes_are_told_apart(tmp_path):
     assert [("confirm", ""), ("confirm", "rabbit@two"), ("delivery", "rabbit@two")] == seen
 
 
-def test_a_cap_that_bites_is_told_once(tmp_path, caplog):
+def test_a_cap_that_bites_is_reported_once(tmp_path, caplog):
     """With the setting that raises it."""
     room = Room(tmp_path, metrics={"max_queues": 1})
     with caplog.at_level(logging.WARNING):

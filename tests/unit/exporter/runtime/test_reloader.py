@@ -40,7 +40,7 @@ def fake():
     return fake
 
 
-def test_a_good_file_is_gone_by(fake):
+def test_a_good_file_is_applied(fake):
     """The line says what was done."""
     assert (True, "reloaded: clusters unchanged") == fake.reloads.reload()
     assert ["settings"] == fake.applied
@@ -68,14 +68,14 @@ def test_a_wrong_file_leaves_the_settings_before(fake, wrong, caplog):
 def test_a_fault_of_ours_ends_nothing(fake, caplog):
     """It is told as one, with its traceback in the log."""
     fake.file = ZeroDivisionError("a defect")
-    told = fake.reloads.reload()
+    reported = fake.reloads.reload()
 
-    assert (False, "reload failed halfway because of an ackscope bug; see the log and restart the exporter") == told
+    assert (False, "reload failed halfway because of an ackscope bug; see the log and restart the exporter") == reported
     assert "ZeroDivisionError: a defect" in caplog.text
     assert "ackscope_config_last_reload_successful 0\n" in fake.metrics()
 
 
-def test_a_file_that_is_mended_is_gone_by(fake):
+def test_a_file_that_is_repaired_is_applied(fake):
     """The metric is well again."""
     fake.file = ConfigError("wrong")
     fake.reloads.reload()

@@ -14,11 +14,11 @@ class Manager(SystemdNotifier):
 
     def __init__(self, watchdog=None, *, enabled=True):
         super().__init__("/nowhere" if enabled else None, watchdog)
-        self.told = []
+        self.reported = []
 
     def _send(self, *lines):
         if self.enabled:
-            self.told += [line for line in lines if not line.startswith("MONOTONIC_USEC=")]
+            self.reported += [line for line in lines if not line.startswith("MONOTONIC_USEC=")]
 
 
 class Fake:
@@ -60,34 +60,34 @@ class Fake:
 def lived(fake, manager):
     """The exit code, what was done, and what the manager was told."""
     code = run_service(fake, fake.signals, manager, fake.clock)
-    return code, fake.done, manager.told
+    return code, fake.done, manager.reported
 
 
 def test_a_service_starts_reloads_and_ends_by_signals():
     """Each is told to the manager: a reload ends with its line as the status."""
-    told = lived(Fake(signal.SIGHUP, signal.SIGTERM), Manager())
+    reported = lived(Fake(signal.SIGHUP, signal.SIGTERM), Manager())
     status = [f"STATUS=serving {URL}", f"STATUS=serving {URL}; not reloaded"]
 
     expected = ["READY=1", status[0], "RELOADING=1", "READY=1", status[1], "STOPPING=1"]
 
-    assert (0, ["start", "reload", "stop"], expected) == told
+    assert (0, ["start", "reload", "stop"], expected) == reported
 
 
-def test_ready_is_told_once_there_is_something_to_show():
+def test_ready_is_reported_once_there_is_something_to_show():
     """And not before."""
     fake = Fake(0, 0, signal.SIGTERM, ready=(False, False, True))
-    _, _, told = lived(fake, Manager())
+    _, _, reported = lived(fake, Manager())
 
-    assert ["READY=1", f"STATUS=serving {URL}", "STOPPING=1"] == told
+    assert ["READY=1", f"STATUS=serving {URL}", "STOPPING=1"] == reported
     assert [True] == fake._ready
 
 
 def test_a_start_does_not_hang_on_a_broker():
     """After some seconds the service is ready, whatever the brokers are."""
     fake = Fake(0, signal.SIGTERM, ready=(False,), tick=READY_WITHIN)
-    _, _, told = lived(fake, Manager())
+    _, _, reported = lived(fake, Manager())
 
-    assert ["READY=1", f"STATUS=serving {URL}", "STOPPING=1"] == told
+    assert ["READY=1", f"STATUS=serving {URL}", "STOPPING=1"] == reported
 
 
 def test_a_service_that_moves_no_more_gives_no_sign_of_life():
@@ -96,12 +96,12 @@ def test_a_service_that_moves_no_more_gives_no_sign_of_life():
     lived(Fake(signal.SIGINT), is_healthy)
     lived(Fake(signal.SIGINT, is_healthy=False), stuck)
 
-    assert "WATCHDOG=1" in is_healthy.told
-    assert "WATCHDOG=1" not in stuck.told
+    assert "WATCHDOG=1" in is_healthy.reported
+    assert "WATCHDOG=1" not in stuck.reported
 
 
 def test_without_a_manager_signals_are_all_that_counts():
     """Nothing is looked at again and again."""
-    told = lived(Fake(signal.SIGHUP, signal.SIGINT), Manager(enabled=False))
+    reported = lived(Fake(signal.SIGHUP, signal.SIGINT), Manager(enabled=False))
 
-    assert (0, ["start", "reload", "stop"], []) == told
+    assert (0, ["start", "reload", "stop"], []) == reported

@@ -20,14 +20,14 @@ def enabled(manager):
     return manager.recv(4096).decode().split("\n")
 
 
-def told(manager, **more):
+def reported(manager, **more):
     """A notifier that speaks to this socket."""
     return SystemdNotifier.from_environ({"NOTIFY_SOCKET": manager.getsockname(), **more}, pid=7)
 
 
-def test_every_state_is_told_in_a_datagram_of_its_own(manager):
+def test_every_state_is_reported_in_a_datagram_of_its_own(manager):
     """In the words of sd_notify(3)."""
-    notify = told(manager, WATCHDOG_USEC="3000000")
+    notify = reported(manager, WATCHDOG_USEC="3000000")
     notify.ready("serving http://127.0.0.1:9419")
     notify.reloading()
     notify.ping_watchdog()
@@ -64,11 +64,11 @@ def test_a_socket_may_be_abstract():
 )
 def test_a_watchdog_is_heeded_where_it_means_us(manager, more, expected):
     """The variables may have been meant for the process that started us."""
-    assert expected == told(manager, **more).watchdog
+    assert expected == reported(manager, **more).watchdog
 
 
 @pytest.mark.parametrize("environ", [{}, {"NOTIFY_SOCKET": ""}, {"NOTIFY_SOCKET": "relative"}])
-def test_without_a_manager_nothing_is_said(environ):
+def test_without_a_manager_nothing_is_reported(environ):
     """Neither at a terminal nor in a container."""
     notify = SystemdNotifier.from_environ(environ)
     notify.ready("x")
@@ -76,7 +76,7 @@ def test_without_a_manager_nothing_is_said(environ):
     assert not notify.enabled
 
 
-def test_a_manager_that_is_gone_is_no_error(tmp_path, caplog):
+def test_a_manager_that_is_removed_is_no_error(tmp_path, caplog):
     """It is told in the log, and the work goes on."""
     SystemdNotifier(str(tmp_path / "gone")).ready("x")
 

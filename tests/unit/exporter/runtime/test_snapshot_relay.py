@@ -31,7 +31,7 @@ def test_what_was_not_read_again_yet_is_shown_as_it_was():
     assert replace(small().queues, error="refused") == shown.queues
 
 
-def test_what_was_read_again_is_never_taken_from_before():
+def test_what_was_read_again_is_never_accepted_from_before():
     """Should it be lost later, that is a gap and no older truth."""
     got = []
     emptied = small(queues=part(()))

@@ -81,25 +81,25 @@ def test_again_and_again_it_stays_within():
 def test_what_else_snapshots_hold_is_not_touched():
     """Nor are readings that several snapshots have in common made into several."""
     first, *rest = (snapshot(number, busy(number)) for number in range(6))
-    told = Snapshot(
+    reported = Snapshot(
         cluster="shop",
         taken=at(0.5),
         queues=first.queues,
         channels=Part(value=(), at=at(0.5)),
         overview=Part(error="x"),
     )
-    made, _ = limit_window(Window("shop", (first, told, *rest)), 8)
+    made, _ = limit_window(Window("shop", (first, reported, *rest)), 8)
 
     assert made.snapshots[0].queues.value is made.snapshots[1].queues.value
-    assert (told.channels, told.overview, told.taken) == (
+    assert (reported.channels, reported.overview, reported.taken) == (
         made.snapshots[1].channels, made.snapshots[1].overview, made.snapshots[1].taken)  # fmt: skip
     assert (at(0), at(5)) == (made.snapshots[0].queues.at, made.snapshots[-1].queues.at)
 
 
 def test_where_queues_come_and_go_no_more_is_counted_than_there_is():
     """Readings of other lengths are compared by what they hold, not by place."""
-    still = [queue(str(number), 0) for number in range(50)]
-    made = window(still, still[1:], still[2:], still[3:], still[4:], still[5:])
+    unchanged = [queue(str(number), 0) for number in range(50)]
+    made = window(unchanged, unchanged[1:], unchanged[2:], unchanged[3:], unchanged[4:], unchanged[5:])
 
     assert limit_window(made, 10)[0] is made
 

@@ -25,12 +25,12 @@ def page(*servers, **changes):
 
 def ask(pages, headers=None, **query):
     """Status and text."""
-    answer = pages.answer(Request(query, headers or {}))
+    answer = pages.respond(Request(query, headers or {}))
     return answer.status, b"".join((answer.body, *answer.chunks)).decode()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_broker_is_read_when_it_is_asked_for(version):
+def test_a_broker_is_read_when_it_is_requested(version):
     """All families; its metrics are those of a cluster of that name; promtool has nothing against them."""
     with serve(broker(version)) as server:
         status, text = ask(page(server, families=FAMILIES), module="prod", target=server.where)
@@ -45,14 +45,14 @@ def test_only_what_the_module_names_is_read():
     """Beside what the rest cannot be understood without: a reading costs the broker what it must, and no more."""
     with serve(broker("4.3.6")) as server:
         _, text = ask(page(server, families=["channels"]), module="prod", target=server.where)
-        asked = {path.partition("?")[0] for path in server.seen}
+        requested = {path.partition("?")[0] for path in server.seen}
 
-    assert {"/api/overview", "/api/nodes", "/api/channels"} == asked
+    assert {"/api/overview", "/api/nodes", "/api/channels"} == requested
     assert "probe_success 1\n" in text
     assert 'family="queues"' not in text
 
 
-def test_a_family_that_fails_is_told_beside_the_others():
+def test_a_family_that_fails_is_reported_beside_the_others():
     """Part of the truth is shown as such."""
     with serve(broker("4.3.6")) as server:
         server.routes["/api/channels"] = json({"error": "no"}, 500)
@@ -90,13 +90,13 @@ def test_a_broker_that_hangs_is_given_up_in_time():
 
 def test_no_more_readings_at_once_than_the_module_has():
     """One more is told to come again."""
-    hang, asked = threading.Event(), threading.Event()
+    hang, requested = threading.Event(), threading.Event()
     with serve(broker("4.3.6")) as server, ThreadPoolExecutor(1) as beside:
         answer = server.routes["/api/nodes"]
-        server.routes["/api/nodes"] = lambda request: (asked.set(), hang.wait(30), answer(request))
+        server.routes["/api/nodes"] = lambda request: (requested.set(), hang.wait(30), answer(request))
         pages = page(server, at_once=1)
         first = beside.submit(ask, pages, module="prod", target=server.where)
-        asked.wait(10)
+        requested.wait(10)
         second = ask(pages, module="prod", target=server.where)
         hang.set()
         first.result(20)
@@ -120,7 +120,7 @@ def test_one_token_is_good_for_many_readings_of_many_brokers():
     assert 1 == one.seen.count("/oauth/token")
 
 
-def test_what_is_not_allowed_is_never_asked():
+def test_what_is_not_allowed_is_never_requested():
     """The broker of somebody's choice sees no connection, and nobody sees the password."""
     with serve(broker("4.3.6")) as server:
         status, text = ask(page(targets=["elsewhere:15672"]), module="prod", target=server.where)

@@ -84,7 +84,7 @@ PIECES = ("http://", "https://", "shop.internal", ":15672", "evil", "rabbit-1.sh
 
 
 @given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=8).map("".join))
-def test_whatever_is_asked_for_credentials_go_where_they_may(target):
+def test_whatever_is_requested_credentials_go_where_they_may(target):
     """As the library that connects understands the address, and not as we do."""
     try:
         settings = ONE.management(target)

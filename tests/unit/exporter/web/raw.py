@@ -16,10 +16,10 @@ def fail(_request):
     raise ZeroDivisionError
 
 
-def asked(request):
+def requested(request):
     """A route that tells its request."""
-    told = f"{request.method} {sorted(request.query.items())} {request.headers.get('x-more')}"
-    return Response(told.encode())
+    reported = f"{request.method} {sorted(request.query.items())} {request.headers.get('x-more')}"
+    return Response(reported.encode())
 
 
 ROUTES = {
@@ -27,8 +27,8 @@ ROUTES = {
     "/long": Route("many bytes", lambda _: Response(LONG)),
     "/huge": Route("more than a socket holds", lambda _: Response(b"", chunks=(HUGE,), content_encoding="identity")),
     "/broken": Route("a defect", fail),
-    "/asked": Route("what was asked", asked),
-    "/do": Route("does something", asked, methods=("POST",)),
+    "/asked": Route("what was asked", requested),
+    "/do": Route("does something", requested, methods=("POST",)),
 }
 
 

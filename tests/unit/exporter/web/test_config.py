@@ -275,7 +275,7 @@ def test_new_users_count_from_the_next_request(tmp_path):
     assert (200, 401) == (before, after)
 
 
-def test_a_wrong_new_file_is_told_once_and_the_one_before_stays(tmp_path, caplog):
+def test_a_wrong_new_file_is_reported_once_and_the_one_before_stays(tmp_path, caplog):
     """Until it is right; it is looked at again, for what is wrong may be in another file."""
     clock, path = SetClock(), tmp_path / "web.yml"
     path.write_text(f"basic_auth_users: {{ann: {HASH}}}")

@@ -72,14 +72,14 @@ def test_a_request_that_is_none_is_refused_and_ends_the_connection(server, sent,
     assert after.startswith(b"HTTP/1.1 200 OK")
 
 
-def test_a_body_is_taken_in_and_forgotten(server):
+def test_a_body_is_consumed_and_forgotten(server):
     """The next request is found behind it."""
     answers = exchange(server, HEAD + b"Content-Length: 60000\r\n\r\n" + b"a" * 60_000 + GOOD)
 
     assert 2 == answers.count(b"HTTP/1.1 200 OK")
 
 
-def test_a_client_that_asks_whether_to_send_its_body_is_told_to(server):
+def test_a_client_that_asks_whether_to_send_its_body_is_reported_to(server):
     """As curl does with a large one."""
     answer = exchange(server, HEAD + b"Expect: 100-continue\r\nContent-Length: 3\r\n\r\nabc")
 

@@ -40,8 +40,8 @@ def test_the_example_shows_every_key(model, part):
 
 def test_the_limits_are_those_of_the_code():
     """Numbers in prose grow old otherwise."""
-    told = PAGE.partition("## Limits of the port")[2]
-    numbers = [int(number) for number in re.findall(r"(\d+) (?:connections|s|KiB)", told)]
+    reported = PAGE.partition("## Limits of the port")[2]
+    numbers = [int(number) for number in re.findall(r"(\d+) (?:connections|s|KiB)", reported)]
 
     assert [
         connections.MAX_CONNECTIONS,

@@ -129,7 +129,7 @@ def test_a_client_that_goes_away_is_no_error(caplog):
     assert "" == caplog.text
 
 
-def test_a_port_in_use_is_told_in_one_line():
+def test_a_port_in_use_is_reported_in_one_line():
     """What, where, and what to do."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -141,7 +141,7 @@ def test_a_port_in_use_is_told_in_one_line():
     assert expected == str(raised.value)
 
 
-def test_an_address_of_another_machine_is_told_in_one_line():
+def test_an_address_of_another_machine_is_reported_in_one_line():
     """A documentation address is not ours to listen on."""
     with pytest.raises(UsageError) as raised:
         HttpServer(("192.0.2.1", 0), ROUTES)

@@ -173,7 +173,7 @@ def load(folder, text):
 
 
 @pytest.mark.parametrize(("text", "expected"), WRONG)
-def test_a_wrong_file_is_told_in_one_line(folder, text, expected):
+def test_a_wrong_file_is_reported_in_one_line(folder, text, expected):
     """Which file, which key, what is wrong, what to write instead; never a password."""
     with pytest.raises(ConfigError) as raised:
         load(folder, text)
@@ -182,7 +182,7 @@ def test_a_wrong_file_is_told_in_one_line(folder, text, expected):
     assert "plain-password" not in str(raised.value)
 
 
-def test_a_file_that_is_not_there_is_told_too(tmp_path):
+def test_a_file_that_is_not_there_is_reported_too(tmp_path):
     """As any other."""
     with pytest.raises(ConfigError) as raised:
         WebConfig.load(tmp_path / "web.yml")
@@ -210,6 +210,6 @@ def test_a_file_that_is_not_there_is_told_too(tmp_path):
         ),
     ],
 )
-def test_a_good_file_is_taken(folder, text, tls):
+def test_a_good_file_is_accepted(folder, text, tls):
     """Of the toolkit's keys, all that have an effect here."""
     assert tls == load(folder, text).tls

@@ -59,7 +59,7 @@ def test_who_may_ask(header, expected):
     assert expected == BasicAuthUsers({"ann": HASH, "bob": COSTLY}).admit(header)
 
 
-def test_hashes_as_apache_writes_them_are_taken():
+def test_hashes_as_apache_writes_them_are_accepted():
     """`htpasswd -B` says $2y$ where the library says $2b$."""
     assert BasicAuthUsers({"ann": HASH.replace("$2b$", "$2y$")}).admit(basic("ann", "secret"))
 

@@ -13,7 +13,7 @@ class Thing:
     size: int = 0
 
 
-class Asked:
+class Requests:
     """A key function that counts how often it is asked."""
 
     def __init__(self):
@@ -39,16 +39,16 @@ def test_objects_come_change_and_go():
 
 def test_what_did_not_change_is_not_looked_at():
     """A hundred thousand idle queues are told apart by identity: not even their names are read."""
-    things, asked = [Thing(str(number)) for number in range(1000)], Asked()
-    ledger = ObjectIndex(asked)
+    things, requested = [Thing(str(number)) for number in range(1000)], Requests()
+    ledger = ObjectIndex(requested)
     ledger.update(tuple(things))
-    asked.times = 0
+    requested.times = 0
     ledger.update(tuple(things))
     things[7] = Thing("7", 1)
     changes = ledger.update(tuple(things))
 
     assert 1 == len(changes.changed)
-    assert asked.times <= 3
+    assert requested.times <= 3
 
 
 def test_of_two_with_the_same_key_the_first_one_counts():

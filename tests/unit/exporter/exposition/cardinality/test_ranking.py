@@ -87,6 +87,6 @@ def test_places_that_nobody_earned_go_to_anyone():
     assert {"f", "g", "h"} == set(assign_places(candidates(), dict.fromkeys("fgh", 0.0), 3, 1e6))
 
 
-def test_what_is_gone_loses_its_place():
+def test_what_is_removed_loses_its_place():
     """A key that is not among the objects is not shown."""
     assert {"b"} == set(assign_places(candidates("ab", keys="b"), {"a": 1e9}, 3, 0.0))

@@ -183,7 +183,7 @@ def test_virtual_hosts_beyond_the_cap_are_added_up():
     assert {"two": (1, 9), OTHER: (2, 3)} == {key: (it.number, it.sums["messages"]) for key, it in vhosts.items()}
 
 
-def test_replicas_are_told_over_all_queues():
+def test_replicas_are_reported_over_all_queues():
     """Where leaders are, and which queues have none."""
     nodes = ("n1", "n2", "n3")
     some = [

@@ -68,7 +68,7 @@ def test_makes_all_that_it_declares(name):
 
 
 @pytest.mark.parametrize("name", COLLECTORS)
-def test_versions_of_the_broker_are_kept_to(name, recorded):
+def test_versions_of_the_broker_are_respected(name, recorded):
     """A metric that this version does not tell, by its declaration, is not made from what it answered."""
     made = {name for metric in collect(name, recorded) for name in (sample.name for sample in metric.samples)}
     version = recorded.version
@@ -98,7 +98,7 @@ def test_promtool_has_nothing_against_recorded_brokers(recorded):
     assert "" == promtool(render(metric for name in COLLECTORS for metric in collect(name, recorded)))
 
 
-def test_promtool_has_nothing_against_a_cluster_that_tells_everything():
+def test_promtool_has_nothing_against_a_cluster_that_reports_everything():
     """So it is for every metric that there is."""
     assert "" == promtool(render(metric for name in COLLECTORS for metric in collect(name, full())))
 

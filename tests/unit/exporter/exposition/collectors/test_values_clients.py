@@ -118,7 +118,7 @@ def test_consumers_are_counted_by_activity():
     assert (seen["ackscope_consumers", "waiting"], seen["ackscope_consumers", "unknown"]) == (2, 1)
 
 
-def test_each_channel_tells_its_own_and_modes_are_counted():
+def test_each_channel_reports_its_own_and_modes_are_counted():
     """What one did not say is absent for that one only."""
     seen = values(channels.collect, small())
 
@@ -163,7 +163,7 @@ def test_blocked_connections_are_counted_even_when_none_is():
     assert ("ackscope_connection_blocked", "", "", "m") not in seen
 
 
-def test_connections_tell_who_is_connected():
+def test_connections_report_who_is_connected():
     """The client's own name, and where it comes from."""
     some = (Connection(name="k", vhost="/", user="shop", client_name="billing", peer_host="10.0.0.7", recv_oct=5),)
     seen = values(connections.collect, small(connections=part(some)))

@@ -27,7 +27,7 @@ def test_publishers_are_the_channels_that_have_published():
     assert values(overview.collect, full(channels=part(some)))[("rabbitmq_global_publishers",)] == 1
 
 
-def test_publishers_are_not_told_where_the_broker_has_no_rates():
+def test_publishers_are_not_reported_where_the_broker_has_no_rates():
     """Then no channel shows what it published: 0 would be wrong."""
     whole = full()
     without = full(overview=part(replace(whole.overview.value, rates_mode="none")))
@@ -103,7 +103,7 @@ def test_a_check_that_fails_without_naming_an_alarm_gives_no_zeros():
     assert not [key for key in seen if key[0] == "ackscope_alarm"]
 
 
-def test_each_check_tells_when_the_broker_answered_it():
+def test_each_check_reports_when_the_broker_answered_it():
     """Before the reading, where what passed was good for a while; nothing of one that could not be asked."""
     checks = (
         HealthCheck(name="alarms", ok=True),
@@ -113,8 +113,8 @@ def test_each_check_tells_when_the_broker_answered_it():
     read = part(checks)
     seen = values(health.collect, full(health=read))
 
-    told = {key[1]: value for key, value in seen.items() if key[0] == "ackscope_health_check_asked_timestamp_seconds"}
-    assert {"alarms": read.at.wall, "virtual-hosts": read.at.wall - 20} == told
+    times = {key[1]: value for key, value in seen.items() if key[0] == "ackscope_health_check_asked_timestamp_seconds"}
+    assert {"alarms": read.at.wall, "virtual-hosts": read.at.wall - 20} == times
 
 
 def test_the_alarm_of_file_descriptors_ends_with_4_3():
@@ -130,7 +130,7 @@ def test_of_several_certificates_the_first_to_end_counts():
     )
 
 
-def test_features_are_told_by_what_an_upgrade_asks():
+def test_features_are_reported_by_what_an_upgrade_asks():
     """Flags that are not enabled yet, deprecated features that are used."""
     assert {
         ("ackscope_feature_flag_enabled", "khepri_db", "stable"): 0,

@@ -20,7 +20,7 @@ def values(collect, snapshot, selection=None):
     }
 
 
-def test_a_virtual_host_is_told_node_by_node():
+def test_a_virtual_host_is_reported_node_by_node():
     """Running here and stopped there are two series."""
     seen = values(vhosts.collect, full())
 
@@ -38,7 +38,7 @@ def test_connections_of_a_virtual_host_are_withheld_while_one_does_not_say():
     assert values(vhosts.collect, full(connections=part(some[:1])))["ackscope_vhost_connections", "/"] == 1
 
 
-def test_bindings_are_told_of_each_exchange():
+def test_bindings_are_reported_of_each_exchange():
     """One that applications made and nothing is bound to is counted; what the broker made is not."""
     some = (
         Exchange(vhost="/", name="orders"),
@@ -63,7 +63,7 @@ def test_bindings_of_exchanges_that_are_not_shown_are_in_the_remainder():
     assert seen["rabbitmq_cluster_exchange_bindings", "", "(other)", ""] == 7
 
 
-def test_a_policy_is_told_with_what_it_rules():
+def test_a_policy_is_reported_with_what_it_rules():
     """By the names that queues and exchanges give; operator policies are named by no queue."""
     seen = values(policies.collect, full())
 

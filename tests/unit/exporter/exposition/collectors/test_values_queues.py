@@ -111,7 +111,7 @@ def test_limits_come_from_argument_and_policy():
     assert ("ackscope_queue_max_length_bytes", "/", "capped") not in seen
 
 
-def test_replicas_of_a_queue_are_told_by_node():
+def test_replicas_of_a_queue_are_reported_by_node():
     """Who has a replica, and whose is online; where the leader is stands in the info."""
     one = queue("q", type="quorum", leader="n1", members=("n1", "n2"), online=("n1",), state="minority")
     seen = values(queues.collect, cluster(one))
@@ -143,7 +143,7 @@ def test_old_details_say_when_they_were_read():
     assert ("ackscope_queue_details_timestamp_seconds", "/", "new") not in seen
 
 
-def test_exchanges_tell_what_goes_in_and_out():
+def test_exchanges_report_what_goes_in_and_out():
     """Absent before the first message; the default exchange has no name."""
     made = small(exchanges=part(tuple(exchanges_of(({"publish_in": 5, "publish_out": 15}, ""), ({}, "amq.topic")))))
     seen = values(exchanges.collect, made)

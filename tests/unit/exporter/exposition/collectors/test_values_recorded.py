@@ -50,7 +50,7 @@ def exported(family, version, shape):
     }
 
 
-def asked(family, version, shape):
+def requested(family, version, shape):
     """(metric, field, the object's own labels, what the broker said, what the series says)."""
     module, key, _ = MODULES[family]
     seen = exported(family, version, shape)
@@ -60,22 +60,22 @@ def asked(family, version, shape):
             continue
         for payload in fixture(version, family, shape):
             name = tuple(at(payload, path) for path in key)
-            said = None if field in CLASSIC and payload["type"] != "classic" else at(payload, field)
-            yield spec.name, field, name, said, seen.get(spec.name, {}).get(name)
+            described = None if field in CLASSIC and payload["type"] != "classic" else at(payload, field)
+            yield spec.name, field, name, described, seen.get(spec.name, {}).get(name)
 
 
 MILLISECONDS = {"connected_at", "consumer_timeout"}
 
 
-def plain(field, said):
+def plain(field, described):
     """What the broker said, as a number: lists are counted, milliseconds are seconds."""
-    match said:
+    match described:
         case list():
-            return len(said)
+            return len(described)
         case bool():
-            return int(said)
+            return int(described)
         case _:
-            return said / 1000 if field in MILLISECONDS and said is not None else said
+            return described / 1000 if field in MILLISECONDS and described is not None else described
 
 
 @pytest.mark.parametrize("family", MODULES)
@@ -83,7 +83,7 @@ def plain(field, said):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_series_says_what_the_field_that_it_names_says(version, shape, family):
     """Number for number; what the broker did not say is absent."""
-    rows = [row for row in asked(family, version, shape) if not isinstance(row[3], str)]
+    rows = [row for row in requested(family, version, shape) if not isinstance(row[3], str)]
     wrong = [row for row in rows if plain(row[1], row[3]) != row[4]]
 
     assert [] == wrong

@@ -78,7 +78,7 @@ def test_what_is_named_instead_exists():
     assert set() == {name for name in named if name and name.partition("{")[0] not in declared}
 
 
-def test_all_of_them_are_made_of_a_cluster_that_tells_everything():
+def test_all_of_them_are_made_of_a_cluster_that_reports_everything():
     """The declarations and the collector agree."""
     snapshot = full()
     families = ended.collect([snapshot], select_all([snapshot]))
@@ -158,7 +158,7 @@ def test_the_remainder_keeps_its_sums_right():
     }
 
 
-def test_detailed_names_are_there_where_they_are_asked_for():
+def test_detailed_names_are_there_where_they_are_requested():
     """The operator's queue dashboard asks for these."""
     seen = made(full(), MetricNames.OFFICIAL, with_detailed=True)
 

@@ -71,7 +71,7 @@ def test_polls_are_counted_by_family_and_gaps_by_field():
     assert seen["ackscope_decode_gaps", "shop", "queues", "memory"] == 2
 
 
-def test_coverage_tells_how_well_statistics_of_queues_are_known():
+def test_coverage_reports_how_well_statistics_of_queues_are_known():
     """All of them, as old as the list, where it is read in full; else as many and as old as they are."""
     snapshot = small(queues=part((Queue(vhost="/", name="a"), Queue(vhost="/", name="b"))))
     full = PollerStats(families={}, budget=0.05, mode=Mode.FULL)
@@ -82,10 +82,10 @@ def test_coverage_tells_how_well_statistics_of_queues_are_known():
         for stats in (full, totals, replace(totals, coverage=None))
     ]
     names = ("full_reading", "detailed_queues", "details_oldest_seconds", "details_median_seconds")
-    told = [[seen.get((f"ackscope_poll_{name}", "shop")) for name in names] for seen in found]
+    reported = [[seen.get((f"ackscope_poll_{name}", "shop")) for name in names] for seen in found]
     age = found[0]["ackscope_poll_age_seconds", "shop", "queues"]
 
-    assert [[1, 2, age, age], [0, 5, 30, 20], [0, None, None, None]] == told
+    assert [[1, 2, age, age], [0, 5, 30, 20], [0, None, None, None]] == reported
 
 
 def test_findings_are_series():
@@ -153,7 +153,7 @@ def test_the_probes_own_consumer_is_held_against_its_prefetch():
     } == {key: value for key, value in seen.items() if key[0].startswith("ackscope_prefetch_")}
 
 
-def test_layers_are_shown_where_they_can_be_told():
+def test_layers_are_shown_where_they_can_be_reported():
     """Two medians apart; a layer that lacks a stream has no sample, and an old summary takes no part."""
     state = streaming(confirming_stream("unroutable", 0.001), confirming_stream("transient", 0.003))
     seen = values(confirming.collect(state, NOW))
