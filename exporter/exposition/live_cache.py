@@ -55,7 +55,7 @@ class LiveMetricsCache:
         """Discard the prerendered part, so that the next scrape shows a change at once."""
         self._prerendered = None
 
-    def pieces(self, reports: Sequence[EncodedFamily], form: Format) -> list[bytes]:
+    def chunks(self, reports: Sequence[EncodedFamily], form: Format) -> list[bytes]:
         """The live part of a page now, without the last line of OpenMetrics."""
         prerendered = self._prerendered
         if (

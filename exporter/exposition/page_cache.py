@@ -71,7 +71,7 @@ class PageCache:
         per_scrape: Mapping[str, Source] | None = None,
     ) -> None:
         self._state, self._top_k, self._clock = state, top_k, clock
-        self._collectors, self._rounds = collectors, per_snapshot or {}
+        self._collectors, self._per_snapshot = collectors, per_snapshot or {}
         self._lock = threading.Lock()
         self._page: _SnapshotPage | None = None
         self._clusters: dict[str, tuple[Snapshot, CollectorRun]] = {}
@@ -83,25 +83,27 @@ class PageCache:
     def respond(self, request: Request) -> Response:
         """All metrics now, in the format and encoding that the request prefers."""
         form = negotiate_format(request.headers.get("accept", ""))
-        made, now = self._from_snapshots(), self._clock.now()
+        page, now = self._from_snapshots(), self._clock.now()
         self._last_scrape = now
-        live = self._live_part(made, form)
-        compressed = self._pack(made, form, now) if accepts_gzip(request.headers.get("accept-encoding", "")) else None
-        pieces = (
-            (*page_chunks(made.run.families, form), *live) if compressed is None else finish_member(compressed, live)
+        live = self._live_part(page, form)
+        compressed = (
+            self._compress(page, form, now) if accepts_gzip(request.headers.get("accept-encoding", "")) else None
+        )
+        chunks = (
+            (*page_chunks(page.run.families, form), *live) if compressed is None else finish_member(compressed, live)
         )
         return Response(
             b"",
             form.value,
-            chunks=pieces,
+            chunks=chunks,
             content_encoding="identity" if compressed is None else "gzip",
             headers=(("Vary", "Accept, Accept-Encoding"),),
         )
 
     def text(self, form: Format = Format.TEXT) -> str:
         """The page as text, for callers in this process."""
-        made = self._from_snapshots()
-        return b"".join([*page_chunks(made.run.families, form), *self._live_part(made, form)]).decode()
+        page = self._from_snapshots()
+        return b"".join([*page_chunks(page.run.families, form), *self._live_part(page, form)]).decode()
 
     def refresh(self) -> None:
         """Render the snapshot part if it is outdated and somebody has scraped recently."""
@@ -113,18 +115,18 @@ class PageCache:
             before = self._page
             if before is not None and before.generation == self._state.generation:
                 return
-            made = self._make()
+            page = self._make()
             for form, last_used in self._last_gzip.items():
                 if last_used is not None and now.since(last_used) <= IDLE_SECONDS:
-                    made.compressed[form] = compress_prefix(page_chunks(made.run.families, form))
-            self._page = made
+                    page.compressed[form] = compress_prefix(page_chunks(page.run.families, form))
+            self._page = page
 
     def tick(self) -> None:
         """Prerender what the scrapes of the next second need; call once a second."""
-        made, now = self._page, self._clock.now()
-        if made is not None and now.since(self._last_scrape) <= IDLE_SECONDS:
+        page, now = self._page, self._clock.now()
+        if page is not None and now.since(self._last_scrape) <= IDLE_SECONDS:
             forms = [form for form, last_used in self._last_gzip.items() if last_used is not None]
-            self._live_cache.prerender(made.reports, forms)
+            self._live_cache.prerender(page.reports, forms)
 
     def invalidate(self) -> None:
         """Discard the prerendered live part, so that the next scrape shows a change at once."""
@@ -138,21 +140,21 @@ class PageCache:
         self.invalidate()
 
     def _from_snapshots(self) -> _SnapshotPage:
-        made = self._page
-        if made is not None and not self._late(made):
-            return made
+        page = self._page
+        if page is not None and not self._late(page):
+            return page
         with self._lock:  # concurrent scrapes render once
-            made = self._page
-            if made is None or self._late(made):
-                made = self._page = self._make()
-            return made
+            page = self._page
+            if page is None or self._late(page):
+                page = self._page = self._make()
+            return page
 
-    def _late(self, made: _SnapshotPage) -> bool:
-        if made.generation == self._state.generation:
+    def _late(self, page: _SnapshotPage) -> bool:
+        if page.generation == self._state.generation:
             return False
         now, (generation, seen) = self._clock.now(), self._outdated
-        if generation != made.generation:
-            self._outdated = (made.generation, now)
+        if generation != page.generation:
+            self._outdated = (page.generation, now)
             return False
         return now.since(seen) > LATE_SECONDS
 
@@ -162,30 +164,30 @@ class PageCache:
         selection = self._top_k.select(snapshots)
         before, self._clusters = self._clusters, {}
         for snapshot in snapshots:
-            known = before.get(snapshot.cluster)
-            if known is None or known[0] is not snapshot:
-                known = (snapshot, self._execute([snapshot], selection))
-            self._clusters[snapshot.cluster] = known
-        made = [run for _, run in self._clusters.values()] or [self._execute([], selection)]
-        run = merge_runs([*made, execute(self._rounds, self._clock)])
+            cached = before.get(snapshot.cluster)
+            if cached is None or cached[0] is not snapshot:
+                cached = (snapshot, self._execute([snapshot], selection))
+            self._clusters[snapshot.cluster] = cached
+        runs = [run for _, run in self._clusters.values()] or [self._execute([], selection)]
+        run = merge_runs([*runs, execute(self._per_snapshot, self._clock)])
         return _SnapshotPage(generation, run, encode(report_metrics(run.reports)))
 
     def _execute(self, snapshots: Sequence[Snapshot], selection: Selection) -> CollectorRun:
         return execute(collector_sources(snapshots, selection, self._collectors), self._clock)
 
-    def _pack(self, made: _SnapshotPage, form: Format, now: Instant) -> GzipPrefix:
+    def _compress(self, page: _SnapshotPage, form: Format, now: Instant) -> GzipPrefix:
         self._last_gzip[form] = now
-        compressed = made.compressed.get(form)
+        compressed = page.compressed.get(form)
         if compressed is not None:
             return compressed
         with self._lock:
-            if form not in made.compressed:
-                made.compressed[form] = compress_prefix(page_chunks(made.run.families, form))
-            return made.compressed[form]
+            if form not in page.compressed:
+                page.compressed[form] = compress_prefix(page_chunks(page.run.families, form))
+            return page.compressed[form]
 
-    def _live_part(self, made: _SnapshotPage, form: Format) -> list[bytes]:
+    def _live_part(self, page: _SnapshotPage, form: Format) -> list[bytes]:
         """The live part of a page: what changes between snapshots, and the collector reports."""
-        return [*self._live_cache.pieces(made.reports, form), *([END] if form is Format.OPENMETRICS else [])]
+        return [*self._live_cache.chunks(page.reports, form), *([END] if form is Format.OPENMETRICS else [])]
 
 
 def collector_sources(

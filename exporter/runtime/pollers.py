@@ -25,7 +25,7 @@ class PolledCluster:
 
     poller: Poller
     relay: SnapshotRelay
-    mark: Fingerprint
+    fingerprint: Fingerprint
     broker: str
 
 
@@ -74,13 +74,13 @@ class PollerRegistry:
         latest: Callable[[str], Snapshot | None],
     ) -> None:
         self._clock, self._sink, self._latest = clock, sink, latest
-        self._watched: dict[str, PolledCluster] = {}
-        self._watched = self.plan(settings).clusters
+        self._polled: dict[str, PolledCluster] = {}
+        self._polled = self.plan(settings).clusters
 
     @property
     def pollers(self) -> Mapping[str, Poller]:
         """Poller by cluster name."""
-        return {name: watched.poller for name, watched in self._watched.items()}
+        return {name: watched.poller for name, watched in self._polled.items()}
 
     def start(self) -> None:
         """Start polling."""
@@ -100,9 +100,9 @@ class PollerRegistry:
         clusters: dict[str, PolledCluster] = {}
         created, reset = [], []
         for name, cluster in settings.clusters.items():
-            before = self._watched.get(name)
+            before = self._polled.get(name)
             mark = fingerprint(cluster.management, settings.poll)
-            if before is not None and before.mark == mark:
+            if before is not None and before.fingerprint == mark:
                 clusters[name] = before
                 continue
             broker = _broker(cluster)
@@ -113,12 +113,12 @@ class PollerRegistry:
             relay = SnapshotRelay(self._sink, self._latest(name) if same else None)
             poller = Poller(name, cluster.management, settings.poll, self._clock, relay)
             clusters[name] = PolledCluster(poller, relay, mark, broker)
-        removed = tuple(name for name in self._watched if name not in clusters)
+        removed = tuple(name for name in self._polled if name not in clusters)
         return ReconcilePlan(clusters, tuple(created), tuple(reset), removed)
 
     def stop_replaced(self, change: ReconcilePlan) -> None:
         """First half of the change: replaced and removed pollers pass nothing on any more."""
-        replaced = [it for name, it in self._watched.items() if change.clusters.get(name) is not it]
+        replaced = [it for name, it in self._polled.items() if change.clusters.get(name) is not it]
         for watched in replaced:
             watched.relay.close()
         # Runs in its own thread: a hanging request would block the reload.
@@ -126,7 +126,7 @@ class PollerRegistry:
 
     def start_created(self, change: ReconcilePlan) -> None:
         """Second half of the change: start the new pollers."""
-        self._watched = change.clusters
+        self._polled = change.clusters
         for name in change.created:
             change.clusters[name].poller.start()
 

@@ -35,7 +35,7 @@ class LabelScheme(Generic[T]):
 
 def emit(
     families: MetricFamilies,
-    chosen: SelectedObjects[T],
+    selected: SelectedObjects[T],
     naming: LabelScheme[T],
     field_metrics: Sequence[FieldMetric],
     readers: Sequence[MetricReader[T]] = (),
@@ -44,22 +44,22 @@ def emit(
 
     Args:
         families: where to add the samples.
-        chosen: selected objects and remainder.
+        selected: selected objects and remainder.
         naming: keys and labels.
         field_metrics: metrics that the remainder has too, if they can be summed.
         readers: metrics of single objects only.
     """
     plain: list[tuple[Spec, Callable[[T], Any]]] = [(it.spec, attrgetter(it.path)) for it in field_metrics]
-    for it in chosen.shown:
+    for it in selected.shown:
         labels = naming.labels(it)
-        key = naming.key(it) if chosen.counted_in_remainder else None
-        if key in chosen.counted_in_remainder:
+        key = naming.key(it) if selected.counted_in_remainder else None
+        if key in selected.counted_in_remainder:
             for spec, path in field_metrics:
-                families.add(spec, labels, chosen.count(it, key, path))
+                families.add(spec, labels, selected.count(it, key, path))
         else:
             for spec, read in plain:
                 families.add(spec, labels, read(it))
         for spec, read in readers:
             families.add(spec, labels, read(it))
     for spec, path in field_metrics:
-        families.add(spec, naming.other, chosen.remainder.get(path))
+        families.add(spec, naming.other, selected.remainder.get(path))

@@ -69,8 +69,8 @@ def select_all(snapshots: Sequence[Snapshot]) -> Selection:
     """Select all objects of a single read. Increases are unknown, which is not zero."""
     nothing = _Patterns(MetricsSettings())
     made = {it.cluster: _ClusterState().select(it, _UNLIMITED, nothing) for it in snapshots}
-    looked = {name: replace(one, totals=replace(one.totals, counts={})) for name, one in made.items()}
-    return Selection(clusters=looked, limits=_UNLIMITED)
+    uncounted = {name: replace(one, totals=replace(one.totals, counts={})) for name, one in made.items()}
+    return Selection(clusters=uncounted, limits=_UNLIMITED)
 
 
 class _Patterns:
@@ -122,7 +122,7 @@ class _KindState(Generic[T]):
         self._kind, self._index = kind, ObjectIndex(kind.key)
         self.sums = GroupSums(kind.gauges, kind.group, kind.has_details)
         self.counts = RemainderCounters(kind.counters, kind.has_details)
-        self._held: dict[Hashable, float] = {}
+        self._holders: dict[Hashable, float] = {}
         self._included: set[Hashable] = set()
         self._excluded: set[Hashable] = set()
         self._patterns: tuple[str, str] | None = None
@@ -142,9 +142,9 @@ class _KindState(Generic[T]):
         self._add_up(changes)
         risen = self._rises(changes)
         now = self._places(changes, risen, snapshot, cap)
-        self.counts.count_hidden(risen, self._held, now)
-        self.counts.shown(key for key in now if key not in self._held)
-        self._held = now
+        self.counts.count_hidden(risen, self._holders, now)
+        self.counts.shown(key for key in now if key not in self._holders)
+        self._holders = now
         return self._selected()
 
     def _match(self, changes: ObjectChanges[T], patterns: _Patterns) -> None:
@@ -191,15 +191,15 @@ class _KindState(Generic[T]):
             swings = ((abs((size(after) or 0) - (size(before) or 0)), key(after)) for before, after in changes.changed)
             rankings.append(ranking(swings, cap))
         candidates = Candidates(keys=objects, included=self._included, excluded=self._excluded, rankings=rankings)
-        return assign_places(candidates, self._held, cap, at)
+        return assign_places(candidates, self._holders, cap, at)
 
     def _selected(self) -> SelectedObjects[T]:
         objects = self._index.objects
-        shown = [objects[key] for key in self._held]
+        shown = [objects[key] for key in self._holders]
         omitted = len(objects) - len(shown)
         self._ever_omitted = self._ever_omitted or omitted > 0
         counted_in_remainder: dict[Hashable, Mapping[str, float]] = {}
-        for key in self._held:
+        for key in self._holders:
             less = self.counts.counted_in_remainder(key)
             if less is not None:
                 counted_in_remainder[key] = less

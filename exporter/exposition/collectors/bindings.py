@@ -36,15 +36,15 @@ def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]
         bindings, exchanges = snapshot.bindings.value, snapshot.exchanges.value
         if bindings is None or exchanges is None:
             continue
-        chosen = selection.of(snapshot.cluster).exchanges
+        selected = selection.of(snapshot.cluster).exchanges
         shown = 0
-        for exchange in chosen.shown:
+        for exchange in selected.shown:
             number = bindings.counts.get(exchange.key, 0)
             shown += number
             families.add(
                 BINDINGS, _labels(snapshot.cluster, exchange.vhost, exchange.name, exchange.type or ""), number
             )
-        if chosen.omitted:
+        if selected.omitted:
             families.add(BINDINGS, _labels(snapshot.cluster, "", OTHER, ""), sum(bindings.counts.values()) - shown)
         unbound = sum(not bindings.counts.get(it.key) for it in exchanges if not _built_in(it))
         families.add(UNBOUND, {"cluster": snapshot.cluster}, unbound)

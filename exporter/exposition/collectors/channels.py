@@ -140,9 +140,9 @@ def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
         channels = snapshot.channels.value
         if channels is None:
             continue
-        chosen, naming = selection.of(snapshot.cluster).channels, _naming(snapshot.cluster)
-        emit(families, chosen, naming, _FIELD_METRICS, _READERS)
-        for channel in chosen.shown:
+        selected, naming = selection.of(snapshot.cluster).channels, _naming(snapshot.cluster)
+        emit(families, selected, naming, _FIELD_METRICS, _READERS)
+        for channel in selected.shown:
             what = {"node": channel.node or "", "mode": mode(channel) or ""}
             families.add(INFO, {**naming.labels(channel), **what}, 1)
         modes = Counter(mode(channel) for channel in channels)

@@ -102,9 +102,9 @@ def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
         states = Counter(connection.state or "unknown" for connection in connections)
         for state in dict.fromkeys((*_ALWAYS, *sorted(states))):
             families.add(STATES, {"cluster": snapshot.cluster, "state": state}, states[state])
-        chosen, naming = selection.of(snapshot.cluster).connections, _naming(snapshot.cluster)
-        emit(families, chosen, naming, _FIELD_METRICS, _READERS)
-        for connection in chosen.shown:
+        selected, naming = selection.of(snapshot.cluster).connections, _naming(snapshot.cluster)
+        emit(families, selected, naming, _FIELD_METRICS, _READERS)
+        for connection in selected.shown:
             what = {
                 "client_name": connection.client_name or "",
                 "client_product": connection.client_product or "",

@@ -56,10 +56,12 @@ def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
         for consumer in snapshot.consumers.value:
             queues[consumer.vhost, consumer.queue].append(consumer)
         global_limits = _global_limits(snapshot)
-        chosen = selection.of(snapshot.cluster)
-        shown = {queue.key: queue for queue in chosen.queues.shown}
+        selected = selection.of(snapshot.cluster)
+        shown = {queue.key: queue for queue in selected.queues.shown}
         # The same queues as elsewhere; if queues could not be read, those of the selected consumers.
-        keys = shown if snapshot.queues.value else dict.fromkeys((it.vhost, it.queue) for it in chosen.consumers.shown)
+        keys = (
+            shown if snapshot.queues.value else dict.fromkeys((it.vhost, it.queue) for it in selected.consumers.shown)
+        )
         for key in keys:
             if key in queues:
                 _one(families, snapshot.cluster, key, queues[key], shown.get(key), global_limits)

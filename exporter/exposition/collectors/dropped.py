@@ -36,10 +36,10 @@ def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     """Families of all clusters; a kind that was never read has no sample."""
     families = MetricFamilies(SPECS)
     for snapshot in clusters:
-        chosen = selection.of(snapshot.cluster)
+        selected = selection.of(snapshot.cluster)
         for kind in KINDS:
             if snapshot.parts[kind].value is not None:
-                families.add(DROPPED, {"cluster": snapshot.cluster, "kind": kind}, getattr(chosen, kind).omitted)
+                families.add(DROPPED, {"cluster": snapshot.cluster, "kind": kind}, getattr(selected, kind).omitted)
     return families.result()
 
 

@@ -53,9 +53,9 @@ def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
         types = Counter(exchange.type or "unknown" for exchange in exchanges)
         for name, number in sorted(types.items()):
             families.add(EXCHANGES, {"cluster": snapshot.cluster, "type": name}, number)
-        chosen, naming = selection.of(snapshot.cluster).exchanges, _naming(snapshot.cluster)
-        emit(families, chosen, naming, _FIELD_METRICS)
-        for exchange in chosen.shown:
+        selected, naming = selection.of(snapshot.cluster).exchanges, _naming(snapshot.cluster)
+        emit(families, selected, naming, _FIELD_METRICS)
+        for exchange in selected.shown:
             what = {"type": exchange.type or "", "policy": exchange.policy or ""}
             families.add(INFO, {**naming.labels(exchange), **what}, 1)
     return families.result()

@@ -52,9 +52,9 @@ def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
     for snapshot in clusters:
         if snapshot.queues.value is None:
             continue
-        chosen, naming = selection.of(snapshot.cluster).queues, _naming(snapshot.cluster)
-        emit(families, chosen, naming, FIELD_METRICS, _EACH)
-        for queue in chosen.shown:
+        selected, naming = selection.of(snapshot.cluster).queues, _naming(snapshot.cluster)
+        emit(families, selected, naming, FIELD_METRICS, _EACH)
+        for queue in selected.shown:
             _describe(families, naming.labels(queue), queue)
     return families.result()
 

@@ -33,12 +33,12 @@ def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]
     """Families of all clusters; the same selection and remainder as elsewhere."""
     families = MetricFamilies(SPECS)
     for snapshot in snapshots:
-        chosen = selection.of(snapshot.cluster)
+        selected = selection.of(snapshot.cluster)
         _up(families, snapshot)
         _overview(families, snapshot)
-        _queues(families, snapshot.cluster, chosen.queues)
-        _exchanges(families, snapshot, chosen.exchanges)
-        _connections(families, snapshot.cluster, chosen.connections)
+        _queues(families, snapshot.cluster, selected.queues)
+        _exchanges(families, snapshot, selected.exchanges)
+        _connections(families, snapshot.cluster, selected.connections)
         _nodes(families, snapshot)
         _links(families, snapshot)
     return families.result()
@@ -67,20 +67,24 @@ def _add(families: MetricFamilies, rows: Sequence[OldMetric], labels: dict[str, 
 
 
 def _add_chosen(
-    families: MetricFamilies, rows: Sequence[OldMetric], labels: dict[str, str], chosen: SelectedObjects[Any], item: Any
+    families: MetricFamilies,
+    rows: Sequence[OldMetric],
+    labels: dict[str, str],
+    selected: SelectedObjects[Any],
+    item: Any,
 ) -> None:
     for old in rows:
         counts = old.spec.kind is MetricType.COUNTER and old.path.startswith("stats.")
-        value = chosen.count(item, item.key, old.path) if counts else value_at(item, old.path)
+        value = selected.count(item, item.key, old.path) if counts else value_at(item, old.path)
         families.add(old.spec, labels, value)
 
 
 def _add_rest(
-    families: MetricFamilies, rows: Sequence[OldMetric], labels: dict[str, str], chosen: SelectedObjects[Any]
+    families: MetricFamilies, rows: Sequence[OldMetric], labels: dict[str, str], selected: SelectedObjects[Any]
 ) -> None:
-    if chosen.omitted:
+    if selected.omitted:
         for old in rows:
-            families.add(old.spec, labels, chosen.remainder.get(old.path))
+            families.add(old.spec, labels, selected.remainder.get(old.path))
 
 
 def _up(families: MetricFamilies, snapshot: Snapshot) -> None:
@@ -115,8 +119,8 @@ def _overview(families: MetricFamilies, snapshot: Snapshot) -> None:
         families.add(table.VERSION.spec, labels, 1)
 
 
-def _queues(families: MetricFamilies, cluster: str, chosen: SelectedObjects[Queue]) -> None:
-    for queue in chosen.shown:
+def _queues(families: MetricFamilies, cluster: str, selected: SelectedObjects[Queue]) -> None:
+    for queue in selected.shown:
         labels = {
             "cluster": cluster,
             "vhost": queue.vhost,
@@ -125,24 +129,24 @@ def _queues(families: MetricFamilies, cluster: str, chosen: SelectedObjects[Queu
             "policy": queue.policy or "",
             "self": SELF,
         }
-        _add_chosen(families, table.QUEUES, labels, chosen, queue)
+        _add_chosen(families, table.QUEUES, labels, selected, queue)
         if queue.state is not None:
             families.add(table.QUEUE_STATE.spec, {**labels, "state": queue.state}, int(queue.state == "running"))
     remainder = {"cluster": cluster, "vhost": "", "queue": OTHER, "durable": "", "policy": "", "self": SELF}
-    _add_rest(families, table.QUEUES, remainder, chosen)
+    _add_rest(families, table.QUEUES, remainder, selected)
 
 
-def _exchanges(families: MetricFamilies, snapshot: Snapshot, chosen: SelectedObjects[Any]) -> None:
-    for exchange in chosen.shown:
+def _exchanges(families: MetricFamilies, snapshot: Snapshot, selected: SelectedObjects[Any]) -> None:
+    for exchange in selected.shown:
         labels = {"cluster": snapshot.cluster, "vhost": exchange.vhost, "exchange": exchange.name}
-        _add_chosen(families, table.EXCHANGES, labels, chosen, exchange)
-    _add_rest(families, table.EXCHANGES, {"cluster": snapshot.cluster, "vhost": "", "exchange": OTHER}, chosen)
+        _add_chosen(families, table.EXCHANGES, labels, selected, exchange)
+    _add_rest(families, table.EXCHANGES, {"cluster": snapshot.cluster, "vhost": "", "exchange": OTHER}, selected)
 
 
-def _connections(families: MetricFamilies, cluster: str, chosen: SelectedObjects[Connection]) -> None:
+def _connections(families: MetricFamilies, cluster: str, selected: SelectedObjects[Connection]) -> None:
     """Connections with equal labels are summed, as in rabbitmq_exporter."""
     groups: defaultdict[tuple[str, ...], list[Connection]] = defaultdict(list)
-    for it in chosen.shown:
+    for it in selected.shown:
         groups[it.vhost or "", it.node or "", it.peer_host or "", it.user or ""].append(it)
     for (vhost, node, peer, user), members in groups.items():
         labels = {
@@ -161,7 +165,7 @@ def _connections(families: MetricFamilies, cluster: str, chosen: SelectedObjects
             with_state = {**{key: labels[key] for key in labels if key != "self"}, "state": state, "self": SELF}
             families.add(table.CONNECTION_STATUS.spec, with_state, states.count(state))
     remainder = {"cluster": cluster, "vhost": "", "node": "", "peer_host": OTHER, "user": "", "self": SELF}
-    _add_rest(families, table.CONNECTIONS, remainder, chosen)
+    _add_rest(families, table.CONNECTIONS, remainder, selected)
 
 
 def _nodes(families: MetricFamilies, snapshot: Snapshot) -> None:

@@ -37,15 +37,15 @@ def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]
     """Families of all clusters; the same selection and remainder as elsewhere."""
     families = MetricFamilies(SPECS)
     for snapshot in snapshots:
-        chosen = selection.of(snapshot.cluster).queues
-        for queue in chosen.shown:
+        selected = selection.of(snapshot.cluster).queues
+        for queue in selected.shown:
             labels = {"cluster": snapshot.cluster, "vhost": queue.vhost, "queue": queue.name}
             for spec, path in _METRICS:
                 families.add(spec, labels, value_at(queue, path))
-        if chosen.omitted:
+        if selected.omitted:
             labels = {"cluster": snapshot.cluster, "vhost": "", "queue": OTHER}
             for spec, path in _METRICS:
-                families.add(spec, labels, chosen.remainder.get(path))
+                families.add(spec, labels, selected.remainder.get(path))
     return families.result()
 
 

@@ -22,10 +22,10 @@ def test_the_two_parts_are_one_file(first, second):
 def test_ends_of_any_size_are_read(size):
     """Small ones are sent as they are, large ones compressed."""
     first, end = b"queues " * 5000, b"ages " * (size // 5) + b"." * (size % 5)
-    pieces = finish_member(compress_prefix([first]), [end[: size // 2], end[size // 2 :]])
+    chunks = finish_member(compress_prefix([first]), [end[: size // 2], end[size // 2 :]])
 
-    assert first + end == gzip.decompress(b"".join(pieces))
-    assert (size <= 16 * 1024) == (len(pieces[2]) == size + 5)
+    assert first + end == gzip.decompress(b"".join(chunks))
+    assert (size <= 16 * 1024) == (len(chunks[2]) == size + 5)
 
 
 def test_one_first_part_serves_many_files():
