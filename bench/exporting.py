@@ -134,5 +134,5 @@ def _address(process: subprocess.Popen[bytes], log: Path) -> str | None:
     text = log.read_text(errors="replace")
     if process.poll() is not None:
         raise BrokerError(f"the exporter ended by itself: {text.strip().splitlines()[-1:] or 'it said nothing'}")
-    found = re.search(r"serving (http://\S+)", text)
+    found = re.search(r"msg=serving url=(http://\S+)", text)
     return found[1] if found else None

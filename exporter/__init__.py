@@ -1,4 +1,4 @@
-"""Reading the broker and serving what was seen.
+"""The exporter: polls brokers, keeps the latest state in memory, serves it over HTTP.
 
-`app` is the only place that wires; nothing here decides what is wrong.
+`app` wires the parts together. Nothing here decides what is wrong: that is `diagnosis`.
 """

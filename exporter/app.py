@@ -1,6 +1,5 @@
-"""The exporter put together: the only place that knows all its parts."""
+"""The exporter, wired together: the only module that knows all its parts."""
 
-import logging
 import threading
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -11,58 +10,59 @@ from prometheus_client.core import Metric
 
 from ackscope.clock import Clock
 from ackscope.errors import ConfigError
+from ackscope.log import get_logger
 from ackscope.snapshot import Snapshot
 from diagnosis.text import MANAGEMENT
-from exporter.collectors.choosing import Chooser
-from exporter.collectors.contract import Collector
-from exporter.compat.chosen import collectors_for
-from exporter.execute import Source
-from exporter.exposition import Exposition
-from exporter.history.past import Past
-from exporter.http import Answer, Request
-from exporter.intake import Intake
-from exporter.live import confirming, history, landing, outcomes, polls, process, reloads, verdicts
+from exporter.exposition.cardinality.top_k import TopK
+from exporter.exposition.collectors.contract import Collector
+from exporter.exposition.compat.select import collectors_for
+from exporter.exposition.execute import Source
+from exporter.exposition.live import confirming, findings, history, landing, outcomes, polls, process, reloads
+from exporter.exposition.page_cache import PageCache
+from exporter.exposition.render_thread import RenderThread
+from exporter.history.baseline_cache import BaselineCache
 from exporter.polling.poller import PollerStats
-from exporter.probe_metrics import ProbeMetrics
-from exporter.probe_page import ProbePage
-from exporter.probe_process import Hooks
-from exporter.probing import Probing, amqp_of, targets_of
-from exporter.refresher import Refresher
-from exporter.reload import Reloaded, Reloads
-from exporter.routes import Parts, is_ready, make_routes
+from exporter.probes_host.host import ProbeHost, amqp_targets, targets_document
+from exporter.probes_host.metrics import ProbeMetrics
+from exporter.probes_host.ondemand_page import OnDemandProbePage
+from exporter.probes_host.process import SupervisorHooks
+from exporter.routes import RouteContext, is_ready, make_routes
+from exporter.runtime.ingest import Ingest
+from exporter.runtime.pollers import PollerRegistry
+from exporter.runtime.reloader import Reloader, ReloadResult
+from exporter.runtime.state import ClusterState, StateStore
 from exporter.settings import ExporterSettings, parse_listen
-from exporter.state import ClusterState, State
 from exporter.targets.page import TargetPage
-from exporter.watch import Watch
 from exporter.web.config import WebConfig
-from exporter.web.server import Server
+from exporter.web.http import Request, Response
+from exporter.web.server import HttpServer
 
 if TYPE_CHECKING:
-    from exporter.landing.lander import Lander
+    from exporter.landing.sink import LandingSink
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _STOP_SECONDS = 4.0
 _FIXED = ("listen", "web_config", "landing.directory")
-"""Keys that are read at the start only."""
-_STILL_SECONDS = 120.0
-"""A poller that handed out nothing for so long, and ten intervals on top, does not move any more."""
+"""Keys that are read at startup only."""
+_STALLED_SECONDS = 120.0
+"""A poller without a new snapshot for this many seconds plus ten poll intervals is considered stalled."""
 
 
 class App:
     """One exporter.
 
     Args:
-        settings: already checked.
-        clock: of all its parts.
-        reread: reads and checks the file of the settings again; without it there is nothing to reload.
+        settings: validated settings.
+        clock: shared by all parts.
+        reread: reads and validates the settings file again; None disables reloads.
 
     Attributes:
-        routes: the paths that it serves.
+        routes: path -> route, as served.
 
     Raises:
-        UsageError: it cannot listen where it should.
-        ConfigError: a file of the settings went away since they were checked.
+        UsageError: the listen address cannot be used.
+        ConfigError: a file named in the settings has disappeared since they were validated.
     """
 
     def __init__(
@@ -70,52 +70,54 @@ class App:
     ) -> None:
         self._settings = self._started = settings
         self._clock = clock
-        self._state = State(settings.clusters)
+        self._state = StateStore(settings.clusters)
         self._metrics = ProbeMetrics()
         self._landing = _lander(settings, clock)
-        self._past = Past(settings.history, settings.clusters, clock)
-        self._intake = Intake(settings, self._state, self._metrics, self._landing, clock, self._past.of)
-        self._watch = Watch(settings, clock, self._on_snapshot, self._latest)
-        hooks = Hooks(on_batch=self._intake.on_batch, on_start=self._metrics.restarted)
-        self._probing = Probing(settings, hooks, clock)
-        self._reloads = Reloads(reread or _nothing_to_read, self._change, clock)
-        chooser, collectors = Chooser(settings.metrics), _collectors(settings)
-        self._exposition = Exposition(self._state, chooser, self._live(), clock, collectors, **self._steady())
-        self._refresher = Refresher(self._exposition.refresh, clock, self._exposition.tick)
+        self._baselines = BaselineCache(settings.history, settings.clusters, clock)
+        self._ingest = Ingest(settings, self._state, self._metrics, self._landing, clock, self._baselines.of)
+        self._pollers = PollerRegistry(settings, clock, self._on_snapshot, self._latest)
+        hooks = SupervisorHooks(on_batch=self._ingest.on_batch, on_start=self._metrics.restarted)
+        self._probe_host = ProbeHost(settings, hooks, clock)
+        self._reloader = Reloader(reread or _nothing_to_read, self._change, clock)
+        top_k, collectors = TopK(settings.metrics), _collectors(settings)
+        self._page_cache = PageCache(
+            self._state, top_k, self._live_sources(), clock, collectors, **self._polling_sources()
+        )
+        self._render_thread = RenderThread(self._page_cache.refresh, clock, self._page_cache.tick)
         self._targets = TargetPage(settings.modules, settings.metrics, clock)
-        parts = Parts(
+        parts = RouteContext(
             state=self._state,
-            exposition=self._exposition,
-            status=self._probing.status,
+            exposition=self._page_cache,
+            status=self._probe_host.status,
             probe_page=self._probe_page,
             reload=self.reload,
             clock=clock,
             thresholds=lambda: self._settings.thresholds,
-            usual=self._past.of,
+            baselines=self._baselines.of,
             management=self._management,
         )
         web = WebConfig.load(settings.web_config) if settings.web_config else None
         self.routes = make_routes(parts)
-        self._server = Server(parse_listen(settings.listen), self.routes, web)
+        self._server = HttpServer(parse_listen(settings.listen), self.routes, web)
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """The URL that the exporter serves."""
         return self._server.url
 
     def start(self) -> None:
         """Start every part."""
         if self._landing is not None:
             self._landing.writer.start()
-        for part in (self._past, self._refresher, self._watch, self._probing, self._server):
+        for part in (self._baselines, self._render_thread, self._pollers, self._probe_host, self._server):
             part.start()
-        log.info("serving %s", self.url)
+        log.info("serving", url=self.url)
 
     def stop(self) -> None:
-        """Stop what brings data, side by side; then write what waits to be written: 5 s at most, a second as a rule."""
+        """Stop all producers in parallel, then flush the landing files. Takes 5 s at most, usually 1 s."""
         until = self._clock.now().mono + _STOP_SECONDS
-        self._reloads.close(_STOP_SECONDS / 4)
-        parts = (self._watch, self._probing, self._server, self._refresher, self._past)
+        self._reloader.close(_STOP_SECONDS / 4)
+        parts = (self._pollers, self._probe_host, self._server, self._render_thread, self._baselines)
         threads = [threading.Thread(target=part.stop, daemon=True) for part in parts]
         for thread in threads:
             thread.start()
@@ -130,102 +132,102 @@ class App:
         return MANAGEMENT if watched is None else watched.management.address().url
 
     def ready(self) -> bool:
-        """Whether every cluster has answered, well or not."""
+        """Whether every cluster has been polled at least once, successfully or not."""
         return is_ready(self._state)
 
-    def sound(self) -> bool:
-        """Whether every poller hands out snapshots, of a broker that is away, too: what a watchdog asks."""
-        now, longest = self._clock.now(), _STILL_SECONDS + 10 * self._settings.poll.interval
+    def is_healthy(self) -> bool:
+        """Whether every poller still produces snapshots, also of unreachable brokers. The systemd watchdog uses it."""
+        now, longest = self._clock.now(), _STALLED_SECONDS + 10 * self._settings.poll.interval
         known = [state.snapshot for state in self._state.clusters().values()]
         return all(snapshot is None or now.since(snapshot.taken) < longest for snapshot in known)
 
-    def reload(self) -> Reloaded:
-        """Read the configuration again and go by it; where it is wrong, the settings before it stay."""
+    def reload(self) -> ReloadResult:
+        """Read the configuration again and apply it. If it is invalid, the current settings stay in force."""
         try:
-            return self._reloads.reload()
+            return self._reloader.reload()
         finally:
-            self._exposition.forget()
+            self._page_cache.invalidate()
 
     def _change(self, settings: ExporterSettings) -> str:
-        """Go by other settings; what they leave as it was goes on undisturbed. Returns what was done.
+        """Apply new settings; parts whose settings did not change keep running. Returns a summary of what changed.
 
         Raises:
-            ConfigError: a file of them cannot be read; nothing has changed then.
+            ConfigError: a file named in the settings cannot be read; nothing has changed.
         """
-        change, document = self._watch.plan(settings), targets_of(settings)
+        change, document = self._pollers.plan(settings), targets_document(settings)
         before, self._settings = self._settings, settings
-        # In this order: nothing of an old broker may reach the state of a new one.
-        self._watch.end(change)
-        self._state.watch(settings.clusters, change.anew)
-        self._intake.apply(settings)
-        self._past.apply(settings.history, settings.clusters)
-        self._watch.begin(change)
-        probes_anew = self._probing.change(settings, document)
-        for name in amqp_of(before).keys() - amqp_of(settings).keys():
+        # This order keeps data of a replaced broker out of the state of the new one.
+        self._pollers.stop_replaced(change)
+        self._state.set_clusters(settings.clusters, change.reset)
+        self._ingest.apply(settings)
+        self._baselines.apply(settings.history, settings.clusters)
+        self._pollers.start_created(change)
+        probes_restarted = self._probe_host.change(settings, document)
+        for name in amqp_targets(before).keys() - amqp_targets(settings).keys():
             self._metrics.forget(name)
         if (settings.modules, settings.metrics) != (before.modules, before.metrics):
             self._targets = TargetPage(settings.modules, settings.metrics, self._clock)
-        self._exposition.apply(settings.metrics, _collectors(settings))
+        self._page_cache.apply(settings.metrics, _collectors(settings))
         later = [key for key in _FIXED if attrgetter(key)(settings) != attrgetter(key)(self._started)]
-        told = [str(change), "probes started anew" if probes_anew else "probes as before"]
+        summary = [str(change), "probes restarted" if probes_restarted else "probes unchanged"]
         if later:
-            told.append(f"not changed while running, restart for it: {', '.join(later)}")
-        return "; ".join(told)
+            summary.append(f"needs a restart, not applied: {', '.join(later)}")
+        return "; ".join(summary)
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
-        self._intake.on_snapshot(snapshot)
-        self._refresher.wake()
+        self._ingest.on_snapshot(snapshot)
+        self._render_thread.wake()
 
-    def _probe_page(self, request: Request) -> Answer:
-        """One path, two kinds of questions: a probe of a cluster, and a reading of a broker by a module."""
+    def _probe_page(self, request: Request) -> Response:
+        """Serve `/probe`: either a probe of a configured cluster, or a one-off read of a broker through a module."""
         if "module" in request.query and "probe" in request.query:
-            return Answer(b"probe= and module= exclude each other; give one\n", status=HTTPStatus.BAD_REQUEST)
+            return Response(b"probe= and module= exclude each other; give one\n", status=HTTPStatus.BAD_REQUEST)
         if "module" in request.query:
-            return self._targets.answer(request)
-        return ProbePage(tuple(self._settings.clusters), self._probing.one_shots).answer(request)
+            return self._targets.respond(request)
+        return OnDemandProbePage(tuple(self._settings.clusters), self._probe_host.ondemand).respond(request)
 
     def _latest(self, cluster: str) -> Snapshot | None:
         known = self._state.clusters().get(cluster)
         return known.snapshot if known else None
 
-    def _steady(self) -> dict[str, dict[str, Source]]:
-        """What polling is like: its counts change with the page, its ages with every moment; both of what it shows."""
-        shown: list[dict[str, ClusterState]] = [{}]  # swapped whole: scrapes read it meanwhile
+    def _polling_sources(self) -> dict[str, dict[str, Source]]:
+        """Metrics of the pollers: counters change with the page, ages at every scrape; both of the same snapshots."""
+        shown: list[dict[str, ClusterState]] = [{}]  # replaced as a whole: scrapes read it concurrently
 
         def counts() -> list[Metric]:
             states = self._state.clusters()
-            shown[0] = {name: state.without_past() for name, state in states.items()}
+            shown[0] = {name: state.latest_only() for name, state in states.items()}
             return polls.counts(states, self._polled())
 
         return {
-            "rounds": {"polls": counts},
-            "moments": {"ages": lambda: polls.ages(shown[0], self._polled(), self._clock.now())},
+            "per_snapshot": {"polls": counts},
+            "per_scrape": {"ages": lambda: polls.ages(shown[0], self._polled(), self._clock.now())},
         }
 
     def _polled(self) -> dict[str, PollerStats]:
-        return {name: poller.stats for name, poller in self._watch.pollers.items()}
+        return {name: poller.stats for name, poller in self._pollers.pollers.items()}
 
-    def _live(self) -> dict[str, Source]:
+    def _live_sources(self) -> dict[str, Source]:
         state, clock = self._state, self._clock
         return {
-            "verdicts": lambda: verdicts.collect(state.clusters(), self._settings.metrics.limits),
+            "verdicts": lambda: findings.collect(state.clusters(), self._settings.metrics.limits),
             "outcomes": lambda: outcomes.collect(state.clusters(), clock.now()),
             "confirming": lambda: confirming.collect(state.clusters(), clock.now()),
             "probes": self._metrics.registry.collect,
-            "process": lambda: process.collect(self._probing.status()),
-            "reloads": lambda: reloads.collect(self._reloads.status),
+            "process": lambda: process.collect(self._probe_host.status()),
+            "reloads": lambda: reloads.collect(self._reloader.status),
             "landing": lambda: landing.collect(self._landing.writer.counts() if self._landing else None),
-            "history": lambda: history.collect(self._past.counts(), clock.now()),
+            "history": lambda: history.collect(self._baselines.counts(), clock.now()),
         }
 
 
-def _lander(settings: ExporterSettings, clock: Clock) -> "Lander | None":
+def _lander(settings: ExporterSettings, clock: Clock) -> "LandingSink | None":
     if settings.landing.directory is None:
         return None
-    # Loaded only where it is used: it brings Arrow with it.
-    from exporter.landing.lander import Lander  # noqa: PLC0415  see above
+    # Imported only if used: it loads Arrow.
+    from exporter.landing.sink import LandingSink  # noqa: PLC0415  see above
 
-    return Lander(settings.landing.directory, settings.landing, settings.thresholds.own_prefixes, clock)
+    return LandingSink(settings.landing.directory, settings.landing, settings.thresholds.own_prefixes, clock)
 
 
 def _collectors(settings: ExporterSettings) -> Mapping[str, Collector]:
@@ -233,4 +235,4 @@ def _collectors(settings: ExporterSettings) -> Mapping[str, Collector]:
 
 
 def _nothing_to_read() -> ExporterSettings:
-    raise ConfigError("there is no file to read again; start with --config FILE")
+    raise ConfigError("there is no file to reload; start with --config.file FILE")

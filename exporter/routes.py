@@ -1,4 +1,4 @@
-"""The paths that the exporter serves."""
+"""The HTTP routes of the exporter."""
 
 import threading
 from collections.abc import Callable
@@ -12,190 +12,189 @@ from ackscope.errors import UsageError
 from ackscope.snapshot import FAMILIES, Snapshot
 from diagnosis.text import MANAGEMENT
 from diagnosis.thresholds import Thresholds
-from exporter import api
-from exporter.asked import chosen
-from exporter.bundle import BUNDLE_TYPE, Bundle, pack
-from exporter.columns import LISTS, columns
-from exporter.exposition import Exposition
-from exporter.http import JSON, Answer, Request, Route
-from exporter.live.process import ProcessStatus
-from exporter.reload import Reloaded
-from exporter.runbooks import runbook_page, runbooks
-from exporter.state import ClusterState, State
-from exporter.vitals import vitals
+from exporter.api import documents
+from exporter.api.bundle import BUNDLE_TYPE, DiagnosisBundle, pack_bundle
+from exporter.api.columns import LISTS, columns
+from exporter.api.query_params import parse_names
+from exporter.api.runbooks import runbook_page, runbooks
+from exporter.api.vitals import vitals
+from exporter.exposition.live.process import ProbeProcessStatus
+from exporter.exposition.page_cache import PageCache
+from exporter.runtime.reloader import ReloadResult
+from exporter.runtime.state import ClusterState, StateStore
+from exporter.web.http import JSON, Request, Response, Route
 
 _States = dict[str, ClusterState]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What the paths answer from.
+class RouteContext:
+    """What the routes answer from.
 
     Attributes:
-        state: what is known.
-        exposition: the text of `/metrics`.
-        status: how the probe process does; None where there is none.
-        probe_page: runs a probe, or reads a broker, when it is asked.
-        reload: reads the configuration again.
+        state: latest state of every cluster.
+        exposition: page cache of `/metrics`.
+        status: status of the probe process; None if there is none.
+        probe_page: handler of `/probe`.
+        reload: reloads the configuration.
         clock: for ages.
-        thresholds: what diagnosis judges by at this moment.
-        usual: a cluster's name -> what is usual in it now.
-        management: a cluster's name -> URL of its management API, without credentials, for commands.
+        thresholds: thresholds of diagnosis in force now.
+        baselines: cluster name -> baselines of the current hour, None if unknown.
+        management: cluster name -> URL of its management API, without credentials, for commands.
     """
 
-    state: State
-    exposition: Exposition
-    status: Callable[[], ProcessStatus | None]
-    probe_page: Callable[[Request], Answer]
-    reload: Callable[[], Reloaded]
+    state: StateStore
+    exposition: PageCache
+    status: Callable[[], ProbeProcessStatus | None]
+    probe_page: Callable[[Request], Response]
+    reload: Callable[[], ReloadResult]
     clock: Clock
     thresholds: Callable[[], Thresholds] = Thresholds
-    usual: Callable[[str], Baselines | None] = lambda _: None
+    baselines: Callable[[str], Baselines | None] = lambda _: None
     management: Callable[[str], str] = lambda _: MANAGEMENT
 
 
-def make_routes(parts: Parts) -> dict[str, Route]:
-    """The table of paths, all but `/probe` answered from memory."""
-    clock = parts.clock
-    # Of a large broker one takes a second or more of this process: not several side by side.
+def make_routes(context: RouteContext) -> dict[str, Route]:
+    """The routing table. Every path but `/probe` is answered from memory."""
+    clock = context.clock
+    # Packing the bundle of a large broker takes a second or more of CPU: one at a time.
     packing = threading.Lock()
 
-    def document(make: Callable[[_States, Request], api.Document]) -> Callable[[Request], Answer]:
-        def answer(request: Request) -> Answer:
-            states = parts.state.clusters()
+    def document(make: Callable[[_States, Request], documents.Document]) -> Callable[[Request], Response]:
+        def answer(request: Request) -> Response:
+            states = context.state.clusters()
             try:
-                names = chosen("cluster", request.query.get("cluster"), states)
-                return Answer(api.as_json(make({name: states[name] for name in names}, request)), JSON)
+                names = parse_names("cluster", request.query.get("cluster"), states)
+                return Response(documents.as_json(make({name: states[name] for name in names}, request)), JSON)
             except UsageError as error:
-                return Answer(f"{error}\n".encode(), status=HTTPStatus.BAD_REQUEST)
+                return Response(f"{error}\n".encode(), status=HTTPStatus.BAD_REQUEST)
 
         return answer
 
     return {
-        "/metrics": Route("metrics for Prometheus", parts.exposition.answer),
+        "/metrics": Route("metrics for Prometheus", context.exposition.respond),
         "/api/v1/findings": Route(
-            "what is wrong, why, and what to do (JSON); cluster=NAME for one of several",
-            document(lambda states, _: api.findings(states, clock.now(), parts.management)),
+            "findings: what is wrong, why, and what to do (JSON); cluster=NAME limits it to one cluster",
+            document(lambda states, _: documents.findings(states, clock.now(), context.management)),
         ),
         "/api/v1/probes": Route(
-            "what the probes live through (JSON); cluster=NAME",
-            document(lambda states, _: api.probes(states, parts.status(), clock.now())),
+            "probe results: what clients experience (JSON); cluster=NAME",
+            document(lambda states, _: documents.probes(states, context.status(), clock.now())),
         ),
         "/api/v1/vitals": Route(
-            "what goes through each cluster, against what is usual, and lines of what findings are about (JSON); "
-            "cluster=NAME",
-            document(lambda states, _: vitals(states, clock.now(), parts.usual, parts.thresholds())),
+            "throughput and backlog of each cluster with baselines, and sparklines of the subjects of findings "
+            "(JSON); cluster=NAME",
+            document(lambda states, _: vitals(states, clock.now(), context.baselines, context.thresholds())),
         ),
         "/api/v1/snapshot": Route(
-            "what the brokers say of themselves (JSON); cluster=NAME, families=queues,nodes for a part of it",
-            document(lambda states, request: api.snapshots(states, clock.now(), _families(request))),
+            "latest snapshot of each broker (JSON); cluster=NAME, families=queues,nodes limits it to some endpoints",
+            document(lambda states, request: documents.snapshots(states, clock.now(), _families(request))),
         ),
         "/api/v1/columns": Route(
-            "one list of one cluster as columns (JSON): cluster=NAME&list=queues&columns=vhost,name,messages",
-            lambda request: _columns(parts, request),
+            "one object list of one cluster as columns (JSON): cluster=NAME&list=queues&columns=vhost,name,messages",
+            lambda request: _columns(context, request),
         ),
         "/api/v1/bundle": Route(
-            "all that diagnosis knows of one cluster, to keep or hand on: cluster=NAME; "
-            "judge it with ackscope diagnose --bundle FILE",
-            lambda request: _bundle(parts, request, packing),
+            "diagnosis bundle of one cluster to download: cluster=NAME; replay it with ackscope diagnose --bundle FILE",
+            lambda request: _bundle(context, request, packing),
         ),
         "/runbook": Route(
-            "what a finding means, and what to do: rule=NAME; the list of all without one",
+            "runbook of a rule: rule=NAME; lists all without it",
             partial(runbook_page, runbooks()),
         ),
         "/probe": Route(
-            "one probe now: probe=NAME&target=CLUSTER, debug=true for its report and log; "
-            "or one reading of a broker: module=NAME&target=HOST:PORT",
-            parts.probe_page,
+            "run one probe now: probe=NAME&target=CLUSTER, debug=true adds report and log; or read one broker: "
+            "module=NAME&target=HOST:PORT",
+            context.probe_page,
         ),
-        "/-/healthy": Route("200 while the exporter lives", lambda _: Answer(b"alive\n")),
-        "/-/reload": Route(
-            "POST: read the configuration again; says what came of it", lambda _: _reload(parts), ("POST",)
+        "/-/healthy": Route("200 while the exporter runs", lambda _: Response(b"alive\n")),
+        "/-/reload": Route("POST: reload the configuration; returns the result", lambda _: _reload(context), ("POST",)),
+        "/-/ready": Route(
+            "200 once every cluster has been polled, successfully or not", lambda _: ready(context.state)
         ),
-        "/-/ready": Route("200 once every cluster was polled, well or not", lambda _: ready(parts.state)),
     }
 
 
-def ready(state: State) -> Answer:
-    """Whether every cluster has an answer, good or bad."""
+def ready(state: StateStore) -> Response:
+    """200 if every cluster has been polled at least once, successfully or not; else 503."""
     waiting = _waiting(state)
     if waiting:
-        text = f"waiting for the first answer of: {', '.join(waiting)}\n"
-        return Answer(text.encode(), status=HTTPStatus.SERVICE_UNAVAILABLE)
-    return Answer(b"ready\n")
+        text = f"waiting for the first poll of: {', '.join(waiting)}\n"
+        return Response(text.encode(), status=HTTPStatus.SERVICE_UNAVAILABLE)
+    return Response(b"ready\n")
 
 
-def is_ready(state: State) -> bool:
-    """The same in a word."""
+def is_ready(state: StateStore) -> bool:
+    """Whether every cluster has been polled at least once."""
     return not _waiting(state)
 
 
-def _reload(parts: Parts) -> Answer:
-    done = parts.reload()
+def _reload(context: RouteContext) -> Response:
+    done = context.reload()
     status = HTTPStatus.OK if done.ok else HTTPStatus.INTERNAL_SERVER_ERROR
-    return Answer(f"{done.line}\n".encode(), status=status)
+    return Response(f"{done.line}\n".encode(), status=status)
 
 
 def _one(states: _States, request: Request) -> str:
-    """The cluster that is asked for, where exactly one must be.
+    """The one requested cluster.
 
     Raises:
-        UsageError: it is not known, or several are meant.
+        UsageError: the name is unknown, or more than one cluster is meant.
     """
-    names = chosen("cluster", request.query.get("cluster"), states)
+    names = parse_names("cluster", request.query.get("cluster"), states)
     if len(names) != 1:
-        raise UsageError(f"cluster: name one of {', '.join(states)}")
+        raise UsageError(f"cluster: choose one of {', '.join(states)}")
     return names[0]
 
 
-def _columns(parts: Parts, request: Request) -> Answer:
-    states = parts.state.clusters()
+def _columns(context: RouteContext, request: Request) -> Response:
+    states = context.state.clusters()
     try:
         name = _one(states, request)
-        (listed, *more) = chosen("list", request.query.get("list"), LISTS)
-        if more:
-            raise UsageError(f"list: name one of {', '.join(LISTS)}")  # noqa: TRY301  one place answers for all
-        asked = request.query.get("columns")
-        return Answer(api.as_json(columns(states[name].window, listed, asked, parts.clock.now())), JSON)
+        (listed, *chunks) = parse_names("list", request.query.get("list"), LISTS)
+        if chunks:
+            raise UsageError(f"list: choose one of {', '.join(LISTS)}")  # noqa: TRY301  one place answers for all
+        requested = request.query.get("columns")
+        return Response(documents.as_json(columns(states[name].window, listed, requested, context.clock.now())), JSON)
     except UsageError as error:
         return _text(HTTPStatus.BAD_REQUEST, str(error))
 
 
-def _bundle(parts: Parts, request: Request, packing: threading.Lock) -> Answer:
-    """The window of one cluster as a file; answered from memory, packed when it is asked for."""
-    states = parts.state.clusters()
+def _bundle(context: RouteContext, request: Request, packing: threading.Lock) -> Response:
+    """The bundle of one cluster, packed from memory on request."""
+    states = context.state.clusters()
     try:
         name = _one(states, request)
     except UsageError as error:
         return _text(HTTPStatus.BAD_REQUEST, str(error))
     known = states[name]
     if known.snapshot is None:
-        return _text(HTTPStatus.SERVICE_UNAVAILABLE, "nothing was read of this cluster yet; ask again in some seconds")
-    outcomes, now = tuple(known.latest_outcomes()), parts.clock.now()
-    bundle = Bundle(
+        return _text(HTTPStatus.SERVICE_UNAVAILABLE, "this cluster has not been polled yet; retry in a few seconds")
+    outcomes, now = tuple(known.latest_outcomes()), context.clock.now()
+    bundle = DiagnosisBundle(
         window=known.window,
         outcomes=outcomes,
         now=now,
-        thresholds=parts.thresholds(),
-        baselines=parts.usual(name),
+        thresholds=context.thresholds(),
+        baselines=context.baselines(name),
     )
     file = f"{name}-{now.iso().replace(':', '')}.ackscope"
     quoted = "".join(letter if letter.isalnum() or letter in "-._" else "_" for letter in file)
     with packing:
-        content = pack(bundle)
-    return Answer(content, BUNDLE_TYPE, headers=(("Content-Disposition", f'attachment; filename="{quoted}"'),))
+        content = pack_bundle(bundle)
+    return Response(content, BUNDLE_TYPE, headers=(("Content-Disposition", f'attachment; filename="{quoted}"'),))
 
 
-def _text(status: HTTPStatus, line: str) -> Answer:
-    return Answer(f"{line}\n".encode(), status=status)
+def _text(status: HTTPStatus, line: str) -> Response:
+    return Response(f"{line}\n".encode(), status=status)
 
 
-def _waiting(state: State) -> list[str]:
+def _waiting(state: StateStore) -> list[str]:
     return [name for name, known in state.clusters().items() if not _answered(known.snapshot)]
 
 
 def _families(request: Request) -> tuple[str, ...]:
-    return chosen("families", request.query.get("families"), FAMILIES)
+    return parse_names("families", request.query.get("families"), FAMILIES)
 
 
 def _answered(snapshot: Snapshot | None) -> bool:

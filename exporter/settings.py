@@ -1,4 +1,4 @@
-"""The exporter's settings: one file, composed of what each room declares; checked before anything starts."""
+"""The exporter's settings: one YAML file, composed of each room's settings, validated before anything starts."""
 
 import re
 import ssl
@@ -12,7 +12,7 @@ from ackscope.settings import Settings
 from diagnosis.thresholds import Thresholds
 from exporter.broker.client import ManagementClient
 from exporter.broker.settings import AccessSettings, ManagementSettings
-from exporter.collectors.settings import MetricsSettings
+from exporter.exposition.settings import MetricsSettings
 from exporter.history.settings import HistorySettings
 from exporter.landing.settings import LandingSettings
 from exporter.polling.settings import PollSettings
@@ -28,8 +28,8 @@ class ClusterSettings(Settings):
     """One cluster.
 
     Attributes:
-        management: its management API, read with a user that has the `monitoring` tag.
-        amqp: where probes publish and consume; without it the cluster is not probed.
+        management: the management API, read as a user with the `monitoring` tag.
+        amqp: where probes publish and consume. If unset, the cluster is not probed.
     """
 
     management: ManagementSettings
@@ -38,7 +38,7 @@ class ClusterSettings(Settings):
     @field_validator("management", "amqp")
     @classmethod
     def _resolves(cls, value: ManagementSettings | AmqpSettings | None) -> Any:
-        """Address, password and certificates can be had: told now, and not at the first poll."""
+        """Check at startup, not at the first poll, that address, password and certificates are usable."""
         _one_password(value)
         try:
             if isinstance(value, ManagementSettings):
@@ -55,16 +55,16 @@ class ExporterSettings(Settings):
     """The whole file.
 
     Attributes:
-        listen: where `/metrics` and the API are served, `host:port`.
-        web_config: a file in the shape of Prometheus' web configuration: TLS and logins of our own port.
-        clusters: cluster name -> how to reach it; the name is used in metrics, paths and pages.
-        modules: module name -> how to read a broker that is named by who asks `/probe?module=NAME&target=HOST:PORT`.
+        listen: address of `/metrics` and the API, `host:port`.
+        web_config: path of a Prometheus web configuration file: TLS and basic auth for the exporter's own port.
+        clusters: cluster name -> how to reach it. The name appears in metrics, paths and pages.
+        modules: module name -> how to read a broker given by `/probe?module=NAME&target=HOST:PORT`.
         poll: how the management APIs are polled.
         metrics: what `/metrics` shows.
-        landing: files for the pipeline; nothing is written without a directory.
-        history: what the pipeline made of them, so that diagnosis knows what is usual.
+        landing: landing files for the pipeline. Nothing is written unless a directory is set.
+        history: the pipeline's rollups, for baselines in diagnosis.
         probes: what the probes send.
-        diagnosis: the numbers that diagnosis judges by.
+        diagnosis: thresholds of the diagnosis rules.
     """
 
     listen: str = "127.0.0.1:9419"
@@ -99,7 +99,7 @@ class ExporterSettings(Settings):
     def _are_named(cls, value: dict[str, ClusterSettings]) -> dict[str, ClusterSettings]:
         for name in value:
             if not _NAME.fullmatch(name):
-                raise ValueError(f"{name!r} is no name for a cluster; use letters, digits, dot, dash and underscore")
+                raise ValueError(f"invalid cluster name {name!r}; use letters, digits, dot, dash and underscore")
         return value
 
     @field_validator("modules")
@@ -107,7 +107,7 @@ class ExporterSettings(Settings):
     def _resolve(cls, value: dict[str, ModuleSettings]) -> dict[str, ModuleSettings]:
         for name, module in value.items():
             if not _NAME.fullmatch(name):
-                raise ValueError(f"{name!r} is no name for a module; use letters, digits, dot, dash and underscore")
+                raise ValueError(f"invalid module name {name!r}; use letters, digits, dot, dash and underscore")
             try:
                 _one_password(module)
                 check_access(module.at("localhost:15672"))
@@ -119,13 +119,14 @@ class ExporterSettings(Settings):
     def _has_something_to_do(self) -> Self:
         if not self.clusters and not self.modules:
             raise ValueError(
-                "no cluster is named, and no module; write clusters: {shop: {management: {url: http://user:password@host:15672}}}"
+                "no cluster and no module configured; add clusters: {shop: {management: "
+                "{url: http://user:password@host:15672}}}"
             )
         return self
 
     @property
     def thresholds(self) -> Thresholds:
-        """What diagnosis judges by: it knows the probes' queues by the prefix that the probes really use."""
+        """Thresholds of diagnosis, with the prefix of the probe queues added to `own_prefixes`."""
         own = f"{self.probes.prefix}."
         if own in self.diagnosis.own_prefixes:
             return self.diagnosis
@@ -133,11 +134,11 @@ class ExporterSettings(Settings):
 
 
 def check_access(settings: ManagementSettings) -> None:
-    """See that everything is there that asking a management API takes.
+    """Check that everything needed to query a management API is present.
 
     Raises:
-        UsageError: the URL is not one.
-        ConfigError: a file is missing or unfit.
+        UsageError: invalid URL.
+        ConfigError: a file is missing or unusable.
     """
     ManagementClient(settings, "management").close()
 
@@ -152,18 +153,21 @@ def _certificates(file: Path | None) -> None:
         ssl.create_default_context(cafile=file)
     except OSError:
         raise ConfigError(
-            f"ca_file: {file} is no readable file of PEM certificates; "
-            "give that of the authority that signed the broker's"
+            f"ca_file: {file} is not a readable file of PEM certificates; use the certificate of the CA that "
+            "signed the broker's"
         ) from None
 
 
 def parse_listen(text: str) -> tuple[str, int]:
-    """Read `host:port` or `[address]:port`; port 0 takes a free one.
+    """Parse `host:port` or `[address]:port`; port 0 picks a free one.
 
     Raises:
-        ValueError: saying what is expected.
+        ValueError: the text is malformed; the message says what is expected.
     """
     found = _LISTEN.fullmatch(text.strip())
     if found is None or int(found["port"]) > 65535:
-        raise ValueError(f"{text!r} is not host:port; write 127.0.0.1:9419, or 0.0.0.0:9419 for all addresses")
+        raise ValueError(
+            f"invalid listen address {text!r}; use host:port, such as 127.0.0.1:9419, or 0.0.0.0:9419 for all "
+            "interfaces"
+        )
     return (found["six"] or found["host"], int(found["port"]))

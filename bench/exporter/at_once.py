@@ -1,4 +1,4 @@
-"""Ackscope, the ended exporter and nobody at once, a broker for each, in turns: what monitoring costs the broker.
+"""Ackscope, rabbitmq_exporter and nobody at once, a broker for each, in turns: what monitoring costs the broker.
 
 Where the machine is slow the same work takes more processor time. That comes and goes over minutes, by a tenth and more
 of what a broker takes by itself: as much as monitoring adds to a small one. At the same time it is so for all three.
@@ -13,7 +13,7 @@ from bench.bench import Bench, Document, add_seconds, tell
 from bench.exporter import contenders
 from bench.exporter.busy import busy_broker
 from bench.exporter.cleaning import wait_between
-from bench.exporter.contenders import ENDED, NOBODY, OURS, Contender
+from bench.exporter.contenders import NOBODY, OURS, RABBITMQ_EXPORTER, Contender
 from bench.exporter.goals import Goal, between, cpu_goal, ratio
 from bench.exporter.peers import HISTORY, INTERVAL, SETTLED, WHOLE
 from bench.exporter.rotation import Stretches, compared
@@ -24,7 +24,7 @@ from lab.cluster import Lab
 
 _CONTENDERS: dict[str, Contender] = {
     NOBODY: contenders.nobody,
-    ENDED: contenders.ended,
+    RABBITMQ_EXPORTER: contenders.run_rabbitmq_exporter,
     OURS: contenders.ackscope(INTERVAL),
 }
 
@@ -77,30 +77,34 @@ def _stretch(labs: dict[str, Lab], queues: int, seconds: float) -> dict[str, flo
 
 
 def goal(stretches: Stretches) -> Goal:
-    """What ours adds to a broker, against what the ended exporter adds."""
+    """What ours adds to a broker, against what rabbitmq_exporter adds."""
     told = compared(stretches)
-    ours, theirs = told.times[OURS] - 1, told.times[ENDED] - 1
+    ours, theirs = told.times[OURS] - 1, told.times[RABBITMQ_EXPORTER] - 1
     if told.covariance is None:
         return cpu_goal(ratio(ours, theirs), None, None)
-    squares = told.squared(OURS, OURS), told.squared(ENDED, ENDED)
-    return cpu_goal(ratio(ours, theirs), *between(ours, theirs, squares, told.squared(OURS, ENDED)))
+    squares = told.squared(OURS, OURS), told.squared(RABBITMQ_EXPORTER, RABBITMQ_EXPORTER)
+    return cpu_goal(ratio(ours, theirs), *between(ours, theirs, squares, told.squared(OURS, RABBITMQ_EXPORTER)))
 
 
 def lines(document: Document) -> list[str]:
     """A line for each stretch, what was added on average, and the goal."""
     stretches = document["stretches"]
     rows = [
-        (f"stretch {number}", *(f"{each[name]:.3f}" for name in (NOBODY, ENDED, OURS)))
+        (f"stretch {number}", *(f"{each[name]:.3f}" for name in (NOBODY, RABBITMQ_EXPORTER, OURS)))
         for number, each in enumerate(stretches, 1)
     ]
     told = compared(stretches)
-    times = ("times nobody's", "1", *(f"{told.times[name]:.3f}" for name in (ENDED, OURS)))
-    noises = ("+-", "", *("-" if told.covariance is None else f"{told.noise(name):.3f}" for name in (ENDED, OURS)))
+    times = ("times nobody's", "1", *(f"{told.times[name]:.3f}" for name in (RABBITMQ_EXPORTER, OURS)))
+    noises = (
+        "+-",
+        "",
+        *("-" if told.covariance is None else f"{told.noise(name):.3f}" for name in (RABBITMQ_EXPORTER, OURS)),
+    )
     return [
         f"three brokers {document['broker']}, {document['queues']} queues each, {document['busy']} with traffic",
         f"{len(stretches)} stretches of {document['seconds']:g} s, a scrape every {INTERVAL:g} s",
         "",
-        *table(("broker, s a minute", NOBODY, ENDED, OURS), [*rows, times, noises]),
+        *table(("broker, s a minute", NOBODY, RABBITMQ_EXPORTER, OURS), [*rows, times, noises]),
         "",
         Goal(**document["goal"]).line(),
         "",

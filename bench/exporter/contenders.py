@@ -1,4 +1,4 @@
-"""Who is compared: nobody, the ended exporter, the official plugin in two ways, and ackscope."""
+"""Who is compared: nobody, rabbitmq_exporter, the official plugin in two ways, and ackscope."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -6,12 +6,12 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 
 from ackscope.errors import BrokerError
-from bench.exporter.ended import ended_exporter
+from bench.exporter.rabbitmq_exporter import rabbitmq_exporter
 from bench.exporter.scraping import by_label, samples, scrape
 from bench.exporting import exporting, wait_for
 from lab.node import Node
 
-OURS, ENDED, NOBODY = "ackscope", "ended exporter", "nobody"
+OURS, RABBITMQ_EXPORTER, NOBODY = "ackscope", "rabbitmq_exporter", "nobody"
 _FAMILIES = ("queue_coarse_metrics", "queue_consumer_count", "queue_metrics")
 _TOTALS_WITHIN = 120.0
 _VIEW_WITHIN = 30.0
@@ -50,9 +50,9 @@ def nobody(_node: Node, _queues: int) -> Iterator[Running]:
 
 
 @contextmanager
-def ended(node: Node, _queues: int) -> Iterator[Running]:
-    """The ended exporter: a scrape asks the broker for everything."""
-    with ended_exporter(node) as (base, pid):
+def run_rabbitmq_exporter(node: Node, _queues: int) -> Iterator[Running]:
+    """rabbitmq_exporter: a scrape asks the broker for everything."""
+    with rabbitmq_exporter(node) as (base, pid):
         url = f"{base}/metrics"
         yield Running(url, pid, scrape(url).seconds)
 

@@ -42,7 +42,7 @@ _NAMESPACE = "lab"
 
 _NO_SIZES = "the management API knows how many messages were published, and not how large each one was"
 _NO_DISK = (
-    "the list of queues does not tell it; the ended exporter wrote a constant 0, "
+    "the list of queues does not tell it; rabbitmq_exporter wrote a constant 0, "
     "ackscope_cluster_disk_reads_total and _writes_total tell it of all queues together"
 )
 WHY_MISSING: Mapping[str, str] = {

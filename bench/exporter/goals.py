@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bench.exporter.contenders import ENDED, OURS
+from bench.exporter.contenders import OURS, RABBITMQ_EXPORTER
 from bench.usage import MB
 
 _TELLING = 3
@@ -54,8 +54,8 @@ class Goal:
 
 
 def cpu_goal(seen: float | None, low: float | None, high: float | None) -> Goal:
-    """That monitoring costs the broker no more than a quarter of what the ended exporter does."""
-    return Goal("broker CPU, as a share of the ended exporter's", seen, 0.25, low, high)
+    """That monitoring costs the broker no more than a quarter of what rabbitmq_exporter does."""
+    return Goal("broker CPU, as a share of rabbitmq_exporter's", seen, 0.25, low, high)
 
 
 def ratio(part: float | None, whole: float | None) -> float | None:
@@ -101,12 +101,12 @@ def bounds(part: Sequence[float], whole: Sequence[float]) -> tuple[float | None,
 
 def peer_goals(shown: Mapping[str, Mapping[str, Any]], queues: int, interval: float) -> list[Goal]:
     """The goals of the comparison with the peers at one size."""
-    ours, ended = shown[OURS], shown[ENDED]
-    low, high = bounds(ours["added_cpus"], ended["added_cpus"])
-    cpu = ratio(ours["added_cpu"], ended["added_cpu"])
+    ours, theirs = shown[OURS], shown[RABBITMQ_EXPORTER]
+    low, high = bounds(ours["added_cpus"], theirs["added_cpus"])
+    cpu = ratio(ours["added_cpu"], theirs["added_cpu"])
     goals = [
         cpu_goal(cpu, low, high),
-        Goal("scrape time, as a share of the ended exporter's", ratio(ours["scrape"], ended["scrape"]), 0.2),
+        Goal("scrape time, as a share of rabbitmq_exporter's", ratio(ours["scrape"], theirs["scrape"]), 0.2),
         Goal(f"age of the totals, in intervals in force ({interval:g} s or longer)", ours["oldest_totals"], 2.0),
     ]
     if queues <= RSS_QUEUES:

@@ -12,7 +12,7 @@ from bench.bench import Bench, Document, add_seconds, tell
 from bench.exporter import contenders
 from bench.exporter.busy import busy_broker
 from bench.exporter.cleaning import CLEANING, wait_between
-from bench.exporter.contenders import ENDED, NOBODY, OURS, Contender, details_seen
+from bench.exporter.contenders import NOBODY, OURS, RABBITMQ_EXPORTER, Contender, details_seen
 from bench.exporter.goals import Goal, noise, peer_goals
 from bench.exporter.scraping import Page, by_label, scrape, turns
 from bench.tables import median, table
@@ -100,7 +100,7 @@ def measure(args: argparse.Namespace) -> Document:
 def _compare(lab: Lab, queues: int, args: argparse.Namespace) -> Document:
     runners: dict[str, Contender] = {
         NOBODY: contenders.nobody,
-        ENDED: contenders.ended,
+        RABBITMQ_EXPORTER: contenders.run_rabbitmq_exporter,
         **{name: way for name, way in _PLUGIN.items() if name in args.plugin},
         OURS: contenders.ackscope(INTERVAL, args.budget),
     }
@@ -222,14 +222,14 @@ def lines(document: Document) -> list[str]:
         text += [Goal(**goal).line() for goal in result["goals"]] + [""]
     note = (
         "broker: processor seconds a minute above those with nobody monitoring; +-: twice its standard error, from 3 "
-        "rounds on; view: all objects seen once, from the start; scrape: the middle one, gzip as Prometheus asks; "
-        "CPU: of the exporter, seconds a minute; MB RSS: most."
+        "rounds on; view: all objects seen once, from the start; scrape: median seconds, gzip as Prometheus asks; "
+        "CPU: of the exporter, seconds a minute; MB RSS: most; page: MB."
     )
     return [*text, note]
 
 
 def _table(result: Document) -> list[str]:
-    head = ("", "broker", "+-", "view s", "scrape s", "CPU", "MB RSS", "series", "MB page")
+    head = ("", "broker", "+-", "view s", "scrape", "CPU", "MB RSS", "series", "page")
     rows = []
     for name, each in result["contenders"].items():
         if name == NOBODY or each["failed"] is not None:
@@ -259,7 +259,7 @@ def _figure(value: float | None, factor: float = 1.0, digits: int = 2) -> str:
 BENCH = Bench(
     name="peers",
     room="exporter",
-    shows="beside the ended exporter and the official plugin, on one broker",
+    shows="beside rabbitmq_exporter and the official plugin, on one broker",
     measure=measure,
     lines=lines,
     add_arguments=add_arguments,

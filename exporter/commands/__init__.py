@@ -1,1 +1,1 @@
-"""The commands of this room."""
+"""Commands: `ackscope exporter`, `diagnose`, `bundle`."""

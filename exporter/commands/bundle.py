@@ -1,4 +1,4 @@
-"""`ackscope bundle`: save what diagnosis sees of a broker, to be judged again elsewhere."""
+"""`ackscope bundle`: saves what diagnosis sees of a broker, to diagnose it elsewhere."""
 
 import argparse
 import os
@@ -10,10 +10,10 @@ from ackscope.errors import DataError, UsageError
 from ackscope.findings import DiagnosisResult
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
+from exporter.api.bundle import DiagnosisBundle, pack_bundle
 from exporter.broker.read import raise_if_unreadable
-from exporter.bundle import Bundle, pack
 from exporter.commands import rollups
-from exporter.commands.looking import looking
+from exporter.commands.observer import observe
 from exporter.commands.watch import EVERY
 
 _SHORTEST, _LONGEST, _USUAL = 8.0, 3600.0, 30.0
@@ -22,35 +22,37 @@ _SHORTEST, _LONGEST, _USUAL = 8.0, 3600.0, 30.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--management", metavar="URL", required=True, help="http://user:password@host:15672")
-    parser.add_argument("--amqp", metavar="URL", help="also look as a client, as `ackscope diagnose` does")
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="where to; shop.ackscope, say")
+    parser.add_argument("--amqp", metavar="URL", help="AMQP URL; also run probes, as `ackscope diagnose` does")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, required=True, help="file to write, such as shop.ackscope"
+    )
     parser.add_argument(
         "--for",
         dest="duration",
         metavar="TIME",
         type=argument(seconds),
         default=_USUAL,
-        help=f"how long to look, {_SHORTEST:.0f}s to 1h (30s): what a rule knows is what the bundle has seen",
+        help=f"how long to observe, {_SHORTEST:.0f}s to 1h (default: 30s); rules only know what happened in that time",
     )
     rollups.add_arguments(parser)
-    parser.add_argument("--force", action="store_true", help="write over a file that is there")
-    parser.add_argument("--json", action="store_true", help="say in one JSON document what was saved")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
+    parser.add_argument("--json", action="store_true", help="print the result as a JSON document")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look for a while, and write the file whole.
+    """Observe for a while, then write the file.
 
     Raises:
-        UsageError: an address, a duration or the file makes no sense.
+        UsageError: invalid address, duration or file.
         BrokerError: the broker cannot be read.
         DataError: the file cannot be written, or the rollups cannot be read.
     """
     if not _SHORTEST <= args.duration <= _LONGEST:
         raise UsageError(f"--for: must be {_SHORTEST:.0f}s to {_LONGEST / 3600:.0f}h")
     if args.output.exists() and not args.force:
-        raise UsageError(f"{args.output}: is there already; name another file, or write over it with --force")
-    usual = rollups.usual(args)
-    with looking(args.management, args.amqp) as look:
+        raise UsageError(f"{args.output}: already exists; choose another file, or overwrite it with --force")
+    usual = rollups.baselines_from(args)
+    with observe(args.management, args.amqp) as look:
         began = look.clock.now()
         while True:
             at = look.clock.now()
@@ -62,15 +64,17 @@ def run(args: argparse.Namespace) -> int:
         thresholds = Thresholds.one_shot() if args.duration < 2 * _USUAL else Thresholds()
         now = look.clock.now()
         bands = usual.at(now.wall) if usual else None
-        bundle = Bundle(window=look.window, outcomes=look.outcomes, now=now, thresholds=thresholds, baselines=bands)
-    size = write_whole(args.output, pack(bundle))
+        bundle = DiagnosisBundle(
+            window=look.window, outcomes=look.outcomes, now=now, thresholds=thresholds, baselines=bands
+        )
+    size = write_whole(args.output, pack_bundle(bundle))
     verdict = diagnose(bundle.window, bundle.outcomes, bundle.now, bundle.thresholds, baselines=bundle.baselines)
-    _tell(args, bundle, verdict, size)
+    _print(args, bundle, verdict, size)
     return 0
 
 
 def write_whole(path: Path, content: bytes) -> int:
-    """Write a file that only its owner may read, whole or not at all; the result is its size in bytes.
+    """Atomically write a file readable by its owner only; returns its size in bytes.
 
     Raises:
         DataError: it cannot be written.
@@ -84,19 +88,20 @@ def write_whole(path: Path, content: bytes) -> int:
         partial.replace(path)
     except OSError as error:
         partial.unlink(missing_ok=True)
-        raise DataError(f"{path}: cannot be written ({error.strerror}); name a file in a folder of yours") from None
+        raise DataError(
+            f"{path}: cannot be written ({error.strerror}); choose a file in a directory of yours"
+        ) from None
     return len(content)
 
 
-def _tell(args: argparse.Namespace, bundle: Bundle, verdict: DiagnosisResult, size: int) -> None:
+def _print(args: argparse.Namespace, bundle: DiagnosisBundle, verdict: DiagnosisResult, size: int) -> None:
     looks = len(bundle.window.snapshots)
     if args.json:
         findings = [finding.rule for finding in verdict.findings]
         print_json({"file": str(args.output), "bytes": size, "looks": looks, "findings": findings})
         return
     sys.stdout.write(
-        f"{args.output}: {looks} looks at {bundle.window.cluster}, {size / 1024:.0f} KiB, "
-        f"{len(verdict.findings)} findings in it\n"
-        f"It holds names of queues, users, hosts and clients, and no message and no password.\n"
-        f"Judge it anywhere: ackscope diagnose --bundle {args.output}\n"
+        f"{args.output}: {looks} snapshots of {bundle.window.cluster}, {size / 1024:.0f} KiB, "
+        f"{len(verdict.findings)} findings\nIt contains names of queues, users, hosts and clients, but no "
+        f"messages and no passwords.\nDiagnose it anywhere: ackscope diagnose --bundle {args.output}\n"
     )

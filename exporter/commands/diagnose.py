@@ -1,4 +1,4 @@
-"""`ackscope diagnose`: two looks at a broker, and a ranked answer; or a look every few seconds; or at a bundle."""
+"""`ackscope diagnose`: a ranked diagnosis from two snapshots of a broker, from continuous polling, or from a bundle."""
 
 import argparse
 import shutil
@@ -11,16 +11,16 @@ from ackscope.findings import DiagnosisResult, exit_code
 from diagnosis.engine import diagnose
 from diagnosis.text import MANAGEMENT, Cluster, render_result
 from diagnosis.thresholds import Thresholds
-from exporter.api import cluster_findings
+from exporter.api.bundle import DiagnosisBundle, unpack_bundle
+from exporter.api.documents import cluster_findings
 from exporter.broker.read import raise_if_unreadable
-from exporter.bundle import Bundle, unpack
 from exporter.commands import rollups
-from exporter.commands.looking import Looking, looking
+from exporter.commands.observer import BrokerObserver, observe
 from exporter.commands.report import report
 from exporter.commands.watch import watch
 
 APART = 6.0
-"""Seconds between the two looks: the broker refreshes its figures every 5 s, so nearer ones show no difference."""
+"""Seconds between the two snapshots: the broker refreshes its statistics every 5 s; closer ones show no difference."""
 
 _SHORTEST, _LONGEST = 8.0, 120.0
 
@@ -30,50 +30,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     seen = parser.add_mutually_exclusive_group(required=True)
     seen.add_argument("--management", metavar="URL", help="http://user:password@host:15672")
     seen.add_argument(
-        "--bundle", metavar="FILE", type=Path, help="judge what `ackscope bundle` saved; no broker needed"
+        "--bundle", metavar="FILE", type=Path, help="diagnose a file saved by `ackscope bundle`; needs no broker"
     )
     parser.add_argument(
         "--amqp",
         metavar="URL",
-        help="also look as a client: small probes run meanwhile; their queues expire after 30 minutes",
+        help="AMQP URL; also run small probes meanwhile; their queues expire after 30 minutes",
     )
     parser.add_argument(
         "--within",
         metavar="TIME",
         type=argument(seconds),
         default=15.0,
-        help=f"longest time to take, {_SHORTEST:.0f}s to {_LONGEST:.0f}s (15s)",
+        help=f"time limit, {_SHORTEST:.0f}s to {_LONGEST:.0f}s (default: 15s)",
     )
-    parser.add_argument("--watch", action="store_true", help="go on looking every 5 s, and tell what changes")
+    parser.add_argument("--watch", action="store_true", help="keep polling every 5 s and print changes")
     parser.add_argument(
-        "--all", action="store_true", help="also tell in full what is information only, and what is left alone"
+        "--all", action="store_true", help="also show informational findings and suppressed ones in full"
     )
     parser.add_argument(
-        "--json", action="store_true", help="one JSON document instead of text; a line each with --watch"
+        "--json", action="store_true", help="one JSON document instead of text; one per line with --watch"
     )
     rollups.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look, wait, look again, and say what is wrong; the result is the verdict's exit code.
+    """Take two snapshots and diagnose them. Returns the exit code of the result.
 
     Raises:
-        UsageError: an address or a duration makes no sense.
-        DataError: the bundle, or the rollups, cannot be read.
+        UsageError: invalid address or duration.
+        DataError: the bundle or the rollups cannot be read.
         BrokerError: the broker cannot be read at all.
     """
     if args.bundle is not None:
         return _replay(args)
     if not _SHORTEST <= args.within <= _LONGEST:
-        raise UsageError(f"--within: must be {_SHORTEST:.0f}s to {_LONGEST:.0f}s: two looks {APART:.0f} s apart")
-    usual = rollups.usual(args)
+        raise UsageError(
+            f"--within: must be {_SHORTEST:.0f}s to {_LONGEST:.0f}s, because two snapshots are taken {APART:.0f} "
+            "s apart"
+        )
+    usual = rollups.baselines_from(args)
     if args.watch:
-        with looking(args.management, args.amqp) as look:
+        with observe(args.management, args.amqp) as look:
             return watch(look, usual, as_json=args.json, everything=args.all)
-    with looking(args.management, args.amqp) as look:
+    with observe(args.management, args.amqp) as look:
         two_looks(look, args.within)
         now = look.clock.now()
-        seen = Bundle(
+        seen = DiagnosisBundle(
             window=look.window,
             outcomes=look.outcomes,
             now=now,
@@ -87,8 +90,8 @@ def run(args: argparse.Namespace) -> int:
     return _print(seen, verdict, args, look.management)
 
 
-def two_looks(look: Looking, within: float) -> None:
-    """Read everything twice, far enough apart to compare.
+def two_looks(look: BrokerObserver, within: float) -> None:
+    """Take two snapshots, far enough apart to compare.
 
     Raises:
         BrokerError: nothing can be read, and no probe runs.
@@ -101,21 +104,23 @@ def two_looks(look: Looking, within: float) -> None:
 
 def _replay(args: argparse.Namespace) -> int:
     if args.amqp is not None or args.watch or args.rollups is not None or args.cluster is not None:
-        raise UsageError("--bundle: tells of what was; leave --amqp, --watch, --rollups and --cluster out")
+        raise UsageError("--bundle: a bundle is from the past; remove --amqp, --watch, --rollups and --cluster")
     try:
-        seen = unpack(args.bundle.read_bytes())
+        seen = unpack_bundle(args.bundle.read_bytes())
     except OSError as error:
-        raise DataError(f"{args.bundle}: {error.strerror}; name a file that `ackscope bundle` made") from None
+        raise DataError(f"{args.bundle}: {error.strerror}; give a file that `ackscope bundle` made") from None
     except DataError as error:
         raise DataError(f"{args.bundle}: {error}") from None
     return _print(seen, _judged(seen), args)
 
 
-def _judged(seen: Bundle) -> DiagnosisResult:
+def _judged(seen: DiagnosisBundle) -> DiagnosisResult:
     return diagnose(seen.window, seen.outcomes, seen.now, seen.thresholds, baselines=seen.baselines)
 
 
-def _print(seen: Bundle, verdict: DiagnosisResult, args: argparse.Namespace, management: str = MANAGEMENT) -> int:
+def _print(
+    seen: DiagnosisBundle, verdict: DiagnosisResult, args: argparse.Namespace, management: str = MANAGEMENT
+) -> int:
     latest = seen.window.latest
     if args.json:
         entry = cluster_findings(verdict.cluster, latest, verdict, seen.now, management)

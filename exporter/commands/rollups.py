@@ -1,4 +1,4 @@
-"""`--rollups DIR`: have a command know what is usual, from what the pipeline made of the past."""
+"""`--rollups DIR`: baselines for a command, from the pipeline's rollups."""
 
 import argparse
 from pathlib import Path
@@ -8,11 +8,11 @@ from ackscope.baselines import Baselines, hour_of_week
 from ackscope.errors import UsageError
 
 
-class Usual:
-    """What is usual of one cluster, hour by hour.
+class RollupBaselines:
+    """Baselines of one cluster, loaded by the hour.
 
     Args:
-        root: the rollup folder.
+        root: the rollup directory.
         cluster: its name there.
     """
 
@@ -21,14 +21,14 @@ class Usual:
         self._known: Baselines | None = None
 
     def at(self, wall: float) -> Baselines:
-        """What is usual at a moment, seconds since 1970.
+        """Baselines at a moment, seconds since 1970.
 
         Raises:
             DataError: the rollups cannot be read.
         """
         hour = hour_of_week(wall)
         if self._known is None or self._known.hour_of_week != hour:
-            # Loaded only where it is asked for: it brings Arrow with it.
+            # Imported only if used: it loads Arrow.
             from exporter.history.bands import read_bands  # noqa: PLC0415  see above
 
             self._known, _ = read_bands(self._root, self._cluster, hour)
@@ -41,26 +41,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rollups",
         metavar="DIR",
         type=Path,
-        help="where `ackscope pipeline` writes: judge by what is usual at this hour of the week, too",
+        help="directory of `ackscope pipeline`'s rollups: also compare with baselines of this hour of the week",
     )
-    parser.add_argument("--cluster", metavar="NAME", help="what the broker is called there, where there are several")
+    parser.add_argument(
+        "--cluster", metavar="NAME", help="name of the cluster in the rollups (required if there is more than one)"
+    )
 
 
-def usual(args: argparse.Namespace) -> Usual | None:
-    """What the options ask for; None where they are not given.
+def baselines_from(args: argparse.Namespace) -> RollupBaselines | None:
+    """Baselines for the options; None if --rollups is not given.
 
     Raises:
-        UsageError: there are no rollups, or not of that cluster.
+        UsageError: there are no rollups, or none of that cluster.
     """
     if args.rollups is None:
         if args.cluster is not None:
-            raise UsageError("--cluster: names a cluster of the rollups; give --rollups DIR, too")
+            raise UsageError("--cluster: names a cluster of the rollups; give --rollups DIR too")
         return None
     known = manifest.clusters(args.rollups)
     if not known:
-        raise UsageError(f"--rollups: {args.rollups} holds no rollups; name the folder that `ackscope pipeline` writes")
+        raise UsageError(f"--rollups: no rollups in {args.rollups}; give the directory that `ackscope pipeline` writes")
     if args.cluster is None and len(known) > 1:
-        raise UsageError(f"--cluster: say which of {', '.join(known)}")
+        raise UsageError(f"--cluster: choose one of {', '.join(known)}")
     if args.cluster is not None and args.cluster not in known:
-        raise UsageError(f"--cluster: {args.cluster!r} has no rollups in {args.rollups}; there are {', '.join(known)}")
-    return Usual(args.rollups, args.cluster or known[0])
+        raise UsageError(f"--cluster: no rollups of {args.cluster!r} in {args.rollups}; there are {', '.join(known)}")
+    return RollupBaselines(args.rollups, args.cluster or known[0])

@@ -1,4 +1,4 @@
-"""`ackscope diagnose --watch`: a look every few seconds; on a terminal the whole answer, in a pipe what changed."""
+"""`ackscope diagnose --watch`: continuous diagnosis; the full report on a terminal, changes in a pipe."""
 
 import shutil
 import signal
@@ -15,24 +15,24 @@ from ackscope.unix_signals import UnixSignals
 from diagnosis.engine import diagnose
 from diagnosis.text import Cluster, render, render_result
 from diagnosis.thresholds import Thresholds
-from exporter.api import cluster_findings
-from exporter.commands.looking import Looking
+from exporter.api.documents import cluster_findings
+from exporter.commands.observer import BrokerObserver
 from exporter.commands.report import report
-from exporter.commands.rollups import Usual
+from exporter.commands.rollups import RollupBaselines
 
 EVERY = 5.0
-"""Seconds from look to look: the broker refreshes its figures as often."""
+"""Seconds between snapshots, the refresh interval of the broker's statistics."""
 
 _CLEAR = "\x1b[H\x1b[2J"
 
 
-def watch(look: Looking, usual: Usual | None = None, *, as_json: bool, everything: bool) -> int:
-    """Go on until interrupted; the result is the exit code of the last verdict.
+def watch(look: BrokerObserver, usual: RollupBaselines | None = None, *, as_json: bool, everything: bool) -> int:
+    """Run until interrupted. Returns the exit code of the last result.
 
-    Judged by the same numbers as in the exporter: what is a warning has lasted as long as it takes there.
+    Uses the exporter's thresholds: a warning has lasted as long as it would there.
 
     Raises:
-        BrokerError: the very first look read nothing.
+        BrokerError: the very first snapshot failed.
         DataError: the rollups cannot be read.
     """
     verdict: DiagnosisResult | None = None
@@ -44,18 +44,18 @@ def watch(look: Looking, usual: Usual | None = None, *, as_json: bool, everythin
             except BrokerError as error:
                 if verdict is None:
                     raise
-                print(f"{began.iso()} not read: {error}", file=sys.stderr)
+                print(f"{began.iso()} poll failed: {error}", file=sys.stderr)
             before = verdict
             now = look.clock.now()
             bands = usual.at(now.wall) if usual else None
             verdict = diagnose(look.window, look.outcomes, now, Thresholds(), before, baselines=bands)
             _show(look, verdict, before, as_json=as_json, everything=everything)
-            if _asked_to_end(signals, max(0.0, EVERY - look.clock.now().since(began))):
+            if _stop_requested(signals, max(0.0, EVERY - look.clock.now().since(began))):
                 return exit_code([verdict])
 
 
-def _asked_to_end(signals: UnixSignals, seconds: float) -> bool:
-    """Whether Ctrl-C or SIGTERM came, or comes within so many seconds."""
+def _stop_requested(signals: UnixSignals, seconds: float) -> bool:
+    """Whether Ctrl-C or SIGTERM arrives within this many seconds."""
     try:
         signals.get(timeout=seconds)
     except Empty:
@@ -64,21 +64,19 @@ def _asked_to_end(signals: UnixSignals, seconds: float) -> bool:
 
 
 def _show(
-    look: Looking, verdict: DiagnosisResult, before: DiagnosisResult | None, *, as_json: bool, everything: bool
+    look: BrokerObserver, verdict: DiagnosisResult, before: DiagnosisResult | None, *, as_json: bool, everything: bool
 ) -> None:
     now, latest = look.clock.now(), look.window.latest
     if as_json:
-        document = {
-            "now": now.iso(),
-            "clusters": [cluster_findings(look.cluster, latest, verdict, now, look.management)],
-        }
+        entry = cluster_findings(look.cluster, latest, verdict, now, look.management)
+        document = {"now": now.iso(), "clusters": [entry]}
         text = orjson.dumps(document).decode() + "\n"
     elif sys.stdout.isatty():
         broker = latest.broker if latest else None
         columns = shutil.get_terminal_size().columns
         cluster = Cluster(version=latest.version if latest else None, management=look.management)
         text = _CLEAR + report(render_result(verdict, cluster), broker, look.outcomes, columns, everything=everything)
-        text += f"\nlooking every {EVERY:.0f} s; Ctrl-C ends\n"
+        text += f"\npolling every {EVERY:.0f} s; Ctrl-C to stop\n"
     else:
         text = "".join(f"{line}\n" for line in changes(verdict, before, now))
     sys.stdout.write(text)
@@ -86,11 +84,11 @@ def _show(
 
 
 def changes(verdict: DiagnosisResult, before: DiagnosisResult | None, now: Instant) -> Iterator[str]:
-    """A line for each finding that began, ended, or is more or less urgent than before; one to begin with."""
+    """A line for each finding that began, ended or changed its severity; one to begin with."""
     here = {finding.key: finding for finding in verdict.findings}
     there = {finding.key: finding for finding in before.findings} if before else {}
     if before is None and not here:
-        yield f"{now.iso()} nothing wrong found yet; {len(verdict.checked)} rules look every {EVERY:.0f} s"
+        yield f"{now.iso()} no findings yet; {len(verdict.checked)} rules are checked every {EVERY:.0f} s"
     for key, finding in here.items():
         old = there.get(key)
         if old is None or old.severity is not finding.severity:

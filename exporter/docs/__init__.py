@@ -1,1 +1,1 @@
-"""The reference pages, made from what the code declares, so that the two cannot differ."""
+"""Generators of the reference pages, from the declarations in the code."""

@@ -1,4 +1,4 @@
-"""`python -m exporter.docs.configuration > docs/configuration.md`: the reference of every setting."""
+"""`python -m exporter.docs.configuration > docs/configuration.md`: the configuration reference."""
 
 import re
 import sys
@@ -17,7 +17,9 @@ from exporter.settings import ExporterSettings
 HEADER = f"""\
 # Configuration
 
-`ackscope exporter --config FILE` reads one YAML file. This page is made from the settings in the code:
+`ackscope exporter --config.file FILE` (or `--config FILE`) reads one YAML file. `--web.listen-address HOST:PORT`
+overrides `listen`, `--web.config.file FILE` overrides `web_config`. This page is generated from the settings in the
+code:
 `.venv/bin/python -m exporter.docs.configuration > docs/configuration.md`.
 
 ```yaml
@@ -40,39 +42,39 @@ history:
   rollups: /var/lib/ackscope/rollups
 ```
 
-- `ackscope exporter --config FILE --check-config` says whether a file is good, and all that it names with it.
-- SIGHUP and `POST /-/reload` read the file again while everything runs ([exporter.md](exporter.md)); `listen`,
-  `web_config` and `landing.directory` are read at the start only.
-- A key that is not known is an error that names the nearest known one, and a key that is there twice is an error.
-  Environment variables that name no key are ignored.
-- The environment wins over the file: `{PREFIX}` and the key in capitals, two underscores for each level. `SHOP` below
-  stands for the cluster's name, `PROD` for that of a module.
-- Durations are written `200ms`, `10s`, `5m`, `1h`, or as a number of seconds.
-- Where nodes can be addressed one by one, `nodes` under `amqp` names them, such as
-  `nodes: {{rabbit@one: amqp://one.shop:5672, rabbit@two: amqp://two.shop:5672}}`: handshake, round trip and confirms
-  are then measured at each of them, under the label `node`, and once more through `url`, where that label is empty.
-- Passwords: better in a file (`password_file`) or the environment than in this file. They are never printed.
+- `ackscope exporter --config.file FILE --check-config` validates a file, including every file it names.
+- SIGHUP and `POST /-/reload` reload the file without a restart ([exporter.md](exporter.md)); `listen`, `web_config` and
+  `landing.directory` are read at startup only.
+- Unknown keys are errors that name the nearest known key; duplicate keys are errors too. Environment variables that
+  name no key are ignored.
+- The environment overrides the file: `{PREFIX}` and the key in capitals, two underscores for each level. Below, `SHOP`
+  stands for the name of a cluster, `PROD` for that of a module.
+- Durations: `200ms`, `10s`, `5m`, `1h`, or a number of seconds.
+- If nodes can be addressed individually, list them in `nodes` under `amqp`, such as
+  `nodes: {{rabbit@one: amqp://one.shop:5672, rabbit@two: amqp://two.shop:5672}}`. Handshake, round trip and confirms
+  are then measured on each of them, with the label `node`, and once more through `url` with an empty label.
+- Passwords: prefer a file (`password_file`) or the environment. They are never printed.
 """
 
 
 _SHARED: dict[str, dict[str, str]] = {
     "AmqpSettings": {
-        "url": "such as `amqp://host:5672/vhost`; the path is the virtual host. User and password may be in it.",
-        "username": "instead of the one in the URL.",
-        "password": "instead of the one in the URL.",
-        "password_file": "a file whose first line is the password; instead of `password`.",
-        "ca_file": "certificates to trust instead of the system's.",
-        "verify": "False trusts any certificate.",
+        "url": "such as `amqp://host:5672/vhost`; the path is the virtual host. It may include user and password.",
+        "username": "overrides the one in the URL.",
+        "password": "overrides the one in the URL.",
+        "password_file": "file whose first line is the password; instead of `password`.",
+        "ca_file": "CA certificates to trust instead of the system's.",
+        "verify": "false accepts any certificate.",
     },
     "ProbesSettings": {
-        "enabled": "which probes run; an empty list runs none.",
-        "prefix": "names of all that the probes make on a broker start with this and a dot.",
+        "enabled": "probes to run; an empty list runs none.",
+        "prefix": "prefix, before a dot, of everything that the probes create on a broker.",
     },
 }
-"""Model -> field -> what it does, for those whose docstring does not tell."""
+"""Model -> field -> description, for fields without one in the docstring."""
 
 
-class Key(NamedTuple):
+class SettingKey(NamedTuple):
     """One setting."""
 
     path: tuple[str, ...]
@@ -88,8 +90,8 @@ class Key(NamedTuple):
         return PREFIX + "__".join(words)
 
 
-def keys(model: type[BaseModel] = ExporterSettings, path: tuple[str, ...] = ()) -> Iterator[Key]:
-    """Every setting of a model, those of inner models in their place; `NAME` stands for a name that users choose."""
+def keys(model: type[BaseModel] = ExporterSettings, path: tuple[str, ...] = ()) -> Iterator[SettingKey]:
+    """Every setting of a model, nested ones included; `NAME` stands for a user-defined name."""
     documented = attribute_docs(model)
     for name, field in model.model_fields.items():
         inner = _inner(field.annotation)
@@ -98,11 +100,11 @@ def keys(model: type[BaseModel] = ExporterSettings, path: tuple[str, ...] = ()) 
             yield from keys(inner, named)
             continue
         about = field.description or documented.get(name, "")
-        yield Key((*path, name), _kind(field), _default(field), about)
+        yield SettingKey((*path, name), _kind(field), _default(field), about)
 
 
 def attribute_docs(model: type[BaseModel]) -> dict[str, str]:
-    """Field name -> what the docstrings of a model and its bases say of it under `Attributes:`."""
+    """Field name -> its description in the `Attributes:` of the docstrings of a model and its bases."""
     found: dict[str, str] = {}
     for base in reversed(model.__mro__):
         found.update(_SHARED.get(base.__name__, {}))
@@ -116,7 +118,7 @@ def attribute_docs(model: type[BaseModel]) -> dict[str, str]:
 
 def page() -> str:
     """The whole page."""
-    lines = ["| key | type | default | variable | what it does |", "|---|---|---|---|---|"]
+    lines = ["| key | type | default | variable | meaning |", "|---|---|---|---|---|"]
     for key in keys():
         cells = (f"`{'.'.join(key.path)}`", key.kind, key.default, f"`{key.variable}`", key.about)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
@@ -173,7 +175,7 @@ def _bounds(item: Any) -> Iterator[tuple[str, float]]:
 
 def _default(field: FieldInfo) -> str:
     if field.is_required():
-        return "must be set"
+        return "required"
     value = field.default
     if value is None or value == "":
         return ""

@@ -1,65 +1,65 @@
-"""`python -m exporter.docs.metrics > docs/metrics.md`: the reference of every metric."""
+"""`python -m exporter.docs.metrics > docs/metrics.md`: the metrics reference."""
 
 import sys
 from collections.abc import Sequence
 
-from exporter import execute, one_shot_metrics, probe_families
-from exporter.collectors import COLLECTORS
-from exporter.compat import detailed
-from exporter.compat.chosen import collectors_for
-from exporter.compat.names import Names
-from exporter.docs.still import why_still
-from exporter.live import confirming, history, landing, outcomes, polls, process, reloads, verdicts
-from exporter.metrics import Kind, Spec
+from exporter.docs.untested import untested_reason
+from exporter.exposition import execute
+from exporter.exposition.collectors import COLLECTORS
+from exporter.exposition.compat import detailed
+from exporter.exposition.compat.names import MetricNames
+from exporter.exposition.compat.select import collectors_for
+from exporter.exposition.live import confirming, findings, history, landing, outcomes, polls, process, reloads
+from exporter.exposition.specs import MetricType, Spec
+from exporter.probes_host import metric_specs, ondemand_metrics
 
 HEADER = """\
 # Metrics
 
-Every metric that `/metrics` of the exporter can show, and at the end those of `/probe`. This page is made from the
-declarations in the code:
-`.venv/bin/python -m exporter.docs.metrics > docs/metrics.md`.
+Every metric of the exporter's `/metrics`, followed by those of `/probe`. This page is generated from the declarations
+in the code: `.venv/bin/python -m exporter.docs.metrics > docs/metrics.md`.
 
-- A quantity that RabbitMQ's own `rabbitmq_prometheus` plugin names keeps that name and type here, with a `cluster`
-  label added, and a `node` label where the plugin answers for the node that is asked.
-- Absent is not zero: what a broker does not say, or a version no longer fills, has no sample. A sum of which a part
-  is missing has none either.
-- `from` says which versions of RabbitMQ tell it, where not all of 3.10 to 4.3 do: fields that a version only fills with
-  zeros are not exported there. It was seen on 3.10, 4.0 and 4.3; for those between it follows the sources of RabbitMQ.
-- A line under a table says why a small broker of one node cannot make a metric appear or move; all others are seen, and
-  those that can are seen to move, by `tests/integration/exporter/test_metrics_move.py`.
-- What comes from polls is the last good reading; `ackscope_poll_age_seconds` says how old it is.
-- `node` of a probe's metric is the node that it was told to measure, else the one that holds its queue or leads it; it
-  is empty where that is not known, and where a probe runs node by node and this stream may be led to any of them.
-- `stream` tells the streams of a probe apart. Those of the confirm probe named for their queue type (`classic`,
-  `quorum`, `stream`) send what applications send; the others are there for comparison, and those of the probe `nack`
-  are refused by design: `{probe="confirm",stream=~"classic|quorum|stream"}` leaves them out.
-- RabbitMQ's own Grafana dashboards pick by `namespace`, which Prometheus must put on the target, and join on
-  `rabbitmq_identity_info` by `instance` and `job`. Where one exporter watches several clusters, make each of them an
-  instance, or the sums of one hold those of all:
+- Metrics that RabbitMQ's own `rabbitmq_prometheus` plugin has keep their name and type, with a `cluster` label added,
+  and a `node` label where the plugin describes the node that answers.
+- Missing is not zero: values that the broker does not report, or a version no longer fills, have no sample. A sum with
+  a missing part has none either.
+- `source` names the RabbitMQ versions that provide a metric, if not all of 3.10 to 4.3 do: fields that a version only
+  fills with zeros are not exported there. Verified on 3.10, 4.0 and 4.3; between them, RabbitMQ's source code.
+- A line below a table says why a small single-node broker cannot make a metric appear or change. All others are tested
+  to appear, and to change if they can, by `tests/integration/exporter/test_metrics_move.py`.
+- Metrics from polls show the last successful poll; `ackscope_poll_age_seconds` is its age.
+- `node` of a probe metric is the node that the probe was told to measure, or else the node of its queue or its
+  leader. It is empty if unknown, and if the probe also runs node by node and this stream may reach any node.
+- `stream` identifies a stream of a probe. Streams of the confirm probe named after a queue type (`classic`, `quorum`,
+  `stream`) behave like applications; the others are for comparison, and those of the probe `nack` are rejected by
+  design. `{probe="confirm",stream=~"classic|quorum|stream"}` selects the former.
+- RabbitMQ's own Grafana dashboards filter by `namespace`, a label that Prometheus must add to the target, and join on
+  `rabbitmq_identity_info` by `instance` and `job`. If one exporter monitors several clusters, make each cluster an
+  instance, or dashboards of one cluster show the sums of all:
 
   ```yaml
   metric_relabel_configs:
     - {source_labels: [cluster], regex: (.+), target_label: instance}
   ```
 
-  `.venv/bin/python -m bench.exporter.dashboards` shows which of their metrics answer, and why the others cannot.
+  `.venv/bin/python -m bench.exporter.dashboards` shows which of their queries return data, and why the others cannot.
 """
 
 
-ONE_SHOT = "`/probe`: one run, on demand"
-ENDED = "Broker: names of the ended exporter, where `metrics.names` asks for them"
-DETAILED = "Broker: names of `/metrics/detailed`, where `metrics.detailed` asks for them"
+ONE_SHOT = "`/probe`: one on-demand run"
+ENDED = "Broker: names of rabbitmq_exporter, with `metrics.names`"
+DETAILED = "Broker: names of `/metrics/detailed`, with `metrics.detailed`"
 
 
 def sections() -> dict[str, tuple[Spec, ...]]:
     """Heading -> metrics, in the order of the page."""
     broker = {f"Broker: {name}": collector.specs for name, collector in COLLECTORS.items()}
-    ended = collectors_for(Names.BOTH)["rabbitmq_exporter"].specs
+    ended = collectors_for(MetricNames.BOTH)["rabbitmq_exporter"].specs
     return {
-        "Probes: what a client lives through": probe_families.SPECS,
-        "Probes: where the time of a confirm goes": confirming.SPECS,
-        "Probes: how they do": outcomes.SPECS,
-        "Diagnosis": verdicts.SPECS,
+        "Probes: client experience": metric_specs.SPECS,
+        "Probes: latency breakdown of confirms": confirming.SPECS,
+        "Probes: status": outcomes.SPECS,
+        "Diagnosis": findings.SPECS,
         **broker,
         ENDED: ended,
         DETAILED: detailed.SPECS,
@@ -67,9 +67,9 @@ def sections() -> dict[str, tuple[Spec, ...]]:
         "Exporter: collectors": execute.SPECS,
         "Exporter: configuration": reloads.SPECS,
         "Exporter: landing files": landing.SPECS,
-        "Exporter: what is known of the past": history.SPECS,
-        "Exporter: itself and its probe process": process.SPECS,
-        ONE_SHOT: one_shot_metrics.SPECS,
+        "Exporter: history and baselines": history.SPECS,
+        "Exporter: build and probe process": process.SPECS,
+        ONE_SHOT: ondemand_metrics.SPECS,
     }
 
 
@@ -78,34 +78,34 @@ def page() -> str:
     blocks = [HEADER]
     for heading, specs in sections().items():
         intro = f"{_ENDED_INTRO}\n\n" if heading == ENDED else ""
-        blocks.append(f"## {heading}\n\n{intro}{_table(specs)}{_still(specs)}")
+        blocks.append(f"## {heading}\n\n{intro}{_table(specs)}{_untested(specs)}")
     return "\n".join(blocks)
 
 
 _ENDED_INTRO = """\
-[Moving from rabbitmq_exporter](migrating.md) has the whole list, those included that have the same name today."""
+[Moving from rabbitmq_exporter](migrating.md) has the complete list, including names that are the same today."""
 
 
 def _table(specs: Sequence[Spec]) -> str:
-    lines = ["| metric | type | labels | unit | what it says | from |", "|---|---|---|---|---|---|"]
+    lines = ["| metric | type | labels | unit | meaning | source |", "|---|---|---|---|---|---|"]
     for spec in sorted(specs, key=lambda spec: spec.name):
         labels = ", ".join(f"`{label}`" for label in spec.labels)
-        kind = "untyped" if spec.kind is Kind.UNTYPED else spec.kind.value
+        kind = "untyped" if spec.kind is MetricType.UNTYPED else spec.kind.value
         source = _cell(spec.source + _versions(spec))
         lines.append(f"| `{spec.name}` | {kind} | {labels} | {spec.unit} | {_cell(spec.help)} | {source} |")
     return "\n".join(lines) + "\n"
 
 
 def _versions(spec: Spec) -> str:
-    """Which versions of RabbitMQ tell it; "" where all do."""
-    since = "" if spec.since is None else f"from {'.'.join(map(str, spec.since))} on"
+    """RabbitMQ versions that provide it; "" if all do."""
+    since = "" if spec.since is None else f"since {'.'.join(map(str, spec.since))}"
     until = "" if spec.until is None else f"before {'.'.join(map(str, spec.until))}"
     words = ", ".join(part for part in (since, until) if part)
     return f" ({words})" if words else ""
 
 
-def _still(specs: Sequence[Spec]) -> str:
-    lines = [f"- `{spec.name}` stands still in the lab: {why}." for spec in specs if (why := why_still(spec))]
+def _untested(specs: Sequence[Spec]) -> str:
+    lines = [f"- `{spec.name}` is not tested in the lab: {why}." for spec in specs if (why := untested_reason(spec))]
     return "\n" + "\n".join(sorted(lines)) + "\n" if lines else ""
 
 

@@ -4,7 +4,7 @@ import re
 import sys
 
 from diagnosis.pages import pages
-from exporter.runbooks import README
+from exporter.api.runbooks import README
 
 _TABLE = re.compile(r"(?<=\| rule \| title \| impact \|\n\|---\|---\|---\|\n)(\|.*\n)+")
 

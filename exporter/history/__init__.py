@@ -1,1 +1,1 @@
-"""What the pipeline made of the past, read by the exporter: what is usual at this hour, and how far it is behind."""
+"""The pipeline's rollups, read by the exporter: baselines of the current hour, and the pipeline's lag."""

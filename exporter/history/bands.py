@@ -1,9 +1,8 @@
-"""Reads the bands of one cluster for one hour of the week from the rollups.
+"""Reads the baseline bands of one cluster and hour of the week from the rollups.
 
-Loaded only where there are rollups to read: Arrow alone is 40 MB of memory.
+Imported only if used: Arrow alone takes 40 MB of memory.
 """
 
-import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,39 +14,40 @@ import pyarrow.parquet as pq
 from ackscope import manifest
 from ackscope.baselines import HOUR_OF_DAY, HOUR_OF_WEEK, NOT_YET, Band, Baselines, NoBand, NotYet, Subject
 from ackscope.errors import DataError
+from ackscope.log import get_logger
 from ackscope.tables import BASELINES
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
-MOST = 500_000
-"""Bands of one cluster that are read at most: some 150 MB."""
+MAX_BANDS = 500_000
+"""Upper bound of bands read per cluster: about 150 MB."""
 
 _AGAIN = 3
-"""Looks at the manifest before giving up: a file that it names may be replaced while we come to it."""
-_TOLD = ("kind", "vhost", "name", "measure", "scope", "values", "low", "middle", "high")
+"""Attempts before giving up: a file may be replaced between reading the manifest and opening it."""
+_COLUMNS = ("kind", "vhost", "name", "measure", "scope", "values", "low", "middle", "high")
 
 
 def read_bands(root: Path, cluster: str, hour: int) -> tuple[Baselines, tuple[str, ...]]:
-    """What is usual in a cluster at an hour of the week.
+    """Baselines of a cluster for an hour of the week.
 
     Returns:
-        the bands, none where the pipeline made none yet; and the files that they are from, which never change.
+        the baselines, empty if the pipeline has not made any yet; and the immutable files that they come from.
 
     Raises:
         DataError: the manifest, or a file that it names, cannot be read.
     """
-    gone = ""
+    missing = ""
     for _ in range(_AGAIN):
         paths = band_files(root, cluster, hour)
         try:
             return _read(root, paths, hour), paths
         except FileNotFoundError as error:
-            gone = error.filename
-    raise DataError(f"{gone}: is not there, though the manifest names it; `ackscope pipeline run` mends that")
+            missing = error.filename
+    raise DataError(f"{missing}: listed in the manifest but missing; repair it with `ackscope pipeline run`")
 
 
 def band_files(root: Path, cluster: str, hour: int) -> tuple[str, ...]:
-    """The files of that hour, below the root.
+    """The files of that hour, relative to the root.
 
     Raises:
         DataError: the manifest cannot be read.
@@ -59,7 +59,7 @@ def _read(root: Path, paths: Sequence[str], hour: int) -> Baselines:
     bands: dict[Subject, Band | NotYet] = {}
     made: list[float] = []
     for path in paths:
-        table = _table(root / path, hour, MOST - len(bands))
+        table = _table(root / path, hour, MAX_BANDS - len(bands))
         if table.num_rows:
             made.append(pc.max(table[BASELINES.time]).cast(pa.timestamp("us", tz="UTC")).value / 1e6)
         bands.update(_rows(table))
@@ -71,23 +71,23 @@ def _table(path: Path, hour: int, most: int) -> pa.Table:
         with pq.ParquetFile(path) as file:
             lacking = sorted(set(BASELINES.names) - set(file.schema_arrow.names))
             if lacking:
-                raise DataError(f"{path}: has no column {lacking[0]!r}; `ackscope pipeline run` mends that")
+                raise DataError(f"{path}: column {lacking[0]!r} is missing; repair it with `ackscope pipeline run`")
             table = file.read(columns=list(BASELINES.names), use_threads=False)
     except FileNotFoundError as error:
         raise FileNotFoundError(error.errno, error.strerror, str(path)) from None
     except (OSError, pa.ArrowException) as error:
-        why = getattr(error, "strerror", None) or "it is damaged"
-        raise DataError(f"{path}: cannot be read ({why}); `ackscope pipeline run` mends that") from None
+        why = getattr(error, "strerror", None) or "corrupt file"
+        raise DataError(f"{path}: cannot be read ({why}); repair it with `ackscope pipeline run`") from None
     ours = table.filter(pc.equal(table["hour_of_week"], hour))
     if ours.num_rows > most:
-        log.warning("%s: holds %d bands, of which %d are read", path, ours.num_rows, most)
+        log.warning("too many bands; the rest is ignored", file=str(path), count=ours.num_rows, limit=most)
         ours = ours.slice(0, most)
     return ours
 
 
 def _rows(table: pa.Table) -> Iterator[tuple[Subject, Band | NotYet]]:
     unknown: dict[int, NotYet] = {}
-    columns = [_plain(table[name]) for name in _TOLD]
+    columns = [_plain(table[name]) for name in _COLUMNS]
     for kind, vhost, name, measure, scope, values, low, middle, high in zip(*columns, strict=True):
         subject = (kind, vhost, name, measure)
         if scope in {HOUR_OF_WEEK, HOUR_OF_DAY} and None not in {low, middle, high}:
@@ -98,7 +98,7 @@ def _rows(table: pa.Table) -> Iterator[tuple[Subject, Band | NotYet]]:
 
 
 def _plain(column: pa.ChunkedArray) -> list[Any]:
-    """The values; a text that repeats itself is one object, for most of them do."""
+    """The values; repeated texts share one object."""
     if not pa.types.is_string(column.type):
         values: list[Any] = column.to_pylist()
         return values

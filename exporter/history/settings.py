@@ -1,4 +1,4 @@
-"""Settings of what is read of the past."""
+"""Settings of the history."""
 
 from pathlib import Path
 
@@ -8,12 +8,12 @@ from ackscope.settings import Seconds, Settings
 
 
 class HistorySettings(Settings):
-    """Where the pipeline's results are, for diagnosis to know what is usual.
+    """Where the pipeline's rollups are, for baselines.
 
     Attributes:
-        rollups: the folder that `ackscope pipeline` writes rollups to; without it nothing is known of what is usual,
-            and `ackscope_pipeline_lag_seconds` is not told.
-        every: how often it is looked at.
+        rollups: directory that `ackscope pipeline` writes rollups to. If unset, baselines are disabled and
+            `ackscope_pipeline_lag_seconds` is not exported.
+        every: how often it is read.
     """
 
     rollups: Path | None = None

@@ -1,4 +1,4 @@
-"""How far the pipeline is behind, as it says itself."""
+"""The pipeline's lag, from its status file."""
 
 import math
 from dataclasses import dataclass
@@ -10,28 +10,28 @@ import orjson
 from ackscope.errors import DataError
 
 STATUS = "_status.json"
-"""Below the rollup folder; `ackscope pipeline stream` writes it every 10 s at least."""
+"""Name below the rollup directory; `ackscope pipeline stream` writes it at least every 10 s."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lag:
-    """What the pipeline said last.
+class PipelineLag:
+    """Last report of the pipeline.
 
     Attributes:
-        seconds: how old the oldest landed row was that was not rolled up; 0 where nothing waited.
-        told_at: when it said so, seconds since 1970.
+        seconds: age of the oldest landed row that was not rolled up; 0 if there was none.
+        reported_at: time of the report, seconds since 1970.
     """
 
     seconds: float
-    told_at: float
+    reported_at: float
 
     def at(self, wall: float) -> float:
-        """The lag at a moment: it grows while the pipeline says nothing."""
-        return self.seconds + max(0.0, wall - self.told_at)
+        """The lag at a moment: it grows until the next report."""
+        return self.seconds + max(0.0, wall - self.reported_at)
 
 
-def read_lag(root: Path) -> Lag | None:
-    """What it said last; None where there is no such file, or it tells no lag.
+def read_lag(root: Path) -> PipelineLag | None:
+    """The last report; None if there is no file or no lag in it.
 
     Raises:
         DataError: the file cannot be read.
@@ -41,13 +41,13 @@ def read_lag(root: Path) -> Lag | None:
         document = orjson.loads(path.read_bytes())
         if document.get("lag_seconds") is None:
             return None
-        lag = Lag(float(document["lag_seconds"]), datetime.fromisoformat(document["updated_at"]).timestamp())
+        lag = PipelineLag(float(document["lag_seconds"]), datetime.fromisoformat(document["updated_at"]).timestamp())
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); look at its disk and owner") from None
+        raise DataError(f"{path}: cannot be read ({error.strerror}); check its disk and owner") from None
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise DataError(f"{path}: is no status of the pipeline; `ackscope pipeline stream` writes it anew") from None
+        raise DataError(f"{path}: malformed pipeline status; `ackscope pipeline stream` rewrites it") from None
     if not math.isfinite(lag.seconds):
-        raise DataError(f"{path}: tells no number of seconds; `ackscope pipeline stream` writes it anew")
+        raise DataError(f"{path}: the lag is not a finite number; `ackscope pipeline stream` rewrites it")
     return lag

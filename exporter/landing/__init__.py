@@ -1,1 +1,1 @@
-"""Landing files: what was seen, as Parquet, for the pipeline. `ackscope/tables.py` declares the tables."""
+"""Landing files: Parquet files of everything observed, for the pipeline. `ackscope/tables.py` declares the tables."""

@@ -1,7 +1,6 @@
-"""Blocks: rows of one table, cluster and date, as the objects that they are read off until a file needs them. Pure.
+"""Blocks: rows of one table, cluster and date, kept as objects until they are written. Pure.
 
-A hundred thousand queues are a hundred thousand references here, to objects that are in memory anyway; they become
-Arrow columns, and nothing in between, when they are written.
+100,000 queues are 100,000 references to objects that are in memory anyway; they become Arrow columns only when written.
 """
 
 from collections import defaultdict
@@ -20,11 +19,11 @@ from exporter.landing.columns import column
 _NUMBERS = count()
 
 Columns = Sequence[Sequence[Any]]
-"""Values by column, in the order of the table; times as microseconds since 1970."""
+"""Values by column, in the order of the table; times in microseconds since 1970."""
 
 
-class Key(NamedTuple):
-    """What one file holds.
+class BlockKey(NamedTuple):
+    """Destination of rows: table, cluster and date.
 
     Attributes:
         date: UTC date of the rows' own time, `YYYY-MM-DD`.
@@ -36,36 +35,36 @@ class Key(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """Where its files are, below the landing folder."""
+        """Directory of its files, relative to the landing root."""
         return f"{self.table.name}/cluster={self.cluster}/date={self.date}"
 
 
 class Block:
-    """Rows that wait to be written.
+    """Rows waiting to be written.
 
     Attributes:
-        key: where they belong.
-        rows: how many they are.
-        waited: the disk did not take them once; they are columns since.
-        number: grows with every block, and tells which one is older.
+        key: destination.
+        rows: number of rows.
+        retried: a write has failed before; the rows are columns since then.
+        number: increasing number; lower is older.
 
     Args:
-        columns: makes the columns, once, in the thread that writes.
+        columns: creates the columns, once, in the writing thread.
     """
 
-    __slots__ = ("_arrow", "_columns", "key", "number", "rows", "waited")
+    __slots__ = ("_arrow", "_columns", "key", "number", "retried", "rows")
 
-    def __init__(self, key: Key, rows: int, columns: Callable[[], Columns] | None, arrow: pa.Table = None) -> None:
+    def __init__(self, key: BlockKey, rows: int, columns: Callable[[], Columns] | None, arrow: pa.Table = None) -> None:
         self.key, self.rows = key, rows
         self._columns, self._arrow = columns, arrow
-        self.waited, self.number = columns is None, next(_NUMBERS)
+        self.retried, self.number = columns is None, next(_NUMBERS)
 
     def arrow(self) -> pa.Table:
         """The rows with exactly the declared schema.
 
         Raises:
             pa.ArrowException: a value does not fit its column.
-            Exception: an object is none that has these columns.
+            Exception: an object lacks an attribute.
         """
         if self._columns is not None:
             self._arrow = arrow_table(self.key.table, self._columns())
@@ -73,7 +72,7 @@ class Block:
         return self._arrow
 
     def without_oldest(self, rows: int) -> "Block":
-        """The same without its first rows."""
+        """Copy without the first `rows` rows."""
         columns, arrow = self._columns, self._arrow
         if columns is None:
             rest = Block(self.key, self.rows - rows, None, arrow.slice(rows))
@@ -84,44 +83,44 @@ class Block:
 
 
 def join(blocks: Sequence[Block]) -> pa.Table:
-    """Blocks of one key as one Arrow table."""
+    """Join blocks of one key into one Arrow table."""
     return pa.concat_tables([block.arrow() for block in blocks]) if len(blocks) != 1 else blocks[0].arrow()
 
 
 def arrow_table(table: Table, columns: Columns) -> pa.Table:
-    """Columns as an Arrow table with exactly the declared schema, which Arrow itself does not check for nulls."""
+    """Columns as an Arrow table of the declared schema; also checks for nulls, which Arrow does not."""
     arrays = [column(it.kind, values) for it, values in zip(table.columns, columns, strict=True)]
     for array, it in zip(arrays, table.columns, strict=True):
         if array.null_count and not it.nullable:
-            raise pa.ArrowInvalid(f"column {it.name} has rows without a value")
+            raise pa.ArrowInvalid(f"column {it.name} has nulls")
     return pa.Table.from_arrays(arrays, schema=arrow_schema(table))
 
 
 def record_blocks(table: Table, cluster: str, records: Iterable[Any]) -> list[Block]:
-    """Records that bear the names of the table's columns; its first column is their time, seconds since 1970."""
+    """Blocks of records whose attributes are named like the columns; the first is the time, seconds since 1970."""
     read = attrgetter(*table.names)
     by_date: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
     for record in records:
         wall, *rest = read(record)
         by_date[date(wall)].append((micros(wall), *rest))
-    return [_of_rows(Key(table, cluster, day), rows) for day, rows in by_date.items()]
+    return [_of_rows(BlockKey(table, cluster, day), rows) for day, rows in by_date.items()]
 
 
 def row_blocks(table: Table, cluster: str, wall: float, rows: Sequence[tuple[Any, ...]]) -> list[Block]:
-    """A few rows of one moment, each without that moment; no block where there are none."""
+    """Block of rows at one moment, given without the time column; none if there are no rows."""
     at = micros(wall)
-    return [_of_rows(Key(table, cluster, date(wall)), [(at, *row) for row in rows])] if rows else []
+    return [_of_rows(BlockKey(table, cluster, date(wall)), [(at, *row) for row in rows])] if rows else []
 
 
-def _of_rows(key: Key, rows: list[tuple[Any, ...]]) -> Block:
+def _of_rows(key: BlockKey, rows: list[tuple[Any, ...]]) -> Block:
     return Block(key, len(rows), lambda: list(zip(*rows, strict=True)))
 
 
 def micros(wall: float) -> int:
-    """Seconds since 1970 as whole microseconds."""
+    """Seconds since 1970 to microseconds."""
     return round(wall * 1_000_000)
 
 
 def date(wall: float) -> str:
-    """The UTC date of a moment."""
+    """UTC date of a moment."""
     return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%d")

@@ -1,7 +1,7 @@
-"""Which of the broker's objects changed from one reading to the next, and whose turn it is to be landed anyway.
+"""Detects which objects changed between readings, and schedules heartbeat rows for the others.
 
-An object that did not change is the same Python object as before: a hundred thousand idle queues cost one comparison
-of references each. What the rows say, and what their absence says, is told in `ackscope/tables.py`.
+An unchanged object is the same Python object as before: 100,000 idle queues cost one reference comparison each.
+`ackscope/tables.py` defines what the rows mean, and what missing rows mean.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,48 +13,48 @@ from zlib import crc32
 from ackscope.clock import Instant
 from ackscope.tables import HEARTBEAT
 from exporter.landing.blocks import Block
-from exporter.landing.shapes import Shape
+from exporter.landing.shapes import RowMapping
 
 T = TypeVar("T")
 
 BEAT = 0.9 * HEARTBEAT
-"""Seconds from one row of a quiet object to the next: readers go by the wall clock, which may be set."""
+"""Seconds between heartbeat rows of an unchanged object; shorter than readers expect: clocks may be adjusted."""
 
 _SLOTS = round(BEAT)
-"""One a second: the heartbeats of many objects are spread over them."""
+"""One slot per second, to spread the heartbeats of many objects."""
 
 
 def differences(before: Sequence[T], after: Sequence[T]) -> tuple[list[T], list[T]]:
-    """The objects that are in `before` only, and those that are in `after` only, by identity."""
+    """Objects only in `before`, and objects only in `after`, by identity."""
     if before is after:
         return [], []
     both = min(len(before), len(after))
     moved = list(compress(range(both), map(is_not, before, after)))
     left = [*map(before.__getitem__, moved), *before[both:]]
-    came = [*map(after.__getitem__, moved), *after[both:]]
-    if left and came:
-        # An object that only moved to another place is in both.
-        left_ids, came_ids = set(map(id, left)), set(map(id, came))
+    added = [*map(after.__getitem__, moved), *after[both:]]
+    if left and added:
+        # An object that only changed its position is in both.
+        left_ids, came_ids = set(map(id, left)), set(map(id, added))
         left = [it for it in left if id(it) not in came_ids]
-        came = [it for it in came if id(it) not in left_ids]
-    return left, came
+        added = [it for it in added if id(it) not in left_ids]
+    return left, added
 
 
-class Tracker(Generic[T]):
-    """Follows the objects of one kind and cluster from reading to reading.
+class ChangeTracker(Generic[T]):
+    """Tracks the objects of one kind and cluster between readings.
 
     Args:
-        shape: what of them is landed.
-        cluster: its name.
-        births: what was not in the reading before did not exist then, and a row says so.
-        skip: says which objects are none of ours; asked once for each.
+        shape: mapping to rows.
+        cluster: cluster name.
+        births: an object missing from the previous reading did not exist then, and a row records that.
+        skip: whether to ignore an object; called once for each.
 
     Attributes:
-        whole: the latest reading gave every object a row.
+        whole: the latest reading produced a row for every object.
     """
 
     def __init__(
-        self, shape: Shape[T], cluster: str, *, births: bool = True, skip: Callable[[T], bool] = lambda _: False
+        self, shape: RowMapping[T], cluster: str, *, births: bool = True, skip: Callable[[T], bool] = lambda _: False
     ) -> None:
         self._shape, self._cluster, self._births, self._skip = shape, cluster, births, skip
         self._key, self._values = shape.key, shape.values
@@ -65,14 +65,14 @@ class Tracker(Generic[T]):
         self._wheel: list[dict[Any, T]] = [{} for _ in range(_SLOTS)]
 
     def take(self, at: Instant, objects: Sequence[T]) -> list[Block]:
-        """The rows of a reading that was complete at `at`, of it and of the one before."""
+        """Rows for a reading completed at `at`, and for the one before."""
         last = self._at
-        left, came = differences(self._objects, objects)
+        left, added = differences(self._objects, objects)
         olds = {self._key(it): it for it in left if not self._skip(it)}
         now: list[T] = []
         then: list[T] = []
         absent: list[Any] = []
-        for it in came:
+        for it in added:
             if self._skip(it):
                 continue
             key = self._key(it)
@@ -96,11 +96,11 @@ class Tracker(Generic[T]):
         return [block for block in blocks if block.rows]
 
     def _slot(self, key: Any) -> dict[Any, T]:
-        # Not by hash, which differs from run to run.
+        # Not hash(), which differs between processes.
         return self._wheel[crc32(repr(key).encode()) % _SLOTS]
 
     def _due(self, last: Instant, at: Instant, landed: set[int]) -> list[T]:
-        """Objects whose turn came since the reading before; those that have a row now are passed over."""
+        """Objects whose heartbeat is due, without those that have a row anyway."""
         start, end = int(last.mono), int(at.mono)
         seconds = range(max(start, end - _SLOTS), end)
         return [it for second in seconds for it in self._wheel[second % _SLOTS].values() if id(it) not in landed]

@@ -1,7 +1,7 @@
-"""Python values as Arrow arrays, by their memory.
+"""Converts Python values to Arrow arrays through their buffers.
 
-`pyarrow.array` would do the same, and import pandas with its first list where that is installed: 60 MB and seconds.
-Layout: https://arrow.apache.org/docs/format/Columnar.html
+`pyarrow.array` would import pandas with the first list if it is installed: 60 MB and seconds. Layout:
+https://arrow.apache.org/docs/format/Columnar.html
 """
 
 from array import array
@@ -16,10 +16,10 @@ from ackscope.tables.arrow import ARROW_TYPES
 
 
 def column(kind: Kind, values: Sequence[Any]) -> pa.Array:
-    """One array; None is null, a time is in microseconds since 1970.
+    """One array; None is null, times are microseconds since 1970.
 
     Raises:
-        TypeError, ValueError, OverflowError, AttributeError: a value is none of this kind.
+        TypeError, ValueError, OverflowError, AttributeError: a value has the wrong type.
     """
     nulls = values.count(None)
     valid = pa.py_buffer(_bits([value is not None for value in values])) if nulls else None
@@ -41,7 +41,7 @@ def _flags(values: Sequence[bool]) -> list[Any]:
 
 
 def _bits(flags: Sequence[bool]) -> bytes:
-    """A bit for each, the first in the lowest."""
+    """Bitmap, least significant bit first."""
     digits = "".join(["1" if flag else "0" for flag in reversed(flags)])
     return int(digits or "0", 2).to_bytes(len(flags) // 8 + 1, "little")
 

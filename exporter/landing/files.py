@@ -1,8 +1,8 @@
-"""Files on disk: written whole and durable, and removed again when they are too old or too many.
+"""Landing files on disk: written atomically, removed when too old or too large in total.
 
-A reader never sees half a file: it is written under a hidden name, fsynced, renamed, and its folder fsynced.
-Only files that bear a name as given here are ever removed, and those that `ackscope pipeline compact` put together of
-many: their name tells when the newest was written.
+Readers never see a partial file: it is written under a hidden name, fsynced, renamed, and its directory fsynced. Only
+files named by this module are removed, and those that `ackscope pipeline compact` merged: their name has the time of
+the newest part.
 """
 
 import os
@@ -26,14 +26,17 @@ _UNFINISHED = re.compile(r"\.(\d{8}T\d{6})-[0-9a-f]{8}-\d{6,}\.parquet\.tmp")
 _FOLDER = re.compile(r"date=\d{4}-\d\d-\d\d")
 _HOUR = len("20231114T22")
 _LEFT_OVER = 3600.0
-"""Seconds after which nobody writes on an unfinished file."""
+"""Seconds after which an unfinished file is abandoned."""
 
 
-class Removed(NamedTuple):
+class ExpiredFiles(NamedTuple):
     """What was removed, and what could not be.
 
     Attributes:
-        trouble: the first reason why not; None without any.
+        files: number of files removed.
+        bytes: their size.
+        errors: files that could not be removed.
+        trouble: first error message; None if there was none.
     """
 
     files: int
@@ -42,27 +45,27 @@ class Removed(NamedTuple):
     trouble: str | None
 
 
-class Files:
-    """The exporter's own files below one folder; for one thread.
+class LandingFiles:
+    """The exporter's files below one directory. Not thread-safe.
 
     Args:
-        root: the landing folder.
+        root: the landing directory.
 
     Attributes:
-        kept: bytes of them; None before the first look.
+        folder_bytes: their total size; None before the first scan.
     """
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._run_id, self._counter = uuid4().hex[:8], count()
-        self.kept: int | None = None
+        self.folder_bytes: int | None = None
 
     def write(self, folder: str, table: pa.Table, wall: float) -> int:
-        """Write a new file below the root and return its size.
+        """Write a new file and return its size in bytes.
 
         Raises:
-            OSError: the disk does not take it.
-            pa.ArrowException: the table cannot be a file.
+            OSError: the disk refuses it.
+            pa.ArrowException: the table cannot be written as Parquet.
         """
         place = self._root / folder
         place.mkdir(parents=True, exist_ok=True)
@@ -77,23 +80,23 @@ class Files:
             hidden.rename(final)
             _sync_folder(place)
         except (OSError, pa.ArrowException):
-            # Nothing of this attempt may stay: its rows will be written again, or never.
+            # Leave nothing of this attempt: its rows will be written again, or never.
             with suppress(OSError):
                 hidden.unlink(missing_ok=True)
                 final.unlink(missing_ok=True)
             raise
-        if self.kept is not None:
-            self.kept += size
+        if self.folder_bytes is not None:
+            self.folder_bytes += size
         return size
 
-    def expire(self, wall: float, max_bytes: int, max_age: float, *, look: bool) -> Removed:
-        """Remove our files that are too old, and the oldest while they are too many bytes.
+    def expire(self, wall: float, max_bytes: int, max_age: float, *, look: bool) -> ExpiredFiles:
+        """Remove files that are too old, and the oldest while the total size is too large.
 
-        Past hours go whole: what is rolled up from half an hour's rows would stand for the whole of it.
-        Without a `look`, sizes are those that were seen and written since the last one.
+        Past hours are removed as a whole: a rollup of half an hour's rows would stand for the whole hour. Without
+        `look` the sizes are those of the last scan plus what was written since.
         """
-        if look or self.kept is None:
-            self.kept = sum(_size(path) for path in self._own(_NAME))
+        if look or self.folder_bytes is None:
+            self.folder_bytes = sum(_size(path) for path in self._own(_NAME))
         files = freed = errors = 0
         trouble = None
         for path, size in self._too_many(wall, max_bytes, max_age):
@@ -105,14 +108,14 @@ class Files:
                 errors, trouble = errors + 1, trouble or f"{path}: {error.strerror or error}"
                 continue
             files, freed = files + 1, freed + size
-            self.kept = max(0, self.kept - size)
+            self.folder_bytes = max(0, self.folder_bytes - size)
             if not path.parent.name.endswith(_day(wall)):
                 with suppress(OSError):
                     path.parent.rmdir()
-        return Removed(files, freed, errors, trouble)
+        return ExpiredFiles(files, freed, errors, trouble)
 
     def sweep(self, wall: float) -> None:
-        """Remove what a killed exporter left half written."""
+        """Remove unfinished files of a killed exporter."""
         oldest = _moment(wall - _LEFT_OVER)
         for path in self._own(_UNFINISHED):
             if path.name[1:] < oldest:
@@ -120,16 +123,16 @@ class Files:
                     path.unlink()
 
     def _too_many(self, wall: float, max_bytes: int, max_age: float) -> Iterator[tuple[Path, int]]:
-        """Our files that must go, the oldest first."""
+        """Files to remove, oldest first."""
         oldest, present = _moment(wall - max_age), _moment(wall)[:_HOUR]
         last = ""
         for day in sorted({folder.name for folder in self._folders()}):
-            full = self.kept is not None and self.kept > max_bytes
+            full = self.folder_bytes is not None and self.folder_bytes > max_bytes
             if not full and day.removeprefix("date=").replace("-", "") > oldest[:8]:
                 return
             for path in sorted(self._own(_NAME, day), key=_written):
                 hour = _written(path)[:_HOUR]
-                over = self.kept is not None and self.kept > max_bytes
+                over = self.folder_bytes is not None and self.folder_bytes > max_bytes
                 if _written(path) >= oldest and not over and (hour != last or hour == present):
                     break
                 last = hour
@@ -150,7 +153,7 @@ class Files:
 
 
 def _written(path: Path) -> str:
-    """The part of a name that tells when, and after it what tells files apart."""
+    """The part of the name with the time and the id."""
     return path.name.removeprefix(_COMPACTED)
 
 

@@ -1,4 +1,4 @@
-"""Objects that are landed only while they matter, and no more of them than a cap: channels and consumers."""
+"""Limits the landed channels and consumers to those that matter."""
 
 from collections.abc import Callable, Sequence
 from heapq import nlargest
@@ -6,42 +6,48 @@ from typing import Any, Generic, TypeVar
 
 from ackscope.clock import Instant
 from exporter.landing.blocks import Block
-from exporter.landing.changes import Tracker, differences
-from exporter.landing.shapes import Shape
+from exporter.landing.changes import ChangeTracker, differences
+from exporter.landing.shapes import RowMapping
 
 T = TypeVar("T")
 
 _LIVELY = 60.0
-"""Seconds for which a change makes an object matter: one that rests for a poll keeps its place."""
+"""Seconds that a change makes an object matter, so that one idle poll does not cost its place."""
 
 
-class Followed(Generic[T]):
-    """Follows the objects of one kind that matter: in trouble first, then changing, then those followed already.
+class PriorityTracker(Generic[T]):
+    """Tracks the objects that matter most: in trouble first, then changing, then those already tracked.
 
     Args:
-        trouble: how bad an object's state is; 0 is none.
-        skip: says which objects are none of ours.
+        shape: mapping to rows.
+        cluster: cluster name.
+        trouble: severity of an object's state; 0 is none.
+        skip: whether to ignore an object.
     """
 
     def __init__(
-        self, shape: Shape[T], cluster: str, trouble: Callable[[T], float], skip: Callable[[T], bool] = lambda _: False
+        self,
+        shape: RowMapping[T],
+        cluster: str,
+        trouble: Callable[[T], float],
+        skip: Callable[[T], bool] = lambda _: False,
     ) -> None:
         self._key, self._values, self._trouble, self._skip = shape.key, shape.values, trouble, skip
-        self._tracker = Tracker(shape, cluster, births=False)
+        self._tracker = ChangeTracker(shape, cluster, births=False)
         self._objects: Sequence[T] = ()
         self._changed: dict[Any, float] = {}
-        """Of each that is followed: when it last changed, monotonic."""
+        """Key of a tracked object -> monotonic time of its last change."""
 
     @property
     def whole(self) -> bool:
-        """The latest reading gave every object that is followed a row."""
+        """The latest reading produced a row for every tracked object."""
         return self._tracker.whole
 
     def take(self, at: Instant, objects: Sequence[T], cap: int) -> tuple[list[Block], int]:
-        """The rows of a reading, and how many objects that mattered found no place."""
-        left, came = differences(self._objects, objects)
+        """Rows of a reading, and how many objects that matter exceeded the limit."""
+        left, added = differences(self._objects, objects)
         olds = {self._key(it): self._values(it) for it in left}
-        changed = {key for it in came if olds.get(key := self._key(it)) != self._values(it)}
+        changed = {key for it in added if olds.get(key := self._key(it)) != self._values(it)}
         ranks: dict[Any, tuple[int, bool, bool, float]] = {}
         present: dict[Any, T] = {}
         for it in objects:
@@ -51,7 +57,7 @@ class Followed(Generic[T]):
                 lively = seen is not None and at.mono - seen < _LIVELY
                 ranks[key], present[key] = (_order(trouble), lively, key in self._changed, trouble), it
         chosen = set(ranks if len(ranks) <= cap else nlargest(cap, ranks, key=ranks.__getitem__))
-        # Those with a place keep it in the list, too: the tracker compares place by place.
+        # Keep the order: the tracker compares by position.
         order = [key for key in self._changed if key in chosen]
         order += [key for key in ranks if key in chosen and key not in self._changed]
         missed = sum(key not in chosen and (trouble > 0 or lively) for key, (trouble, lively, *_) in ranks.items())
@@ -61,5 +67,5 @@ class Followed(Generic[T]):
 
 
 def _order(trouble: float) -> int:
-    """Trouble in steps of eight: little more of it drives nobody from his place."""
+    """Trouble in steps of a factor of eight, so that small differences do not displace objects."""
     return (int(trouble).bit_length() + 2) // 3

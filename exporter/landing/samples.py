@@ -1,4 +1,4 @@
-"""A cluster's snapshots as landing rows: which readings are new, and what of them is landed."""
+"""Converts the snapshots of one cluster to landing rows: which readings are new, and what changed."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -16,34 +16,34 @@ from ackscope.tables import (
     Table,
 )
 from exporter.landing.blocks import Block
-from exporter.landing.changes import Tracker
+from exporter.landing.changes import ChangeTracker
 from exporter.landing.events import Findings, Polls
-from exporter.landing.following import Followed
+from exporter.landing.following import PriorityTracker
 from exporter.landing.settings import LandingSettings
 from exporter.landing.shapes import CHANNELS, CONSUMERS, NODES, QUEUES
 
 CHANGES = (QUEUE_SAMPLES, CHANNEL_SAMPLES, CONSUMER_SAMPLES)
-"""The tables whose missing rows tell something, too."""
+"""Tables in which a missing row means "unchanged"."""
 
 _NODE_SECONDS = 15.0
 _EARLY = 1.0
-"""Seconds: a reading that comes a little early is the next one all the same."""
+"""Tolerance in seconds for a reading that comes early."""
 
 
-class Taken(NamedTuple):
-    """Rows to land, and how many objects that mattered are not among them."""
+class SampleBatch(NamedTuple):
+    """Rows to land, and the number of objects beyond the limit."""
 
     blocks: Sequence[Block]
-    left_out: int = 0
+    dropped: int = 0
 
 
-class Samples:
-    """What was landed of one cluster, and what comes next. Called from one thread.
+class ClusterSamples:
+    """Tracks what has been landed of one cluster. Not thread-safe.
 
     Args:
-        cluster: its name.
-        settings: how many channels and consumers are followed.
-        own_prefixes: queues whose name starts so are the probes' own, and no load of the user's.
+        cluster: cluster name.
+        settings: limits of channels and consumers.
+        own_prefixes: prefixes of the probes' queues, which are not landed.
     """
 
     def __init__(self, cluster: str, settings: LandingSettings, own_prefixes: Sequence[str]) -> None:
@@ -61,26 +61,26 @@ class Samples:
             begin()
 
     def apply(self, settings: LandingSettings) -> None:
-        """Go by these settings from now on."""
+        """Apply new settings."""
         self._settings = settings
 
     def steps(
         self, snapshot: Snapshot, shared: Snapshot, verdict: DiagnosisResult | None, now: Instant
-    ) -> Iterator[tuple[Table, Callable[[], Taken]]]:
-        """Each table with what makes its rows: to be called once, each within its own boundary.
+    ) -> Iterator[tuple[Table, Callable[[], SampleBatch]]]:
+        """Each table with a function that makes its rows, to be called once, each guarded on its own.
 
-        `shared` holds what `snapshot` does, with objects of the snapshot before where they are equal.
+        `shared` has the content of `snapshot`, with objects of the previous snapshot where they are equal.
         """
         yield QUEUE_SAMPLES, lambda: self._queues_of(shared)
         yield CHANNEL_SAMPLES, lambda: self._channels_of(shared)
         yield CONSUMER_SAMPLES, lambda: self._consumers_of(shared)
         yield NODE_SAMPLES, lambda: self._nodes_of(shared)
-        yield POLL_SAMPLES, lambda: Taken(self._polls.take(snapshot, self._whole()))
+        yield POLL_SAMPLES, lambda: SampleBatch(self._polls.take(snapshot, self._whole()))
         if verdict is not None:
-            yield FINDING_EVENTS, lambda: Taken(self._findings.take(verdict, now))
+            yield FINDING_EVENTS, lambda: SampleBatch(self._findings.take(verdict, now))
 
-    def begin_again(self, *tables: Table) -> None:
-        """Forget what was landed of some tables, for it is not what it should be; the next reading lands all."""
+    def resend_all(self, *tables: Table) -> None:
+        """Forget what was landed in some tables, because rows were lost; the next reading lands every object."""
         for table in tables:
             self._reset[table]()
 
@@ -93,13 +93,15 @@ class Samples:
         return {family for family, whole in followed if whole}
 
     def _begin_queues(self) -> None:
-        self._queues: Tracker[Queue] = Tracker(QUEUES, self._cluster, skip=lambda it: it.name.startswith(self._own))
+        self._queues: ChangeTracker[Queue] = ChangeTracker(
+            QUEUES, self._cluster, skip=lambda it: it.name.startswith(self._own)
+        )
 
     def _begin_channels(self) -> None:
-        self._channels: Followed[Channel] = Followed(CHANNELS, self._cluster, _channel_trouble)
+        self._channels: PriorityTracker[Channel] = PriorityTracker(CHANNELS, self._cluster, _channel_trouble)
 
     def _begin_consumers(self) -> None:
-        self._consumers: Followed[Consumer] = Followed(
+        self._consumers: PriorityTracker[Consumer] = PriorityTracker(
             CONSUMERS, self._cluster, _consumer_trouble, skip=lambda it: it.queue.startswith(self._own)
         )
 
@@ -109,28 +111,36 @@ class Samples:
     def _begin_findings(self) -> None:
         self._findings = Findings()
 
-    def _queues_of(self, snapshot: Snapshot) -> Taken:
+    def _queues_of(self, snapshot: Snapshot) -> SampleBatch:
         at, part = self._new("queues", snapshot.queues), snapshot.queues
-        return Taken(self._queues.take(at, part.value or ()) if at else ())
+        return SampleBatch(self._queues.take(at, part.value or ()) if at else ())
 
-    def _channels_of(self, snapshot: Snapshot) -> Taken:
+    def _channels_of(self, snapshot: Snapshot) -> SampleBatch:
         at, part = self._new("channels", snapshot.channels), snapshot.channels
-        return Taken(*self._channels.take(at, part.value or (), self._settings.max_channels)) if at else Taken(())
+        return (
+            SampleBatch(*self._channels.take(at, part.value or (), self._settings.max_channels))
+            if at
+            else SampleBatch(())
+        )
 
-    def _consumers_of(self, snapshot: Snapshot) -> Taken:
+    def _consumers_of(self, snapshot: Snapshot) -> SampleBatch:
         at, part = self._new("consumers", snapshot.consumers), snapshot.consumers
-        return Taken(*self._consumers.take(at, part.value or (), self._settings.max_consumers)) if at else Taken(())
+        return (
+            SampleBatch(*self._consumers.take(at, part.value or (), self._settings.max_consumers))
+            if at
+            else SampleBatch(())
+        )
 
-    def _nodes_of(self, snapshot: Snapshot) -> Taken:
+    def _nodes_of(self, snapshot: Snapshot) -> SampleBatch:
         at, part = snapshot.nodes.at, snapshot.nodes
         before = self._seen.get("nodes")
         if at is None or not part.value or (before and at.since(before) < _NODE_SECONDS - _EARLY):
-            return Taken(())
+            return SampleBatch(())
         self._seen["nodes"] = at
-        return Taken([NODES.block(self._cluster, at, part.value)])
+        return SampleBatch([NODES.block(self._cluster, at, part.value)])
 
     def _new(self, family: str, part: Part[Any]) -> Instant | None:
-        """When this reading was complete; None where it is the one before, or none."""
+        """When this reading was completed; None if it is not new."""
         if part.at is None or part.value is None or self._seen.get(family) == part.at:
             return None
         self._seen[family] = part.at

@@ -8,17 +8,17 @@ from ackscope.settings import Seconds, Settings
 
 
 class LandingSettings(Settings):
-    """Where and how often landing files are written, and how much of them is kept.
+    """Where and how often landing files are written, and how much is kept.
 
     Attributes:
-        directory: root of the landing tables; without it nothing is landed.
-        rotate: time after which rows become a file; what readers see is at most this old.
-        file_rows: rows of all tables that become files earlier than that.
-        buffer_rows: rows of all tables that wait at most while the disk does not take them; older ones are dropped.
-        max_bytes: bytes that the files of the exporter may take; beyond that it removes its oldest ones.
-        max_age: age at which the exporter removes its files.
-        max_channels: channels of a cluster that are followed at most, those in trouble first.
-        max_consumers: consumers of a cluster that are followed at most, those in trouble first.
+        directory: root of the landing tables. If unset, nothing is landed.
+        rotate: interval at which rows are written to files; the maximum delay for readers.
+        file_rows: number of buffered rows, all tables together, that triggers an earlier write.
+        buffer_rows: limit of buffered rows, all tables together, while the disk is too slow; the oldest are dropped.
+        max_bytes: total size of the exporter's files; beyond it the oldest are removed.
+        max_age: age at which files are removed.
+        max_channels: channels landed per cluster, those in trouble first.
+        max_consumers: consumers landed per cluster, those in trouble first.
     """
 
     directory: Path | None = None

@@ -1,4 +1,4 @@
-"""How the broker's objects become rows: what of them is landed, and what tells them apart. Pure."""
+"""Mappings from broker objects to rows: columns and keys. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,45 +8,46 @@ from typing import Any, Generic, TypeVar
 from ackscope.clock import Instant
 from ackscope.snapshot import Channel, Consumer, Node, Queue
 from ackscope.tables import CHANNEL_SAMPLES, CONSUMER_SAMPLES, NODE_SAMPLES, QUEUE_SAMPLES, Table
-from exporter.landing.blocks import Block, Columns, Key, date, micros
+from exporter.landing.blocks import Block, BlockKey, Columns, date, micros
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Shape(Generic[T]):
+class RowMapping(Generic[T]):
     """How objects of one kind become rows of one table.
 
     Attributes:
-        fields: column -> attribute of the object, in the order of the table, without its time and `gone`.
-        keys: the columns that tell objects apart; they come first.
-        beside: columns that are landed, and of which a change alone is none.
+        table: the table.
+        fields: column -> attribute path, in the order of the table, without the time and `gone`.
+        keys: columns that identify an object; they come first.
+        not_compared: columns that are landed, but whose change alone does not count as a change.
     """
 
     table: Table
     fields: Mapping[str, str]
     keys: tuple[str, ...]
-    beside: frozenset[str] = frozenset()
+    not_compared: frozenset[str] = frozenset()
 
     @property
     def key(self) -> Callable[[T], Any]:
-        """Reads what tells an object apart: one value, or a tuple of them."""
+        """Reads an object's key: one value, or a tuple."""
         return attrgetter(*(self.fields[name] for name in self.keys))
 
     @property
     def values(self) -> Callable[[T], tuple[Any, ...]]:
-        """Reads what makes a change when it differs."""
-        return attrgetter(*(path for name, path in self.fields.items() if name not in {*self.keys, *self.beside}))
+        """Reads the values that count as a change."""
+        return attrgetter(*(path for name, path in self.fields.items() if name not in {*self.keys, *self.not_compared}))
 
-    def block(self, cluster: str, at: Instant, objects: Sequence[T], gone: Sequence[Any] = ()) -> Block:
-        """Rows of one poll: of objects that were there, and of the keys of those that were not."""
-        rows = len(objects) + len(gone)
+    def block(self, cluster: str, at: Instant, objects: Sequence[T], removed: Sequence[Any] = ()) -> Block:
+        """Rows of one poll: of present objects, and of the keys of removed ones."""
+        rows = len(objects) + len(removed)
         return Block(
-            Key(self.table, cluster, date(at.wall)), rows, lambda: self._columns(micros(at.wall), objects, gone)
+            BlockKey(self.table, cluster, date(at.wall)), rows, lambda: self._columns(micros(at.wall), objects, removed)
         )
 
-    def _columns(self, at: int, objects: Sequence[T], gone: Sequence[Any]) -> Columns:
-        columns: list[Sequence[Any]] = [[at] * (len(objects) + len(gone))]
+    def _columns(self, at: int, objects: Sequence[T], removed: Sequence[Any]) -> Columns:
+        columns: list[Sequence[Any]] = [[at] * (len(objects) + len(removed))]
         for name, path in self.fields.items():
             values = list(map(attrgetter(path), objects))
             if name in _INSTANTS:
@@ -55,18 +56,18 @@ class Shape(Generic[T]):
                 values = [None if value is None else len(value) for value in values]
             elif name in self.keys:
                 values = [value or "" for value in values]
-            columns.append(values + self._gone(name, gone))
+            columns.append(values + self._removed(name, removed))
         if "gone" in self.table.names:
-            columns.append([False] * len(objects) + [True] * len(gone))
+            columns.append([False] * len(objects) + [True] * len(removed))
         return columns
 
-    def _gone(self, name: str, gone: Sequence[Any]) -> list[Any]:
+    def _removed(self, name: str, removed: Sequence[Any]) -> list[Any]:
         if name not in self.keys:
-            return [None] * len(gone)
+            return [None] * len(removed)
         if len(self.keys) == 1:
-            return list(gone)
+            return list(removed)
         index = self.keys.index(name)
-        return [key[index] or "" for key in gone]
+        return [key[index] or "" for key in removed]
 
 
 _INSTANTS = {"details_at"}
@@ -77,7 +78,7 @@ def _same(*names: str, **others: str) -> dict[str, str]:
     return {**{name: name for name in names}, **others}
 
 
-QUEUES: Shape[Queue] = Shape(
+QUEUES: RowMapping[Queue] = RowMapping(
     QUEUE_SAMPLES,
     {
         "vhost": "vhost",
@@ -93,10 +94,10 @@ QUEUES: Shape[Queue] = Shape(
         "details_at": "details_at",
     },
     keys=("vhost", "queue"),
-    beside=frozenset({"details_at"}),
+    not_compared=frozenset({"details_at"}),
 )
 
-CHANNELS: Shape[Channel] = Shape(
+CHANNELS: RowMapping[Channel] = RowMapping(
     CHANNEL_SAMPLES,
     {
         "channel": "name",
@@ -113,7 +114,7 @@ CHANNELS: Shape[Channel] = Shape(
     keys=("channel",),
 )
 
-CONSUMERS: Shape[Consumer] = Shape(
+CONSUMERS: RowMapping[Consumer] = RowMapping(
     CONSUMER_SAMPLES,
     {
         **_same("vhost", "queue", "tag"),
@@ -124,7 +125,7 @@ CONSUMERS: Shape[Consumer] = Shape(
     keys=("vhost", "queue", "tag", "channel"),
 )
 
-NODES: Shape[Node] = Shape(
+NODES: RowMapping[Node] = RowMapping(
     NODE_SAMPLES,
     {"node": "name", **_same(*NODE_SAMPLES.names[2:])},
     keys=("node",),

@@ -1,9 +1,8 @@
-"""The landing writer: a bounded buffer of blocks that becomes whole, durable files every few seconds.
+"""The landing writer: a bounded buffer of blocks, flushed to complete, durable files every few seconds.
 
-A disk that does not take them costs no more than memory for `buffer_rows`; beyond that the oldest rows go, counted.
+A slow disk costs at most the memory of `buffer_rows`; beyond that the oldest rows are dropped and counted.
 """
 
-import logging
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -12,36 +11,37 @@ from pathlib import Path
 import pyarrow as pa
 
 from ackscope.clock import Clock, Instant
+from ackscope.log import get_logger
 from ackscope.tables import LANDING, Table
-from exporter.landing.blocks import Block, Key, join
-from exporter.landing.files import Files
+from exporter.exposition.live.landing import LandingCounts
+from exporter.landing.blocks import Block, BlockKey, join
+from exporter.landing.files import LandingFiles
 from exporter.landing.settings import LandingSettings
-from exporter.live.landing import LandingCounts
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _BLOCKS = 5_000
-"""Blocks that wait at most: each has a price of its own, however few its rows."""
+"""Limit of buffered blocks: each has a cost, however few its rows."""
 
 _EXPIRE_SECONDS, _LOOK_SECONDS = 60.0, 3600.0
-"""How often what is too old or too much is removed, and how often the folder is measured anew."""
+"""Interval of expiry, and of scanning the directory for its size."""
 
 _MISFITS = (pa.ArrowException, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What making columns of objects raises that break the contract of their table."""
+"""Exceptions raised by objects that do not fit their table."""
 
 
 class LandingWriter:
-    """Buffers blocks and writes them; safe to feed from several threads.
+    """Buffers and writes blocks. Thread-safe.
 
     Args:
         directory: root of the landing tables.
-        settings: how often, and how much to hold.
+        settings: intervals and limits.
         clock: names the files.
     """
 
     def __init__(self, directory: Path, settings: LandingSettings, clock: Clock) -> None:
         self._directory, self._settings, self._clock = directory, settings, clock
-        self._files = Files(directory)
+        self._files = LandingFiles(directory)
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._buffer: list[Block] = []
@@ -55,57 +55,57 @@ class LandingWriter:
         self._expired_at: Instant | None = None
         self._looked_at: Instant | None = None
         self._trouble: str | None = None
-        self._lost, self._losses = False, 0
+        self._lost, self._drop_count = False, 0
         self._unremoved: str | None = None
         self._wake, self._stopped = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="landing", daemon=True)
 
     def start(self) -> None:
-        """Begin to write what is added."""
+        """Start writing."""
         self._thread.start()
 
     def stop(self, timeout: float = 3.0) -> None:
-        """Write what is left, and end; rows that the disk does not take within `timeout` seconds are lost."""
+        """Write what is buffered and stop; rows not written within `timeout` seconds are lost."""
         self._stopped.set()
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(timeout)
 
     def apply(self, settings: LandingSettings) -> None:
-        """Go by these settings from now on; the folder stays the one that it began with."""
+        """Apply new settings; the directory stays."""
         self._settings = settings
 
     def add(self, blocks: Iterable[Block]) -> None:
-        """Take rows; returns at once."""
+        """Buffer rows; returns at once."""
         with self._lock:
             for block in blocks:
                 self._buffer.append(block)
                 self._buffered += block.rows
             self._bound()
-            # While the disk makes trouble, the next attempt waits its turn.
+            # While the disk fails, the next attempt waits for the interval.
             full = self._buffered >= self._settings.file_rows and self._trouble is None
         if full:
             self._wake.set()
 
     @property
-    def losses(self) -> int:
-        """Times that rows were written again after some had to be dropped: tables of changes must be begun again."""
-        return self._losses
+    def drop_count(self) -> int:
+        """How often writing resumed after rows had been dropped: change tables must be resent then."""
+        return self._drop_count
 
-    def leave_out(self, table: Table, rows: int) -> None:
-        """Count rows that a cap keeps out."""
+    def count_dropped(self, table: Table, rows: int) -> None:
+        """Count rows omitted because of a limit."""
         if rows:
             with self._lock:
                 self._dropped[table.name, "cap"] += rows
 
     def defect(self, table: Table) -> int:
-        """Count a snapshot of which no rows could be made; returns how many there were."""
+        """Count a snapshot whose rows could not be created; returns the total for the table."""
         with self._lock:
             self._defects[table.name] += 1
             return self._defects[table.name]
 
     def counts(self) -> LandingCounts:
-        """What was written and what was not, since the start."""
+        """Counters since startup."""
         with self._lock:
             return LandingCounts(
                 rows=dict(self._rows),
@@ -115,29 +115,29 @@ class LandingWriter:
                 defects=dict(self._defects),
                 dropped=dict(self._dropped),
                 buffered=self._buffered,
-                kept=self._files.kept,
+                folder_bytes=self._files.folder_bytes,
                 expired_files=self._expired_files,
                 expired_bytes=self._expired_bytes,
                 last_write_age=None if self._written_at is None else self._clock.now().since(self._written_at),
             )
 
     def flush(self) -> None:
-        """Write all rows that wait; what the disk does not take waits on. Then remove what is too old or too much."""
+        """Write all buffered rows; those that fail stay buffered. Then remove expired files."""
         with self._writing:
             with self._lock:
-                taken, self._buffer, self._buffered = self._buffer, [], 0
-            groups: dict[Key, list[Block]] = defaultdict(list)
-            for block in taken:
+                pending, self._buffer, self._buffered = self._buffer, [], 0
+            groups: dict[BlockKey, list[Block]] = defaultdict(list)
+            for block in pending:
                 groups[block.key].append(block)
             troubles = {key: trouble for key, blocks in groups.items() if (trouble := self._attempt(key, blocks))}
             self._put_back([groups[key] for key in troubles])
             if groups:
-                self._tell(next(iter(troubles.values()), None))
+                self._log_error(next(iter(troubles.values()), None))
             if not self._stopped.is_set():
                 self._expire(self._clock.now())
 
-    def _attempt(self, key: Key, blocks: list[Block]) -> str | None:
-        """Write one file; answers with what the disk has against it, if anything. `blocks` keeps what fits."""
+    def _attempt(self, key: BlockKey, blocks: list[Block]) -> str | None:
+        """Write one file; returns the disk's error, if any. Removes blocks that do not fit from `blocks`."""
         blocks[:] = [block for block in blocks if self._fits(block)]
         rows = sum(block.rows for block in blocks)
         if not rows:
@@ -154,16 +154,16 @@ class LandingWriter:
             self._written_bytes += size
             self._rows[key.table.name] += rows
             if self._lost:
-                self._lost, self._losses = False, self._losses + 1
+                self._lost, self._drop_count = False, self._drop_count + 1
             self._written_at = now
         return None
 
     def _fits(self, block: Block) -> bool:
-        """Make the block's columns; no later attempt can do better with one that breaks its contract."""
+        """Create the block's columns; a block that does not fit its table never will."""
         try:
             block.arrow()
         except _MISFITS:
-            log.exception("rows of %s do not fit their table; dropped", block.key.table.name)
+            log.exception("rows do not fit their table; dropped", table=block.key.table.name)
             with self._lock:
                 self._errors += 1
                 self._dropped[block.key.table.name, "contract"] += block.rows
@@ -171,22 +171,22 @@ class LandingWriter:
         return True
 
     def _put_back(self, failed: list[list[Block]]) -> None:
-        """Keep what could not be written before what came meanwhile; the new blocks of a key become one.
+        """Put failed blocks back at the front of the buffer; new blocks of a key are merged.
 
-        As columns, for otherwise they would keep alive all the objects that they were read off.
+        They become columns, so that they do not keep the original objects alive.
         """
-        kept = [block for blocks in failed for block in blocks if block.waited]
+        folder_bytes = [block for blocks in failed for block in blocks if block.retried]
         for blocks in failed:
-            fresh = [block for block in blocks if not block.waited]
+            fresh = [block for block in blocks if not block.retried]
             if fresh:
-                kept.append(Block(fresh[0].key, sum(block.rows for block in fresh), None, join(fresh)))
+                folder_bytes.append(Block(fresh[0].key, sum(block.rows for block in fresh), None, join(fresh)))
         with self._lock:
-            self._buffer[:0] = sorted(kept, key=lambda block: block.number)
+            self._buffer[:0] = sorted(folder_bytes, key=lambda block: block.number)
             self._buffered = sum(block.rows for block in self._buffer)
             self._bound()
 
     def _bound(self) -> None:
-        """Drop the oldest rows beyond what may wait, counted by table."""
+        """Drop the oldest rows beyond the limit, counted by table."""
         excess = self._buffered - self._settings.buffer_rows
         while self._buffer and (excess > 0 or len(self._buffer) > _BLOCKS):
             oldest = self._buffer[0]
@@ -201,7 +201,7 @@ class LandingWriter:
             excess -= rows
 
     def _expire(self, now: Instant) -> None:
-        """Remove what is too old or too much, once a minute."""
+        """Remove files that are too old or too large in total, once a minute."""
         if self._expired_at is not None and now.since(self._expired_at) < _EXPIRE_SECONDS:
             return
         look = self._looked_at is None or now.since(self._looked_at) >= _LOOK_SECONDS
@@ -209,21 +209,21 @@ class LandingWriter:
             self._looked_at = now
             self._files.sweep(now.wall)
         self._expired_at = now
-        gone = self._files.expire(now.wall, self._settings.max_bytes, self._settings.max_age, look=look)
+        expired = self._files.expire(now.wall, self._settings.max_bytes, self._settings.max_age, look=look)
         with self._lock:
-            self._expired_files += gone.files
-            self._expired_bytes += gone.bytes
-            self._errors += gone.errors
-        if gone.trouble is not None and self._unremoved is None:
-            log.error("old landing files cannot be removed: %s; give them to this user or remove them", gone.trouble)
-        self._unremoved = gone.trouble
+            self._expired_files += expired.files
+            self._expired_bytes += expired.bytes
+            self._errors += expired.errors
+        if expired.trouble is not None and self._unremoved is None:
+            log.error("old landing files cannot be removed; check their owner", error=expired.trouble)
+        self._unremoved = expired.trouble
 
-    def _tell(self, trouble: str | None) -> None:
+    def _log_error(self, trouble: str | None) -> None:
         if trouble != self._trouble:
             if trouble is None:
-                log.info("landing files are written again")
+                log.info("landing files can be written again")
             else:
-                log.error("landing files cannot be written: %s; free space or mend the folder, rows wait", trouble)
+                log.error("landing files cannot be written; rows are buffered", error=trouble)
         self._trouble = trouble
 
     def _run(self) -> None:
@@ -234,7 +234,7 @@ class LandingWriter:
             last = self._stopped.is_set()
             try:
                 self.flush()
-            except Exception:  # The boundary of this thread: a defect costs one flush, not all that follow.
-                log.exception("writing landing files failed")
+            except Exception:  # Boundary of this thread: a defect costs one flush, not the following ones.
+                log.exception("flushing landing files failed")
                 with self._lock:
                     self._errors += 1

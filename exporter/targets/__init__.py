@@ -1,1 +1,1 @@
-"""Readings of brokers that a scraper names, one at a time: `/probe?module=NAME&target=HOST:PORT`."""
+"""On-demand reads of brokers that the scraper names: `/probe?module=NAME&target=HOST:PORT`."""

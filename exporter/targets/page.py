@@ -1,6 +1,6 @@
-"""`/probe?module=NAME&target=HOST:PORT`: one reading of a broker, now, in the shape of the blackbox and snmp exporters.
+"""`/probe?module=NAME&target=HOST:PORT`: one on-demand read of a broker, like blackbox and snmp exporter.
 
-Who asks chooses the broker, so credentials are sent only where the module allows it.
+The caller chooses the broker, so credentials are only sent where the module allows it.
 """
 
 import math
@@ -14,126 +14,127 @@ from ackscope.clock import Clock
 from ackscope.errors import AckscopeError, UsageError
 from ackscope.snapshot import Snapshot
 from diagnosis.window import Window
-from exporter.asked import unknown
+from exporter.api.query_params import unknown_name
 from exporter.broker.credentials import Credentials, credentials_of
 from exporter.broker.read import read_once
 from exporter.broker.settings import ManagementSettings
-from exporter.collectors.choosing import Chooser
-from exporter.collectors.settings import MetricsSettings
-from exporter.compat.chosen import collectors_for
-from exporter.execute import execute, report_metrics
-from exporter.exposition import collector_sources
-from exporter.http import Answer, Request
-from exporter.live import polls
-from exporter.metrics import Families
-from exporter.negotiate import format_for
-from exporter.one_shot_metrics import DURATION, SUCCESS
-from exporter.render import END, Format, Written, buffers, write
-from exporter.state import ClusterState
+from exporter.exposition.cardinality.top_k import TopK
+from exporter.exposition.compat.select import collectors_for
+from exporter.exposition.encode import END, EncodedFamily, Format, encode, negotiate_format, page_chunks
+from exporter.exposition.execute import execute, report_metrics
+from exporter.exposition.live import polls
+from exporter.exposition.page_cache import collector_sources
+from exporter.exposition.settings import MetricsSettings
+from exporter.exposition.specs import MetricFamilies
+from exporter.probes_host.ondemand_metrics import DURATION, SUCCESS
+from exporter.runtime.state import ClusterState
 from exporter.targets.settings import ModuleSettings
+from exporter.web.http import Request, Response
 
 TIMEOUT_HEADER = "x-prometheus-scrape-timeout-seconds"
-_OFFSET, _SHORTEST, _LONGEST, _UNASKED = 0.5, 0.5, 60.0, 9.5
-"""Seconds: what answering takes, the bounds of a reading, and what it gets where the client names no time."""
+_OFFSET, _SHORTEST, _LONGEST, _DEFAULT = 0.5, 0.5, 60.0, 9.5
+"""Seconds: margin for the response, bounds of a read, and its default without a scrape timeout."""
 
 _REMEMBERED = 64
-"""Targets whose choice of objects is remembered, the latest asked for: their remainders go on counting."""
+"""Number of recently read targets whose selection is remembered, so that their remainders keep counting."""
 
 
 @dataclass(slots=True)
-class _Known:
-    chooser: Chooser
+class _Choice:
+    top_k: TopK
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class TargetPage:
-    """Reads brokers on demand; safe for several requests at once.
+    """Reads brokers on demand. Thread-safe.
 
     Args:
-        modules: by name.
-        metrics: caps and patterns, as of `/metrics`.
-        clock: dates readings.
+        modules: name -> module.
+        metrics: cardinality limits and patterns, as for `/metrics`.
+        clock: dates the reads.
     """
 
     def __init__(self, modules: Mapping[str, ModuleSettings], metrics: MetricsSettings, clock: Clock) -> None:
         self._modules, self._metrics, self._clock = modules, metrics, clock
         self._free = {name: threading.BoundedSemaphore(module.at_once) for name, module in modules.items()}
-        self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
+        self._choices: OrderedDict[tuple[str, str], _Choice] = OrderedDict()
         self._lock = threading.Lock()
-        self._granted: dict[str, Credentials] = {}
+        self._credentials: dict[str, Credentials] = {}
 
-    def answer(self, request: Request) -> Answer:
-        """Read the target, or say in a line why not."""
+    def respond(self, request: Request) -> Response:
+        """Read the target, or return a one-line error."""
         name, target = request.query.get("module", ""), request.query.get("target", "")
         module = self._modules.get(name)
         if module is None:
-            none = f"{name[:80]!r} is not known; the configuration has no modules"
-            known = unknown(name, self._modules) if self._modules else none
+            none = f"{name[:80]!r} is unknown; no modules are configured"
+            known = unknown_name(name, self._modules) if self._modules else none
             return _line(f"module={known}", HTTPStatus.BAD_REQUEST)
         try:
             settings = module.management(target)
         except UsageError as error:
             return _line(str(error), HTTPStatus.BAD_REQUEST)
         if not self._free[name].acquire(blocking=False):
-            busy = f"module {name}: {module.at_once} under way, as many as may be at once; ask again later"
+            busy = f"module {name}: limit of {module.at_once} concurrent reads reached; retry later"
             return _line(busy, HTTPStatus.TOO_MANY_REQUESTS)
         try:
             began = self._clock.now()
-            within = time_for_reading(request.headers.get(TIMEOUT_HEADER))
+            within = reading_timeout(request.headers.get(TIMEOUT_HEADER))
             where = settings.address().where
-            granted = self._granted_to(name, module, settings)
-            snapshot = read_once(where, settings, self._clock, within, module.asked, granted)
-            taken = self._clock.now().since(began)
-            families = self._families_of(snapshot, name, module.asked, taken)
+            credentials = self._credentials_for(name, module, settings)
+            snapshot = read_once(where, settings, self._clock, within, module.all_families, credentials)
+            elapsed = self._clock.now().since(began)
+            families = self._families_of(snapshot, name, module.all_families, elapsed)
         except AckscopeError as error:
             return _line(str(error), HTTPStatus.INTERNAL_SERVER_ERROR)
         finally:
             self._free[name].release()
-        form = format_for(request.headers.get("accept", ""))
+        form = negotiate_format(request.headers.get("accept", ""))
         end = [END] if form is Format.OPENMETRICS else []
-        return Answer(b"".join([*buffers(families, form), *end]), form.value)
+        return Response(b"".join([*page_chunks(families, form), *end]), form.value)
 
-    def _families_of(self, snapshot: Snapshot, module: str, families: Iterable[str], seconds: float) -> list[Written]:
+    def _families_of(
+        self, snapshot: Snapshot, module: str, families: Iterable[str], seconds: float
+    ) -> list[EncodedFamily]:
         known = self._remembered(module, snapshot.cluster)
         with known.lock:
-            selection = known.chooser.choose([snapshot])
+            selection = known.top_k.select([snapshot])
         collectors = collectors_for(self._metrics.names, with_detailed=self._metrics.detailed)
         made = execute(collector_sources([snapshot], selection, collectors), self._clock)
         states = {snapshot.cluster: ClusterState(window=Window.empty(snapshot.cluster).add(snapshot))}
-        asked = [snapshot.parts[family] for family in families]
-        own = Families((SUCCESS, DURATION))
-        own.add(SUCCESS, {}, int(all(part.value is not None and part.error is None for part in asked)))
+        all_families = [snapshot.parts[family] for family in families]
+        own = MetricFamilies((SUCCESS, DURATION))
+        own.add(SUCCESS, {}, int(all(part.value is not None and part.error is None for part in all_families)))
         own.add(DURATION, {}, seconds)
         now = self._clock.now()
         rest = [*own.result(), *polls.collect(states, {}, now), *report_metrics(made.reports)]
-        return [*made.families, *write(rest)]
+        return [*made.families, *encode(rest)]
 
-    def _granted_to(self, name: str, module: ModuleSettings, settings: ManagementSettings) -> Credentials | None:
-        """What a module's readings share: a token is good for all of its targets, and for more than one reading."""
+    def _credentials_for(self, name: str, module: ModuleSettings, settings: ManagementSettings) -> Credentials | None:
+        """Credentials shared by the reads of a module: a token is valid for all of its targets."""
         if module.oauth2 is None:
             return None
         with self._lock:
-            if name not in self._granted:
-                self._granted[name] = credentials_of(settings, f"modules.{name}")
-            return self._granted[name]
+            if name not in self._credentials:
+                self._credentials[name] = credentials_of(settings, f"modules.{name}")
+            return self._credentials[name]
 
-    def _remembered(self, module: str, target: str) -> _Known:
+    def _remembered(self, module: str, target: str) -> _Choice:
         with self._lock:
-            known = self._known.pop((module, target), None) or _Known(Chooser(self._metrics))
-            self._known[module, target] = known
-            if len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
+            known = self._choices.pop((module, target), None) or _Choice(TopK(self._metrics))
+            self._choices[module, target] = known
+            if len(self._choices) > _REMEMBERED:
+                self._choices.popitem(last=False)
             return known
 
 
-def time_for_reading(header: str | None) -> float:
-    """Seconds that a reading may take, so that the answer comes before the scraper gives up."""
+def reading_timeout(header: str | None) -> float:
+    """Seconds that a read may take, so that the response arrives before the scraper's timeout."""
     try:
-        told = float(header) - _OFFSET if header is not None else _UNASKED
+        seconds = float(header) - _OFFSET if header is not None else _DEFAULT
     except ValueError:
-        told = _UNASKED
-    return _UNASKED if math.isnan(told) else min(_LONGEST, max(_SHORTEST, told))
+        seconds = _DEFAULT
+    return _DEFAULT if math.isnan(seconds) else min(_LONGEST, max(_SHORTEST, seconds))
 
 
-def _line(text: str, status: HTTPStatus) -> Answer:
-    return Answer(f"{text}\n".encode(), status=status)
+def _line(text: str, status: HTTPStatus) -> Response:
+    return Response(f"{text}\n".encode(), status=status)

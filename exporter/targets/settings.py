@@ -1,4 +1,4 @@
-"""Modules: how to read brokers that are named by who asks; a set of management settings without an address."""
+"""Modules: management settings without an address, for brokers named in the query."""
 
 import re
 from typing import Literal
@@ -18,14 +18,14 @@ _HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
 
 
 class ModuleSettings(AccessSettings):
-    r"""How to read a broker that is named by who asks, and which brokers may be named.
+    r"""How to read brokers named in the query, and which ones are allowed.
 
     Attributes:
-        targets: brokers that this module's credentials may be sent to: `host:port` as it is, or a regular expression
-            that the whole `host:port` must match, such as `rabbit-[0-9]+\.shop\.internal:15672`.
-        scheme: http or https; a target of the other is refused.
-        families: what is read of a broker, beside overview and nodes, without which the rest cannot be understood.
-        at_once: readings by this module that may be under way at the same time.
+        targets: brokers that this module's credentials may be sent to: `host:port` literally, or a regular expression
+            that must match the whole `host:port`, such as `rabbit-[0-9]+\.shop\.internal:15672`.
+        scheme: http or https; a target with the other scheme is rejected.
+        families: endpoint families to read, in addition to overview and nodes, which are always needed.
+        at_once: limit of concurrent reads by this module.
     """
 
     targets: tuple[str, ...] = Field(min_length=1)
@@ -38,11 +38,13 @@ class ModuleSettings(AccessSettings):
     def _are_patterns(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for text in value:
             if "://" in text:
-                raise ValueError(f"{text!r} is an address; write host:port, or a regular expression for it")
+                raise ValueError(f"invalid target {text!r}: a URL; use host:port, or a regular expression for it")
             try:
                 re.compile(text)
             except re.error as error:
-                raise ValueError(f"{text!r} is neither host:port nor a regular expression ({error})") from None
+                raise ValueError(
+                    f"invalid target {text!r}: neither host:port nor a regular expression ({error})"
+                ) from None
         return value
 
     @field_validator("families")
@@ -50,31 +52,33 @@ class ModuleSettings(AccessSettings):
     def _are_families(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for name in value:
             if name not in FAMILIES:
-                raise ValueError(f"no family {name!r}{nearest(name, list(FAMILIES))}; known: {', '.join(FAMILIES)}")
+                raise ValueError(
+                    f"unknown family {name!r}{nearest(name, list(FAMILIES))}; known: {', '.join(FAMILIES)}"
+                )
         return value
 
     @property
-    def asked(self) -> tuple[str, ...]:
-        """All families that are read: the version decides what a field means, and some are asked node by node."""
+    def all_families(self) -> tuple[str, ...]:
+        """All families to read: overview for the version, nodes because some endpoints are read per node."""
         return tuple(name for name in FAMILIES if name in {"overview", "nodes", *self.families})
 
     def management(self, target: str) -> ManagementSettings:
-        """The settings to read this target with.
+        """The settings to read a target.
 
         Args:
-            target: `host:port`, or an address such as `https://host:15671/prefix`, without credentials.
+            target: `host:port`, or a URL such as `https://host:15671/prefix`, without credentials.
 
         Raises:
-            UsageError: it is no address, or not one that this module may be used for.
+            UsageError: malformed target, or not allowed by this module.
         """
         address = self._allowed(target)
         return self.at(f"{address.where}{address.path}")
 
     def at(self, where: str) -> ManagementSettings:
-        """The settings for a broker at `host:port/prefix`, whether it may be named or not.
+        """The settings for a broker at `host:port/prefix`, without checking whether it is allowed.
 
         Raises:
-            ConfigError: they do not go together with the module's scheme.
+            ConfigError: they contradict the module's scheme.
         """
         shared = {name: getattr(self, name) for name in AccessSettings.model_fields}
         try:
@@ -83,24 +87,24 @@ class ModuleSettings(AccessSettings):
             raise ConfigError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
 
     def _allowed(self, target: str) -> Address:
-        """What the target means, if credentials may be sent there."""
+        """The address of a target, if it is allowed."""
         if not target:
-            raise UsageError("target= is missing; write target=HOST:PORT")
+            raise UsageError("target= is missing; use target=HOST:PORT")
         if any(character in target for character in "@?#\\") or not target.isprintable() or " " in target:
-            raise UsageError("target= may hold host, port and path only; credentials are those of the module")
+            raise UsageError("target= may only contain host, port and path; credentials come from the module")
         address = parse_management(target if "://" in target else f"{self.scheme}://{target}", "target")
         if address.scheme != self.scheme:
-            raise UsageError(f"target: scheme {address.scheme!r}, this module has {self.scheme!r}")
+            raise UsageError(f"target: scheme {address.scheme!r} differs from the module's {self.scheme!r}")
         if not _HOST.fullmatch(address.host) or not any(_matches(item, address.where) for item in self.targets):
             raise UsageError(
-                f"target {address.where[:200]!r} is none that this module may be used for; "
-                "add it to `targets` of the module if it should be"
+                f"target {address.where[:200]!r} is not allowed by this module; add it to `targets` of the module if "
+                "it should be"
             )
         return address
 
 
 def _matches(allowed: str, where: str) -> bool:
-    # A name is meant as it stands: taken for a pattern, its dots would let any character through.
+    # A plain name is compared literally: as a pattern, its dots would match any character.
     if _PLAIN.fullmatch(allowed):
         return allowed.lower() == where.lower()
     return re.fullmatch(allowed, where, re.IGNORECASE) is not None

@@ -1,1 +1,1 @@
-"""The port that the exporter listens on: connections and their limits, TLS, who may ask."""
+"""The exporter's HTTP port: connections and their limits, TLS, authentication."""

@@ -1,4 +1,4 @@
-"""The connections that are open: how many there may be, and which one makes room for the next."""
+"""Open connections: their limit, and which one is closed to make room."""
 
 import contextlib
 import socket
@@ -6,30 +6,30 @@ import threading
 import time
 from dataclasses import dataclass
 
-MOST = 128
-"""Connections at once, each with a thread. Prometheus holds one a target and server; this is for many of them."""
+MAX_CONNECTIONS = 128
+"""Concurrent connections, one thread each. Prometheus holds one per target and server."""
 
 
 @dataclass(slots=True)
 class _Open:
-    """One connection: the socket that ends it, and since when it waits for a whole request; None when it has one."""
+    """One connection: the socket to close, and since when it waits for a full request; None if it has one."""
 
     sock: socket.socket
     idle_since: float | None
 
 
-class Connections:
-    """Counts connections; when there are too many, the one that has waited longest for a whole request is ended.
+class OpenConnections:
+    """Limits connections: at the limit, the one that has waited longest for a full request is closed.
 
-    So whoever opens many, and sends little or nothing, holds up nobody else.
-    A connection is known by the socket that was accepted, whatever is spoken on top of it.
+    So a client that opens many connections and sends little does not block others. A connection is identified by the
+    accepted socket, with or without TLS on top.
 
     Args:
-        most: how many may be open.
+        max_connections: limit of open connections.
     """
 
-    def __init__(self, most: int = MOST) -> None:
-        self._most = most
+    def __init__(self, max_connections: int = MAX_CONNECTIONS) -> None:
+        self._max_connections = max_connections
         self._lock = threading.Lock()
         self._open: dict[socket.socket, _Open] = {}
 
@@ -37,32 +37,32 @@ class Connections:
         return len(self._open)
 
     def enter(self, accepted: socket.socket) -> bool:
-        """A new connection; False where there is no room for it and none could be made."""
+        """Register a new connection; False if there is no room."""
         with self._lock:
-            if len(self._open) >= self._most and not self._make_room():
+            if len(self._open) >= self._max_connections and not self._make_room():
                 return False
             self._open[accepted] = _Open(accepted, time.monotonic())
             return True
 
     def leave(self, accepted: socket.socket) -> None:
-        """It has ended."""
+        """Unregister a connection."""
         with self._lock:
             self._open.pop(accepted, None)
 
     def replace(self, accepted: socket.socket, by: socket.socket) -> None:
-        """It goes on through another socket: TLS's."""
+        """The connection continues through another socket: TLS."""
         with self._lock:
             if accepted in self._open:
                 self._open[accepted].sock = by
 
     def idle(self, accepted: socket.socket, *, idle: bool) -> None:
-        """It waits for a request, or has got a whole one."""
+        """Mark a connection as waiting for a request, or as having a full one."""
         with self._lock:
             if accepted in self._open:
                 self._open[accepted].idle_since = time.monotonic() if idle else None
 
     def close(self) -> None:
-        """End them all."""
+        """Close all connections."""
         with self._lock:
             for it in self._open.values():
                 _end(it.sock)
@@ -78,7 +78,7 @@ class Connections:
 
 
 def _end(sock: socket.socket) -> None:
-    # Not closed here: the thread that reads it sees its end, and closes it. Not TLS's own shutdown: it is not for
-    # several threads.
+    # Only shut down: the reading thread sees the end and closes the socket. Not TLS's own shutdown, which is not
+    # thread-safe.
     with contextlib.suppress(OSError):
         socket.socket.shutdown(sock, socket.SHUT_RDWR)

@@ -1,9 +1,8 @@
-"""One connection: its requests, one after the other, and their answers."""
+"""One HTTP/1.1 connection: requests in sequence, and their responses."""
 
 import contextlib
 import gzip
 import io
-import logging
 import socket
 import time
 from collections.abc import Iterator
@@ -12,21 +11,22 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from exporter.http import Answer, Request, Route, Routes
-from exporter.negotiate import accepts_gzip
+from ackscope.log import get_logger
+from exporter.exposition.encode import accepts_gzip
 from exporter.web.config import WebConfig
-from exporter.web.connections import Connections
-from exporter.web.reader import IDLE_SECONDS, REQUEST_BYTES, REQUEST_SECONDS, RequestReader, TooMuch
+from exporter.web.connections import OpenConnections
+from exporter.web.http import Request, Response, Route, Routes
+from exporter.web.reader import IDLE_SECONDS, REQUEST_BYTES, REQUEST_SECONDS, RequestReader, RequestTooLarge
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 SEND_SECONDS = 60.0
-"""An answer must be taken within this: a scrape that takes longer was given up long ago, and its bytes are memory."""
+"""Seconds to send a response: a slower scrape has timed out long ago, and the response occupies memory."""
 _BODY_BYTES = 64 * 1024
 _LINE_BYTES = 8 * 1024
 _LINGER_SECONDS, _LINGER_READS = 0.5, 8
 _COMPRESS_FROM = 1024
-_MOST_PARAMETERS = 20
+_MAX_PARAMETERS = 20
 _CHUNK = 256 * 1024
 _SAFE = {
     "Cache-Control": "no-store",
@@ -38,28 +38,28 @@ _SAFE = {
 
 
 class _Refused(Exception):
-    """The request is not one; the connection ends with the answer, for where the next would begin is not known."""
+    """Malformed request. The connection closes after the response: the start of the next request is unknown."""
 
     def __init__(self, status: HTTPStatus, text: str) -> None:
         super().__init__(text)
-        self.answer = Answer(f"{text}\n".encode(), status=status)
+        self.answer = Response(f"{text}\n".encode(), status=status)
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Speaks HTTP/1.1; the class is made anew for each server, with its routes."""
+class HttpHandler(BaseHTTPRequestHandler):
+    """Speaks HTTP/1.1. Subclassed for each server, with its routes."""
 
     routes: Routes
     web: WebConfig
-    connections: Connections
+    connections: OpenConnections
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # the last piece of an answer would wait for the client's word on those before
+    disable_nagle_algorithm = True  # otherwise the last chunk would wait for the client's ACK of those before
     _refused = False
 
     def setup(self) -> None:
-        """Begin, with the handshake where there is TLS.
+        """Set up the connection, TLS handshake included.
 
         Raises:
-            OSError: the handshake failed, or took too long.
+            OSError: the handshake failed or timed out.
         """
         self._plain: socket.socket = self.request
         self._plain.settimeout(REQUEST_SECONDS)
@@ -71,7 +71,7 @@ class Handler(BaseHTTPRequestHandler):
         self.rfile = self._buffer = io.BufferedReader(self._reader)
 
     def handle(self) -> None:
-        """Answer requests until one of the sides has enough."""
+        """Serve requests until either side closes the connection."""
         idle = REQUEST_SECONDS
         self.close_connection = False
         while not self.close_connection:
@@ -80,11 +80,11 @@ class Handler(BaseHTTPRequestHandler):
             self.handle_one_request()
 
     def finish(self) -> None:
-        """End the connection, TLS's too: the server knows of the socket below it only."""
+        """Close the connection, TLS included: the server only knows the socket below it."""
         super().finish()
         with contextlib.suppress(OSError):
             socket.socket.shutdown(self.connection, socket.SHUT_WR)
-            # What the client still sends is let in for a moment: it could not read our last word in face of a reset.
+            # Drain what the client still sends for a moment: after a TCP reset it could not read the last response.
             self.connection.settimeout(_LINGER_SECONDS)
             for _ in range(_LINGER_READS if self._refused else 0):
                 if not self.connection.recv(_CHUNK):
@@ -92,7 +92,7 @@ class Handler(BaseHTTPRequestHandler):
         self.connection.close()
 
     def handle_one_request(self) -> None:
-        """Read a request and answer it."""
+        """Read one request and answer it."""
         self.command, self.requestline, self.request_version = "", "", "HTTP/1.1"
         self.close_connection = True
         try:
@@ -101,97 +101,97 @@ class Handler(BaseHTTPRequestHandler):
                 return
             self.raw_requestline = self.rfile.readline(_LINE_BYTES + 1)
             if len(self.raw_requestline) > _LINE_BYTES:
-                raise _Refused(HTTPStatus.REQUEST_URI_TOO_LONG, f"a request line is {_LINE_BYTES} bytes at most")  # noqa: TRY301
+                raise _Refused(HTTPStatus.REQUEST_URI_TOO_LONG, f"request line longer than {_LINE_BYTES} bytes")  # noqa: TRY301
             if self.parse_request():
                 self._check()
                 self.connections.idle(self._plain, idle=False)
                 self._reply(self._answer())
         except _Refused as refused:
             self._refuse(refused.answer)
-        except TooMuch:
-            text = f"a request has {REQUEST_BYTES} bytes of headers at most\n"
-            self._refuse(Answer(text.encode(), status=HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE))
+        except RequestTooLarge:
+            text = f"request headers longer than {REQUEST_BYTES} bytes\n"
+            self._refuse(Response(text.encode(), status=HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE))
         except TimeoutError:
             self.close_connection = True
-            log.debug("%s was silent or slow for too long", self.address_string())
+            log.debug("client timed out", client=self.address_string())
 
-    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002  the library's signature
-        """What the library finds wrong with a request, in our own words and headers."""
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002  signature of the library
+        """Answer errors that the library finds, with our own text and headers."""
         status = HTTPStatus(code)
-        self._refuse(Answer(f"{status.phrase.lower()}\n".encode(), status=status))
+        self._refuse(Response(f"{status.phrase.lower()}\n".encode(), status=status))
 
-    def _refuse(self, answer: Answer) -> None:
+    def _refuse(self, answer: Response) -> None:
         self.close_connection = self._refused = True
-        self.request_version = "HTTP/1.1"  # whatever it was: our answer has headers
+        self.request_version = "HTTP/1.1"  # whatever it was: our response has headers
         self._reply(answer)
 
     def _check(self) -> None:
-        """Take the body in, unread, so that the next request is found after it.
+        """Consume the body, so that the next request starts after it.
 
         Raises:
-            _Refused: it cannot be told where the request ends.
-            TimeoutError: it ends in the midst; to the library, half the headers are headers.
+            _Refused: the end of the request cannot be determined.
+            TimeoutError: the request is truncated; the library accepts half the headers as headers.
         """
         if self._reader.ended:
-            raise TimeoutError("the client ended before its request did")
+            raise TimeoutError("the client closed the connection within a request")
         if self.request_version == "HTTP/0.9":
-            raise _Refused(HTTPStatus.BAD_REQUEST, "HTTP/0.9 is not spoken here")
+            raise _Refused(HTTPStatus.BAD_REQUEST, "HTTP/0.9 is not supported")
         if self.headers.defects:
-            # To the library the headers end there, and the client's Content-Length may come after.
-            raise _Refused(HTTPStatus.BAD_REQUEST, "a line among the headers is none")
+            # For the library the headers end here, and the client's Content-Length may come later.
+            raise _Refused(HTTPStatus.BAD_REQUEST, "malformed header line")
         if self.request_version == "HTTP/1.0":
             self.close_connection = True
         elif len(self.headers.get_all("Host", [])) != 1:
-            raise _Refused(HTTPStatus.BAD_REQUEST, "a request names one Host")
+            raise _Refused(HTTPStatus.BAD_REQUEST, "exactly one Host header is required")
         lengths = set(self.headers.get_all("Content-Length", ["0"]))
         if "Transfer-Encoding" in self.headers:
-            raise _Refused(HTTPStatus.NOT_IMPLEMENTED, "a body must come with its Content-Length")
+            raise _Refused(HTTPStatus.NOT_IMPLEMENTED, "Transfer-Encoding is not supported; send a Content-Length")
         length = lengths.pop()
         if lengths or not (length.isascii() and length.isdigit()):
-            raise _Refused(HTTPStatus.BAD_REQUEST, "Content-Length is not one number")
+            raise _Refused(HTTPStatus.BAD_REQUEST, "malformed Content-Length")
         if len(length) > 9 or int(length) > _BODY_BYTES:
-            raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body has {_BODY_BYTES} bytes at most")
+            raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"request body longer than {_BODY_BYTES} bytes")
         self._reader.allow(int(length))
         if len(self.rfile.read(int(length))) < int(length):
-            raise TimeoutError("the client ended before its request did")
+            raise TimeoutError("the client closed the connection within a request")
 
-    def _answer(self) -> Answer:
+    def _answer(self) -> Response:
         headers: dict[str, str] = {}
         for written, text in self.headers.items():
             name = written.lower()
             headers[name] = f"{headers[name]}, {text}" if name in headers else text
         try:
-            asked = urlsplit(self.path)
+            url = urlsplit(self.path)
         except ValueError:
-            raise _Refused(HTTPStatus.BAD_REQUEST, "the path is none") from None
+            raise _Refused(HTTPStatus.BAD_REQUEST, "malformed request path") from None
         try:
             refusal = self.web.refuse(headers)
             if refusal is not None:
                 return refusal
-            route = self.routes.get(asked.path)
+            route = self.routes.get(url.path)
             if route is None:
-                return self._unknown(asked.path)
+                return self._unknown(url.path)
             method = "GET" if self.command == "HEAD" else self.command
             if method not in route.methods:
                 return _not_allowed(route)
-            return route.answer(Request(parameters(asked.query), headers, method))
-        except Exception:  # The boundary: a defect in one answer must not end the server.
-            log.exception("answering %s failed", asked.path)
-            return Answer(b"this page failed; the log tells why\n", status=HTTPStatus.INTERNAL_SERVER_ERROR)
+            return route.handle(Request(parameters(url.query), headers, method))
+        except Exception:  # Boundary: a defect in one response must not stop the server.
+            log.exception("request failed", path=url.path)
+            return Response(b"internal error; see the log of the exporter\n", status=HTTPStatus.INTERNAL_SERVER_ERROR)
 
-    def _unknown(self, path: str) -> Answer:
+    def _unknown(self, path: str) -> Response:
         known = "\n".join(self.routes)
-        return Answer(f"no page {path}; there are:\n{known}\n".encode(), status=HTTPStatus.NOT_FOUND)
+        return Response(f"page {path} not found; available:\n{known}\n".encode(), status=HTTPStatus.NOT_FOUND)
 
-    def _reply(self, answer: Answer) -> None:
-        pieces, coding = [answer.body, *answer.more], answer.coding
+    def _reply(self, answer: Response) -> None:
+        pieces, content_encoding = [answer.body, *answer.chunks], answer.content_encoding
         headers = {**_SAFE, "Content-Type": answer.content_type, **self.web.headers}
-        if coding is None and sum(map(len, pieces)) >= _COMPRESS_FROM:
+        if content_encoding is None and sum(map(len, pieces)) >= _COMPRESS_FROM:
             headers["Vary"] = "Accept-Encoding"
             if accepts_gzip(getattr(self, "headers", {}).get("Accept-Encoding", "")):
-                pieces, coding = [gzip.compress(b"".join(pieces), compresslevel=1, mtime=0)], "gzip"
-        if coding not in {None, "identity"}:
-            headers["Content-Encoding"] = str(coding)
+                pieces, content_encoding = [gzip.compress(b"".join(pieces), compresslevel=1, mtime=0)], "gzip"
+        if content_encoding not in {None, "identity"}:
+            headers["Content-Encoding"] = str(content_encoding)
         if self.close_connection:
             headers["Connection"] = "close"
         self.send_response(answer.status)
@@ -204,30 +204,30 @@ class Handler(BaseHTTPRequestHandler):
         self._send([head] if self.command == "HEAD" else [head, *pieces])
 
     def _send(self, pieces: list[bytes]) -> None:
-        """Send pieces; raises TimeoutError where the client does not take them in time."""
+        """Send the chunks; raises TimeoutError if the client is too slow."""
         until = time.monotonic() + SEND_SECONDS
         for chunk in chunks(pieces):
             rest = memoryview(chunk)
-            # Not sendall: TLS's counts the time anew with every 16 KiB.
+            # Not sendall: with TLS its timeout restarts every 16 KiB.
             while rest:
                 left = until - time.monotonic()
                 if left <= 0:
-                    raise TimeoutError("the client took its answer too slowly")
+                    raise TimeoutError("the client read its response too slowly")
                 self.connection.settimeout(left)
                 rest = rest[self.connection.send(rest) :]
 
     def version_string(self) -> str:
-        """The Server header: what it is, and no version for those who look for old ones."""
+        """The Server header, without a version."""
         return "ackscope"
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the library's signature
-        """Requests are no news."""
-        log.debug("%s %s", self.address_string(), ascii(format % args))
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  signature of the library
+        """Log requests at debug level only."""
+        log.debug("request", client=self.address_string(), line=ascii(format % args))
 
 
-def _not_allowed(route: Route) -> Answer:
+def _not_allowed(route: Route) -> Response:
     methods = [word for method in route.methods for word in ((method, "HEAD") if method == "GET" else (method,))]
-    return Answer(
+    return Response(
         f"only {' and '.join(methods)}\n".encode(),
         status=HTTPStatus.METHOD_NOT_ALLOWED,
         headers=(("Allow", ", ".join(methods)),),
@@ -235,7 +235,7 @@ def _not_allowed(route: Route) -> Answer:
 
 
 def chunks(pieces: list[bytes]) -> Iterator[bytes]:
-    """Small pieces together and large ones as they are: few calls, and no copy of what is large."""
+    """Joins small chunks and passes on large ones: few system calls without copying much."""
     small: list[bytes] = []
     size = 0
     for piece in pieces:
@@ -254,8 +254,8 @@ def chunks(pieces: list[bytes]) -> Iterator[bytes]:
 
 
 def parameters(query: str) -> dict[str, str]:
-    """The parameters of a query; none of one that has more than anybody needs."""
+    """Query parameters; none if there are too many."""
     try:
-        return dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS))
+        return dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_MAX_PARAMETERS))
     except ValueError:
         return {}

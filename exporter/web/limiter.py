@@ -1,16 +1,16 @@
-"""A bucket of tokens."""
+"""A token-bucket rate limiter."""
 
 import threading
 
 from ackscope.clock import Clock
 
 
-class Limiter:
-    """Lets `burst` requests in at once, and then one an interval.
+class RateLimiter:
+    """Admits `burst` requests at once, then one per interval.
 
     Args:
-        interval: seconds until a token comes back; 0 lets all in.
-        burst: how many tokens there are at most.
+        interval: seconds until a token is added; 0 disables the limit.
+        burst: size of the bucket.
         clock: tells the time.
     """
 
@@ -21,7 +21,7 @@ class Limiter:
         self._lock = threading.Lock()
 
     def admit(self) -> bool:
-        """Take a token; False where there is none."""
+        """Take a token; False if there is none."""
         if not self._interval:
             return True
         with self._lock:

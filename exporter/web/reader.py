@@ -1,4 +1,4 @@
-"""The bytes that a client sends, with an end: a client that sends a byte a second, or never stops, is cut off."""
+"""Reads requests with byte and time limits: slow or endless clients are cut off."""
 
 import io
 import socket
@@ -6,25 +6,25 @@ import time
 from typing import Any
 
 IDLE_SECONDS = 75.0
-"""A connection may be silent so long between two requests: longer than most scrapers wait."""
+"""Idle timeout of a connection between requests, in seconds; longer than most scrape intervals."""
 REQUEST_SECONDS = 10.0
-"""From its first byte, a request must be whole within this."""
+"""Seconds from the first byte of a request to its last."""
 REQUEST_BYTES = 32 * 1024
-"""Request line and headers together; a scraper's are below one thousand bytes."""
+"""Size limit of request line and headers; a scraper sends less than 1,000 bytes."""
 
 
-class TooMuch(Exception):
-    """The client sent more than a request may have."""
+class RequestTooLarge(Exception):
+    """The request exceeds the size limit."""
 
 
 class RequestReader(io.RawIOBase):
-    """A raw reader for one connection; `begin` starts the account of each request.
+    """Raw reader of one connection; `begin` resets the limits for a request.
 
     Args:
         sock: the connection; its timeout is set before every read.
 
     Attributes:
-        ended: the client has said that it sends no more, when more was looked for.
+        ended: the client has closed its side.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -35,33 +35,33 @@ class RequestReader(io.RawIOBase):
         self._left = REQUEST_BYTES
 
     def begin(self, idle: float) -> None:
-        """A new request: it may begin within `idle` seconds.
+        """Start a new request, whose first byte must arrive within `idle` seconds.
 
-        What was read ahead of it, with the request before, is not counted again.
+        Bytes already read ahead with the previous request are not counted again.
         """
         self._until, self._idle, self._left = None, idle, REQUEST_BYTES
 
-    def allow(self, more: int) -> None:
-        """The request has a body of so many bytes."""
-        self._left += more
+    def allow(self, chunks: int) -> None:
+        """Allow a body of this many bytes."""
+        self._left += chunks
 
     def readable(self) -> bool:
-        """It is a reader."""
+        """Always true; the base class asks."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read what is there.
+        """Read available bytes.
 
         Raises:
-            TimeoutError: the client was silent for too long, or its request took too long.
-            TooMuch: the request is too large.
+            TimeoutError: the client was idle or its request took too long.
+            RequestTooLarge: the size limit is exceeded.
         """
         now = time.monotonic()
         wait = self._idle if self._until is None else self._until - now
         if wait <= 0:
             raise TimeoutError("the request took too long")
         if self._left <= 0:
-            raise TooMuch
+            raise RequestTooLarge
         self._sock.settimeout(wait)
         count = self._sock.recv_into(memoryview(buffer)[: self._left])
         if self._until is None:

@@ -1,9 +1,8 @@
-"""The HTTP server: a table of paths, each request answered from a thread; it never asks a broker itself."""
+"""The HTTP server: routes requests, one thread per connection. It never queries a broker itself."""
 
 import contextlib
 import errno
 import html
-import logging
 import socket
 import sys
 import threading
@@ -13,12 +12,13 @@ from typing import Any
 
 from ackscope import __version__
 from ackscope.errors import UsageError
-from exporter.http import HTML, Answer, Route, Routes
+from ackscope.log import get_logger
 from exporter.web.config import WebConfig
-from exporter.web.connections import MOST, Connections
-from exporter.web.handler import Handler
+from exporter.web.connections import MAX_CONNECTIONS, OpenConnections
+from exporter.web.handler import HttpHandler
+from exporter.web.http import HTML, Response, Route, Routes
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n"
@@ -29,26 +29,32 @@ _FULL = (
 _FULL_SECONDS = 60.0
 
 
-class Server:
-    """Serves a table of routes.
+class HttpServer:
+    """Serves a routing table.
 
     Args:
-        listen: `host:port`; port 0 takes a free one.
+        listen: (host, port); port 0 picks a free one.
         routes: path -> route; `/` lists them.
-        web: TLS and who may ask; without it, plain and everybody.
-        most: connections at once; beyond, see `Connections`, or the new one is turned away.
+        web: TLS and authentication; None means plain HTTP without authentication.
+        max_connections: limit; beyond it see `OpenConnections`, or the new connection gets a 503.
 
     Raises:
-        UsageError: the address cannot be listened on; the message says which and what to do.
+        UsageError: the address cannot be used; the message says why and what to do.
     """
 
-    def __init__(self, listen: tuple[str, int], routes: Routes, web: WebConfig | None = None, most: int = MOST) -> None:
+    def __init__(
+        self,
+        listen: tuple[str, int],
+        routes: Routes,
+        web: WebConfig | None = None,
+        max_connections: int = MAX_CONNECTIONS,
+    ) -> None:
         host, port = listen
-        self._web, self._connections = web or WebConfig(), Connections(most)
+        self._web, self._connections = web or WebConfig(), OpenConnections(max_connections)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         pages = {"/": Route("this page", lambda _: index(routes)), **routes}
         parts = {"routes": pages, "web": self._web, "connections": self._connections}
-        handler = type("Handler", (Handler,), parts)
+        handler = type("HttpHandler", (HttpHandler,), parts)
         server = type("Listener", (_Listener,), {"address_family": family, "connections": self._connections})
         try:
             self._server: _Listener = server((host, port), handler)
@@ -60,16 +66,16 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """URL of the server."""
         host, port = self._server.server_address[:2]
         return f"{'https' if self._web.tls else 'http'}://{_where(str(host), int(port))}"
 
     def start(self) -> None:
-        """Begin to answer."""
+        """Start serving."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End; answers that are under way are not waited for."""
+        """Stop without waiting for responses in progress."""
         if self._thread.is_alive():
             self._server.shutdown()
             self._thread.join(2.0)
@@ -77,25 +83,25 @@ class Server:
         self._connections.close()
 
 
-def index(routes: Routes) -> Answer:
+def index(routes: Routes) -> Response:
     """The page that lists the routes."""
-    rows = "".join(f'<li><a href="{path}">{path}</a> {html.escape(it.about)}</li>' for path, it in routes.items())
+    rows = "".join(f'<li><a href="{path}">{path}</a> {html.escape(it.summary)}</li>' for path, it in routes.items())
     page = (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>ackscope</title>'
         "<style>body{font:16px/1.5 sans-serif;margin:2rem;max-width:50rem}</style>"
         f"<h1>ackscope {__version__}</h1><ul>{rows}</ul></html>\n"
     )
-    return Answer(page.encode(), HTML)
+    return Response(page.encode(), HTML)
 
 
 class _Listener(ThreadingHTTPServer):
-    connections: Connections
-    told_full = float("-inf")
+    connections: OpenConnections
+    warned_at = float("-inf")
     daemon_threads = True
     request_queue_size = 128
 
     def server_bind(self) -> None:
-        # The standard one asks the name server for our own name, which can hang for many seconds.
+        # The standard one resolves our own name through DNS, which can hang for many seconds.
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
@@ -106,13 +112,13 @@ class _Listener(ThreadingHTTPServer):
             return super().get_request()
         except OSError as error:
             if error.errno in {errno.EMFILE, errno.ENFILE}:
-                log.warning("no connection can be taken: %s", error.strerror)
-                time.sleep(0.1)  # the client stays in the queue: without a pause this would spin
+                log.warning("cannot accept connections", error=error.strerror)
+                time.sleep(0.1)  # the client stays in the accept queue: without a pause this loop would spin
             raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if not self.connections.enter(request):
-            self.tell_full()
+            self.warn_full()
             request.setblocking(False)
             with contextlib.suppress(OSError):
                 request.send(_FULL)
@@ -124,12 +130,12 @@ class _Listener(ThreadingHTTPServer):
             self.connections.leave(request)
             raise
 
-    def tell_full(self) -> None:
-        # Now and then: who opens too many connections must not fill the log as well.
+    def warn_full(self) -> None:
+        # Rate-limited: many connections must not fill the log too.
         now = time.monotonic()
-        if now - self.told_full > _FULL_SECONDS:
-            self.told_full = now
-            log.warning("all %d connections are busy; clients are turned away with 503", len(self.connections))
+        if now - self.warned_at > _FULL_SECONDS:
+            self.warned_at = now
+            log.warning("connection limit reached; rejecting clients with 503", count=len(self.connections))
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
@@ -137,12 +143,12 @@ class _Listener(ThreadingHTTPServer):
         finally:
             self.connections.leave(request)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002  the library's signature
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002  signature of the library
         error = sys.exception()
         if isinstance(error, OSError):
-            log.debug("a client went away: %s", error)
+            log.debug("client disconnected", error=str(error))
         else:
-            log.error("answering a client failed", exc_info=error)
+            log.error("request failed", exc_info=error)
 
 
 def _where(host: str, port: int) -> str:
@@ -151,8 +157,8 @@ def _where(host: str, port: int) -> str:
 
 def _why(error: OSError) -> str:
     if isinstance(error, socket.gaierror):
-        return "is not an address of this machine; write an address such as 127.0.0.1:9419"
+        return "is not an address of this machine; use an address such as 127.0.0.1:9419"
     reason = error.strerror or str(error)
     if reason == "Address already in use":
-        return "is already in use; choose another port in `listen`, or stop what listens there"
-    return f"cannot be listened on ({reason[0].lower()}{reason[1:]}); choose another address in `listen`"
+        return "is already in use; choose another port in `listen`, or stop the other process"
+    return f"cannot be used ({reason[0].lower()}{reason[1:]}); choose another address in `listen`"

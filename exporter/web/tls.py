@@ -1,4 +1,4 @@
-"""TLS for our own port: a context from settings."""
+"""The TLS context of the exporter's own port."""
 
 import ipaddress
 import socket
@@ -28,21 +28,21 @@ _CIPHERS = {
         ("CHACHA20_POLY1305_SHA256", "CHACHA20-POLY1305"),
     )
 }
-"""The suites of TLS 1.2 that Go calls secure, and OpenSSL's names. Source: https://pkg.go.dev/crypto/tls#CipherSuites"""
+"""Go's secure TLS 1.2 suites -> OpenSSL's names. Source: https://pkg.go.dev/crypto/tls#CipherSuites"""
 _OF_TLS13 = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
 
 
-def files(settings: TlsSettings, folder: Path) -> list[Path]:
-    """The files that the context is made of; a change of one makes it old."""
+def certificate_files(settings: TlsSettings, folder: Path) -> list[Path]:
+    """The files that the context is built from."""
     named = (settings.cert_file, settings.key_file, settings.client_ca_file)
     return [folder / each for each in named if each is not None]
 
 
 def make_context(settings: TlsSettings, folder: Path) -> ssl.SSLContext:
-    """A server's context.
+    """Build the server context.
 
     Raises:
-        ConfigError: one line that names the key, its file, and what is wrong with it.
+        ConfigError: one line with the key, its file and the problem.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version, context.maximum_version = _VERSIONS[settings.min_version], _VERSIONS[settings.max_version]
@@ -61,22 +61,22 @@ def make_context(settings: TlsSettings, folder: Path) -> ssl.SSLContext:
         try:
             context.load_verify_locations(authorities)
         except ssl.SSLError:
-            raise ConfigError(f"tls_server_config.client_ca_file: {authorities} holds no PEM certificate") from None
+            raise ConfigError(f"tls_server_config.client_ca_file: {authorities} contains no PEM certificate") from None
     return context
 
 
-def bears_one_of(sock: ssl.SSLSocket, allowed: Iterable[str]) -> bool:
-    """Whether the client's certificate bears one of the names; none does where it has shown no certificate."""
+def has_allowed_name(sock: ssl.SSLSocket, allowed: Iterable[str]) -> bool:
+    """Whether the client certificate has one of the names; False without a certificate."""
     shown: Any = sock.getpeercert() or {}
     names = {_name(text) for _, text in shown.get("subjectAltName", ())}
     return not names.isdisjoint(_name(text) for text in allowed)
 
 
 def handshake(context: ssl.SSLContext, sock: socket.socket) -> ssl.SSLSocket:
-    """Speak TLS over an accepted connection, within the time that is set on it; the socket is closed if that fails.
+    """Perform the TLS handshake within the socket's timeout; on failure the socket is closed.
 
     Raises:
-        OSError: it failed, or took too long.
+        OSError: it failed or timed out.
     """
     return context.wrap_socket(sock, server_side=True)
 
@@ -85,7 +85,7 @@ def _load(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
     _readable("cert_file", certificate)
     _readable("key_file", key)
     try:
-        # Without a password of our own, OpenSSL would ask for one on the terminal.
+        # Without a password callback OpenSSL would prompt on the terminal.
         context.load_cert_chain(certificate, key, password=lambda: "")
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
@@ -107,24 +107,24 @@ def _readable(what: str, path: Path) -> None:
 def _cipher(name: str) -> str:
     if name in _OF_TLS13:
         raise ConfigError(
-            f"tls_server_config.cipher_suites: {name} is of TLS 1.3, whose suites cannot be chosen; remove it"
+            f"tls_server_config.cipher_suites: {name} is a TLS 1.3 suite, which cannot be configured; remove it"
         )
     if name not in _CIPHERS:
-        raise ConfigError(f"tls_server_config.cipher_suites: {name} is not known; known: {', '.join(_CIPHERS)}")
+        raise ConfigError(f"tls_server_config.cipher_suites: unknown suite {name}; use {', '.join(_CIPHERS)}")
     return _CIPHERS[name]
 
 
 def _curve(names: tuple[str, ...]) -> str:
     if len(names) > 1 or names[0] not in _CURVES:
         raise ConfigError(
-            f"tls_server_config.curve_preferences: only one can be chosen here, of {', '.join(_CURVES)}; "
-            "without the key the best that both sides have is taken, X25519 too"
+            f"tls_server_config.curve_preferences: only one curve can be set, one of {', '.join(_CURVES)}; "
+            "without the key the best common curve is used, X25519 included"
         )
     return _CURVES[names[0]]
 
 
 def _name(text: str) -> str:
-    """A name as it is compared: addresses in their short form."""
+    """Canonical form for comparison: IP addresses in short form."""
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:

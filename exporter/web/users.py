@@ -13,26 +13,26 @@ import bcrypt
 _REMEMBERED = 100
 
 
-class Users:
-    """Who may ask. Safe for several threads; one hash is computed at a time, for each costs much.
+class BasicAuthUsers:
+    """Verifies basic auth. Thread-safe; hashes one password at a time, because each is expensive.
 
-    A password that was right once is remembered (as a keyed digest, in memory only), so that a scrape does not cost a
-    tenth of a second each time. A wrong one is not: it costs the same every time, and so does an unknown user.
+    Correct credentials are cached as a keyed digest in memory, so that a scrape does not cost 0.1 s each time. Wrong
+    ones are not: a wrong password and an unknown user take equally long every time.
 
     Args:
-        hashes: name -> bcrypt hash; empty for everybody.
+        hashes: name -> bcrypt hash; empty admits everyone.
     """
 
     def __init__(self, hashes: Mapping[str, str]) -> None:
         self._hashes = {name.encode(): hashed.encode() for name, hashed in hashes.items()}
-        # The costliest of them, so that an unknown name takes as long as a known one.
+        # The most expensive hash, so that an unknown name takes as long as a known one.
         self._decoy = max(self._hashes.values(), key=_cost, default=b"")
         self._key = secrets.token_bytes(32)
         self._right: dict[bytes, None] = {}
         self._lock = threading.Lock()
 
     def admit(self, authorization: str) -> bool:
-        """Whether an Authorization header is of one who may ask."""
+        """Whether an Authorization header has valid credentials."""
         if not self._hashes:
             return True
         given = _credentials(authorization)
@@ -55,7 +55,7 @@ class Users:
 
 def _matches(password: bytes, hashed: bytes) -> bool:
     try:
-        # bcrypt looks at 72 bytes, and its library refuses more; `htpasswd` hashed the first 72 too.
+        # bcrypt uses 72 bytes and its library rejects more; `htpasswd` hashed the first 72 too.
         return bcrypt.checkpw(password[:72], hashed)
     except ValueError:
         return False

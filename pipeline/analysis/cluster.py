@@ -1,7 +1,7 @@
 """The cluster as an object with bands: sums over its queues, if they are complete.
 
 The probes' own queues are not landed, so the sums are application traffic. A message routed to three queues counts as
-published three times here; `exporter.carried_load` adds up the same way.
+published three times here; `exporter.api.throughput` adds up the same way.
 """
 
 from pyspark.sql import Column, DataFrame

@@ -19,8 +19,8 @@ from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, 
 from ackscope.snapshot import FAMILIES, Alarm, HealthCheck, Node, Overview, Part, Queue, Snapshot
 from dashboard.data.model import ConfirmLayer, MetricSeries, SubjectSeries, UsualBand, VitalMetric
 from diagnosis.window import Window
-from exporter import api
-from exporter.columns import columns
+from exporter.api import documents as api
+from exporter.api.columns import columns
 
 GIB = 1024**3
 CHECKED = ("no-consumer", "stuck-consumer", "requeue-loop", "pub-nacked-overflow", "memory-alarm", "disk-alarm")

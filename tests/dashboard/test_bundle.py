@@ -11,9 +11,9 @@ from ackscope.__main__ import main
 from ackscope.snapshot import Part, Queue
 from ackscope.topology import Link
 from dashboard.data import bundle
-from exporter.http import Request
-from exporter.routes import Parts, make_routes
-from exporter.state import State
+from exporter.routes import RouteContext, make_routes
+from exporter.runtime.state import StateStore
+from exporter.web.http import Request
 from tests.dashboard.answers import Exporter
 from tests.unit.diagnosis.pictures import film, stuck
 from tests.unit.exporter.made import SetClock, outcome
@@ -25,7 +25,7 @@ def packed() -> bytes:
     """What the exporter's own code serves of a cluster with a stuck consumer, in which secrets stand everywhere."""
     window = film(stuck, until=120)
     latest = window.latest
-    state = State([latest.cluster])
+    state = StateStore([latest.cluster])
     for snapshot in window.snapshots:
         odd = Queue(
             vhost="/",
@@ -39,9 +39,9 @@ def packed() -> bytes:
     told = outcome(reason="refused by amqp://probe:hush5@shop-3:5672")
     state.put_outcomes(latest.cluster, [told], latest.taken)
     clock = SetClock(latest.taken.mono)
-    page = SimpleNamespace(answer=None)
-    parts = Parts(state=state, exposition=page, status=None, probe_page=None, reload=None, clock=clock)
-    return make_routes(parts)["/api/v1/bundle"].answer(Request({"cluster": latest.cluster})).body
+    page = SimpleNamespace(respond=None)
+    parts = RouteContext(state=state, exposition=page, status=None, probe_page=None, reload=None, clock=clock)
+    return make_routes(parts)["/api/v1/bundle"].handle(Request({"cluster": latest.cluster})).body
 
 
 def test_it_holds_no_secret_and_is_judged_the_same_elsewhere(exporter: Exporter, tmp_path: Path, capsys) -> None:

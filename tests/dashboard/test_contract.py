@@ -7,10 +7,10 @@ from dashboard.data.exporter_client import ExporterClient as Client
 from diagnosis.text import Cluster, render_result
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
-from exporter import api
-from exporter.live.process import ProcessStatus
-from exporter.state import ClusterState, SeenOutcome
-from exporter.vitals import vitals
+from exporter.api import documents as api
+from exporter.api.vitals import vitals
+from exporter.exposition.live.process import ProbeProcessStatus
+from exporter.runtime.state import ClusterState, ReceivedOutcome
 from tests.dashboard import answers
 from tests.dashboard.answers import Exporter
 
@@ -51,13 +51,13 @@ def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
         "shop": ClusterState(
             window=Window.empty("shop").add(snapshot),
             verdict=verdict,
-            outcomes={(it.probe, it.stream, "q"): SeenOutcome(at=now, outcome=it) for it in outcomes},
+            outcomes={(it.probe, it.stream, "q"): ReceivedOutcome(at=now, outcome=it) for it in outcomes},
         ),
         "new": ClusterState(window=Window.empty("new")),
     }
     band = Band(low=0.0, middle=5.0, high=9.0, scope=HOUR_OF_WEEK, values=6)
     usual = Baselines(hour_of_week(now.wall), now.wall, {("cluster", "", "", "ready"): band})
-    status = ProcessStatus(up=True, restarts=2, bad_lines=0, age_seconds=0.5)
+    status = ProbeProcessStatus(up=True, restarts=2, bad_lines=0, age_seconds=0.5)
     documents = {
         "findings": api.findings(states, now),
         "probes": api.probes(states, status, now),

@@ -1,6 +1,6 @@
 """What was seen of every metric, reading after reading."""
 
-from exporter.metrics import Kind
+from exporter.exposition.specs import MetricType
 
 
 class Moves:
@@ -30,7 +30,7 @@ class Moves:
         if len({value for _, value in readings}) > 1:
             return True
         (first, value), (last, _) = readings[0], readings[-1]
-        if spec.kind is Kind.COUNTER:
+        if spec.kind is MetricType.COUNTER:
             # It came with its first event.
             return first > 1 and value > 0
         # A sign that is there or not: it came, or it went.

@@ -43,7 +43,7 @@ class Exporter:
 
     def _address(self):
         assert self.process.poll() is None, self.log.read_text()
-        found = re.search(r"serving (http://\S+)", self.log.read_text())
+        found = re.search(r"msg=serving url=(http://\S+)", self.log.read_text())
         return found and found[1]
 
     def get(self, path, seconds=10):

@@ -114,13 +114,13 @@ def test_a_broker_that_asks_for_a_certificate_says_what_is_missing(guarded):
     assert "cert_file and key_file" in str(caught.value)
 
 
-def test_tokens_are_asked_for_and_taken(guarded):
+def test_tokens_are_requested_and_accepted(guarded):
     """A token for each reader, of a scope that is enough to see everything."""
     where = guarded.lab.nodes[0].management.partition("@")[2]
-    asked = []
+    requested = []
 
     def grant(request):
-        asked.append(request.rfile.read(int(request.headers["Content-Length"])))
+        requested.append(request.rfile.read(int(request.headers["Content-Length"])))
         json({"access_token": token(*MONITOR), "token_type": "bearer", "expires_in": 60})(request)
 
     with serve({"/token": grant}) as server:
@@ -129,13 +129,13 @@ def test_tokens_are_asked_for_and_taken(guarded):
 
     assert {} == {name: part.error for name, part in snapshot.parts.items() if part.error}
     assert guarded.lab.broker == snapshot.overview.value.rabbitmq_version
-    assert asked
+    assert requested
 
 
 @pytest.mark.parametrize(
     ("scopes", "life"), [(MONITOR, -60.0), (("rabbitmq.read:*/*",), 60.0)], ids=["ended", "without-the-tag"]
 )
-def test_a_token_that_does_not_do_is_told_in_one_line(guarded, scopes, life):
+def test_a_token_that_does_not_do_is_reported_in_one_line(guarded, scopes, life):
     """One that has ended, and one without the tag `monitoring`."""
     where = guarded.lab.nodes[0].management.partition("@")[2]
     client = ManagementClient(ManagementSettings(url=f"http://{where}", token=token(*scopes, life=life)))

@@ -26,14 +26,14 @@ COUNTS = {"orders": 3, "bills": 3, "log": None}
 """Messages by queue; no version tells those of a stream without statistics."""
 
 
-def told(snapshot):
+def reported(snapshot):
     """Queue name -> messages."""
     return {queue.name: queue.messages for queue in snapshot.queues.value or ()}
 
 
 @pytest.mark.parametrize("broker", ["3.10", "4.0", "4.3"])
 @pytest.mark.parametrize("switch", SWITCHES)
-def test_a_broker_without_statistics_tells_what_it_can(broker, switch, caplog):
+def test_a_broker_without_statistics_reports_what_it_can(broker, switch, caplog):
     """Totals of queues, health, what is configured; one line about the rest, and nothing that looks like a zero."""
     caplog.set_level(logging.INFO, logger="exporter.polling")
     with start_lab(broker, extra=Extra(config=SWITCHES[switch])) as lab:
@@ -48,7 +48,7 @@ def test_a_broker_without_statistics_tells_what_it_can(broker, switch, caplog):
         settings = ManagementSettings(url=lab.nodes[0].management)
         with polled("shop", settings, PollSettings(interval=1, budget=0.5)) as (poller, snapshots):
             # The totals of quorum queues are some seconds behind.
-            eventually(lambda: told(poller.latest) == COUNTS, 120)
+            eventually(lambda: reported(poller.latest) == COUNTS, 120)
             until = time.monotonic() + 6
             while time.monotonic() < until:
                 snapshots.get(timeout=20)
@@ -56,7 +56,7 @@ def test_a_broker_without_statistics_tells_what_it_can(broker, switch, caplog):
         once = read_once("shop", settings, SystemClock(), 10)
         connection.close()
 
-    assert COUNTS == told(last) == told(once)
+    assert COUNTS == reported(last) == reported(once)
     assert last.overview.value.statistics is False
     assert (Mode.TOTALS, None) == (stats.mode, stats.coverage)
     assert all(check.ok for check in last.health.value if check.ok is not None)

@@ -9,9 +9,9 @@ import pytest
 from ackscope.clock import SystemClock
 from exporter.broker.read import read_once
 from exporter.broker.settings import ManagementSettings
-from exporter.collectors import queues, totals
-from exporter.collectors.choosing import Chooser
-from exporter.collectors.settings import MetricsSettings
+from exporter.exposition.cardinality.top_k import TopK
+from exporter.exposition.collectors import queues, totals
+from exporter.exposition.settings import MetricsSettings
 from lab.cluster import Lab, start_lab
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -50,14 +50,14 @@ def samples(collect, snapshot, selection):
 
 def test_shown_and_rest_are_the_whole(lab):
     """Gauges at once; and counters, while queues trade places under the cap, rise by what was published."""
-    settings, chooser = ManagementSettings(url=lab.nodes[0].management), Chooser(MetricsSettings(max_queues=3))
+    settings, chooser = ManagementSettings(url=lab.nodes[0].management), TopK(MetricsSettings(max_queues=3))
     sizes = {name: number for number, name in enumerate(NAMES, 1)}
     publish(lab, sizes)
     before, risen, published, deadline = {}, 0.0, False, time.monotonic() + DEADLINE
     while risen < 80:
         assert time.monotonic() < deadline, f"only {risen} of 80 were seen"
         snapshot = read_once("shop", settings, SystemClock(), 10)
-        selection = chooser.choose([snapshot])
+        selection = chooser.select([snapshot])
         seen = samples(queues.collect, snapshot, selection)
         shown = [value for (name, *_), value in seen.items() if name == "rabbitmq_queue_messages"]
         whole = samples(totals.collect, snapshot, selection).get(("ackscope_queues_messages", "classic"))

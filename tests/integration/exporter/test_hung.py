@@ -46,7 +46,7 @@ def answers(lab):
         thread.start()
     for thread in threads:
         thread.join()
-    return {name for name, told in found.items() if all(told)}
+    return {name for name, reported in found.items() if all(reported)}
 
 
 def ages(poller):

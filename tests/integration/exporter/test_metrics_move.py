@@ -9,13 +9,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from ackscope.clock import SystemClock
 from exporter.broker.read import read_once
 from exporter.broker.settings import ManagementSettings
-from exporter.collectors.choosing import Chooser
-from exporter.collectors.settings import MetricsSettings
-from exporter.compat.chosen import collectors_for
-from exporter.compat.names import Names
 from exporter.docs import metrics as page
-from exporter.docs.still import why_still
-from exporter.probe_families import BLOCKS
+from exporter.docs.untested import untested_reason
+from exporter.exposition.cardinality.top_k import TopK
+from exporter.exposition.compat.names import MetricNames
+from exporter.exposition.compat.select import collectors_for
+from exporter.exposition.settings import MetricsSettings
+from exporter.probes_host.metric_specs import BLOCKS
 from lab.cluster import start_lab
 from tests.integration.exporter.busy import PLUGINS, Busy
 from tests.integration.exporter.moves import Moves
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 WITHIN = 90.0
 CAPPED = "ackscope_dropped_series"
 """It moves when the caps do, at the very end."""
-COLLECTORS = collectors_for(Names.BOTH, with_detailed=True)
+COLLECTORS = collectors_for(MetricNames.BOTH, with_detailed=True)
 
 
 class Watch(Moves):
@@ -35,7 +35,7 @@ class Watch(Moves):
     def __init__(self, lab):
         super().__init__()
         self._settings = ManagementSettings(url=lab.nodes[0].management)
-        self._chooser = Chooser(MetricsSettings())
+        self._chooser = TopK(MetricsSettings())
         self.version = None
 
     def cap(self):
@@ -47,7 +47,7 @@ class Watch(Moves):
         """One reading of everything."""
         snapshot = read_once("lab", self._settings, SystemClock(), 10)
         self.version = snapshot.version or self.version
-        selection = self._chooser.choose([snapshot])
+        selection = self._chooser.select([snapshot])
         families = [it for each in COLLECTORS.values() for it in each.collect([snapshot], selection)]
         self.add(
             (sample.name, tuple(sample.labels.items()), sample.value)
@@ -56,7 +56,7 @@ class Watch(Moves):
         )
 
 
-def told(spec, version):
+def reported(spec, version):
     """Whether this version of the broker tells the metric."""
     return (spec.since is None or version >= spec.since) and (spec.until is None or version < spec.until)
 
@@ -67,8 +67,8 @@ def test_every_metric_of_the_broker_is_seen_and_moves(broker):
     with start_lab(broker, extra=PLUGINS) as lab, Busy(lab) as busy:
         watch = Watch(lab)
         watch.read()
-        specs = [spec for collector in COLLECTORS.values() for spec in collector.specs if told(spec, watch.version)]
-        expected = [spec for spec in specs if not why_still(spec)]
+        specs = [spec for collector in COLLECTORS.values() for spec in collector.specs if reported(spec, watch.version)]
+        expected = [spec for spec in specs if not untested_reason(spec)]
         until = time.monotonic() + WITHIN
         while time.monotonic() < until and not all(watch.moved(it) or it.name == CAPPED for it in expected):
             busy.stir()
@@ -106,7 +106,7 @@ def of_page(text, known):
 def test_every_metric_of_the_exporter_is_seen_and_moves(tmp_path):
     """While its broker works and dies and comes back, its probes are killed, and its file is right and wrong."""
     known, moves = own_metrics(), Moves()
-    expected = [spec for spec in known.values() if not why_still(spec)]
+    expected = [spec for spec in known.values() if not untested_reason(spec)]
     # A budget so small that intervals stretch.
     poll = {"interval": "1s", "budget": 0.005}
     with start_lab("4.3", extra=PLUGINS) as lab, exporting(lab.nodes[0], tmp_path, poll=poll) as exporter:

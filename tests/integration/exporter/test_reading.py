@@ -90,7 +90,7 @@ def user(lab: Lab, name: str, *tags: str) -> ManagementSettings:
 def test_a_snapshot_shows_who_does_what(lab, workload):
     """Queue, consumer, channel and connection of one worker join by name; the figures are those of the workload."""
 
-    def told(snapshot):
+    def reported(snapshot):
         # Each family is read by itself, and a broker that is busy tells of one before the other.
         queues = {item.name: item for item in snapshot.queues.value or ()}
         channels = {item.name for item in snapshot.channels.value or ()}
@@ -104,7 +104,7 @@ def test_a_snapshot_shows_who_does_what(lab, workload):
             )
         )
 
-    snapshot = until(lambda: read_once("lab", settings_of(lab), SystemClock(), 10), told)
+    snapshot = until(lambda: read_once("lab", settings_of(lab), SystemClock(), 10), reported)
 
     assert lab.broker == snapshot.overview.value.rabbitmq_version
     assert {} == {name: (part.error, part.gaps) for name, part in snapshot.parts.items() if part.error or part.gaps}
@@ -132,7 +132,7 @@ def test_a_snapshot_shows_who_does_what(lab, workload):
     assert (snapshot.version >= (4, 0)) == (snapshot.nodes.value[0].sockets_total is None)
 
 
-def test_a_list_of_chosen_columns_tells_all_that_the_whole_one_tells(lab, workload):
+def test_a_list_of_chosen_columns_reports_all_that_the_whole_one_reports(lab, workload):
     """The broker picks the columns as we name them, nested objects and counters too; 4.3 is asked for all of them."""
     client, version = ManagementClient(settings_of(lab)), version_of(lab.broker)
 
@@ -146,7 +146,7 @@ def test_a_list_of_chosen_columns_tells_all_that_the_whole_one_tells(lab, worklo
     assert before == chosen
 
 
-def test_a_user_without_permissions_is_told_what_is_hidden(lab, queues):
+def test_a_user_without_permissions_is_reported_what_is_hidden(lab, queues):
     """The tag `monitoring` lets in; without permission on the virtual host, its queues are hidden, and counted."""
     blind = user(lab, "blind", "monitoring")
     seen = read_once("lab", settings_of(lab), SystemClock(), 10)
@@ -162,7 +162,7 @@ def test_a_user_without_permissions_is_told_what_is_hidden(lab, queues):
     assert seen.hidden_queues == 0
 
 
-def test_a_user_that_is_shown_its_own_only_is_told_so(lab, workload):
+def test_a_user_that_is_shown_its_own_only_is_reported_so(lab, workload):
     """The tag `management` lets in and hides everybody else's: no empty list, and no sum, stands for the whole."""
     own = user(lab, "narrow", "management")
     lab.ctl(0, "set_permissions", "narrow", "", "", ".*")
@@ -184,7 +184,7 @@ def test_a_user_that_is_shown_its_own_only_is_told_so(lab, workload):
 
 
 @pytest.mark.parametrize("path", ["/api/overview", "/api/nodes"])
-def test_a_user_without_the_tag_is_told_what_to_do(lab, path):
+def test_a_user_without_the_tag_is_reported_what_to_do(lab, path):
     """The broker's own refusal, in plain words."""
     client = ManagementClient(user(lab, "plain"))
 

@@ -9,17 +9,17 @@ import requests
 import yaml
 
 from ackscope.clock import SystemClock
-from exporter.collectors.choosing import Chooser
-from exporter.collectors.contract import Collector
-from exporter.collectors.settings import MetricsSettings
-from exporter.exposition import Exposition
-from exporter.http import Route
-from exporter.live import polls
-from exporter.metrics import Families, gauge
-from exporter.render import Format
-from exporter.state import State
+from exporter.exposition.cardinality.top_k import TopK
+from exporter.exposition.collectors.contract import Collector
+from exporter.exposition.encode import Format
+from exporter.exposition.live import polls
+from exporter.exposition.page_cache import PageCache
+from exporter.exposition.settings import MetricsSettings
+from exporter.exposition.specs import MetricFamilies, gauge
+from exporter.runtime.state import StateStore
 from exporter.web.config import WebConfig
-from exporter.web.server import Server
+from exporter.web.http import Route
+from exporter.web.server import HttpServer
 from tests.integration.exporter.running import eventually
 from tests.unit.exporter.made import SetClock, promtool, small
 from tests.unit.exporter.web.certificates import make
@@ -34,10 +34,10 @@ NAME = 'new "one"\n'
 @pytest.fixture
 def page():
     """The page of a small cluster, with a live part."""
-    clock, state = SetClock(), State(["shop"])
+    clock, state = SetClock(), StateStore(["shop"])
     state.put_snapshot(small())
     live = {"polls": lambda: polls.collect(state.clusters(), {}, clock.now())}
-    return Exposition(state, Chooser(MetricsSettings()), live, clock)
+    return PageCache(state, TopK(MetricsSettings()), live, clock)
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def folder(tmp_path):
 @contextmanager
 def serving(page, web=None):
     """Yields the address."""
-    server = Server(("127.0.0.1", 0), {"/metrics": Route("metrics", page.answer)}, web)
+    server = HttpServer(("127.0.0.1", 0), {"/metrics": Route("metrics", page.respond)}, web)
     server.start()
     try:
         yield server.url
@@ -154,30 +154,30 @@ def test_prometheus_reads_it_through_tls_with_its_own_certificate_and_password(p
 def test_prometheus_reads_a_large_page_whole(tmp_path):
     """Compressed in two parts, with new snapshots between the scrapes; every sample arrives, all of one snapshot."""
     rows = gauge("ackscope_row", "A row.", "a test", "row")
-    state = State(["shop"])
+    state = StateStore(["shop"])
 
     def collect(*_):
-        families = Families((rows,))
+        families = MetricFamilies((rows,))
         for row in range(50_000):
             families.add(rows, {"row": str(row)}, state.generation)
         return families.result()
 
-    page = Exposition(state, Chooser(MetricsSettings()), {}, SystemClock(), {"rows": Collector((rows,), collect)})
+    page = PageCache(state, TopK(MetricsSettings()), {}, SystemClock(), {"rows": Collector((rows,), collect)})
     with serving(page) as url, prometheus(tmp_path, url) as base:
         for generation in range(1, 4):
             state.put_snapshot(small())
             page.refresh()
-            eventually(lambda seen=str(generation): told(base, "max(ackscope_row)") == [seen])
-            assert ["50000"] == told(base, "count(ackscope_row)")
-            assert [str(generation)] == told(base, "min(ackscope_row)")
+            eventually(lambda seen=str(generation): reported(base, "max(ackscope_row)") == [seen])
+            assert ["50000"] == reported(base, "count(ackscope_row)")
+            assert [str(generation)] == reported(base, "min(ackscope_row)")
 
 
-def told(base, expression):
+def reported(base, expression):
     """The values of an instant query."""
     return [series["value"][1] for series in query(base, expression)]
 
 
-def test_prometheus_is_told_when_its_password_is_wrong(page, folder):
+def test_prometheus_is_reported_when_its_password_is_wrong(page, folder):
     """The target is down, for the reason that it shows to its user."""
     web = WebConfig.load(folder / "web.yml")
     tls = {name: str(folder / file) for name, file in TLS_FILES.items()}

@@ -3,15 +3,15 @@
 import pytest
 
 from bench.exporter import dashboards
-from exporter.compat.chosen import collectors_for
-from exporter.compat.names import Names
+from exporter.exposition.compat.names import MetricNames
+from exporter.exposition.compat.select import collectors_for
 
 ASKED = {metric for metrics in dashboards.ASKED.values() for metric in metrics}
 
 
 def test_every_metric_is_made_or_has_a_reason():
     """None is left to chance, and no reason is kept for one that is made."""
-    declared = {spec.name for it in collectors_for(Names.BOTH, with_detailed=True).values() for spec in it.specs}
+    declared = {spec.name for it in collectors_for(MetricNames.BOTH, with_detailed=True).values() for spec in it.specs}
 
     assert ASKED - declared == set(dashboards.WHY_MISSING)
 

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from bench.exporter.ended import go_version
 from bench.exporter.goals import Goal, bounds, noise, peer_goals, ratio
 from bench.exporter.growth import per_doubling
 from bench.exporter.peers import oldest
+from bench.exporter.rabbitmq_exporter import go_version
 from bench.exporter.scraping import Page
 from bench.exporter.soak import trend
 from bench.usage import Stretch, cpu_seconds, usage
 
 OURS = {"added_cpu": 1.0, "added_cpus": [1.0], "scrape": 0.01, "oldest_totals": 1.1, "peak": 100 * 1024 * 1024}
-ENDED = {"added_cpu": 5.0, "added_cpus": [5.0], "scrape": 0.5}
+RABBITMQ_EXPORTER = {"added_cpu": 5.0, "added_cpus": [5.0], "scrape": 0.5}
 
 
 def page(age, interval=15):
@@ -68,7 +68,7 @@ def test_the_noise_of_both_parts_is_the_noise_of_the_quotient():
 
 def test_the_goals_of_the_peers():
     """A quarter of the broker's time, a fifth of the scrape, two intervals, 200 MB."""
-    goals = peer_goals({"ackscope": OURS, "ended exporter": ENDED}, 10_000, 15)
+    goals = peer_goals({"ackscope": OURS, "rabbitmq_exporter": RABBITMQ_EXPORTER}, 10_000, 15)
 
     assert [0.2, 0.02, 1.1, 100.0] == [pytest.approx(goal.seen) for goal in goals]
     assert all(goal.met for goal in goals)
@@ -76,7 +76,7 @@ def test_the_goals_of_the_peers():
 
 def test_memory_is_judged_up_to_its_size_only():
     """At 50,000 queues no limit was set."""
-    assert len(peer_goals({"ackscope": OURS, "ended exporter": ENDED}, 50_000, 15)) == 3
+    assert len(peer_goals({"ackscope": OURS, "rabbitmq_exporter": RABBITMQ_EXPORTER}, 50_000, 15)) == 3
 
 
 @pytest.mark.parametrize(("part", "whole"), [(None, 1.0), (1.0, None), (1.0, 0.0), (1.0, -0.1)])

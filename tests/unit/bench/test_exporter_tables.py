@@ -40,9 +40,9 @@ AT_ONCE = {
     "queues": 50_000,
     "busy": 200,
     "seconds": 600.0,
-    "stretches": [{"nobody": 59.999, "ended exporter": 99.999, "ackscope": 59.999}] * 3,
+    "stretches": [{"nobody": 59.999, "rabbitmq_exporter": 99.999, "ackscope": 59.999}] * 3,
     "goal": {
-        "what": "broker CPU, as a share of the ended exporter's",
+        "what": "broker CPU, as a share of rabbitmq_exporter's",
         "seen": 0.2,
         "most": 0.25,
         "low": 0.1,
@@ -60,7 +60,7 @@ PEERS = {
             "queues": 50_000,
             "contenders": {
                 "nobody": NOTHING,
-                "ended exporter": LARGE,
+                "rabbitmq_exporter": LARGE,
                 "per-object": {**NOTHING, "failed": "127.0.0.1/metrics/per-object: TimeoutError"},
                 "ackscope": LARGE,
             },

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from diagnosis.rules import RULES
-from exporter.runbooks import runbooks
+from exporter.api.runbooks import runbooks
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "deploy/prometheus"

@@ -10,7 +10,7 @@ import yaml
 from ackscope.errors import EXIT_COULD_NOT
 from ackscope.settings import load
 from exporter.commands import serve
-from exporter.lifetime import READY_WITHIN
+from exporter.runtime.run_loop import READY_WITHIN
 from exporter.settings import ExporterSettings
 
 FOLDER = Path(__file__).parents[3] / "deploy/systemd"

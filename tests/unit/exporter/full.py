@@ -30,7 +30,7 @@ from ackscope.topology import (
     Policy,
     VHost,
 )
-from exporter.collectors.memory import PARTS
+from exporter.exposition.collectors.memory import PARTS
 from tests.unit.exporter.made import NOW, part
 
 ONE, TWO = "rabbit@one", "rabbit@two"

@@ -41,9 +41,9 @@ class SetClock:
         return Instant(wall=WALL + self.mono - NOW.mono, mono=self.mono)
 
 
-def part(value: Any, **more: Any) -> Part[Any]:
+def part(value: Any, **chunks: Any) -> Part[Any]:
     """A reading that was complete at `NOW`."""
-    return Part(value=value, at=NOW, seconds=0.01, **more)
+    return Part(value=value, at=NOW, seconds=0.01, **chunks)
 
 
 def small(cluster: str = "shop", **parts: Part[Any]) -> Snapshot:

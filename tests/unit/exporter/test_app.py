@@ -11,10 +11,12 @@ from tests.unit.exporter.broker.server import VERSIONS, broker, serve
 from tests.unit.exporter.made import SetClock, eventually, promtool, small
 
 
-def app(url, **more):
+def app(url, **chunks):
     """An exporter of one cluster on a free port, without probes."""
     clusters = {"shop": {"management": {"url": url}}}
-    return App(ExporterSettings.model_validate({"listen": "127.0.0.1:0", "clusters": clusters, **more}), SystemClock())
+    return App(
+        ExporterSettings.model_validate({"listen": "127.0.0.1:0", "clusters": clusters, **chunks}), SystemClock()
+    )
 
 
 def get(exporter, path):
@@ -111,15 +113,15 @@ def test_a_cluster_without_an_address_is_not_probed_on_demand():
     assert "known: shop\n" in unknown.text
 
 
-def test_a_poller_that_stands_still_is_seen():
+def test_a_poller_that_stalls_is_seen():
     """A broker that is away is no reason: its snapshots come all the same."""
     clock = SetClock()
     settings = {"listen": "127.0.0.1:0", "clusters": {"shop": {"management": {"url": "http://127.0.0.1:1"}}}}
     exporter = App(ExporterSettings.model_validate(settings), clock)
     exporter._state.put_snapshot(small("shop"))
-    moving = exporter.sound()
+    moving = exporter.is_healthy()
     clock.mono += 600
-    still = exporter.sound()
+    unchanged = exporter.is_healthy()
     exporter.stop()
 
-    assert (True, False) == (moving, still)
+    assert (True, False) == (moving, unchanged)

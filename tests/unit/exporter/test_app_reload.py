@@ -29,11 +29,11 @@ class Served:
         self.path = folder / "ackscope.yml"
         self.exporter = None
 
-    def write(self, clusters, **more):
+    def write(self, clusters, **chunks):
         """Write the file: cluster name -> address of its management API, or all its settings."""
         shaped = {name: it if isinstance(it, dict) else {"url": it} for name, it in clusters.items()}
         document = {"clusters": {name: {"management": it} for name, it in shaped.items()}, "listen": "127.0.0.1:0"}
-        self.path.write_text(yaml.safe_dump({**document, "poll": {"interval": "1s"}, **more}))
+        self.path.write_text(yaml.safe_dump({**document, "poll": {"interval": "1s"}, **chunks}))
 
     def read(self):
         """The settings in the file."""
@@ -60,10 +60,10 @@ class Served:
 
 
 @contextmanager
-def serving(folder, clusters, **more):
+def serving(folder, clusters, **chunks):
     """Run an exporter of these clusters for as long as the block runs."""
     served = Served(folder)
-    served.write(clusters, **more)
+    served.write(clusters, **chunks)
     served.exporter = App(served.read(), SystemClock(), served.read)
     served.exporter.start()
     try:
@@ -85,19 +85,19 @@ def test_a_cluster_that_comes_is_polled_and_the_other_goes_on(tmp_path):
         serving(tmp_path, {"shop": shop.url}) as served,
     ):
         eventually(lambda: messages("shop") in served.get())
-        poller = served.exporter._watch.pollers["shop"]
+        poller = served.exporter._pollers.pollers["shop"]
         served.write({"shop": shop.url, "depot": depot.url})
-        told = served.reload()
+        reported = served.reload()
         shown = messages("shop") in served.get()
         served.polled("depot")
         eventually(lambda: messages("depot") in served.get())
 
-        assert served.exporter._watch.pollers["shop"] is poller
-    assert (200, "reloaded: clusters new or moved: depot; probes as before\n") == told
+        assert served.exporter._pollers.pollers["shop"] is poller
+    assert (200, "reloaded: clusters new or moved: depot; probes unchanged\n") == reported
     assert shown
 
 
-def test_a_cluster_that_goes_takes_its_series_along(tmp_path):
+def test_a_cluster_that_goes_removes_its_series_along(tmp_path):
     """At once, of metrics and of the API; its broker is asked no more."""
     with (
         serve(broker("4.3.6")) as shop,
@@ -106,13 +106,13 @@ def test_a_cluster_that_goes_takes_its_series_along(tmp_path):
     ):
         eventually(lambda: messages("depot") in served.get() and messages("shop") in served.get())
         served.write({"shop": shop.url})
-        told = served.reload()
+        reported = served.reload()
         text, findings = served.get(), served.get("/api/v1/findings")
-        quiet = served.exporter._watch.pollers
+        quiet = served.exporter._pollers.pollers
         served.polled("shop", 3)
         after = served.get()
 
-    assert (200, "reloaded: clusters gone: depot; probes as before\n") == told
+    assert (200, "reloaded: clusters removed: depot; probes unchanged\n") == reported
     assert {"shop"} == quiet.keys()
     assert "depot" not in text + findings + after
     assert messages("shop") in text
@@ -124,19 +124,19 @@ def test_a_wrong_file_changes_nothing(tmp_path):
         eventually(lambda: messages("shop") in served.get())
         stamp = served.value(STAMP)
         served.write({"shop": shop.url}, pol={})
-        told = served.reload()
+        reported = served.reload()
         wrong = (served.value(OK), served.value(STAMP), served.value(f'{RELOADS}{{result="failure"}}'))
         shown = messages("shop") in served.get()
         served.write({"shop": shop.url})
-        mended = served.reload()
+        repaired = served.reload()
 
         assert 1.0 == served.value(OK)
-    line = f"not reloaded, the settings before stay: {served.path}: pol: unknown key, did you mean 'poll'?\n"
+    line = f"not reloaded, keeping the current settings: {served.path}: pol: unknown key, did you mean 'poll'?\n"
 
-    assert (500, line) == told
+    assert (500, line) == reported
     assert (0.0, stamp, 1.0) == wrong
     assert shown
-    assert (200, "reloaded: clusters as before; probes as before\n") == mended
+    assert (200, "reloaded: clusters unchanged; probes unchanged\n") == repaired
 
 
 def test_a_new_password_in_the_same_file_is_used(tmp_path):
@@ -161,15 +161,15 @@ def test_a_new_password_in_the_same_file_is_used(tmp_path):
             wanted[0] = "new"
             eventually(lambda: served.value(success) == 0)
             password.write_text("new\n")
-            told = served.reload()
+            reported = served.reload()
             shown = messages("shop") in served.get()
             eventually(lambda: served.value(success) == 1)
 
-    assert (200, "reloaded: clusters changed: shop; probes as before\n") == told
+    assert (200, "reloaded: clusters changed: shop; probes unchanged\n") == reported
     assert shown
 
 
-def test_another_broker_under_the_same_name_begins_anew(tmp_path):
+def test_another_broker_under_the_same_name_begins_again(tmp_path):
     """What the one said is not true of the other."""
     with serve(broker("4.3.6")) as shop, serving(tmp_path, {"shop": shop.url}) as served:
         eventually(lambda: messages("shop") in served.get())
@@ -181,15 +181,15 @@ def test_another_broker_under_the_same_name_begins_anew(tmp_path):
         assert messages("shop") not in served.get()
 
 
-def test_what_cannot_change_while_running_is_told(tmp_path):
+def test_what_cannot_change_while_running_is_reported(tmp_path):
     """It goes on listening where it does, and says so each time that the file says otherwise."""
     with serve(broker("4.3.6")) as shop, serving(tmp_path, {"shop": shop.url}) as served:
         served.write({"shop": shop.url}, listen="127.0.0.1:1")
-        told = [served.reload(), served.reload()]
+        reported = [served.reload(), served.reload()]
 
-    line = "reloaded: clusters as before; probes as before; not changed while running, restart for it: listen\n"
+    line = "reloaded: clusters unchanged; probes unchanged; needs a restart, not applied: listen\n"
 
-    assert [(200, line)] * 2 == told
+    assert [(200, line)] * 2 == reported
 
 
 def test_a_cap_changes_without_a_restart(tmp_path):
@@ -239,9 +239,9 @@ def test_without_a_file_there_is_nothing_to_reload():
     )
     exporter = App(settings, SystemClock())
 
-    expected = "not reloaded, the settings before stay: there is no file to read again; start with --config FILE"
+    expected = "not reloaded, keeping the current settings: there is no file to reload; start with --config.file FILE"
 
-    told = exporter.reload()
+    reported = exporter.reload()
     exporter.stop()
 
-    assert (False, expected) == told
+    assert (False, expected) == reported

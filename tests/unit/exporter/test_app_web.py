@@ -47,7 +47,7 @@ def test_who_is_not_known_gets_nothing(exporter, path):
 def test_who_is_not_known_cannot_reload(exporter):
     """The only path that changes anything."""
     assert 401 == requests.post(exporter.url + "/-/reload", timeout=10).status_code
-    assert 0 == exporter._reloads.status.failures
+    assert 0 == exporter._reloader.status.failures
 
 
 @pytest.mark.parametrize(("path", "status"), [*((path, 200) for path in PATHS[:-1]), (PATHS[-1], 404)])

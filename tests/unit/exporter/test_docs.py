@@ -8,10 +8,10 @@ import pytest
 
 import exporter
 from exporter import docs
-from exporter.compat.table import OLD
 from exporter.docs import configuration, metrics, migrating
-from exporter.docs.still import STILL
-from exporter.metrics import Kind, Spec
+from exporter.docs.untested import UNTESTED
+from exporter.exposition.compat.table import OLD_METRICS
+from exporter.exposition.specs import MetricType, Spec
 
 ROOT = Path(docs.__file__).parents[2]
 
@@ -44,16 +44,16 @@ def declared():
 
 def test_every_metric_that_is_declared_anywhere_is_on_the_page():
     """A new module with metrics must be named in `sections`."""
-    documented = {spec.name for spec in specs()} | {old.spec.name for old in OLD}
+    documented = {spec.name for spec in specs()} | {old.spec.name for old in OLD_METRICS}
 
     assert {} == {name: module for name, module in declared().items() if name not in documented}
 
 
-def test_every_reason_to_stand_still_is_that_of_a_metric():
+def test_every_reason_to_not_change_is_that_of_a_metric():
     """A metric that is gone takes its reason with it."""
     documented = {spec.name for spec in specs()}
 
-    assert set() == set(STILL) - documented
+    assert set() == set(UNTESTED) - documented
 
 
 def test_every_metric_is_declared_once():
@@ -68,11 +68,11 @@ def test_every_metric_is_named_by_the_rules(spec):
     """Its prefix, its ending, its help as a sentence, a source, and a unit that is a base unit."""
     assert spec.name.startswith(("ackscope_", "rabbitmq_", "probe_"))
     assert spec.name.startswith("probe_") == (spec in metrics.sections()[metrics.ONE_SHOT])
-    assert (spec.kind is Kind.COUNTER) == spec.name.endswith("_total")
-    assert (spec.kind is Kind.HISTOGRAM) == bool(spec.buckets)
+    assert (spec.kind is MetricType.COUNTER) == spec.name.endswith("_total")
+    assert (spec.kind is MetricType.HISTOGRAM) == bool(spec.buckets)
     assert spec.help.endswith(".")
     assert spec.source
-    assert not spec.still.endswith(".")
+    assert not spec.untested.endswith(".")
     assert spec.since is None or spec.until is None or spec.since < spec.until
     assert "_milliseconds" not in spec.name
     assert len(set(spec.labels)) == len(spec.labels)

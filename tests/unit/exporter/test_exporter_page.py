@@ -10,7 +10,7 @@ import yaml
 from ackscope.settings import load
 from exporter import docs
 from exporter.app import App
-from exporter.live import reloads
+from exporter.exposition.live import reloads
 from exporter.settings import ExporterSettings
 from tests.unit.exporter.made import SetClock
 

@@ -23,7 +23,7 @@ def test_one_cluster_is_enough(tmp_path):
     assert settings.clusters["shop"].amqp is None
 
 
-def test_everything_can_be_said(tmp_path):
+def test_everything_can_be_set(tmp_path):
     """The whole shape of the file, and the environment over it."""
     text = """
 listen: 0.0.0.0:1
@@ -65,7 +65,7 @@ def test_addresses_to_listen_on(text, expected):
 @pytest.mark.parametrize("text", ["", ":9419", "::1:9419", "host:", "host:65536", "host:1x", "http://host:1"])
 def test_no_addresses_to_listen_on(text):
     """The message says what is."""
-    with pytest.raises(ValueError, match=r"is not host:port; write 127\.0\.0\.1:9419"):
+    with pytest.raises(ValueError, match=r"use host:port, such as 127\.0\.0\.1:9419"):
         parse_listen(text)
 
 

@@ -28,10 +28,14 @@ def module(text):
 
 NO_FILE = "/no/such/file cannot be read (No such file or directory); check its path and owner"
 NO_PEM = "/no/such/file is no readable file of PEM certificates; give that of the authority that signed the broker's"
-NO_CLUSTER = (
-    "the file: no cluster is named, and no module; "
-    "write clusters: {shop: {management: {url: http://user:password@host:15672}}}"
+NO_AMQP_PEM = (
+    "/no/such/file is not a readable file of PEM certificates; use the certificate of the CA that signed the broker's"
 )
+NO_CLUSTER = (
+    "the file: no cluster and no module configured; "
+    "add clusters: {shop: {management: {url: http://user:password@host:15672}}}"
+)
+AS_LISTEN = "use host:port, such as 127.0.0.1:9419, or 0.0.0.0:9419 for all interfaces"
 AS_IN = "expected http or https, as in http://user:password@host:15672"
 
 WRONG = [
@@ -56,18 +60,18 @@ WRONG = [
     (f"{SHOP}listen: 9419\n", "listen: must be text; put it in quotes"),
     (
         f"{SHOP}listen: localhost\n",
-        "listen: 'localhost' is not host:port; write 127.0.0.1:9419, or 0.0.0.0:9419 for all addresses",
+        f"listen: invalid listen address 'localhost'; {AS_LISTEN}",
     ),
     (
         f"{SHOP}listen: 127.0.0.1:99999\n",
-        "listen: '127.0.0.1:99999' is not host:port; write 127.0.0.1:9419, or 0.0.0.0:9419 for all addresses",
+        f"listen: invalid listen address '127.0.0.1:99999'; {AS_LISTEN}",
     ),
     # Clusters.
     ("clusters: [shop]\n", "clusters: must be keys and values"),
     ("clusters: {shop: {}}\n", "clusters.shop.management: must be set"),
     (
         SHOP.replace("shop", '"../shop"'),
-        "clusters: '../shop' is no name for a cluster; use letters, digits, dot, dash and underscore",
+        "clusters: invalid cluster name '../shop'; use letters, digits, dot, dash and underscore",
     ),
     (SHOP.replace("http:", "ftp:"), f"clusters.shop.management: url: scheme 'ftp', {AS_IN}"),
     (SHOP.replace("http://u:hush@host:15672", "host"), f"clusters.shop.management: url: no scheme, {AS_IN}"),
@@ -105,7 +109,7 @@ WRONG = [
         "clusters.shop.amqp: both password and password_file are set; keep one",
     ),
     (amqp('url: "amqp://host", password_file: /no/such/file'), f"clusters.shop.amqp: password_file: {NO_FILE}"),
-    (amqp('url: "amqps://host", ca_file: /no/such/file'), f"clusters.shop.amqp: ca_file: {NO_PEM}"),
+    (amqp('url: "amqps://host", ca_file: /no/such/file'), f"clusters.shop.amqp: ca_file: {NO_AMQP_PEM}"),
     (
         amqp('url: "amqp://host", nodes: {"a b": "amqp://x"}'),
         "clusters.shop.amqp.nodes: 'a b' is no name of a node; write it as the broker does, such as rabbit@one",
@@ -146,8 +150,8 @@ WRONG = [
     (
         f'{SHOP}metrics: {{include_queues: "("}}\n',
         (
-            "metrics.include_queues: '(' is no regular expression: "
-            "missing ), unterminated subpattern at position 0; write '^shop/orders' or the like"
+            "metrics.include_queues: invalid regular expression '(': "
+            "missing ), unterminated subpattern at position 0; use '^shop/orders' for example"
         ),
     ),
     # Landing and probes.
@@ -170,16 +174,19 @@ WRONG = [
     (
         module('targets: ["("]'),
         (
-            "modules.prod.targets: '(' is neither host:port nor a regular expression "
+            "modules.prod.targets: invalid target '(': neither host:port nor a regular expression "
             "(missing ), unterminated subpattern at position 0)"
         ),
     ),
     (
         module('targets: ["http://a:1"]'),
-        "modules.prod.targets: 'http://a:1' is an address; write host:port, or a regular expression for it",
+        "modules.prod.targets: invalid target 'http://a:1': a URL; use host:port, or a regular expression for it",
     ),
     (module("targets: [a:1], scheme: amqp"), "modules.prod.scheme: must be 'http' or 'https'"),
-    (module("targets: [a:1], families: [queue]"), "modules.prod.families: no family 'queue', did you mean 'queues'?"),
+    (
+        module("targets: [a:1], families: [queue]"),
+        "modules.prod.families: unknown family 'queue', did you mean 'queues'?",
+    ),
     (module("targets: [a:1], at_once: 0"), "modules.prod.at_once: must be at least 1"),
     (module("targets: [a:1], password_file: /no/such/file"), f"modules: prod: password_file: {NO_FILE}"),
     (
@@ -193,20 +200,20 @@ LISTS = ("unknown key", "did you mean 'queues'?")
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG)
-def test_a_mistake_is_told_in_one_line(tmp_path, text, message):
+def test_a_mistake_is_reported_in_one_line(tmp_path, text, message):
     """Never with the password, whatever is wrong."""
     path = tmp_path / "ackscope.yml"
     path.write_text(text)
     with pytest.raises(ConfigError) as raised:
         load(ExporterSettings, path, {})
-    told = str(raised.value)
+    reported = str(raised.value)
 
     if message.endswith(LISTS):
-        assert told.startswith(f"{path}: {message}; known")
+        assert reported.startswith(f"{path}: {message}; known")
     else:
-        assert f"{path}: {message}" == told
-    assert "hush" not in told
-    assert "\n" not in told
+        assert f"{path}: {message}" == reported
+    assert "hush" not in reported
+    assert "\n" not in reported
 
 
 @pytest.mark.parametrize(
@@ -226,7 +233,7 @@ def test_a_mistake_is_told_in_one_line(tmp_path, text, message):
         ("ACKSCOPE_CLUSTERS", "shop", "clusters: must be keys and values"),
     ],
 )
-def test_a_mistake_in_the_environment_is_told_by_its_variable(tmp_path, variable, value, message):
+def test_a_mistake_in_the_environment_is_reported_by_its_variable(tmp_path, variable, value, message):
     """Nobody should look for it in the file."""
     path = tmp_path / "ackscope.yml"
     path.write_text(SHOP)
@@ -237,13 +244,13 @@ def test_a_mistake_in_the_environment_is_told_by_its_variable(tmp_path, variable
 
 
 @pytest.mark.parametrize("text", [text for text, _ in WRONG[::6]])
-def test_a_check_of_the_file_tells_the_same(tmp_path, capsys, text):
+def test_a_check_of_the_file_reports_the_same(tmp_path, capsys, text):
     """With exit code 3, and nothing on the way out of a pipe."""
     path = tmp_path / "ackscope.yml"
     path.write_text(text)
     with pytest.raises(ConfigError) as raised:
         load(ExporterSettings, path, {})
     code = main(["exporter", "--config", str(path), "--check-config"])
-    told = capsys.readouterr()
+    reported = capsys.readouterr()
 
-    assert (3, "", f"ackscope exporter: {raised.value}\n") == (code, told.out, told.err)
+    assert (3, "", f"ackscope exporter: {raised.value}\n") == (code, reported.out, reported.err)

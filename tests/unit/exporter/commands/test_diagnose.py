@@ -4,15 +4,15 @@ import pytest
 
 from ackscope.__main__ import main
 from ackscope.snapshot import Part
-from exporter.carry import carried
+from exporter.runtime.snapshot_relay import fill_missing
 from tests.unit.exporter.broker.server import json, serve
 from tests.unit.exporter.made import small
 
 
-def test_what_only_the_first_look_read_is_kept_with_the_error():
+def test_what_only_the_first_look_read_is_respected_with_the_error():
     """Its age tells that it is older; what the second look read is the second's."""
     first, again = small(health=Part(error="404")), small(queues=Part(error="timed out"))
-    both = carried(first, again)
+    both = fill_missing(first, again)
 
     assert (first.queues.value, first.queues.at, "timed out") == (
         both.queues.value,
@@ -39,7 +39,7 @@ def test_what_only_the_first_look_read_is_kept_with_the_error():
         ),
         (
             ["--management", "http://host", "--within", "2s"],
-            "ackscope diagnose: --within: must be 8s to 120s: two looks 6 s apart\n",
+            "ackscope diagnose: --within: must be 8s to 120s, because two snapshots are taken 6 s apart\n",
         ),
         (
             ["--management", "http://host", "--within", "soon"],
@@ -50,38 +50,38 @@ def test_what_only_the_first_look_read_is_kept_with_the_error():
         ),
     ],
 )
-def test_a_mistake_is_told_in_one_line(capsys, words, message):
+def test_a_mistake_is_reported_in_one_line(capsys, words, message):
     """Exit code 3: a typing error is never a verdict."""
     try:
         code = main(["diagnose", *words])
     except SystemExit as ended:
         code = ended.code
-    told = capsys.readouterr()
+    reported = capsys.readouterr()
 
-    assert (3, "", message) == (code, told.out, told.err)
+    assert (3, "", message) == (code, reported.out, reported.err)
 
 
-def test_a_broker_that_is_away_is_told_in_one_line(capsys):
+def test_a_broker_that_is_away_is_reported_in_one_line(capsys):
     """No traceback, no verdict, no password."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     code = main(["diagnose", "--management", f"http://u:hush@127.0.0.1:{port}"])
-    told = capsys.readouterr()
+    reported = capsys.readouterr()
 
-    assert (3, "") == (code, told.out)
-    assert told.err.startswith(f"ackscope diagnose: 127.0.0.1:{port}/api/overview: connection refused; ")
-    assert told.err.count("\n") == 1
-    assert "hush" not in told.err
+    assert (3, "") == (code, reported.out)
+    assert reported.err.startswith(f"ackscope diagnose: 127.0.0.1:{port}/api/overview: connection refused; ")
+    assert reported.err.count("\n") == 1
+    assert "hush" not in reported.err
 
 
-def test_a_wrong_password_is_told_in_one_line(capsys):
+def test_a_wrong_password_is_reported_in_one_line(capsys):
     """The user's name helps, the password does not show."""
     refusal = json({"error": "not_authorised", "reason": "Login failed"}, 401)
     paths = ("overview", "nodes", "queues", "channels", "consumers", "connections")
     with serve({f"/api/{name}": refusal for name in paths}) as server:
         code = main(["diagnose", "--management", server.url])
-    told = capsys.readouterr()
+    reported = capsys.readouterr()
 
-    assert (3, "", 1) == (code, told.out, told.err.count("\n"))
-    assert "401" in told.err
-    assert "s3cret" not in told.err
+    assert (3, "", 1) == (code, reported.out, reported.err.count("\n"))
+    assert "401" in reported.err
+    assert "s3cret" not in reported.err

@@ -10,22 +10,22 @@ SICK = Verdicts(findings=(finding(),)).of("shop")
 WORSE = Verdicts(findings=(replace(finding(), severity=Severity.CRITICAL),)).of("shop")
 
 
-def told(verdict, before):
+def reported(verdict, before):
     """The lines, without their moment."""
     return [line.removeprefix(f"{NOW.iso()} ") for line in changes(verdict, before, NOW)]
 
 
-def test_only_what_changes_is_told():
+def test_only_what_changes_is_reported():
     """It begins, it gets worse, it ends; in between there is silence."""
     line = f"no-consumer: {render(finding()).summary} [diagnosis/catalogue/no-consumer.md]"
 
-    assert [f"warning {line}"] == told(SICK, QUIET)
-    assert [] == told(SICK, SICK)
-    assert [f"critical {line}"] == told(WORSE, SICK)
-    assert ["ended: no-consumer: queue 'orders' in vhost '/'"] == told(QUIET, WORSE)
+    assert [f"warning {line}"] == reported(SICK, QUIET)
+    assert [] == reported(SICK, SICK)
+    assert [f"critical {line}"] == reported(WORSE, SICK)
+    assert ["ended: no-consumer: queue 'orders' in vhost '/'"] == reported(QUIET, WORSE)
 
 
 def test_the_first_look_says_that_it_looks():
     """Silence at the beginning would look like a hang."""
-    assert ["nothing wrong found yet; 2 rules look every 5 s"] == told(QUIET, None)
-    assert 1 == len(told(SICK, None))
+    assert ["no findings yet; 2 rules are checked every 5 s"] == reported(QUIET, None)
+    assert 1 == len(reported(SICK, None))

@@ -33,7 +33,7 @@ def test_a_band_with_a_hole_in_it_is_none(tmp_path):
 
 
 def test_nothing_rolled_up_yet_is_no_error(tmp_path):
-    """No folder, no manifest, another cluster, another hour, an empty file."""
+    """No folder, no catalog, another cluster, another hour, an empty file."""
     shelve(tmp_path, cluster="empty")
     shelve(tmp_path, row(hour=HOUR + 1), hour=HOUR + 1)
 
@@ -44,7 +44,7 @@ def test_nothing_rolled_up_yet_is_no_error(tmp_path):
 
 
 def test_a_file_that_is_replaced_while_it_is_looked_for_is_looked_for_again(tmp_path, monkeypatch):
-    """The manifest names another one by then."""
+    """The catalog names another one by then."""
     shelve(tmp_path, row(), digest="old").unlink()
     before, looks = manifest.read, []
 
@@ -78,16 +78,16 @@ def _folder(file):
 
 
 @pytest.mark.parametrize(
-    ("harm", "said"),
+    ("harm", "described"),
     [
-        (_missing, "is not there, though the manifest names it; `ackscope pipeline run` mends that"),
-        (_damaged, "cannot be read (it is damaged); `ackscope pipeline run` mends that"),
-        (_foreign, "has no column 'high'; `ackscope pipeline run` mends that"),
+        (_missing, "listed in the manifest but missing; repair it with `ackscope pipeline run`"),
+        (_damaged, "cannot be read (corrupt file); repair it with `ackscope pipeline run`"),
+        (_foreign, "column 'high' is missing; repair it with `ackscope pipeline run`"),
         (_folder, "cannot be read ("),
     ],
     ids=["missing", "damaged", "foreign", "folder"],
 )
-def test_what_cannot_be_read_is_one_line(tmp_path, harm, said):
+def test_what_cannot_be_read_is_one_line(tmp_path, harm, described):
     """The file, and what to do."""
     file = shelve(tmp_path, row())
     harm(file)
@@ -95,15 +95,15 @@ def test_what_cannot_be_read_is_one_line(tmp_path, harm, said):
         read_bands(tmp_path, "shop", HOUR)
 
     assert str(file) in str(caught.value)
-    assert said in str(caught.value)
+    assert described in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_no_more_bands_are_read_than_memory_is_meant_for(tmp_path, monkeypatch, caplog):
     """And that is said."""
-    monkeypatch.setattr(bands, "MOST", 2)
+    monkeypatch.setattr(bands, "MAX_BANDS", 2)
     shelve(tmp_path, *(row(f"measure{number}") for number in range(5)))
     baselines, _ = read_bands(tmp_path, "shop", HOUR)
 
     assert 2 == len(baselines.bands)
-    assert "holds 5 bands, of which 2 are read" in caplog.text
+    assert (5, 2) == (caplog.records[0].msg["count"], caplog.records[0].msg["limit"])

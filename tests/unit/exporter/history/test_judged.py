@@ -10,8 +10,8 @@ from ackscope.__main__ import main
 from ackscope.clock import SystemClock
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
+from exporter.api.bundle import DiagnosisBundle, pack_bundle, unpack_bundle
 from exporter.app import App
-from exporter.bundle import Bundle, pack, unpack
 from exporter.settings import ExporterSettings
 from tests.unit.diagnosis.consumers.films import busy
 from tests.unit.diagnosis.pictures import WALL, film
@@ -26,7 +26,9 @@ NIGHTLY = known({"ready": band(0, 40_000), "acked": band(4, 6), "published": Not
 def seen(baselines, frame=busy):
     """A cluster in which one queue grows, and what is usual."""
     window = film(frame(), until=200)
-    return Bundle(window=window, outcomes=(), now=window.latest.taken, thresholds=Thresholds(), baselines=baselines)
+    return DiagnosisBundle(
+        window=window, outcomes=(), now=window.latest.taken, thresholds=Thresholds(), baselines=baselines
+    )
 
 
 def judged(bundle):
@@ -37,9 +39,9 @@ def judged(bundle):
 def test_a_bundle_is_judged_by_what_was_usual(tmp_path, capsys):
     """The verdict is equal to the last letter, also by the command."""
     bundle = seen(NIGHTLY)
-    read = unpack(pack(bundle))
+    read = unpack_bundle(pack_bundle(bundle))
     file = tmp_path / "shop.ackscope"
-    file.write_bytes(pack(bundle))
+    file.write_bytes(pack_bundle(bundle))
     code = main(["diagnose", "--bundle", str(file), "--json"])
     (document,) = orjson.loads(capsys.readouterr().out)["clusters"]
 
@@ -51,18 +53,18 @@ def test_a_bundle_is_judged_by_what_was_usual(tmp_path, capsys):
     assert "slow-consumer" in [each.rule for each in judged(seen(None)).findings]
 
 
-def test_a_bundle_holds_the_bands_that_were_asked_for():
+def test_a_bundle_holds_the_bands_that_were_requested():
     """Of thousands of queues those in question."""
     others = known({"ready": band(0, 1)}, of=("queue", "/", "other")).bands
     bundle = seen(replace(NIGHTLY, bands={**NIGHTLY.bands, **others}))
-    read = unpack(pack(bundle)).baselines
+    read = unpack_bundle(pack_bundle(bundle)).baselines
 
     assert NIGHTLY == read
 
 
 def test_a_bundle_without_history_has_none():
     """Also one of an older ackscope, which has no place for it."""
-    assert unpack(pack(seen(None))).baselines is None
+    assert unpack_bundle(pack_bundle(seen(None))).baselines is None
 
 
 def test_the_exporter_judges_by_the_rollups_that_it_is_given(tmp_path):
@@ -85,7 +87,7 @@ def test_the_exporter_judges_by_the_rollups_that_it_is_given(tmp_path):
         finally:
             exporter.stop()
 
-    assert now == pytest.approx(unpack(content).baselines.made_at, abs=0.001)
+    assert now == pytest.approx(unpack_bundle(content).baselines.made_at, abs=0.001)
 
 
 BANDS = 'ackscope_baseline_bands{cluster="shop",scope="hour-of-week"} 1\n'
@@ -99,21 +101,21 @@ def page(exporter):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--cluster", "shop"], "--cluster: names a cluster of the rollups; give --rollups DIR, too"),
+        (["--cluster", "shop"], "--cluster: names a cluster of the rollups; give --rollups DIR too"),
         (
             ["--rollups", "{root}/none"],
-            "--rollups: {root}/none holds no rollups; name the folder that `ackscope pipeline` writes",
+            "--rollups: no rollups in {root}/none; give the directory that `ackscope pipeline` writes",
         ),
-        (["--rollups", "{root}"], "--cluster: say which of east, west"),
+        (["--rollups", "{root}"], "--cluster: choose one of east, west"),
         (
             ["--rollups", "{root}", "--cluster", "shop"],
-            "--cluster: 'shop' has no rollups in {root}; there are east, west",
+            "--cluster: no rollups of 'shop' in {root}; there are east, west",
         ),
     ],
     ids=["no folder", "empty", "several", "unknown"],
 )
 @pytest.mark.parametrize("command", ["diagnose", "bundle"])
-def test_a_mistake_is_told_before_anything_is_looked_at(tmp_path, capsys, command, words, message):
+def test_a_mistake_is_reported_before_anything_is_looked_at(tmp_path, capsys, command, words, message):
     """In one line, with what there is."""
     shelve(tmp_path, row(), cluster="west")
     shelve(tmp_path, row(), cluster="east")
@@ -130,4 +132,4 @@ def test_a_bundle_takes_no_rollups_beside(tmp_path, capsys):
     code = main(["diagnose", "--bundle", "x", "--rollups", str(tmp_path)])
 
     assert 3 == code
-    assert "leave --amqp, --watch, --rollups and --cluster out" in capsys.readouterr().err
+    assert "remove --amqp, --watch, --rollups and --cluster" in capsys.readouterr().err

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from ackscope.records import MessageRecord, Outcome
 from ackscope.tables import ACK_BURSTS, LANDING, POLL_SAMPLES, PROBE_MESSAGES
-from ackscope.tables.arrow import arrow_schema
-from exporter.landing.blocks import Block, Key, arrow_table, join, record_blocks, row_blocks
+from exporter.landing.blocks import Block, BlockKey, arrow_schema, arrow_table, join, record_blocks, row_blocks
 from tests.unit.exporter.made import WALL, burst, message
 
 
@@ -98,11 +97,11 @@ def test_a_missing_value_that_must_be_there_is_refused():
     """Where it is found out, the others can still be written."""
     block = row_blocks(POLL_SAMPLES, "shop", WALL, [(None, True, 0.1, 0.0, 3, 0, False, None)])[0]
 
-    with pytest.raises(pa.ArrowInvalid, match="column family has rows without a value"):
+    with pytest.raises(pa.ArrowInvalid, match="column family has nulls"):
         block.arrow()
 
 
-KEY = Key(ACK_BURSTS, "shop", "2023-11-14")
+KEY = BlockKey(ACK_BURSTS, "shop", "2023-11-14")
 
 
 def numbered(*numbers):
@@ -118,22 +117,22 @@ def test_the_oldest_rows_are_the_first():
 
     assert [2, 3, 6] == [row["frames"] for row in dicts(cut)]
     assert [2, 1] == [block.rows for block in cut]
-    assert [(True, waiting.number), (False, lazy.number)] == [(block.waited, block.number) for block in cut]
+    assert [(True, waiting.number), (False, lazy.number)] == [(block.retried, block.number) for block in cut]
 
 
 def test_columns_are_made_once():
     """Then the objects that they were read off are let go."""
-    asked = []
+    requested = []
 
     def columns():
-        asked.append(True)
+        requested.append(True)
         return [(value,) for value in (0, "p", "s", "quorum", "/", "n", "r", 1, 0, 1, None, 0.0)]
 
     block = Block(KEY, 1, columns)
     first = block.arrow()
 
     assert first is block.arrow()
-    assert [True] == asked
+    assert [True] == requested
 
 
 def test_blocks_of_a_key_are_one_table():

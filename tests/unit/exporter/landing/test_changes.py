@@ -8,7 +8,7 @@ from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Queue
 from ackscope.tables import HEARTBEAT
-from exporter.landing.changes import BEAT, Tracker, differences
+from exporter.landing.changes import BEAT, ChangeTracker, differences
 from exporter.landing.shapes import QUEUES
 from tests.unit.exporter.made import WALL
 
@@ -42,7 +42,7 @@ def test_what_moved_is_in_both():
 
 def test_the_first_reading_is_landed_whole():
     """Then a quiet queue has no row until its turn comes."""
-    tracker, quiet = Tracker(QUEUES, "shop"), (queue("a"), queue("b"))
+    tracker, quiet = ChangeTracker(QUEUES, "shop"), (queue("a"), queue("b"))
     first = tracker.take(moment(0), quiet)
     whole = tracker.whole
 
@@ -53,7 +53,7 @@ def test_the_first_reading_is_landed_whole():
 
 def test_a_change_has_the_last_quiet_poll_before_it():
     """So that what grew did so between two polls; a row that is there is not landed twice."""
-    tracker = Tracker(QUEUES, "shop")
+    tracker = ChangeTracker(QUEUES, "shop")
     tracker.take(moment(0), (queue(),))
     tracker.take(moment(5), (same := queue(memory=9),))
     after_rest = tracker.take(moment(10), (queue(messages_ready=6),))
@@ -66,19 +66,19 @@ def test_a_change_has_the_last_quiet_poll_before_it():
 
 def test_details_that_are_only_newer_are_no_change():
     """Yet the row before a change tells the newest of them."""
-    tracker = Tracker(QUEUES, "shop")
+    tracker = ChangeTracker(QUEUES, "shop")
     tracker.take(moment(0), (queue(details_at=moment(-60)),))
     quiet = tracker.take(moment(5), (queue(details_at=moment(4)),))
     changed = tracker.take(moment(10), (queue(details_at=moment(9), stats=MessageStats(publish=8)),))
-    told = [row["details_at"].timestamp() - WALL for block in changed for row in block.arrow().to_pylist()]
+    reported = [row["details_at"].timestamp() - WALL for block in changed for row in block.arrow().to_pylist()]
 
     assert [] == quiet
-    assert [4, 9] == told
+    assert [4, 9] == reported
 
 
 def test_a_queue_that_came_was_not_there_before():
     """And one that went is told at the poll that did not show it."""
-    tracker = Tracker(QUEUES, "shop")
+    tracker = ChangeTracker(QUEUES, "shop")
     stays = queue("stays")
     tracker.take(moment(0), (stays, queue("goes")))
 
@@ -89,7 +89,7 @@ def test_a_queue_that_came_was_not_there_before():
 
 def test_queues_of_the_probes_are_left_out():
     """What we cause ourselves is no load of the user's."""
-    tracker = Tracker(QUEUES, "shop", skip=lambda it: it.name.startswith("ackscope."))
+    tracker = ChangeTracker(QUEUES, "shop", skip=lambda it: it.name.startswith("ackscope."))
     own = queue("ackscope.probe")
     landed = tracker.take(moment(0), (own, queue()))
     landed += tracker.take(moment(5), (queue("ackscope.probe", messages_ready=9), queue("b")))
@@ -100,7 +100,7 @@ def test_queues_of_the_probes_are_left_out():
 
 def test_heartbeats_of_many_queues_are_spread():
     """Each has its turn once, and none of the readings has many."""
-    tracker, quiet = Tracker(QUEUES, "shop"), tuple(queue(f"queue-{number}") for number in range(2000))
+    tracker, quiet = ChangeTracker(QUEUES, "shop"), tuple(queue(f"queue-{number}") for number in range(2000))
     tracker.take(moment(0), quiet)
     beats = [rows(tracker.take(moment(seconds), tuple(quiet))) for seconds in range(5, int(BEAT) + 1, 5)]
 
@@ -138,11 +138,11 @@ class Broker:
     def __init__(self):
         self.queues = [None, None, None]
 
-    def change(self, states, keep, *, anew):
+    def change(self, states, keep, *, again):
         """Take on new states, but for the queues to `keep`; answers with what a reader should find."""
         for number, state in enumerate(states):
             if keep[number]:
-                if anew and self.queues[number] is not None:
+                if again and self.queues[number] is not None:
                     self.queues[number] = replace(self.queues[number], memory=1)
             elif state is None:
                 self.queues[number] = None
@@ -156,29 +156,29 @@ class Broker:
 @given(st.lists(POLLS, min_size=1, max_size=20))
 def test_rows_give_back_every_queue_at_every_poll(history):
     """As the docstring of the table says: the last row, while it holds, and no other."""
-    tracker, broker, seconds, truth, landed = Tracker(QUEUES, "shop"), Broker(), 0.0, {}, []
-    for pause, states, keep, anew, order in history:
+    tracker, broker, seconds, truth, landed = ChangeTracker(QUEUES, "shop"), Broker(), 0.0, {}, []
+    for pause, states, keep, again, order in history:
         seconds += pause
-        truth[seconds] = broker.change(states, keep, anew=anew)
+        truth[seconds] = broker.change(states, keep, again=again)
         shown = tuple(broker.queues[place] for place in order if broker.queues[place] is not None)
         landed += tracker.take(moment(seconds), shown)
-    told = [row for block in landed for row in block.arrow().to_pylist()]
-    there = [(row["at"], row["queue"]) for row in told if not row["gone"]]
+    reported = [row for block in landed for row in block.arrow().to_pylist()]
+    there = [(row["at"], row["queue"]) for row in reported if not row["gone"]]
 
     assert len(set(there)) == len(there)
-    assert truth == {at: _reconstructed(told, at) for at in truth}
-    assert _moments_before_changes(truth) <= {(_seconds(row), row["queue"]) for row in told}
+    assert truth == {at: _reconstructed(reported, at) for at in truth}
+    assert _moments_before_changes(truth) <= {(_seconds(row), row["queue"]) for row in reported}
 
 
 def _seconds(row):
     return round(row["at"].timestamp() - WALL, 3)
 
 
-def _reconstructed(told, at):
+def _reconstructed(reported, at):
     """What a reader makes of the rows at one poll."""
     found = {}
-    for name in {row["queue"] for row in told}:
-        earlier = [row for row in told if row["queue"] == name and _seconds(row) <= at]
+    for name in {row["queue"] for row in reported}:
+        earlier = [row for row in reported if row["queue"] == name and _seconds(row) <= at]
         last = max(earlier, key=_seconds, default=None)
         if last is not None and not last["gone"] and at - _seconds(last) < HEARTBEAT:
             found[name] = Seen(last["messages_ready"], last["publish"])

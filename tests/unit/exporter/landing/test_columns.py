@@ -47,10 +47,10 @@ def test_nothing_large_is_imported_to_write_a_file(tmp_path):
     script = (
         "import sys; from pathlib import Path\n"
         "from exporter.landing.blocks import row_blocks\n"
-        "from exporter.landing.files import Files\n"
+        "from exporter.landing.files import LandingFiles\n"
         "from ackscope.tables import POLL_SAMPLES\n"
         "block = row_blocks(POLL_SAMPLES, 'shop', 0.0, [('nodes', True, 0.1, None, 3, 0, False, None)])[0]\n"
-        f"Files(Path({str(tmp_path)!r})).write(block.key.folder, block.arrow(), 0.0)\n"
+        f"LandingFiles(Path({str(tmp_path)!r})).write(block.key.folder, block.arrow(), 0.0)\n"
         "print('pandas' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

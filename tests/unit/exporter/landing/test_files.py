@@ -6,7 +6,7 @@ import pytest
 
 from ackscope.tables import ACK_BURSTS
 from exporter.landing.blocks import record_blocks
-from exporter.landing.files import Files
+from exporter.landing.files import LandingFiles
 from tests.unit.exporter.made import burst
 
 HOUR, DAY = 3600.0, 86400.0
@@ -22,7 +22,7 @@ class Folder:
     """A landing folder with files of several hours."""
 
     def __init__(self, root):
-        self.root, self.files = root, Files(root)
+        self.root, self.files = root, LandingFiles(root)
 
     def write(self, wall, cluster="shop"):
         """One small file, written at that moment; answers with its size."""
@@ -66,7 +66,7 @@ def test_the_oldest_go_until_the_rest_fits(folder):
 
     assert ["10T11", "10T11"] == folder.hours()
     assert (4, sum(sizes[:4])) == (removed.files, removed.bytes)
-    assert sum(sizes[4:]) == folder.files.kept
+    assert sum(sizes[4:]) == folder.files.folder_bytes
 
 
 def test_of_today_it_goes_file_by_file_when_it_must(folder):
@@ -128,27 +128,27 @@ def test_files_that_were_put_together_go_with_the_newest_of_them(folder):
 def test_files_of_earlier_runs_are_ours(folder):
     """A restart forgets no file."""
     size = folder.write(NOON - 5)
-    again = Files(folder.root)
+    again = LandingFiles(folder.root)
     removed = again.expire(NOON, 0, DAY, look=False)
 
-    assert (1, size, 0) == (removed.files, removed.bytes, again.kept)
+    assert (1, size, 0) == (removed.files, removed.bytes, again.folder_bytes)
 
 
 def test_what_others_removed_is_noticed_at_the_next_look(folder):
     """Between looks, sizes are remembered and not asked for."""
     folder.write(NOON)
     folder.expire()
-    before = folder.files.kept
+    before = folder.files.folder_bytes
     next(folder.root.rglob("*.parquet")).unlink()
     folder.expire(look=False)
-    remembered = folder.files.kept
+    remembered = folder.files.folder_bytes
     folder.expire()
 
     assert before == remembered > 0
-    assert 0 == folder.files.kept
+    assert 0 == folder.files.folder_bytes
 
 
-def test_a_file_that_cannot_be_removed_is_told(folder, monkeypatch):
+def test_a_file_that_cannot_be_removed_is_reported(folder, monkeypatch):
     """With its path and the reason; the others go."""
     for second in (0, 1):
         folder.write(NOON - 5 * DAY + second)

@@ -1,7 +1,7 @@
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Channel
-from exporter.landing.following import Followed
+from exporter.landing.following import PriorityTracker
 from exporter.landing.shapes import CHANNELS
 from tests.unit.exporter.made import WALL
 
@@ -18,10 +18,10 @@ def channel(name, unacked=0, **changes):
 
 def followed():
     """Channels, troubled by what they hold."""
-    return Followed(CHANNELS, "shop", lambda it: it.messages_unacked or 0)
+    return PriorityTracker(CHANNELS, "shop", lambda it: it.messages_unacked or 0)
 
 
-def told(taken):
+def reported(taken):
     """Channel -> whether it is told to be gone."""
     return {row["channel"]: row["gone"] for block in taken[0] for row in block.arrow().to_pylist()}
 
@@ -32,15 +32,15 @@ def test_all_are_followed_where_there_is_room():
     first = kind.take(moment(0), quiet, 10)
     later = kind.take(moment(5), (quiet[1], quiet[0]), 10)
 
-    assert {"a": False, "b": False} == told(first)
-    assert ({}, 0) == (told(later), later[1])
+    assert {"a": False, "b": False} == reported(first)
+    assert ({}, 0) == (reported(later), later[1])
 
 
 def test_trouble_goes_first_and_the_rest_is_counted():
     """No more rows than the cap, and none is silently left out."""
     taken = followed().take(moment(0), (channel("a"), channel("b", 5), channel("c", 900), channel("d")), 2)
 
-    assert {"b": False, "c": False} == told(taken)
+    assert {"b": False, "c": False} == reported(taken)
     assert 2 == taken[1]
 
 
@@ -48,12 +48,12 @@ def test_a_quiet_one_makes_room_and_says_so():
     """Nothing may be read from its silence any more."""
     kind, quiet = followed(), channel("quiet")
     kind.take(moment(0), (quiet,), 1)
-    kept = kind.take(moment(30), (quiet, channel("new")), 1)
+    folder_bytes = kind.take(moment(30), (quiet, channel("new")), 1)
     moved = kind.take(moment(90), (quiet, channel("new", 1)), 1)
 
-    assert {} == told(kept)
-    assert 1 == kept[1]
-    assert {"quiet": True, "new": False} == told(moved)
+    assert {} == reported(folder_bytes)
+    assert 1 == folder_bytes[1]
+    assert {"quiet": True, "new": False} == reported(moved)
 
 
 def test_a_little_more_trouble_drives_nobody_out():
@@ -63,17 +63,17 @@ def test_a_little_more_trouble_drives_nobody_out():
     near = kind.take(moment(5), (channel("a", 10), channel("b", 12)), 1)
     far = kind.take(moment(10), (channel("a", 10), channel("b", 5000)), 1)
 
-    assert {} == told(near)
-    assert {"a": True, "b": False} == told(far)
+    assert {} == reported(near)
+    assert {"a": True, "b": False} == reported(far)
 
 
-def test_a_closed_channel_is_gone():
+def test_a_closed_channel_is_removed():
     """At the poll that does not show it, once."""
     kind = followed()
     kind.take(moment(0), (channel("a", 10),), 5)
 
-    assert {"a": True} == told(kind.take(moment(5), (), 5))
-    assert {} == told(kind.take(moment(10), (), 5))
+    assert {"a": True} == reported(kind.take(moment(5), (), 5))
+    assert {} == reported(kind.take(moment(10), (), 5))
 
 
 def test_a_counter_is_a_change():
@@ -82,12 +82,12 @@ def test_a_counter_is_a_change():
     kind.take(moment(0), (channel("a"), channel("b", 1)), 1)
     taken = kind.take(moment(100), (channel("a", stats=MessageStats(publish=4)), channel("b", 0)), 1)
 
-    assert {"b": False} == told(taken)
+    assert {"b": False} == reported(taken)
     assert 1 == taken[1]
 
 
 def test_what_is_none_of_ours_is_left_out():
     """Neither landed nor counted."""
-    kind = Followed(CHANNELS, "shop", lambda it: it.messages_unacked or 0, skip=lambda it: it.name == "own")
+    kind = PriorityTracker(CHANNELS, "shop", lambda it: it.messages_unacked or 0, skip=lambda it: it.name == "own")
 
     assert ([], 0) == kind.take(moment(0), (channel("own", 99),), 0)

@@ -5,7 +5,7 @@ import pytest
 from ackscope.clock import Instant
 from ackscope.snapshot import Channel, Consumer, Part, Queue
 from ackscope.tables import CHANNEL_SAMPLES, CONSUMER_SAMPLES, NODE_SAMPLES, POLL_SAMPLES, QUEUE_SAMPLES
-from exporter.landing.samples import Samples
+from exporter.landing.samples import ClusterSamples
 from exporter.landing.settings import LandingSettings
 from tests.unit.exporter.made import NOW, WALL, Verdicts, finding, part, small
 
@@ -19,22 +19,22 @@ def read(snapshot, seconds):
 
 def samples(**settings):
     """What is landed of the cluster `shop`."""
-    return Samples("shop", LandingSettings(**settings), ("ackscope.probe.",))
+    return ClusterSamples("shop", LandingSettings(**settings), ("ackscope.probe.",))
 
 
 def take(made, snapshot, verdict=None):
     """Table name -> rows as a reader finds them, and what was left out."""
-    found, left_out = {}, {}
+    found, dropped = {}, {}
     for table, make in made.steps(snapshot, snapshot, verdict, snapshot.taken):
         taken = make()
         found[table.name] = [row for block in taken.blocks for row in block.arrow().to_pylist()]
-        left_out[table.name] = taken.left_out
-    return found, left_out
+        dropped[table.name] = taken.dropped
+    return found, dropped
 
 
 def test_every_table_has_its_rows():
     """Queues, channels, consumers, nodes, readings, and what became of findings."""
-    found, left_out = take(samples(), small(), Verdicts((finding(),)).of("shop"))
+    found, dropped = take(samples(), small(), Verdicts((finding(),)).of("shop"))
 
     assert {
         "queue_samples": 2,
@@ -44,7 +44,7 @@ def test_every_table_has_its_rows():
         "poll_samples": 7,
         "finding_events": 1,
     } == {name: len(rows) for name, rows in found.items()}
-    assert not any(left_out.values())
+    assert not any(dropped.values())
     assert ["queues", "channels", "consumers"] == [row["family"] for row in found["poll_samples"] if row["whole"]]
 
 
@@ -95,11 +95,11 @@ def test_a_cap_is_counted(table, setting):
     consumers = part(
         tuple(Consumer(tag=tag, vhost="/", queue="q", active=active) for tag, active in (("a", True), ("b", False)))
     )
-    found, left_out = take(samples(**{setting: 1}), small(channels=channels, consumers=consumers))
+    found, dropped = take(samples(**{setting: 1}), small(channels=channels, consumers=consumers))
     first = [row.get("tag") or row["channel"] for row in found[table.name]]
 
     assert first in (["holds"], ["b"])
-    assert {table.name: 1} == {name: count for name, count in left_out.items() if count}
+    assert {table.name: 1} == {name: count for name, count in dropped.items() if count}
 
 
 def test_after_a_new_beginning_all_is_landed_again():
@@ -107,7 +107,7 @@ def test_after_a_new_beginning_all_is_landed_again():
     made = samples()
     take(made, small())
     quiet, _ = take(made, read(small(), 5))
-    made.begin_again(QUEUE_SAMPLES)
+    made.resend_all(QUEUE_SAMPLES)
     found, _ = take(made, read(small(), 10))
 
     assert [] == quiet["queue_samples"]

@@ -9,9 +9,9 @@ from exporter.landing.shapes import CHANNELS, CONSUMERS, NODES, QUEUES
 from tests.unit.exporter.made import NOW, WALL
 
 
-def dicts(shape, objects, gone=()):
+def dicts(shape, objects, removed=()):
     """What a reader of the file sees."""
-    return shape.block("shop", NOW, objects, gone).arrow().to_pylist()
+    return shape.block("shop", NOW, objects, removed).arrow().to_pylist()
 
 
 @pytest.mark.parametrize("shape", [QUEUES, CHANNELS, CONSUMERS, NODES], ids=lambda shape: shape.table.name)
@@ -24,7 +24,7 @@ def test_every_column_is_read(shape):
     assert list(shape.keys) == names[1 : 1 + len(shape.keys)]
 
 
-def test_a_queue_is_a_row_of_what_it_said():
+def test_a_queue_is_a_row_of_what_it_reported():
     """The time is that of the reading; what the queue did not say is null."""
     queue = Queue(
         vhost="/",
@@ -54,17 +54,17 @@ def test_a_queue_is_a_row_of_what_it_said():
     ] == dicts(QUEUES, [queue])
 
 
-def test_what_is_gone_is_only_named():
+def test_what_is_removed_is_only_named():
     """By its key, of one part or several."""
     queue, consumer = dicts(QUEUES, [], [("/", "orders")])[0], dicts(CONSUMERS, [], [("/", "orders", "tag", None)])[0]
     channel = dicts(CHANNELS, [], ["c1"])[0]
 
-    assert {"vhost": "/", "queue": "orders", "gone": True} == told(queue)
-    assert {"vhost": "/", "queue": "orders", "tag": "tag", "channel": "", "gone": True} == told(consumer)
-    assert {"channel": "c1", "gone": True} == told(channel)
+    assert {"vhost": "/", "queue": "orders", "gone": True} == reported(queue)
+    assert {"vhost": "/", "queue": "orders", "tag": "tag", "channel": "", "gone": True} == reported(consumer)
+    assert {"channel": "c1", "gone": True} == reported(channel)
 
 
-def told(row):
+def reported(row):
     """The columns with a value, without the time."""
     return {name: value for name, value in row.items() if value is not None and name != "at"}
 
@@ -85,7 +85,7 @@ def test_a_channel_is_joined_by_name():
         "ack": 4,
         "redeliver": 5,
         "gone": False,
-    } == told(dicts(CHANNELS, [channel])[0])
+    } == reported(dicts(CHANNELS, [channel])[0])
 
 
 def test_a_consumer_without_channel_has_a_key_all_the_same():
@@ -101,7 +101,7 @@ def test_a_consumer_without_channel_has_a_key_all_the_same():
         "active": False,
         "activity_status": "waiting",
         "gone": False,
-    } == told(dicts(CONSUMERS, [consumer])[0])
+    } == reported(dicts(CONSUMERS, [consumer])[0])
 
 
 @pytest.mark.parametrize(("partitions", "count"), [(None, None), ((), 0), (("b", "c"), 2)])

@@ -7,8 +7,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from ackscope.tables import ACK_BURSTS, CHANNEL_SAMPLES, LANDING, PROBE_MESSAGES, QUEUE_SAMPLES
-from ackscope.tables.arrow import arrow_schema
-from exporter.landing.blocks import Block, Key, record_blocks
+from exporter.landing.blocks import Block, BlockKey, arrow_schema, record_blocks
 from exporter.landing.settings import LandingSettings
 from exporter.landing.writer import LandingWriter
 from tests.unit.exporter.made import SetClock, burst, eventually, message
@@ -93,10 +92,10 @@ def test_what_was_written_is_counted(tmp_path):
 
     assert {**dict.fromkeys(LANDING, 0), "ack_bursts": 2} == counts.rows
     assert (1, 0, {}, 1) == (counts.files, counts.errors, counts.dropped, counts.buffered)
-    assert (tmp_path / files(tmp_path)[0]).stat().st_size == counts.written == counts.kept
+    assert (tmp_path / files(tmp_path)[0]).stat().st_size == counts.written == counts.folder_bytes
 
 
-def test_a_disk_in_trouble_costs_no_rows_and_is_told_once(tmp_path, caplog):
+def test_a_disk_in_trouble_costs_no_rows_and_is_reported_once(tmp_path, caplog):
     """The rows wait in order, the log says it once, and once again when it is over."""
     root = tmp_path / "landing"
     root.write_text("a file where a folder should be")
@@ -108,14 +107,14 @@ def test_a_disk_in_trouble_costs_no_rows_and_is_told_once(tmp_path, caplog):
         broken = landing.counts()
         root.unlink()
         landing.flush()
-    told = [record.getMessage() for record in caplog.records]
+    logged = [(record.msg["event"], record.msg.get("error")) for record in caplog.records]
 
     assert (0, 2, {}, 2) == (broken.files, broken.errors, broken.dropped, broken.buffered)
     assert [1, 2] == [row["seq"] for row in read(root, PROBE_MESSAGES)]
     assert [
-        f"landing files cannot be written: {root}: Not a directory; free space or mend the folder, rows wait",
-        "landing files are written again",
-    ] == told
+        ("landing files cannot be written; rows are buffered", f"{root}: Not a directory"),
+        ("landing files can be written again", None),
+    ] == logged
 
 
 def test_trouble_in_one_place_holds_up_no_other(tmp_path):
@@ -153,7 +152,7 @@ def test_beyond_the_bound_the_oldest_rows_go(tmp_path):
 def test_rows_that_break_the_contract_do_not_block_the_others(tmp_path):
     """They can never be written: dropped, counted, logged; what follows is written."""
     landing = writer(tmp_path)
-    key = Key(PROBE_MESSAGES, "shop", "2023-11-14")
+    key = BlockKey(PROBE_MESSAGES, "shop", "2023-11-14")
     landing.add([Block(key, 1, lambda: [("no number",)] * len(PROBE_MESSAGES.columns))])
     landing.add(record_blocks(PROBE_MESSAGES, "shop", [message()]))
     landing.flush()
@@ -240,13 +239,13 @@ def test_a_loss_is_known_once_rows_are_written_again(tmp_path):
     landing = writer(root, buffer_rows=1)
     landing.add(record_blocks(ACK_BURSTS, "shop", [burst(), burst(frames=9)]))
     landing.flush()
-    during = landing.losses
+    during = landing.drop_count
     root.unlink()
     for _ in range(2):
         landing.add(record_blocks(ACK_BURSTS, "shop", [burst()]))
         landing.flush()
 
-    assert (0, 1) == (during, landing.losses)
+    assert (0, 1) == (during, landing.drop_count)
 
 
 def test_a_full_disk_is_survived(tmp_path, monkeypatch, caplog):
@@ -295,11 +294,11 @@ def test_old_files_are_removed_as_new_ones_are_written(tmp_path):
 
     assert (4, 2, 0) == (counts.files, counts.expired_files, counts.errors)
     assert 2 == len(files(tmp_path))
-    assert counts.written == counts.kept + counts.expired_bytes
+    assert counts.written == counts.folder_bytes + counts.expired_bytes
     assert 1900 == counts.last_write_age
 
 
-def test_what_cannot_be_removed_is_told_once(tmp_path, monkeypatch, caplog):
+def test_what_cannot_be_removed_is_reported_once(tmp_path, monkeypatch, caplog):
     """And counted each time."""
     clock = SetClock()
     landing = LandingWriter(tmp_path, LandingSettings(directory=tmp_path, max_age=3600), clock)
@@ -321,8 +320,8 @@ def test_what_cannot_be_removed_is_told_once(tmp_path, monkeypatch, caplog):
 def test_what_never_became_rows_is_counted(tmp_path):
     """Objects beyond a cap, and snapshots of which no rows could be made."""
     landing = writer(tmp_path)
-    landing.leave_out(CHANNEL_SAMPLES, 7)
-    landing.leave_out(CHANNEL_SAMPLES, 0)
+    landing.count_dropped(CHANNEL_SAMPLES, 7)
+    landing.count_dropped(CHANNEL_SAMPLES, 0)
     defects = [landing.defect(QUEUE_SAMPLES), landing.defect(QUEUE_SAMPLES)]
     counts = landing.counts()
 

@@ -6,10 +6,10 @@ import pytest
 
 from ackscope.clock import SystemClock
 from ackscope.snapshot import FAMILIES
-from exporter.collectors.settings import MetricsSettings
-from exporter.http import Request
-from exporter.targets.page import TargetPage, time_for_reading
+from exporter.exposition.settings import MetricsSettings
+from exporter.targets.page import TargetPage, reading_timeout
 from exporter.targets.settings import ModuleSettings
+from exporter.web.http import Request
 from tests.unit.exporter.broker.server import VERSIONS, broker, json, serve
 from tests.unit.exporter.made import promtool
 
@@ -25,12 +25,12 @@ def page(*servers, **changes):
 
 def ask(pages, headers=None, **query):
     """Status and text."""
-    answer = pages.answer(Request(query, headers or {}))
-    return answer.status, b"".join((answer.body, *answer.more)).decode()
+    answer = pages.respond(Request(query, headers or {}))
+    return answer.status, b"".join((answer.body, *answer.chunks)).decode()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_broker_is_read_when_it_is_asked_for(version):
+def test_a_broker_is_read_when_it_is_requested(version):
     """All families; its metrics are those of a cluster of that name; promtool has nothing against them."""
     with serve(broker(version)) as server:
         status, text = ask(page(server, families=FAMILIES), module="prod", target=server.where)
@@ -45,14 +45,14 @@ def test_only_what_the_module_names_is_read():
     """Beside what the rest cannot be understood without: a reading costs the broker what it must, and no more."""
     with serve(broker("4.3.6")) as server:
         _, text = ask(page(server, families=["channels"]), module="prod", target=server.where)
-        asked = {path.partition("?")[0] for path in server.seen}
+        requested = {path.partition("?")[0] for path in server.seen}
 
-    assert {"/api/overview", "/api/nodes", "/api/channels"} == asked
+    assert {"/api/overview", "/api/nodes", "/api/channels"} == requested
     assert "probe_success 1\n" in text
     assert 'family="queues"' not in text
 
 
-def test_a_family_that_fails_is_told_beside_the_others():
+def test_a_family_that_fails_is_reported_beside_the_others():
     """Part of the truth is shown as such."""
     with serve(broker("4.3.6")) as server:
         server.routes["/api/channels"] = json({"error": "no"}, 500)
@@ -90,19 +90,19 @@ def test_a_broker_that_hangs_is_given_up_in_time():
 
 def test_no_more_readings_at_once_than_the_module_has():
     """One more is told to come again."""
-    hang, asked = threading.Event(), threading.Event()
+    hang, requested = threading.Event(), threading.Event()
     with serve(broker("4.3.6")) as server, ThreadPoolExecutor(1) as beside:
         answer = server.routes["/api/nodes"]
-        server.routes["/api/nodes"] = lambda request: (asked.set(), hang.wait(30), answer(request))
+        server.routes["/api/nodes"] = lambda request: (requested.set(), hang.wait(30), answer(request))
         pages = page(server, at_once=1)
         first = beside.submit(ask, pages, module="prod", target=server.where)
-        asked.wait(10)
+        requested.wait(10)
         second = ask(pages, module="prod", target=server.where)
         hang.set()
         first.result(20)
         third, _ = ask(pages, module="prod", target=server.where)
 
-    expected = "module prod: 1 under way, as many as may be at once; ask again later\n"
+    expected = "module prod: limit of 1 concurrent reads reached; retry later\n"
 
     assert (HTTPStatus.TOO_MANY_REQUESTS, expected) == second
     assert HTTPStatus.OK == third
@@ -120,14 +120,14 @@ def test_one_token_is_good_for_many_readings_of_many_brokers():
     assert 1 == one.seen.count("/oauth/token")
 
 
-def test_what_is_not_allowed_is_never_asked():
+def test_what_is_not_allowed_is_never_requested():
     """The broker of somebody's choice sees no connection, and nobody sees the password."""
     with serve(broker("4.3.6")) as server:
         status, text = ask(page(targets=["elsewhere:15672"]), module="prod", target=server.where)
 
         assert [] == server.seen
     assert HTTPStatus.BAD_REQUEST == status
-    assert text.startswith(f"target '{server.where}' is none that this module may be used for")
+    assert text.startswith(f"target '{server.where}' is not allowed by this module")
     assert PASSWORD not in text
 
 
@@ -136,8 +136,8 @@ def test_what_is_not_allowed_is_never_asked():
     [
         (True, {"module": "prd"}, "module='prd' is not known, did you mean 'prod'?; known: prod\n"),
         (True, {"module": ""}, "module= is missing; known: prod\n"),
-        (True, {"module": "prod"}, "target= is missing; write target=HOST:PORT\n"),
-        (False, {"module": "prod"}, "module='prod' is not known; the configuration has no modules\n"),
+        (True, {"module": "prod"}, "target= is missing; use target=HOST:PORT\n"),
+        (False, {"module": "prod"}, "module='prod' is unknown; no modules are configured\n"),
     ],
 )
 def test_what_is_not_known_is_refused_in_a_line(modules, query, expected):
@@ -162,4 +162,4 @@ def test_a_scraper_of_openmetrics_gets_it():
 )
 def test_how_long_a_reading_may_take(header, expected):
     """What the scraper waits, less what answering takes; within bounds, whatever is sent."""
-    assert expected == time_for_reading(header)
+    assert expected == reading_timeout(header)

@@ -53,22 +53,22 @@ def test_a_target_of_somebody_elses_choice_is_refused(target):
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("", "target= is missing; write target=HOST:PORT"),
+        ("", "target= is missing; use target=HOST:PORT"),
         (
             "evil.example:15672",
             (
-                "target 'evil.example:15672' is none that this module may be used for; "
+                "target 'evil.example:15672' is not allowed by this module; "
                 "add it to `targets` of the module if it should be"
             ),
         ),
-        ("https://shop.internal:15672", "target: scheme 'https', this module has 'http'"),
+        ("https://shop.internal:15672", "target: scheme 'https' differs from the module's 'http'"),
         ("amqp://shop.internal:15672", "target: scheme 'amqp', expected http or https, as in"),
-        ("u:p@shop.internal:15672", "target= may hold host, port and path only; credentials are those of the module"),
-        ("http://shop.internal:15672@evil:15672", "target= may hold host, port and path only"),
-        ("evil:15672#shop.internal:15672", "target= may hold host, port and path only"),
-        ("evil:15672?shop.internal:15672", "target= may hold host, port and path only"),
-        ("evil:15672\\shop.internal:15672", "target= may hold host, port and path only"),
-        ("shop.internal:15672\r\nX: y", "target= may hold host, port and path only"),
+        ("u:p@shop.internal:15672", "target= may only contain host, port and path; credentials come from the module"),
+        ("http://shop.internal:15672@evil:15672", "target= may only contain host, port and path"),
+        ("evil:15672#shop.internal:15672", "target= may only contain host, port and path"),
+        ("evil:15672?shop.internal:15672", "target= may only contain host, port and path"),
+        ("evil:15672\\shop.internal:15672", "target= may only contain host, port and path"),
+        ("shop.internal:15672\r\nX: y", "target= may only contain host, port and path"),
         ("shop.internal:port", "target: not an address"),
     ],
 )
@@ -84,7 +84,7 @@ PIECES = ("http://", "https://", "shop.internal", ":15672", "evil", "rabbit-1.sh
 
 
 @given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=8).map("".join))
-def test_whatever_is_asked_for_credentials_go_where_they_may(target):
+def test_whatever_is_requested_credentials_go_where_they_may(target):
     """As the library that connects understands the address, and not as we do."""
     try:
         settings = ONE.management(target)

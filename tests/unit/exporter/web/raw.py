@@ -3,8 +3,8 @@
 import socket
 from contextlib import contextmanager
 
-from exporter.http import JSON, Answer, Route
-from exporter.web.server import Server
+from exporter.web.http import JSON, Response, Route
+from exporter.web.server import HttpServer
 
 LONG = b"ackscope " * 1000
 HUGE = b"x" * (64 * 1024 * 1024)
@@ -16,26 +16,26 @@ def fail(_request):
     raise ZeroDivisionError
 
 
-def asked(request):
+def requested(request):
     """A route that tells its request."""
-    told = f"{request.method} {sorted(request.query.items())} {request.headers.get('x-more')}"
-    return Answer(told.encode())
+    reported = f"{request.method} {sorted(request.query.items())} {request.headers.get('x-more')}"
+    return Response(reported.encode())
 
 
 ROUTES = {
-    "/short": Route("a few bytes", lambda _: Answer(b"{}", JSON)),
-    "/long": Route("many bytes", lambda _: Answer(LONG)),
-    "/huge": Route("more than a socket holds", lambda _: Answer(b"", more=(HUGE,), coding="identity")),
+    "/short": Route("a few bytes", lambda _: Response(b"{}", JSON)),
+    "/long": Route("many bytes", lambda _: Response(LONG)),
+    "/huge": Route("more than a socket holds", lambda _: Response(b"", chunks=(HUGE,), content_encoding="identity")),
     "/broken": Route("a defect", fail),
-    "/asked": Route("what was asked", asked),
-    "/do": Route("does something", asked, methods=("POST",)),
+    "/asked": Route("what was asked", requested),
+    "/do": Route("does something", requested, methods=("POST",)),
 }
 
 
 @contextmanager
-def serving(routes=None, **more):
+def serving(routes=None, **chunks):
     """Yields a server that answers."""
-    server = Server(("127.0.0.1", 0), ROUTES if routes is None else routes, **more)
+    server = HttpServer(("127.0.0.1", 0), ROUTES if routes is None else routes, **chunks)
     server.start()
     try:
         yield server

@@ -34,16 +34,16 @@ def folder(tmp_path_factory):
 def serve(folder):
     """Serves with a configuration of this text."""
 
-    def start(text, **more):
+    def start(text, **chunks):
         (folder / "web.yml").write_text(text)
-        return serving(web=WebConfig(folder / "web.yml", **more))
+        return serving(web=WebConfig(folder / "web.yml", **chunks))
 
     return start
 
 
-def get(server, folder, **more):
+def get(server, folder, **chunks):
     """A request that trusts the authority; of a client where it has a certificate."""
-    return requests.get(f"{server.url}/short", verify=str(folder / "ca.pem"), timeout=10, **more)
+    return requests.get(f"{server.url}/short", verify=str(folder / "ca.pem"), timeout=10, **chunks)
 
 
 def cert(folder, name):
@@ -178,9 +178,9 @@ def test_only_the_curve_of_the_file_is_agreed_on(serve, folder, curve, ok):
 def test_certificates_of_clients(serve, folder, kind, nobody, stranger):
     """One of the authority is good; another never is; none is, where it need not be."""
 
-    def answered(**more):
+    def answered(**chunks):
         try:
-            return get(server, folder, **more).status_code == 200
+            return get(server, folder, **chunks).status_code == 200
         except (requests.ConnectionError, ssl.SSLError):
             return False
 
@@ -275,7 +275,7 @@ def test_new_users_count_from_the_next_request(tmp_path):
     assert (200, 401) == (before, after)
 
 
-def test_a_wrong_new_file_is_told_once_and_the_one_before_stays(tmp_path, caplog):
+def test_a_wrong_new_file_is_reported_once_and_the_one_before_stays(tmp_path, caplog):
     """Until it is right; it is looked at again, for what is wrong may be in another file."""
     clock, path = SetClock(), tmp_path / "web.yml"
     path.write_text(f"basic_auth_users: {{ann: {HASH}}}")
@@ -286,14 +286,18 @@ def test_a_wrong_new_file_is_told_once_and_the_one_before_stays(tmp_path, caplog
         during = [web.refuse(ann) for _ in range(3)]
         clock.mono += 60
         web.refuse(ann)
-        told = caplog.messages.copy()
+        logged = len(caplog.records)
         write_anew(path, f"basic_auth_users: {{ann: {OTHER}}}")
         after = web.refuse(ann)
 
-    problem = "the password of 'ann' is no bcrypt hash; make one with: htpasswd -nBC 10 ann"
+    problem = "the password of 'ann' is not a bcrypt hash; create one with: htpasswd -nBC 10 ann"
 
     assert ([None] * 3, 401) == (during, after.status)
-    assert [f"{path}: basic_auth_users: {problem}; the web configuration before it stays"] == told == caplog.messages
+    assert 1 == logged == len(caplog.records)
+    assert (str(path), f"basic_auth_users: {problem}") == (
+        caplog.records[0].msg["file"],
+        caplog.records[0].msg["error"],
+    )
 
 
 def test_tls_does_not_end_while_it_runs(tmp_path, caplog):
@@ -308,13 +312,13 @@ def test_tls_does_not_end_while_it_runs(tmp_path, caplog):
         path.unlink()
         web.refuse({})
 
-    problems = (
-        "TLS begins and ends with a restart only",
+    problems = [
+        "TLS can only be turned on or off with a restart",
         "cannot be read (No such file or directory); give an existing file",
-    )
+    ]
 
     assert web.tls
-    assert [f"{path}: {problem}; the web configuration before it stays" for problem in problems] == caplog.messages
+    assert problems == [record.msg["error"] for record in caplog.records]
 
 
 def write_anew(path, text):

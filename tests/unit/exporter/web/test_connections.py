@@ -2,7 +2,7 @@ import socket
 
 import pytest
 
-from exporter.web.connections import Connections
+from exporter.web.connections import OpenConnections
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def pairs():
 def test_the_longest_idle_makes_room(pairs):
     """Its client sees the end; whoever works is left alone."""
     (first, client), (second, _), (third, _) = pairs
-    connections = Connections(2)
+    connections = OpenConnections(2)
     for sock in (first, second):
         assert connections.enter(sock)
         connections.idle(sock, idle=False)
@@ -35,7 +35,7 @@ def test_the_longest_idle_makes_room(pairs):
 def test_one_that_has_sent_nothing_yet_is_idle(pairs):
     """Whoever opens many and says nothing ends their own."""
     (first, client), (second, _), _ = pairs
-    connections = Connections(1)
+    connections = OpenConnections(1)
 
     assert connections.enter(first)
     assert connections.enter(second)
@@ -44,7 +44,7 @@ def test_one_that_has_sent_nothing_yet_is_idle(pairs):
 
 def test_one_that_has_ended_makes_room_too(pairs):
     """And to end twice, or without having been let in, is nothing."""
-    connections = Connections(1)
+    connections = OpenConnections(1)
     connections.enter(pairs[0][0])
     connections.leave(pairs[0][0])
     connections.leave(pairs[0][0])
@@ -57,7 +57,7 @@ def test_one_that_has_ended_makes_room_too(pairs):
 def test_it_is_ended_through_the_socket_that_it_goes_on_through(pairs):
     """With TLS, the accepted socket is only the name of the connection."""
     (accepted, _), (spoken, client), _ = pairs
-    connections = Connections(1)
+    connections = OpenConnections(1)
     connections.enter(accepted)
     connections.replace(accepted, spoken)
     connections.close()

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from exporter.http import Answer, Route
 from exporter.web import handler, reader
 from exporter.web.handler import chunks
+from exporter.web.http import Response, Route
 from tests.unit.exporter.made import eventually
 from tests.unit.exporter.web.raw import HUGE, SECONDS, connect, exchange, rest, serving
 
@@ -72,14 +72,14 @@ def test_a_request_that_is_none_is_refused_and_ends_the_connection(server, sent,
     assert after.startswith(b"HTTP/1.1 200 OK")
 
 
-def test_a_body_is_taken_in_and_forgotten(server):
+def test_a_body_is_consumed_and_forgotten(server):
     """The next request is found behind it."""
     answers = exchange(server, HEAD + b"Content-Length: 60000\r\n\r\n" + b"a" * 60_000 + GOOD)
 
     assert 2 == answers.count(b"HTTP/1.1 200 OK")
 
 
-def test_a_client_that_asks_whether_to_send_its_body_is_told_to(server):
+def test_a_client_that_asks_whether_to_send_its_body_is_reported_to(server):
     """As curl does with a large one."""
     answer = exchange(server, HEAD + b"Expect: 100-continue\r\nContent-Length: 3\r\n\r\nabc")
 
@@ -144,10 +144,10 @@ def test_too_many_connections(caplog):
     def slow(_request):
         began.release()
         assert go_on.wait(SECONDS)
-        return Answer(b"slow")
+        return Response(b"slow")
 
-    routes = {"/slow": Route("slow", slow), "/fast": Route("fast", lambda _: Answer(b"fast"))}
-    with serving(routes, most=2) as server, connect(server) as busy, connect(server) as idle:
+    routes = {"/slow": Route("slow", slow), "/fast": Route("fast", lambda _: Response(b"fast"))}
+    with serving(routes, max_connections=2) as server, connect(server) as busy, connect(server) as idle:
         busy.sendall(b"GET /slow HTTP/1.0\r\n\r\n")
         idle.sendall(b"GET /fast HTTP/1.1\r\nHost: x\r\n\r\n")
         assert began.acquire(timeout=SECONDS)
@@ -163,8 +163,8 @@ def test_too_many_connections(caplog):
 
     assert turned_away.startswith(b"HTTP/1.1 503 ")
     assert turned_away == another
-    assert ["all 2 connections are busy; clients are turned away with 503"] == [
-        record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING
+    assert [("connection limit reached; rejecting clients with 503", 2)] == [
+        (record.msg["event"], record.msg["count"]) for record in caplog.records if record.levelno >= logging.WARNING
     ]
     assert turned_away.endswith(b"\r\n\r\ntoo many connections\n")
     assert [True, True] == [answer.endswith(b"slow") for answer in answers]
@@ -172,7 +172,7 @@ def test_too_many_connections(caplog):
 
 def test_clients_that_send_little_hold_up_nobody():
     """A hundred of them begin a request and do not end it; the next one is answered, for theirs make room."""
-    with serving(most=4) as server:
+    with serving(max_connections=4) as server:
         slow = [connect(server) for _ in range(100)]
         for client in slow:
             with contextlib.suppress(OSError):

@@ -1,11 +1,11 @@
-from exporter.web.limiter import Limiter
+from exporter.web.limiter import RateLimiter
 from tests.unit.exporter.made import SetClock
 
 
 def test_a_burst_and_then_one_an_interval():
     """What is not used is saved up to the burst, and no further."""
     clock = SetClock()
-    limiter = Limiter(2.0, 3, clock)
+    limiter = RateLimiter(2.0, 3, clock)
     at_once = [limiter.admit() for _ in range(4)]
     clock.mono += 1
     too_soon = limiter.admit()
@@ -20,6 +20,6 @@ def test_a_burst_and_then_one_an_interval():
 
 def test_no_interval_is_no_limit():
     """As the toolkit has it."""
-    limiter = Limiter(0.0, 0, SetClock())
+    limiter = RateLimiter(0.0, 0, SetClock())
 
     assert all(limiter.admit() for _ in range(1000))

@@ -40,11 +40,11 @@ def test_the_example_shows_every_key(model, part):
 
 def test_the_limits_are_those_of_the_code():
     """Numbers in prose grow old otherwise."""
-    told = PAGE.partition("## Limits of the port")[2]
-    numbers = [int(number) for number in re.findall(r"(\d+) (?:connections|s|KiB)", told)]
+    reported = PAGE.partition("## Limits of the port")[2]
+    numbers = [int(number) for number in re.findall(r"(\d+) (?:connections|s|KiB)", reported)]
 
     assert [
-        connections.MOST,
+        connections.MAX_CONNECTIONS,
         reader.REQUEST_SECONDS,
         handler._LINE_BYTES // 1024,
         reader.REQUEST_BYTES // 1024,

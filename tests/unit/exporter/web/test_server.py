@@ -6,8 +6,8 @@ import pytest
 import requests
 
 from ackscope.errors import UsageError
-from exporter.http import JSON, Answer, Route
-from exporter.web.server import Server
+from exporter.web.http import JSON, Response, Route
+from exporter.web.server import HttpServer
 from tests.unit.exporter.web.raw import LONG, ROUTES, connect, exchange, serving
 
 
@@ -49,7 +49,7 @@ def test_an_unknown_path_is_answered_with_the_known_ones():
         answer = get(f"{server.url}/metric")
 
     assert 404 == answer.status_code
-    assert "no page /metric; there are:\n/\n/short\n/long\n/huge\n/broken\n/asked\n/do\n" == answer.text
+    assert "page /metric not found; available:\n/\n/short\n/long\n/huge\n/broken\n/asked\n/do\n" == answer.text
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "BREW"])
@@ -101,7 +101,11 @@ def test_a_defect_in_one_answer_ends_nothing(caplog):
     with serving() as server, caplog.at_level(logging.ERROR):
         broken, good = get(f"{server.url}/broken"), get(f"{server.url}/short")
 
-    assert (500, "this page failed; the log tells why\n", 200) == (broken.status_code, broken.text, good.status_code)
+    assert (500, "internal error; see the log of the exporter\n", 200) == (
+        broken.status_code,
+        broken.text,
+        good.status_code,
+    )
     assert "ZeroDivisionError" in caplog.text
 
 
@@ -125,34 +129,31 @@ def test_a_client_that_goes_away_is_no_error(caplog):
     assert "" == caplog.text
 
 
-def test_a_port_in_use_is_told_in_one_line():
+def test_a_port_in_use_is_reported_in_one_line():
     """What, where, and what to do."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UsageError) as raised:
-            Server(("127.0.0.1", port), ROUTES)
+            HttpServer(("127.0.0.1", port), ROUTES)
 
-    expected = (
-        f"listen: 127.0.0.1:{port} is already in use; choose another port in `listen`, or stop what listens there"
-    )
+    expected = f"listen: 127.0.0.1:{port} is already in use; choose another port in `listen`, or stop the other process"
 
     assert expected == str(raised.value)
 
 
-def test_an_address_of_another_machine_is_told_in_one_line():
+def test_an_address_of_another_machine_is_reported_in_one_line():
     """A documentation address is not ours to listen on."""
     with pytest.raises(UsageError) as raised:
-        Server(("192.0.2.1", 0), ROUTES)
+        HttpServer(("192.0.2.1", 0), ROUTES)
 
     assert (
-        "listen: 192.0.2.1:0 cannot be listened on (cannot assign requested address); "
-        "choose another address in `listen`"
+        "listen: 192.0.2.1:0 cannot be used (cannot assign requested address); choose another address in `listen`"
     ) == str(raised.value)
 
 
 def test_listens_on_version_six():
     """An address in brackets."""
-    server = Server(("::1", 0), ROUTES)
+    server = HttpServer(("::1", 0), ROUTES)
     server.start()
     try:
         assert 200 == get(f"{server.url}/short").status_code
@@ -164,7 +165,7 @@ def test_listens_on_version_six():
 def test_pieces_are_sent_as_one_answer():
     """Small ones and large ones in their order, coded as the route has coded them."""
     pieces = (b"a" * 10, b"", b"b" * 300_000, b"c" * 10, b"d" * 300_000)
-    routes = {"/": Route("pieces", lambda _: Answer(b"first", more=pieces, coding="identity"))}
+    routes = {"/": Route("pieces", lambda _: Response(b"first", chunks=pieces, content_encoding="identity"))}
     with serving(routes) as server:
         answer = requests.get(server.url, timeout=10)
 

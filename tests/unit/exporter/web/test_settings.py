@@ -20,7 +20,7 @@ WRONG = [
     ("tls_server_config: {cert_file: server.pem}", "tls_server_config.key_file: must be set"),
     (
         "tls_server_config: {cert: PEM, key_file: server.key}",
-        "tls_server_config: cert cannot be written into this file here; name a file in cert_file",
+        "tls_server_config: cert cannot be inlined here; put it into a file and set cert_file",
     ),
     (
         "tls_server_config: {cert_file: none.pem, key_file: server.key}",
@@ -50,21 +50,21 @@ WRONG = [
     (
         f"tls_server_config: {{{TLS}, client_auth_type: RequireAnyClientCert}}",
         (
-            "tls_server_config.client_auth_type: a certificate that nobody "
-            "verifies proves nothing: RequireAnyClientCert is not done here; "
-            "write RequireAndVerifyClientCert, or NoClientCert"
+            "tls_server_config.client_auth_type: unsupported RequireAnyClientCert: "
+            "an unverified certificate proves nothing; "
+            "use RequireAndVerifyClientCert or NoClientCert"
         ),
     ),
     (
         f"tls_server_config: {{{TLS}, client_auth_type: Always}}",
         (
-            "tls_server_config.client_auth_type: 'Always' is not known; write NoClientCert, VerifyClientCertIfGiven, "
+            "tls_server_config.client_auth_type: unknown value 'Always'; use NoClientCert, VerifyClientCertIfGiven, "
             "RequireAndVerifyClientCert"
         ),
     ),
     (
         f"tls_server_config: {{{TLS}, client_auth_type: RequireAndVerifyClientCert}}",
-        "tls_server_config: client_ca_file is missing, which RequireAndVerifyClientCert verifies against",
+        "tls_server_config: client_ca_file is missing; RequireAndVerifyClientCert needs it",
     ),
     (
         f"tls_server_config: {{{TLS}, client_ca_file: server.pem}}",
@@ -72,7 +72,7 @@ WRONG = [
     ),
     (
         f"tls_server_config: {{{TLS}, client_auth_type: VerifyClientCertIfGiven, client_ca_file: server.key}}",
-        "tls_server_config.client_ca_file: FOLDER/server.key holds no PEM certificate",
+        "tls_server_config.client_ca_file: FOLDER/server.key contains no PEM certificate",
     ),
     (
         f"tls_server_config: {{{TLS}, client_allowed_sans: [a]}}",
@@ -80,20 +80,20 @@ WRONG = [
     ),
     (
         f"tls_server_config: {{{TLS}, min_version: TLS10}}",
-        "tls_server_config.min_version: the broken TLS10 is not offered here; write TLS12 or TLS13",
+        "tls_server_config.min_version: insecure and unsupported TLS10; use TLS12 or TLS13",
     ),
     (
         f"tls_server_config: {{{TLS}, max_version: '1.3'}}",
-        "tls_server_config.max_version: '1.3' is no version; write TLS12 or TLS13",
+        "tls_server_config.max_version: invalid version '1.3'; use TLS12 or TLS13",
     ),
     (
         f"tls_server_config: {{{TLS}, min_version: TLS13, max_version: TLS12}}",
-        "tls_server_config: min_version is above max_version; write the lower one in min_version",
+        "tls_server_config: min_version is above max_version; lower min_version",
     ),
     (
         f"tls_server_config: {{{TLS}, cipher_suites: [TLS_RSA_WITH_RC4_128_SHA]}}",
         (
-            "tls_server_config.cipher_suites: TLS_RSA_WITH_RC4_128_SHA is not known; known: "
+            "tls_server_config.cipher_suites: unknown suite TLS_RSA_WITH_RC4_128_SHA; use "
             "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA, TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA, "
             "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, "
             "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA, "
@@ -104,52 +104,52 @@ WRONG = [
     (
         f"tls_server_config: {{{TLS}, cipher_suites: [TLS_AES_128_GCM_SHA256]}}",
         (
-            "tls_server_config.cipher_suites: TLS_AES_128_GCM_SHA256 is of TLS 1.3, whose suites cannot be chosen; "
+            "tls_server_config.cipher_suites: TLS_AES_128_GCM_SHA256 is a TLS 1.3 suite, which cannot be configured; "
             "remove it"
         ),
     ),
     (
         f"tls_server_config: {{{TLS}, min_version: TLS13, cipher_suites: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]}}",
-        "tls_server_config: cipher_suites are those of TLS 1.2, which min_version: TLS13 excludes; remove them",
+        "tls_server_config: cipher_suites apply to TLS 1.2, which min_version: TLS13 excludes; remove them",
     ),
     (
         f"tls_server_config: {{{TLS}, curve_preferences: [X25519, CurveP256]}}",
         (
-            "tls_server_config.curve_preferences: only one can be chosen here, of CurveP256, CurveP384, CurveP521; "
-            "without the key the best that both sides have is taken, X25519 too"
+            "tls_server_config.curve_preferences: only one curve can be set, one of CurveP256, CurveP384, "
+            "CurveP521; without the key the best common curve is used, X25519 included"
         ),
     ),
     (
         "http_server_config: {http2: true}",
-        "http_server_config.http2: no HTTP/2 is spoken here; remove the key, or write false",
+        "http_server_config.http2: unsupported HTTP/2; remove the key or use false",
     ),
     (
         "http_server_config: {headers: {Server: me}}",
         (
-            "http_server_config.headers: no header Server can be set; those that can: Strict-Transport-Security, "
+            "http_server_config.headers: header Server cannot be set; use one of Strict-Transport-Security, "
             "X-Content-Type-Options, X-Frame-Options, X-XSS-Protection, Content-Security-Policy"
         ),
     ),
     (
         "http_server_config: {headers: {X-Frame-Options: never}}",
-        "http_server_config.headers: the header X-Frame-Options cannot be 'never'; write deny or sameorigin",
+        "http_server_config.headers: invalid value 'never' of header X-Frame-Options; use deny or sameorigin",
     ),
     (
         'http_server_config: {headers: {X-XSS-Protection: "a\\r\\nSet-Cookie: b"}}',
-        "http_server_config.headers: the header X-XSS-Protection has a character that no header can have",
+        "http_server_config.headers: invalid character in header X-XSS-Protection; use printable ASCII",
     ),
     (
         "basic_auth_users: {ann: plain-password}",
-        "basic_auth_users: the password of 'ann' is no bcrypt hash; make one with: htpasswd -nBC 10 ann",
+        "basic_auth_users: the password of 'ann' is not a bcrypt hash; create one with: htpasswd -nBC 10 ann",
     ),
     (
         f"basic_auth_users: {{'a:b': {HASH}}}",
-        "basic_auth_users: 'a:b' has a colon, which ends the name in basic authentication",
+        "basic_auth_users: invalid user name 'a:b'; remove the colon, which ends the name in basic authentication",
     ),
     ("rate_limit: {interval: often}", "rate_limit.interval: 'often' is not a duration, write 30s, 5m, 1h or 200ms"),
     (
         "rate_limit: {interval: 1s}",
-        "rate_limit: without burst no request would be answered; write burst: 1 or more",
+        "rate_limit: burst: 0 would reject every request; use 1 or more",
     ),
     ("rate_limit: {burst: -1}", "rate_limit.burst: must be at least 0"),
 ]
@@ -173,7 +173,7 @@ def load(folder, text):
 
 
 @pytest.mark.parametrize(("text", "expected"), WRONG)
-def test_a_wrong_file_is_told_in_one_line(folder, text, expected):
+def test_a_wrong_file_is_reported_in_one_line(folder, text, expected):
     """Which file, which key, what is wrong, what to write instead; never a password."""
     with pytest.raises(ConfigError) as raised:
         load(folder, text)
@@ -182,7 +182,7 @@ def test_a_wrong_file_is_told_in_one_line(folder, text, expected):
     assert "plain-password" not in str(raised.value)
 
 
-def test_a_file_that_is_not_there_is_told_too(tmp_path):
+def test_a_file_that_is_not_there_is_reported_too(tmp_path):
     """As any other."""
     with pytest.raises(ConfigError) as raised:
         WebConfig.load(tmp_path / "web.yml")
@@ -210,6 +210,6 @@ def test_a_file_that_is_not_there_is_told_too(tmp_path):
         ),
     ],
 )
-def test_a_good_file_is_taken(folder, text, tls):
+def test_a_good_file_is_accepted(folder, text, tls):
     """Of the toolkit's keys, all that have an effect here."""
     assert tls == load(folder, text).tls

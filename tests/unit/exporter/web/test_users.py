@@ -4,7 +4,7 @@ import bcrypt
 import pytest
 
 from exporter.web import users as module
-from exporter.web.users import Users
+from exporter.web.users import BasicAuthUsers
 
 HASH = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
 COSTLY = bcrypt.hashpw("gräßlich".encode(), bcrypt.gensalt(5)).decode()
@@ -30,7 +30,7 @@ def computed(monkeypatch):
 
 def test_without_users_everybody_may_ask():
     """Whatever they send."""
-    assert [True, True] == [Users({}).admit(header) for header in ("", "Basic !")]
+    assert [True, True] == [BasicAuthUsers({}).admit(header) for header in ("", "Basic !")]
 
 
 @pytest.mark.parametrize(
@@ -56,24 +56,24 @@ def test_without_users_everybody_may_ask():
 )
 def test_who_may_ask(header, expected):
     """Those whose password has the hash of their name; anything else is nobody."""
-    assert expected == Users({"ann": HASH, "bob": COSTLY}).admit(header)
+    assert expected == BasicAuthUsers({"ann": HASH, "bob": COSTLY}).admit(header)
 
 
-def test_hashes_as_apache_writes_them_are_taken():
+def test_hashes_as_apache_writes_them_are_accepted():
     """`htpasswd -B` says $2y$ where the library says $2b$."""
-    assert Users({"ann": HASH.replace("$2b$", "$2y$")}).admit(basic("ann", "secret"))
+    assert BasicAuthUsers({"ann": HASH.replace("$2b$", "$2y$")}).admit(basic("ann", "secret"))
 
 
 def test_a_long_password_counts_as_far_as_bcrypt_looks():
     """72 bytes; the tools that make hashes cut there too."""
-    users = Users({"ann": bcrypt.hashpw(b"x" * 72, bcrypt.gensalt(4)).decode()})
+    users = BasicAuthUsers({"ann": bcrypt.hashpw(b"x" * 72, bcrypt.gensalt(4)).decode()})
 
     assert [True, False] == [users.admit(basic("ann", "x" * size)) for size in (100, 71)]
 
 
 def test_a_password_that_was_right_is_not_computed_again(computed):
     """So that a scrape is cheap; a wrong one costs the same every time, and is not remembered."""
-    users = Users({"ann": HASH})
+    users = BasicAuthUsers({"ann": HASH})
     right = [users.admit(basic("ann", "secret")) for _ in range(3)]
     wrong = [users.admit(basic("ann", "wrong")) for _ in range(3)]
 
@@ -82,7 +82,7 @@ def test_a_password_that_was_right_is_not_computed_again(computed):
 
 def test_an_unknown_name_costs_as_much_as_a_known_one(computed):
     """The costliest hash is computed for it: the time does not tell which names there are."""
-    users = Users({"ann": HASH, "bob": COSTLY})
+    users = BasicAuthUsers({"ann": HASH, "bob": COSTLY})
 
     assert not users.admit(basic("eve", "gräßlich"))
     assert [COSTLY] == computed
@@ -91,7 +91,7 @@ def test_an_unknown_name_costs_as_much_as_a_known_one(computed):
 def test_what_is_remembered_is_bounded_and_is_no_password(monkeypatch):
     """A hundred digests; the oldest goes."""
     monkeypatch.setattr(module, "_REMEMBERED", 2)
-    users = Users(dict.fromkeys(("ann", "bob", "cid"), HASH))
+    users = BasicAuthUsers(dict.fromkeys(("ann", "bob", "cid"), HASH))
     for name in ("ann", "bob", "cid"):
         assert users.admit(basic(name, "secret"))
 

@@ -1,0 +1,1 @@
+"""The JSON documents of `/api/v1`, made from memory."""

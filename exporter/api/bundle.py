@@ -1,0 +1,152 @@
+"""Diagnosis bundles: what diagnosis saw of one cluster in one file, to diagnose it without access to the broker.
+
+A gzipped JSON document. It has names (queues, users, hosts, clients) and numbers, never messages, passwords or tokens:
+snapshots hold no credentials, and anything that looks like one in a name or setting is removed here again.
+"""
+
+import gzip
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from ackscope import __version__
+from ackscope.baselines import Baselines
+from ackscope.clock import Instant
+from ackscope.errors import DataError
+from ackscope.log import redact
+from ackscope.records import ProbeOutcome
+from ackscope.snapshot import Snapshot
+from ackscope.topology import Binding
+from diagnosis.engine import diagnose
+from diagnosis.thresholds import Thresholds
+from diagnosis.window import Window
+from exporter.history.used_baselines import from_json, record_lookups, to_json
+
+_KIND, _FORMAT = "ackscope-bundle", 1
+BUNDLE_TYPE = "application/gzip"
+LARGEST = 2_000_000_000
+"""Size limit of the document in bytes; a larger file is rejected."""
+
+_SNAPSHOT, _OUTCOMES = TypeAdapter(Snapshot), TypeAdapter(tuple[ProbeOutcome, ...])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnosisBundle:
+    """Content of a bundle.
+
+    Attributes:
+        window: snapshots, oldest first.
+        outcomes: probe summaries.
+        now: time of the diagnosis; ages are relative to it.
+        thresholds: thresholds of the diagnosis.
+        version: version of ackscope that made it.
+        baselines: the baselines that the diagnosis used; None without history.
+    """
+
+    window: Window
+    outcomes: tuple[ProbeOutcome, ...]
+    now: Instant
+    thresholds: Thresholds
+    version: str = __version__
+    baselines: Baselines | None = None
+
+
+def pack_bundle(bundle: DiagnosisBundle) -> bytes:
+    """Serialise a bundle."""
+    document = {
+        "kind": _KIND,
+        "format": _FORMAT,
+        "ackscope": bundle.version,
+        "made": bundle.now.iso(),
+        "cluster": bundle.window.cluster,
+        "now": bundle.now,
+        "thresholds": bundle.thresholds.model_dump(mode="json"),
+        "snapshots": [_listed(snapshot) for snapshot in bundle.window.snapshots],
+        "trail": bundle.window.trail,
+        "outcomes": bundle.outcomes,
+        "baselines": to_json(_usual(bundle)),
+    }
+    text = orjson.dumps(document, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode()
+    return gzip.compress(_clean(text).encode(), 6, mtime=int(bundle.now.wall))
+
+
+def unpack_bundle(content: bytes) -> DiagnosisBundle:
+    """Parse a bundle.
+
+    Raises:
+        DataError: not a bundle, or an unsupported format; the message says which.
+    """
+    try:
+        unpacked = zlib.decompressobj(wbits=31).decompress(content, LARGEST)
+        document = orjson.loads(unpacked)
+    except (zlib.error, ValueError):
+        raise DataError("not an ackscope bundle; create one with `ackscope bundle`") from None
+    if not isinstance(document, dict) or document.get("kind") != _KIND:
+        raise DataError("not an ackscope bundle; create one with `ackscope bundle`")
+    if document.get("format") != _FORMAT:
+        made = document.get("ackscope", "unknown")
+        raise DataError(f"made by ackscope {made} in format {document.get('format')}, this version reads {_FORMAT}")
+    try:
+        snapshots, trail = (tuple(map(_snapshot, document[name])) for name in ("snapshots", "trail"))
+        return DiagnosisBundle(
+            window=Window(document["cluster"], snapshots, trail),
+            outcomes=_OUTCOMES.validate_python(document["outcomes"]),
+            now=Instant(**document["now"]),
+            thresholds=Thresholds.model_validate(document["thresholds"]),
+            version=document["ackscope"],
+            baselines=from_json(document.get("baselines")),
+        )
+    except (ValidationError, KeyError, TypeError, ValueError) as error:
+        raise DataError(f"incomplete bundle ({type(error).__name__}); create it again") from None
+
+
+def _usual(seen: DiagnosisBundle) -> Baselines | None:
+    """The baselines that its diagnosis uses, found by running it once more."""
+    return record_lookups(
+        seen.baselines,
+        lambda bands: diagnose(seen.window, seen.outcomes, seen.now, seen.thresholds, baselines=bands),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """Bindings with their counts as a list, because JSON has no tuple keys."""
+
+    counts: tuple[tuple[str, str, int], ...]
+    listed: tuple[Binding, ...] | None
+
+
+def _listed(snapshot: Snapshot) -> Snapshot:
+    value = snapshot.bindings.value
+    if value is None:
+        return snapshot
+    counts = tuple((vhost, name, number) for (vhost, name), number in sorted(value.counts.items()))
+    counted: Any = _Counted(counts, value.listed)
+    return replace(snapshot, bindings=replace(snapshot.bindings, value=counted))
+
+
+def _snapshot(document: dict[str, Any]) -> Snapshot:
+    bindings = document["bindings"]["value"]
+    if bindings is not None:
+        bindings["counts"] = {(vhost, name): number for vhost, name, number in bindings["counts"]}
+    return _SNAPSHOT.validate_python(document)
+
+
+_ADDRESS = re.compile(r'"(?:[^"\\]|\\.)*://(?:[^"\\]|\\.)*"')
+_SECRET = re.compile(r'("[^"\\]*(?:password|passwd|secret|token|credential)[^"\\]*":)"(?:[^"\\]|\\.)*"', re.IGNORECASE)
+
+
+def _clean(text: str) -> str:
+    """Remove what looks like a secret, string by string: one regex over all would match across strings."""
+    return _SECRET.sub(r'\1"***"', _ADDRESS.sub(lambda found: redact(found[0]), text))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")

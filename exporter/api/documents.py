@@ -1,0 +1,131 @@
+"""The documents of the HTTP API, made from memory. Pure: plain values in, JSON-ready values out."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields
+from typing import Any
+
+import orjson
+
+from ackscope.clock import Instant
+from ackscope.findings import DiagnosisResult
+from ackscope.reports import as_document
+from ackscope.snapshot import FAMILIES, Part, Snapshot
+from ackscope.topology import Bindings
+from diagnosis.text import MANAGEMENT, Cluster, render, render_inconclusive, render_suppressed
+from exporter.broker.families import FAST
+from exporter.exposition.live.outcomes import current_outcomes
+from exporter.exposition.live.process import ProbeProcessStatus
+from exporter.probes_host.latency_breakdown import confirm_layers
+from exporter.runtime.state import ClusterState
+
+Document = dict[str, Any]
+
+
+def findings(
+    states: Mapping[str, ClusterState], now: Instant, management: Callable[[str], str] = lambda _: MANAGEMENT
+) -> Document:
+    """What is wrong, a cluster each; `management` gives the URL of a cluster's management API.
+
+    `age_seconds` is the age of the oldest reading that it rests on, `overdue_seconds` for how long the one that is most
+    behind its plan has been due: queues of a large or calm broker are old by design.
+    """
+    return {
+        "now": now.iso(),
+        "clusters": [
+            cluster_findings(name, state.snapshot, state.verdict, now, management(name))
+            for name, state in states.items()
+        ],
+    }
+
+
+def cluster_findings(
+    name: str,
+    snapshot: Snapshot | None,
+    result: DiagnosisResult | None,
+    now: Instant,
+    management: str = MANAGEMENT,
+) -> Document:
+    """One cluster's entry; before the first diagnosis its lists are empty, `checked` too."""
+    cluster = Cluster(version=snapshot.version if snapshot else None, management=management)
+    # What is read less often is older by design.
+    parts = {} if snapshot is None else snapshot.parts
+    ages = {name: age for name in FAST if name in parts and (age := parts[name].age(now)) is not None}
+    overdue = (max(0.0, age - (parts[name].every or 0.0)) for name, age in ages.items())
+    return {
+        "cluster": name,
+        "broker": snapshot.broker if snapshot else None,
+        "age_seconds": max(ages.values(), default=None),
+        "overdue_seconds": max(overdue, default=None),
+        "findings": [as_document(render(each, cluster)) for each in (result.findings if result else ())],
+        "cannot_tell": [as_document(render_inconclusive(each)) for each in (result.inconclusive if result else ())],
+        "set_aside": [as_document(render_suppressed(each)) for each in (result.suppressed if result else ())],
+        "checked": list(result.checked) if result else [],
+    }
+
+
+def probes(states: Mapping[str, ClusterState], status: ProbeProcessStatus | None, now: Instant) -> Document:
+    """Probe results; all clusters share one probe process.
+
+    `probes` of a cluster are `ProbeOutcome`s, `layers` are `Layer`s (name, seconds, node, because): the latency
+    breakdown of confirms, from recent summaries. Durations are in seconds; unknown values are null.
+    """
+    process = {
+        "up": status.up if status else False,
+        "restarts": status.restarts if status else 0,
+        "age_seconds": status.age_seconds if status else None,
+    }
+    return {
+        "now": now.iso(),
+        "clusters": [
+            {
+                "cluster": name,
+                "process": process,
+                "probes": state.latest_outcomes(),
+                "layers": confirm_layers(current_outcomes(state, now)),
+            }
+            for name, state in states.items()
+        ],
+    }
+
+
+def snapshots(
+    states: Mapping[str, ClusterState], now: Instant, families: Collection[str] = tuple(FAMILIES)
+) -> Document:
+    """Latest snapshot of each cluster, with the age of each part; `families` limits the parts."""
+    latest = [state.snapshot for state in states.values() if state.snapshot is not None]
+    return {"now": now.iso(), "clusters": [_snapshot(snapshot, now, families) for snapshot in latest]}
+
+
+def _snapshot(snapshot: Snapshot, now: Instant, families: Collection[str]) -> Document:
+    parts = snapshot.parts
+    shown = [field.name for field in fields(snapshot) if field.name not in parts or field.name in families]
+    document = {name: getattr(snapshot, name) for name in shown}
+    if "bindings" in document:
+        document["bindings"] = _bindings(snapshot.bindings)
+    return {**document, "ages": {family: part.age(now) for family, part in parts.items() if family in families}}
+
+
+def _bindings(part: Part[Bindings]) -> Document:
+    """The part with its counts as a list, because JSON has no tuple keys."""
+    value = part.value
+    counts = [] if value is None else sorted(value.counts.items())
+    value_document = (
+        None
+        if value is None
+        else {
+            "counts": [{"vhost": vhost, "exchange": name, "bindings": number} for (vhost, name), number in counts],
+            "listed": value.listed,
+        }
+    )
+    return {**{field.name: getattr(part, field.name) for field in fields(part)}, "value": value_document}
+
+
+def as_json(document: Document) -> bytes:
+    """Encode as JSON; dataclasses become objects."""
+    return orjson.dumps(document, default=_mapping, option=orjson.OPT_NON_STR_KEYS)
+
+
+def _mapping(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")

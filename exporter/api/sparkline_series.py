@@ -1,0 +1,98 @@
+"""Sparkline series of the last 30 minutes, from the window: gauges as read, counters as rates. Pure."""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, TypeVar
+
+from ackscope.clock import Instant
+from ackscope.counters import MessageStats
+from ackscope.snapshot import Queue
+from diagnosis.window import Seen, Series, Window
+
+T = TypeVar("T")
+Point = tuple[float, float | None]
+"""(seconds before now, value); None marks a gap."""
+
+REACH = 1800.0
+"""Length of a series in seconds."""
+_STEP = 20.0
+"""Minimum seconds between points: the broker refreshes its statistics every 5 s."""
+_GAP = 240.0
+"""Readings further apart, in seconds, are not connected."""
+
+
+def recent_readings(window: Window, family: str) -> Series[Any]:
+    """Readings of overview or nodes: dense for the last minutes, one per minute before."""
+    found = {seen.at.mono: seen for seen in (*window.trend(family), *window.readings(family))}
+    return tuple(found[moment] for moment in sorted(found))
+
+
+def gauge_points(series: Series[T], read: Callable[[T], float | None], now: Instant) -> list[Point]:
+    """A gauge at each reading, oldest first; a gap adds a point without a value."""
+    points: list[Point] = []
+    before: Seen[T] | None = None
+    for seen in _marks(series, now):
+        if before is not None and seen.at.since(before.at) > _GAP:
+            points.append((now.since(before.at), None))
+        points.append((now.since(seen.at), read(seen.value)))
+        before = seen
+    return points
+
+
+def rate_points(series: Series[T], count: Callable[[T], int | None], now: Instant) -> list[Point]:
+    """Increase of a counter per second up to each reading; None after a reset and over a gap."""
+    points: list[Point] = []
+    marks = _marks(series, now)
+    for older, newer in pairwise(marks):
+        seconds = newer.at.since(older.at)
+        before, after = count(older.value), count(newer.value)
+        known = before is not None and after is not None and after >= before and seconds <= _GAP
+        points.append((now.since(newer.at), (after - before) / seconds if known else None))  # type: ignore[operator]
+    return points
+
+
+def counter_value(stats: MessageStats, name: str) -> int | None:
+    """A counter; a missing one is 0 if the broker reports others: it omits counters before their first event."""
+    value: int | None = getattr(stats, name)
+    return value if value is not None or stats == MessageStats() else 0
+
+
+def queue_series(window: Window, vhost: str | None, name: str) -> Series[Queue]:
+    """A queue at the latest consecutive readings that contain it, oldest first."""
+    found: list[Seen[Queue]] = []
+    # Its position hardly ever changes: one list in 16 is searched.
+    place = 0
+    for seen in reversed(window.readings("queues")):
+        at = _find(seen.value, vhost, name, place)
+        if at is None:
+            break
+        place = at
+        found.append(Seen(seen.at, seen.value[at]))
+    return tuple(reversed(found))
+
+
+def by_details_time(series: Series[Queue]) -> Series[Queue]:
+    """The readings at the times when details were read, which may be less often than totals."""
+    found: list[Seen[Queue]] = []
+    for seen in series:
+        at = seen.value.details_at or seen.at
+        if not found or at.mono > found[-1].at.mono:
+            found.append(Seen(at, seen.value))
+    return tuple(found)
+
+
+def _find(queues: Sequence[Queue], vhost: str | None, name: str, guess: int) -> int | None:
+    if guess < len(queues) and queues[guess].key == (vhost, name):
+        return guess
+    return next((place for place, it in enumerate(queues) if it.name == name and it.vhost == vhost), None)
+
+
+def _marks(series: Series[T], now: Instant) -> Series[T]:
+    """The newest reading and earlier ones at least a step apart."""
+    marks: list[Seen[T]] = []
+    for seen in reversed(series):
+        if now.since(seen.at) > REACH:
+            break
+        if not marks or marks[-1].at.since(seen.at) >= _STEP:
+            marks.append(seen)
+    return tuple(reversed(marks))

@@ -1,0 +1,158 @@
+"""The document of `/api/v1/vitals`: throughput and backlog of each cluster with baselines, and sparklines.
+
+Values and sparklines are the broker's own cluster totals. Baselines cover application queues, so totals over those are
+compared with them. Pure: made from memory.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ackscope.baselines import Band, Baselines, NoBand, NotYet
+from ackscope.clock import Instant
+from ackscope.findings import Finding
+from ackscope.snapshot import Node, Overview, Queue
+from diagnosis.text import no_band_text
+from diagnosis.thresholds import Thresholds
+from diagnosis.window import Window
+from exporter.api.sparkline_series import (
+    Point,
+    by_details_time,
+    counter_value,
+    gauge_points,
+    queue_series,
+    rate_points,
+    recent_readings,
+)
+from exporter.api.throughput import ClusterTotal, cluster_throughput
+from exporter.runtime.state import ClusterState
+
+Document = dict[str, Any]
+
+_MOST = 8
+"""Number of findings whose subjects get sparklines."""
+
+_RATES = {"publish": "publish", "confirm": "confirm", "deliver": "deliver_get", "ack": "ack", "redeliver": "redeliver"}
+_BANDS = {
+    "publish": "published",
+    "deliver": "delivered",
+    "ack": "acked",
+    "redeliver": "redelivered",
+    "ready": "ready",
+    "unacked": "unacked",
+}
+"""Sign -> measure of the table `baselines`; there is no history of confirms."""
+_NODE = {"mem_used": "bytes", "disk_free": "bytes", "run_queue": "", "fd_used": "", "sockets_used": "", "proc_used": ""}
+
+
+def vitals(
+    states: Mapping[str, ClusterState],
+    now: Instant,
+    usual: Callable[[str], Baselines | None],
+    thresholds: Thresholds,
+) -> Document:
+    """Throughput and backlog of each cluster.
+
+    Returns:
+        `{"now", "clusters": [{"cluster", "age_seconds", "signs", "subjects"}]}`. A sign is `{"name", "unit", "value",
+        "line": [[seconds ago, value]], "usual", "because"}`: `usual` is a baseline band with the `value` to compare, or
+        null, and `because` is the reason then. A subject of a finding has `kind`, `vhost`, `name` and `lines`, each
+        like a
+        sign. Rates are per second, "messages" and "bytes" are gauges; null is unknown.
+    """
+    return {
+        "now": now.iso(),
+        "clusters": [_cluster(name, state, now, usual(name), thresholds) for name, state in states.items()],
+    }
+
+
+def _cluster(
+    name: str, state: ClusterState, now: Instant, baselines: Baselines | None, thresholds: Thresholds
+) -> Document:
+    snapshot = state.snapshot
+    findings = state.verdict.findings if state.verdict else ()
+    return {
+        "cluster": name,
+        "age_seconds": snapshot.overview.age(now) if snapshot else None,
+        "signs": list(_signs(state.window, now, baselines, thresholds)),
+        "subjects": list(_subjects(state.window, now, findings)),
+    }
+
+
+def _signs(window: Window, now: Instant, baselines: Baselines | None, thresholds: Thresholds) -> Iterator[Document]:
+    series = recent_readings(window, "overview")
+    if not series:
+        return
+    bands = {sign: _band(baselines, measure, now, thresholds.usual.oldest) for sign, measure in _BANDS.items()}
+    # Sum up the queues only if there is a band to compare with.
+    known = any(isinstance(band, Band) for band in bands.values())
+    load = cluster_throughput(window, thresholds.own_prefixes) if known else {}
+    points_of = {
+        **{name: ("rate", rate_points(series, _count(field), now)) for name, field in _RATES.items()},
+        "ready": ("messages", gauge_points(series, lambda it: it.messages_ready, now)),
+        "unacked": ("messages", gauge_points(series, lambda it: it.messages_unacked, now)),
+    }
+    for name, (unit, points) in points_of.items():
+        band = bands.get(name)
+        yield {**_line(name, unit, points), **_usual(band, load.get(_BANDS.get(name, ""), ClusterTotal()))}
+
+
+def _count(field: str) -> Callable[[Overview], int | None]:
+    return lambda overview: counter_value(overview.stats, field)
+
+
+def _band(baselines: Baselines | None, measure: str, now: Instant, oldest: float) -> Band | NotYet:
+    if baselines is None:
+        return NotYet(NoBand.NO_HISTORY_READ)
+    if baselines.made_at is None:
+        return NotYet(NoBand.NO_BANDS)
+    return baselines.outdated(now.wall, oldest) or baselines.of("cluster", "", "", measure)
+
+
+def _usual(band: Band | NotYet | None, load: ClusterTotal) -> Document:
+    if not isinstance(band, Band):
+        return {"usual": None, "because": no_band_text(band) if band else None}
+    if load.value is None:
+        return {"usual": None, "because": f"cannot be compared: {load.because}"}
+    return {"usual": {**asdict(band), "value": load.value}, "because": None}
+
+
+def _line(name: str, unit: str, points: Sequence[Point]) -> Document:
+    return {"name": name, "unit": unit, "value": points[-1][1] if points else None, "line": points}
+
+
+def _subjects(window: Window, now: Instant, findings: Sequence[Finding]) -> Iterator[Document]:
+    """Sparklines of the subjects of the first findings, each subject once."""
+    subjects = {(it.subject.kind, it.subject.vhost, it.subject.name): None for it in findings[:_MOST]}
+    for kind, vhost, name in subjects:
+        lines = [*_queue(window, now, vhost, name)] if kind == "queue" else []
+        lines += _node(window, now, name) if kind == "node" else []
+        if lines:
+            yield {"kind": kind, "vhost": vhost, "name": name, "lines": lines}
+
+
+def _queue(window: Window, now: Instant, vhost: str | None, name: str) -> Iterator[Document]:
+    series = queue_series(window, vhost, name)
+    if not series:
+        return
+
+    def count(field: str) -> Callable[[Queue], int | None]:
+        return lambda queue: counter_value(queue.stats, field)
+
+    yield _line("ready", "messages", gauge_points(series, lambda it: it.messages_ready, now))
+    yield _line("unacked", "messages", gauge_points(series, lambda it: it.messages_unacked, now))
+    read = by_details_time(series)
+    for sign in ("publish", "deliver", "ack", "redeliver"):
+        yield _line(sign, "rate", rate_points(read, count(_RATES[sign]), now))
+
+
+def _node(window: Window, now: Instant, name: str) -> Iterator[Document]:
+    series = recent_readings(window, "nodes")
+
+    def figure(field: str) -> Callable[[tuple[Node, ...]], float | None]:
+        return lambda nodes: next((getattr(node, field) for node in nodes if node.name == name), None)
+
+    for field, unit in _NODE.items():
+        points = gauge_points(series, figure(field), now)
+        if any(value is not None for _, value in points):
+            yield _line(field, unit, points)

@@ -1,0 +1,1 @@
+"""The text of `/metrics`: metric declarations, collectors, cardinality limits, encoding, page cache."""

@@ -1,0 +1,48 @@
+"""All collectors by name. To add one, add a file here and a line in this table."""
+
+from exporter.exposition.collectors import (
+    auth,
+    bindings,
+    certificates,
+    channels,
+    connections,
+    consumer_each,
+    consumers,
+    dropped,
+    exchanges,
+    features,
+    health,
+    limits,
+    links,
+    memory,
+    nodes,
+    overview,
+    policies,
+    queues,
+    totals,
+    vhosts,
+)
+from exporter.exposition.collectors.contract import Collector
+
+COLLECTORS: dict[str, Collector] = {
+    "overview": overview.COLLECTOR,
+    "nodes": nodes.COLLECTOR,
+    "memory": memory.COLLECTOR,
+    "queues": queues.COLLECTOR,
+    "totals": totals.COLLECTOR,
+    "channels": channels.COLLECTOR,
+    "consumers": consumers.COLLECTOR,
+    "consumer_each": consumer_each.COLLECTOR,
+    "connections": connections.COLLECTOR,
+    "exchanges": exchanges.COLLECTOR,
+    "dropped": dropped.COLLECTOR,
+    "bindings": bindings.COLLECTOR,
+    "vhosts": vhosts.COLLECTOR,
+    "policies": policies.COLLECTOR,
+    "limits": limits.COLLECTOR,
+    "links": links.COLLECTOR,
+    "features": features.COLLECTOR,
+    "auth": auth.COLLECTOR,
+    "health": health.COLLECTOR,
+    "certificates": certificates.COLLECTOR,
+}

@@ -1,0 +1,84 @@
+"""The part of a page that changes between snapshots, rendered at the scrape or up to a second before.
+
+Ages are evaluated at the scrape. The rest (findings, probes, the exporter itself) is rendered in advance once a second;
+a scrape that finds it outdated renders it itself.
+"""
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ackscope.clock import Clock, Instant
+from exporter.exposition.encode import EncodedFamily, Format, encode, merge_families, page_chunks
+from exporter.exposition.execute import CollectorRun, Source, execute, merge_runs, report_metrics
+
+PRERENDERED_SECONDS = 1.5
+"""Seconds that the prerendered part is valid: slightly more than the interval, to allow for a small delay."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Prerendered:
+    """The part without ages, by format, and when it was rendered."""
+
+    at: Instant
+    texts: Mapping[Format, bytes]
+
+
+class LiveMetricsCache:
+    """Thread-safe cache of the metrics that change between snapshots.
+
+    Args:
+        per_second: name -> source whose metrics may be a second old.
+        per_scrape: name -> source evaluated at every scrape; metric names must not overlap with `per_second`.
+        clock: times the sources.
+    """
+
+    def __init__(self, per_second: Mapping[str, Source], per_scrape: Mapping[str, Source], clock: Clock) -> None:
+        self._per_second, self._per_scrape, self._clock = per_second, per_scrape, clock
+        self._prerendered: _Prerendered | None = None
+        self._lock = threading.Lock()
+        self._started = 0
+        self._latest: tuple[int, CollectorRun] = (0, CollectorRun((), {}))
+
+    def prerender(self, reports: Sequence[EncodedFamily], forms: Iterable[Format]) -> None:
+        """Render everything but the ages, for the scrapes of the next second.
+
+        Args:
+            reports: encoded reports of the collectors of the snapshot part.
+            forms: formats to render.
+        """
+        at, per_second = self._clock.now(), self._execute()
+        families = _with_reports(per_second, reports)
+        self._prerendered = _Prerendered(at, {form: b"".join(page_chunks(families, form)) for form in forms})
+
+    def invalidate(self) -> None:
+        """Discard the prerendered part, so that the next scrape shows a change at once."""
+        self._prerendered = None
+
+    def chunks(self, reports: Sequence[EncodedFamily], form: Format) -> list[bytes]:
+        """The live part of a page now, without the last line of OpenMetrics."""
+        prerendered = self._prerendered
+        if (
+            prerendered is not None
+            and form in prerendered.texts
+            and self._clock.now().since(prerendered.at) <= PRERENDERED_SECONDS
+        ):
+            ages = execute(self._per_scrape, self._clock)
+            return [prerendered.texts[form], *page_chunks(ages.families, form)]
+        return page_chunks(_with_reports(self._now(), reports), form)
+
+    def _now(self) -> CollectorRun:
+        # A run that began before this scrape may be outdated; one that began since serves all waiting scrapes.
+        needed = self._started + 1
+        with self._lock:
+            if self._latest[0] < needed:
+                self._started += 1
+                self._latest = (self._started, merge_runs([self._execute(), execute(self._per_scrape, self._clock)]))
+            return self._latest[1]
+
+    def _execute(self) -> CollectorRun:
+        return execute(self._per_second, self._clock)
+
+
+def _with_reports(per_second: CollectorRun, reports: Sequence[EncodedFamily]) -> list[EncodedFamily]:
+    return merge_families([*per_second.families, *reports, *encode(report_metrics(per_second.reports))])

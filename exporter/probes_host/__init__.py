@@ -1,0 +1,1 @@
+"""The AMQP client side: the probe process, its metrics, and on-demand probes."""

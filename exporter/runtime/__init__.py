@@ -1,0 +1,1 @@
+"""The running exporter: run loop, reload, pollers, ingest, in-memory state."""

@@ -1,0 +1,123 @@
+"""Ingest: what happens to each snapshot and each batch of probe records. State, diagnosis, metrics, landing rows."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ackscope.baselines import Baselines
+from ackscope.clock import Clock
+from ackscope.log import get_logger
+from ackscope.snapshot import Snapshot
+from diagnosis.engine import diagnose
+from exporter.probes_host.metrics import ProbeMetrics
+from exporter.probes_host.nodes import QueueNodes, assign_nodes, assign_outcome_nodes, probe_nodes
+from exporter.runtime.state import ClusterState, StateStore
+from exporter.settings import ExporterSettings
+from probes.ipc import RecordBatch
+from probes.settings import NODE_NAMES
+
+if TYPE_CHECKING:
+    from exporter.landing.sink import LandingSink
+
+log = get_logger(__name__)
+
+
+class Ingest:
+    """Processes what pollers and probes deliver.
+
+    The snapshots of a cluster come from one thread, probe batches from another.
+
+    Args:
+        settings: cardinality limits, prefixes and thresholds.
+        state: what scrapes and the API read.
+        probe_metrics: histograms and counters of the probes.
+        landing: landing files for the pipeline; None if disabled.
+        clock: timestamps, and times diagnosis.
+        baselines: cluster name -> baselines of the current hour, None if unknown.
+    """
+
+    def __init__(
+        self,
+        settings: ExporterSettings,
+        state: StateStore,
+        probe_metrics: ProbeMetrics,
+        landing: "LandingSink | None",
+        clock: Clock,
+        baselines: Callable[[str], Baselines | None] = lambda _: None,
+    ) -> None:
+        self._baselines = baselines
+        self._state, self._probe_metrics, self._landing, self._clock = state, probe_metrics, landing, clock
+        self._nodes: dict[str, QueueNodes] = {}
+        self._capped: set[str] = set()
+        self.apply(settings)
+
+    def apply(self, settings: ExporterSettings) -> None:
+        """Apply new settings. State of clusters that were removed is dropped."""
+        self._prefix, self._limits = settings.probes.prefix, settings.metrics.limits
+        self._thresholds = settings.thresholds
+        self._addressed = {
+            name: NODE_NAMES if cluster.amqp is not None and cluster.amqp.nodes else ()
+            for name, cluster in settings.clusters.items()
+        }
+        for name in self._nodes.keys() - settings.clusters.keys():
+            del self._nodes[name]
+        if self._landing is not None:
+            self._landing.apply(settings.landing, self._thresholds.own_prefixes, settings.clusters)
+
+    def on_snapshot(self, snapshot: Snapshot) -> None:
+        """Ingest one snapshot."""
+        known = self._state.put_snapshot(snapshot)
+        if known is None:  # late: its cluster was removed
+            return
+        addressed = self._addressed.get(snapshot.cluster, ())
+        self._nodes[snapshot.cluster] = probe_nodes(snapshot, self._prefix, addressed)
+        self._diagnose(snapshot.cluster, known)
+        self._land(snapshot)
+        queues = len(snapshot.queues.value or ())
+        if queues > self._limits.queues and snapshot.cluster not in self._capped:
+            self._capped.add(snapshot.cluster)
+            log.warning(
+                "queues beyond metrics.max_queues have no series of their own",
+                cluster=snapshot.cluster,
+                count=queues,
+                limit=self._limits.queues,
+            )
+
+    def on_batch(self, batch: RecordBatch) -> None:
+        """Ingest one line of the probe process."""
+        if batch.cluster not in self._addressed:  # late: its cluster was removed
+            return
+        nodes = self._nodes.get(batch.cluster, {})
+        messages = assign_nodes(batch.messages, nodes, self._prefix)
+        bursts = assign_nodes(batch.bursts, nodes, self._prefix)
+        steps = assign_nodes(batch.steps, nodes, self._prefix)
+        outcomes = assign_outcome_nodes(batch.outcomes, nodes)
+        self._probe_metrics.messages(batch.cluster, messages)
+        self._probe_metrics.bursts(batch.cluster, bursts)
+        self._probe_metrics.steps(batch.cluster, steps)
+        self._probe_metrics.outcomes(batch.cluster, outcomes)
+        self._state.put_outcomes(batch.cluster, outcomes, self._clock.now())
+        if self._landing is not None:
+            self._landing.records(batch.cluster, messages, bursts, steps)
+
+    def _diagnose(self, cluster: str, known: ClusterState) -> None:
+        started = self._clock.now()
+        try:
+            verdict = diagnose(
+                known.window,
+                known.latest_outcomes(),
+                started,
+                self._thresholds,
+                known.verdict,
+                baselines=self._baselines(cluster),
+            )
+        except Exception:  # Boundary: a defect in a rule must not stop polling.
+            log.exception("diagnosis failed; the previous result stays", cluster=cluster)
+            self._state.count_diagnosis_error(cluster)
+            return
+        self._state.put_verdict(verdict, self._clock.now().since(started))
+
+    def _land(self, snapshot: Snapshot) -> None:
+        """Land the new rows of a snapshot and of the diagnosis of it."""
+        known = self._state.clusters().get(snapshot.cluster)
+        if self._landing is not None and known is not None:
+            self._landing.snapshot(snapshot, known.snapshot or snapshot, known.verdict)

@@ -1,0 +1,143 @@
+"""Latest state of every cluster, in memory: written by poller and probe threads, read by every scrape.
+
+Values are immutable and replaced as a whole, so a reader never sees a partial update.
+"""
+
+import threading
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ackscope.clock import Instant
+from ackscope.findings import DiagnosisResult
+from ackscope.records import ProbeOutcome
+from ackscope.snapshot import Snapshot
+from diagnosis.window import Window
+from exporter.runtime.window_limits import limit_window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceivedOutcome:
+    """Latest summary of a probe stream, and when it arrived."""
+
+    at: Instant
+    outcome: ProbeOutcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterState:
+    """State of one cluster.
+
+    Attributes:
+        window: recent snapshots. Scrapes and the API show the latest.
+        verdict: latest diagnosis; None before the first.
+        diagnosis_seconds: duration of that diagnosis.
+        diagnosis_errors: how often diagnosis raised, which is a bug of ackscope.
+        readings_dropped: older readings of single queues dropped to bound memory (`exporter.runtime.window_limits`).
+        outcomes: (probe, stream, queue, or node if it has no queue) -> latest summary.
+    """
+
+    window: Window
+    verdict: DiagnosisResult | None = None
+    diagnosis_seconds: float | None = None
+    diagnosis_errors: int = 0
+    readings_dropped: int = 0
+    outcomes: dict[tuple[str, str, str], ReceivedOutcome] = field(default_factory=dict)
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """Latest snapshot; None before the first poll has finished."""
+        return self.window.latest
+
+    def latest_only(self) -> "ClusterState":
+        """Copy that holds only the latest snapshot, to keep without the window's memory."""
+        return replace(self, window=replace(self.window, snapshots=self.window.snapshots[-1:], trail=()))
+
+    def latest_outcomes(self) -> list[ProbeOutcome]:
+        """Latest summary of every stream, in a fixed order."""
+        return [self.outcomes[key].outcome for key in sorted(self.outcomes)]
+
+
+class StateStore:
+    """State by cluster name, in the order of the configuration.
+
+    Data of clusters that are no longer configured is dropped.
+    """
+
+    def __init__(self, clusters: Iterable[str]) -> None:
+        self._lock = threading.Lock()
+        self._clusters = {name: ClusterState(window=Window.empty(name)) for name in clusters}
+        self._generation = 0
+
+    @property
+    def generation(self) -> int:
+        """Incremented with every snapshot: anything derived from snapshots alone is valid until it changes."""
+        return self._generation
+
+    def clusters(self) -> dict[str, ClusterState]:
+        """State of every cluster now."""
+        with self._lock:
+            return dict(self._clusters)
+
+    def snapshots(self) -> list[Snapshot]:
+        """Latest snapshot of every cluster that has one."""
+        states = self.clusters().values()
+        return [state.snapshot for state in states if state.snapshot is not None]
+
+    def set_clusters(self, clusters: Iterable[str], reset: Collection[str] = ()) -> None:
+        """Replace the list of clusters. State of clusters that stay is kept.
+
+        Args:
+            clusters: names, in order.
+            reset: names whose broker has changed; their state is discarded.
+        """
+        with self._lock:
+            self._clusters = {
+                name: ClusterState(window=Window.empty(name))
+                if name in reset or name not in self._clusters
+                else self._clusters[name]
+                for name in clusters
+            }
+            self._generation += 1
+
+    def put_snapshot(self, snapshot: Snapshot) -> ClusterState | None:
+        """Add a snapshot. Returns the updated state; None if the cluster is no longer configured."""
+        before = self._clusters.get(snapshot.cluster)
+        if before is None:
+            return None
+        # Outside the lock, because it compares thousands of queues. Each cluster has one poller, so no update is lost.
+        window, dropped = limit_window(before.window.add(snapshot))
+        with self._lock:
+            now = self._clusters.get(snapshot.cluster)
+            if now is None or now.window is not before.window:
+                return None
+            after = self._change(snapshot.cluster, window=window, readings_dropped=now.readings_dropped + dropped)
+            self._generation += 1
+            return after
+
+    def put_verdict(self, verdict: DiagnosisResult, seconds: float) -> None:
+        """Store a diagnosis and its duration in seconds."""
+        with self._lock:
+            self._change(verdict.cluster, verdict=verdict, diagnosis_seconds=seconds)
+
+    def count_diagnosis_error(self, cluster: str) -> None:
+        """Count a failure of diagnosis; the previous result stays."""
+        with self._lock:
+            if (before := self._clusters.get(cluster)) is not None:
+                self._change(cluster, diagnosis_errors=before.diagnosis_errors + 1)
+
+    def put_outcomes(self, cluster: str, outcomes: Iterable[ProbeOutcome], at: Instant) -> None:
+        """Store probe summaries."""
+        with self._lock:
+            if (before := self._clusters.get(cluster)) is not None:
+                seen = {
+                    (it.probe, it.stream, it.queue or it.node): ReceivedOutcome(at=at, outcome=it) for it in outcomes
+                }
+                self._change(cluster, outcomes={**before.outcomes, **seen})
+
+    def _change(self, cluster: str, **changes: Any) -> ClusterState | None:
+        """Replace a cluster's state by a copy with changes; the caller holds the lock."""
+        if cluster not in self._clusters:
+            return None
+        after = self._clusters[cluster] = replace(self._clusters[cluster], **changes)
+        return after

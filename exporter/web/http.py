@@ -1,0 +1,55 @@
+"""HTTP types: request, response, routing table. `exporter.web` serves them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+TEXT, HTML, JSON = "text/plain; charset=utf-8", "text/html; charset=utf-8", "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request.
+
+    Attributes:
+        query: parameters; of a repeated one the last counts.
+        headers: names in lower case; repeated headers are joined with commas.
+        method: GET also for HEAD.
+    """
+
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    method: str = "GET"
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A response.
+
+    Attributes:
+        body: first chunk.
+        content_type: value of the Content-Type header.
+        status: HTTP status.
+        chunks: further chunks after the body, sent without being joined.
+        content_encoding: encoding of the bytes, `identity` if none; None lets the server compress.
+        headers: additional headers.
+    """
+
+    body: bytes
+    content_type: str = TEXT
+    status: HTTPStatus = HTTPStatus.OK
+    chunks: tuple[bytes, ...] = ()
+    content_encoding: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One path: description, handler and methods. GET includes HEAD."""
+
+    summary: str
+    handle: Callable[[Request], Response]
+    methods: tuple[str, ...] = ("GET",)
+
+
+Routes = Mapping[str, Route]

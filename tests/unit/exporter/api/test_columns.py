@@ -1,0 +1,109 @@
+from dataclasses import replace
+
+import pytest
+
+from ackscope.clock import Instant
+from ackscope.counters import MessageStats
+from ackscope.errors import UsageError
+from ackscope.snapshot import Part, Queue, Snapshot
+from diagnosis.window import Window
+from exporter.api.columns import LISTS, columns
+
+START = Instant(wall=1_700_000_000.0, mono=1000.0)
+
+
+def at(seconds):
+    """That long after the start."""
+    return Instant(wall=START.wall + seconds, mono=START.mono + seconds)
+
+
+def window(*readings):
+    """A window of (seconds, queues) readings."""
+    found = Window.empty("shop")
+    for seconds, queues in readings:
+        part = Part(value=tuple(queues), at=at(seconds))
+        found = found.add(Snapshot(cluster="shop", taken=at(seconds), queues=part))
+    return found
+
+
+def queue(name="orders", **fields):
+    """A queue of the vhost /."""
+    return Queue(vhost="/", name=name, **fields)
+
+
+def test_a_list_is_its_columns():
+    """Only those that are asked for, in the order in which the kernel declares them, with the age of the reading."""
+    found = columns(window((0, [queue(messages_ready=3), queue("stock")])), "queues", "messages_ready,name", at(4))
+
+    assert {"name": ["orders", "stock"], "messages_ready": [3, None]} == found["columns"]
+    assert (2, 4.0, None, "shop") == tuple(found[name] for name in ("rows", "age_seconds", "error", "cluster"))
+
+
+def test_a_list_that_is_not_known_has_no_rows():
+    """Which is not the same as an empty one."""
+    assert None is columns(Window.empty("shop"), "queues", "name", at(0))["rows"]
+    assert 0 == columns(window((0, [])), "queues", "name", at(0))["rows"]
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_every_list_has_every_column_that_it_names(name):
+    """Empty while nothing is known."""
+    found = columns(Window.empty("shop"), name, None, at(0))
+
+    assert {key: [] for key in LISTS[name].names} == found["columns"]
+
+
+def test_a_wrong_column_is_named():
+    """With the nearest one."""
+    with pytest.raises(UsageError, match="'nam' is not known"):
+        columns(Window.empty("shop"), "queues", "nam", at(0))
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "expected"),
+    [
+        (MessageStats(publish=10, ack=10), MessageStats(publish=110, ack=60), 2.0),
+        (MessageStats(publish=10), MessageStats(publish=20, ack=50), 2.0),
+        (MessageStats(publish=10), MessageStats(publish=20), 0.0),
+        (MessageStats(ack=900), MessageStats(ack=5), None),
+        (MessageStats(), MessageStats(), None),
+    ],
+    ids=["grew", "first-acks", "none", "began-anew", "not-counted"],
+)
+def test_how_fast_a_counter_grew(then, now, expected):
+    """A second, over the last half minute; what cannot be told is absent."""
+    readings = window((0, [queue(stats=then)]), (25, [queue(stats=now)]))
+
+    assert [expected] == columns(readings, "queues", "lately.ack", at(25))["columns"]["lately.ack"]
+
+
+def test_counters_of_one_reading_report_no_rate():
+    """Statistics that were read once stay in later lists."""
+    old = queue(stats=MessageStats(ack=5), details_at=at(0))
+    readings = window((10, [old]), (40, [replace(old, messages_ready=1)]))
+
+    assert [None] == columns(readings, "queues", "lately.ack", at(40))["columns"]["lately.ack"]
+    assert [40.0] == columns(readings, "queues", "details_age", at(40))["columns"]["details_age"]
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "expected"),
+    [(10, 60, 2.0), (60, 10, -2.0), (None, 10, None), (10, None, None)],
+    ids=["rose", "fell", "not-known-then", "not-known-now"],
+)
+def test_how_fast_a_level_moved(then, now, expected):
+    """A second, between the lists: it is as old as they are, whatever the age of the counters."""
+    readings = window(
+        (0, [queue(messages_ready=then, details_at=at(-60))]), (25, [queue(messages_ready=now, details_at=at(-60))])
+    )
+
+    assert [expected] == columns(readings, "queues", "lately.messages_ready", at(25))["columns"][
+        "lately.messages_ready"
+    ]
+
+
+def test_a_new_queue_did_not_move():
+    """Nothing is known of it before: that is not zero."""
+    readings = window((0, []), (25, [queue(messages_ready=5)]))
+
+    assert [None] == columns(readings, "queues", "lately.messages_ready", at(25))["columns"]["lately.messages_ready"]

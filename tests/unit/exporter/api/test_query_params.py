@@ -1,0 +1,32 @@
+import pytest
+
+from ackscope.errors import UsageError
+from exporter.api.query_params import parse_names
+
+KNOWN = ("overview", "nodes", "queues")
+
+
+@pytest.mark.parametrize(
+    ("requested", "expected"),
+    [(None, KNOWN), ("queues", ("queues",)), ("queues, overview", ("overview", "queues")), ("nodes,nodes", ("nodes",))],
+)
+def test_names_are_accepted_from_a_list(requested, expected):
+    """In the order of what there is; without a list, all."""
+    assert expected == parse_names("families", requested, KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("requested", "message"),
+    [
+        ("queue", "families='queue' is not known, did you mean 'queues'?; known: overview, nodes, queues"),
+        ("nodes,", "families= is missing; known: overview, nodes, queues"),
+        ("", "families= is missing; known: overview, nodes, queues"),
+        ("x" * 99, f"families='{'x' * 80}' is not known; known: overview, nodes, queues"),
+    ],
+)
+def test_a_name_that_there_is_not_is_reported(requested, message):
+    """With those that there are; a long one is not repeated whole."""
+    with pytest.raises(UsageError) as raised:
+        parse_names("families", requested, KNOWN)
+
+    assert message == str(raised.value)
