@@ -1,7 +1,7 @@
 """heartbeat-extreme (X07): connections without heartbeats, or with heartbeats that are too long or too short.
 
 Without heartbeats, a client that disappeared stays "connected" for hours, with its unacknowledged messages and its
-exclusive queues. With heartbeats of a few seconds, a busy client is taken for dead.
+exclusive queues. With heartbeats of a few seconds, a busy client looks dead.
 Source: https://www.rabbitmq.com/docs/heartbeats
 """
 

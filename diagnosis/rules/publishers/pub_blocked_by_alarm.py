@@ -36,9 +36,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 def blocked_since(view: View, names: Iterable[str] | None = None) -> str | None:
     """The first of the latest consecutive readings in which a connection was blocked: one of these, or any."""
-    wanted, first = None if names is None else set(names), None
+    only, first = None if names is None else set(names), None
     for seen in reversed(view.window.readings("connections")):
-        if not any(each.state == BLOCKED and (wanted is None or each.name in wanted) for each in seen.value):
+        if not any(each.state == BLOCKED and (only is None or each.name in only) for each in seen.value):
             break
         first = seen.at.iso()
     return first

@@ -36,7 +36,7 @@ class RefusedPublish:
         received_bytes: bytes that the client sent for each channel.
         oversized: by what it sends and by the length of the text, the messages are too large.
         forbidden: exchanges for which a refusal of this user would be as long as the text.
-        gone: exchanges that existed within the window, and whose absence would give a text of that length.
+        disappeared: exchanges that existed within the window, and whose absence would give a text of that length.
         missing_name_bytes: length of the name of a missing exchange that would give the text; 0 where none would.
     """
 
@@ -45,14 +45,14 @@ class RefusedPublish:
     received_bytes: float
     oversized: bool
     forbidden: tuple[str, ...]
-    gone: tuple[str, ...]
+    disappeared: tuple[str, ...]
     missing_name_bytes: int
 
     @property
     def is_forbidden(self) -> bool:
         """Whether a refusal explains it better than a missing exchange."""
         likely = 0 < self.missing_name_bytes <= _LIKELY_NAME_BYTES
-        return bool(self.forbidden) and not (self.oversized or self.gone or likely)
+        return bool(self.forbidden) and not (self.oversized or self.disappeared or likely)
 
 
 def refused_publishes(view: View) -> tuple[RefusedPublish, ...]:
@@ -91,7 +91,7 @@ def refused_finding(view: View, rule: str, each: RefusedPublish, exchanges: tupl
             "error_bytes": each.error_bytes,
             "received_bytes": each.received_bytes,
             "missing_name_bytes": each.missing_name_bytes,
-            "disappeared_exchanges": list(each.gone),
+            "disappeared_exchanges": list(each.disappeared),
             "refused_exchanges": forbidden,
             "warning_after_seconds": warning_after,
         },
@@ -164,7 +164,7 @@ def _classify(view: View, closing: Closing) -> RefusedPublish:
         received_bytes=received,
         oversized=large and error - text_bytes(_TOO_LARGE) in _DIGITS,
         forbidden=_forbidden(view, closing, error, received),
-        gone=tuple(name for name in _disappeared(view, vhost) if text_bytes(name) == missing),
+        disappeared=tuple(name for name in _disappeared(view, vhost) if text_bytes(name) == missing),
         missing_name_bytes=missing,
     )
 

@@ -93,6 +93,7 @@ def test_the_default_exchange_has_another_name_there():
 
     assert {REFUSED: [("warning", "connection", PEER)]} == rules_of(verdict)
     assert ["amq.default"] == facts(verdict, REFUSED)["refused_exchanges"]
+    assert (ExchangeRef("/", ""),) == findings(verdict, REFUSED)[0].involved.exchanges
 
 
 def test_messages_that_are_too_large():
