@@ -150,7 +150,7 @@ def test_a_few_refusals_of_a_busy_queue_are_noise():
     assert 0 == finding.facts["refused"]
 
 
-def test_messages_that_expire_are_not_taken_for_refused():
+def test_messages_that_expire_do_not_count_as_refused():
     """With a message TTL the balance of the queue proves nothing, so the channels decide."""
     ttl = {**LIMITED, "x-message-ttl": 1000}
     confirmed = film(lambda t: picture(t, to={"arguments": ttl}, by={"confirmed": 8.0}), until=15)
@@ -160,7 +160,16 @@ def test_messages_that_expire_are_not_taken_for_refused():
     assert [("pub-nacked-overflow", "critical", "orders")] == found(look(nacked))
 
 
-def test_messages_in_flight_are_not_taken_for_nacked():
+def test_a_full_queue_that_may_refuse_unnoticed_is_a_warning():
+    """With a message TTL it is not known whether it refuses anything, and its publishers use no confirms."""
+    ttl = {**LIMITED, "x-message-ttl": 1000}
+    finding = only(look(film(lambda t: picture(t, to={"arguments": ttl}, by={"confirm": False}), until=15)))
+
+    assert ("warning", None) == (finding.severity, finding.facts["refused"])
+    assert [f"{PUBLISHER} (1)"] == finding.facts["channels_without_confirms"]
+
+
+def test_messages_in_flight_do_not_count_as_nacked():
     """Messages that are not yet confirmed are unconfirmed, however many."""
     ttl = {**LIMITED, "x-message-ttl": 1000}
     flight = {"rate": 8.0, "confirmed": 0.0, "unconfirmed": 500}
