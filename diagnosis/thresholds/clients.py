@@ -1,4 +1,4 @@
-"""Numbers that the rules about connections and channels (X) judge by."""
+"""Thresholds of the rules about connections and channels (X)."""
 
 from typing import Self
 
@@ -8,34 +8,43 @@ from ackscope.settings import Seconds, Settings
 
 
 class ClientThresholds(Settings):
-    """Of the rules about connections and channels (X).
+    """Thresholds of the rules about connections and channels (X).
 
     Attributes:
-        channel_churn_slow: channels that a client opens and closes a second, from which on it is told; fewer are told
-            where the broker closes them.
-        channel_churn_fast: from which on it is a warning (catalogue: 10; the documentation calls 100 suspicious).
-        channel_churn_for: how long it must have gone on for a warning.
-        refused_for: the same where the broker closes each channel with an error: longer than a deployment that
-            declares its queues in the wrong order (catalogue: 3 min).
-        connection_churn_slow: connections that an application opens and closes a second, from which on it is told.
-        connection_churn_fast: from which on it is a warning (catalogue: 1).
-        connection_churn_share: and so many a second for each connection that is open (catalogue: 0.1).
-        connection_churn_for: how long it must have gone on for a warning (catalogue: 5 min).
-        channels_many: channels of one connection that are a warning (catalogue: 100).
-        channels_share: the same, as a share of what was negotiated (`channel_max`); at nine tenths it is critical.
-        channels_growth: channels that one connection gained without losing any, from which on it is told.
-        connections_growth: connections that one application gained within the half minute that clients are held,
-            from which on it is told.
-        connections_many: connections of one application that are a warning while they grow (catalogue: 1000 in all).
-        limit_share: a limit of connections or channels used so far is told (catalogue: 0.9); at all of it, critical.
-        auth_failures: refused logins from which on it is told.
-        auth_share: of all logins over that protocol; above it, it is a warning (catalogue: 0.2).
-        auth_failures_many: and at least so many (catalogue: more than 5 in 5 min).
-        auth_within: the time in which they are counted.
-        heartbeat_least, heartbeat_most: seconds outside of which a heartbeat is told, and 0, which is off
-            (catalogue: 5 and 300; the documentation finds 5 to 20 best).
-        silent_heartbeats: heartbeats that a client must have been silent for, and 5 s, which the broker's figures lag;
-            it should send twice in each, and the broker gives it up after two.
+        channel_churn_slow: A client that closes its channels itself is reported from this many channels a second on;
+            slower loops are reported where the broker closes them.
+        channel_churn_fast: From this many channels a second on, such a loop can become a warning; the RabbitMQ
+            documentation calls 100 suspicious.
+        channel_churn_for: A loop with that many channels a second is a warning after it has lasted this long.
+        refused_for: A loop in which the broker closes each channel with an error is a warning after this long, longer
+            than a deployment that declares its queues in the wrong order.
+        connection_churn_slow: An application is reported from this many connections a second on that it opens and
+            closes.
+        connection_churn_fast: From this many connections a second on, a loop can become a warning.
+        connection_churn_share: A loop of connections is a warning only with at least this many a second for each open
+            connection of the cluster.
+        connection_churn_for: A loop of connections is a warning only after it has lasted this long.
+        channels_many: A connection with more channels than this is a warning.
+        channels_share: A connection that uses more than this share of its negotiated channel_max is a warning; from
+            nine tenths on it is critical.
+        channels_growth: A connection that opened this many more channels and closed none is reported.
+        connections_growth: An application that opened this many more connections within the readings of connections
+            (half a minute) and closed none is reported.
+        connections_many: An application with this many connections is a warning while the number of connections of
+            the cluster grows.
+        limit_share: A limit is a warning when this share of it is used; when all of it is used and clients are
+            refused, it is critical.
+        auth_failures: Refused logins over one protocol at one node are reported from this number on.
+        auth_share: Refused logins are a warning only when they are more than this share of all logins over that
+            protocol.
+        auth_failures_many: Refused logins are a warning only when there are more than this number of them.
+        auth_within: The time in which logins are counted.
+        heartbeat_least: A heartbeat of fewer seconds than this is too short; the RabbitMQ documentation recommends 5
+            to 20.
+        heartbeat_most: A heartbeat of more seconds than this is too long.
+        silent_heartbeats: A client is reported after it has sent nothing for this many heartbeat intervals and 5 s,
+            the refresh interval of the broker. It should send twice in each interval, and the broker closes its
+            connection after two.
     """
 
     channel_churn_slow: float = Field(default=1.0, gt=0.0)
@@ -62,5 +71,5 @@ class ClientThresholds(Settings):
 
     @classmethod
     def one_shot(cls) -> Self:
-        """For two looks 6 to 10 s apart: churn stays information there, for a deployment looks the same."""
+        """For two snapshots 6 to 10 s apart: churn stays information there, because a deployment looks the same."""
         return cls(refused_for=4.0)

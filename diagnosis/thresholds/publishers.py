@@ -1,4 +1,4 @@
-"""Numbers that the rules about publishers judge by."""
+"""Thresholds of the rules about publishers."""
 
 import re
 from typing import Self
@@ -9,41 +9,46 @@ from ackscope.settings import Seconds, Settings
 
 
 class PublisherThresholds(Settings):
-    """Of the rules about publishers.
+    """Thresholds of the rules about publishers.
 
     Attributes:
-        overflow_relief: a queue that refused a publish may go on refusing until it has drained to this share of
+        overflow_relief: A queue that refused a publish may continue to refuse until it has drained to this share of
             its limit (quorum queues resume below 0.8 of it).
-        overflow_share: a channel is a suspect when at least this share of its publishes was refused; less is within
-            what is in flight.
-        unroutable_steps: in how many intervals a channel must have published what no queue took; one may be a restart.
-        unroutable_after: how long an exchange that used to route must have routed nothing; a consumer that is
-            deployed anew and brings its queue and binding along is back by then.
-        unroutable_long: how long another exchange must have lost messages (catalogue: 5 min).
-        unroutable_rate: lost messages a second, more than this (catalogue: 0.1).
-        unroutable_share: of what an exchange got, at least this share must have found no queue; replies to requesters
-            that are gone are a few in a thousand.
-        unroutable_patience: how long the exchanges, which are read every 15 s, get to show where it vanished.
-        unroutable_by_design: names of exchanges (regular expressions) whose messages may find no queue: events to
-            which nobody need subscribe.
-        no_confirms_least: messages that a channel must have published before it is worth a word.
-        stall_for: how long nothing may have been confirmed of what is open; a confirm that takes as long is no matter
-            of load (catalogue: 5 s in two polls).
-        flow_share: in how many of the readings a channel or connection must have been in flow (catalogue: 0.8).
-        flow_for: how long, as far as readings go back.
-        flow_confirm: confirm latency of the probes, in seconds, from which flow control is a matter of the broker and
-            not of one eager publisher.
-        transaction_open: how long a transaction may hold acknowledgements or publishes back (catalogue: 60 s).
-        sync_latency: confirm latency of the probes, in seconds, from which waiting for each confirm is worth a word.
-        sync_share: a channel that waits for each confirm publishes at least this share of one a latency.
-        transient_share: of the messages of a durable queue, more than this are lost with its node (catalogue: 0.1).
-        transient_least: and at least so many.
-        closing_after: how long channels must have been opened and closed without a publish that counted.
-        closing_bytes: bytes that a connection sent for each channel that was closed: from here on, too large a
-            message is the likely cause (the broker's limit is 16 MiB since 4.0, 128 MiB before).
-        silent_queues: names of queues (regular expressions) that somebody always publishes to. None by default: how
-            often an application publishes is known to its owner only.
-        silent_for: how long nothing may have been published to such a queue.
+        overflow_share: A channel is a suspect when at least this share of its publishes was nacked; less may be in
+            flight.
+        unroutable_steps: In this many intervals a channel must have published messages that no queue took; one
+            interval may be a restart.
+        unroutable_after: An exchange that used to route is urgent after it has routed nothing for this long; a
+            consumer that is redeployed with its queue and binding is back by then.
+        unroutable_long: Another exchange is a warning after it has lost messages for this long.
+        unroutable_rate: A loss of at most this many messages a second stays information.
+        unroutable_share: A loss of less than this share of what an exchange receives stays information; replies to
+            requesters that are gone are a few in a thousand.
+        unroutable_patience: A loss is reported without an exchange only after exchanges, which are read every 15 s,
+            had this long to show where it happened.
+        unroutable_by_design: Names (regular expressions) of exchanges whose messages may reach no queue, such as
+            events to which nobody has to subscribe.
+        no_confirms_least: A channel without confirms is reported only after it has published this many messages.
+        stall_for: Confirms that have been missing for this long are critical; load alone does not delay a confirm
+            that much.
+        flow_share: A channel or connection is throttled when it is in flow in at least this share of the readings.
+        flow_for: Flow control is reported after it has lasted this long, as far as readings go back.
+        flow_confirm: A median confirm latency of the probes from here on means that other publishers are slow too.
+        transaction_open: A transaction with uncommitted acknowledgements or publishes is a warning after it has been
+            open for this long.
+        sync_latency: Waiting for each confirm is reported only where the median confirm latency of the probes is at
+            least this.
+        sync_share: A channel that waits for each confirm publishes at least this share of one message for each
+            confirm latency.
+        transient_share: A durable queue is reported when more than this share of its messages is transient.
+        transient_least: A durable queue is reported only with at least this many transient messages.
+        closing_after: A client whose channels the broker closes at each publish is a warning after this long.
+        closing_bytes: A client that sends this many bytes before the broker closes its channel probably sends
+            messages that are too large (the limit is 16 MiB since 4.0, 128 MiB before).
+        silent_queues: Names (regular expressions) of queues to which somebody always publishes. None by default,
+            because only its owner knows how often an application publishes.
+        silent_for: A queue that should always get messages is a warning after nobody has published to it for this
+            long.
     """
 
     overflow_relief: float = Field(default=0.8, gt=0.0, le=1.0)
@@ -77,12 +82,12 @@ class PublisherThresholds(Settings):
             try:
                 re.compile(pattern)
             except re.error as error:
-                raise ValueError(f"{pattern!r} is not a regular expression ({error}); mend it") from None
+                raise ValueError(f"{pattern!r} is not a regular expression ({error}); correct it") from None
         return patterns
 
     @classmethod
     def one_shot(cls) -> Self:
-        """For two looks 6 to 10 s apart."""
+        """For two snapshots 6 to 10 s apart."""
         return cls(
             unroutable_steps=1,
             unroutable_after=4.0,

@@ -18,11 +18,12 @@ class UsualThresholds(Settings):
         slower: less than this share of the least that is usual is worth telling.
         confirm_least: a confirm that takes less than this is told in no case, however quick it usually is.
         path_least: and so is a TCP connect that takes less than this.
-        silent_busy: nobody publishing is told of queues that usually get messages in at least this share of the
-            minutes of the hour; what comes in batches is silent between them.
-        silent_messages: and where so many messages at least would have come meanwhile.
-        silent_soon: how long nothing may have come to such a queue to be told as information.
-        silent_together: so many such queues of one virtual host are one finding about it.
+        silent_busy: A queue that settings do not name is watched only if it usually gets messages in at least this
+            share of the minutes of the hour; a queue that is filled in batches is silent between them.
+        silent_messages: Such a queue is reported only where usually at least this many messages would have arrived in
+            that time.
+        silent_soon: Such a queue is information after nobody has published to it for this long.
+        silent_together: This many such queues of one vhost are one finding about the vhost.
     """
 
     oldest: Seconds = 14 * 86400.0

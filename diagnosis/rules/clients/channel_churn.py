@@ -1,26 +1,37 @@
-"""channel-churn (X02): a connection stays, and its channels open and close in a loop.
+"""channel-churn (X02): a connection stays open, and its channels open and close in a loop.
 
-Either the client does it, a channel for each message, which costs both sides much for nothing; or the broker closes
-each channel with an error and the client tries again. Which error that is has rules of its own (a missing exchange, a
-refused permission, an unknown delivery tag, a declaration that differs): this one is what is left.
+Either the client closes them, after one operation each, which costs both sides a lot for nothing; or the broker closes
+each channel with an error and the client tries again. Known errors have rules of their own (a missing exchange, a
+refused permission, an unknown delivery tag, a declaration that differs); this rule reports the rest.
 Source: https://www.rabbitmq.com/docs/channels#high-channel-churn
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from ackscope.findings import Severity
-from ackscope.reports import FindingReport, runbook
+from ackscope.findings import Certainty, Finding, Severity
 from diagnosis.closing import Closing, closings
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.clients.loop_report import doing, evidence, pace, read_log, who
+from diagnosis.rules.clients._shared.loops import loop_evidence, loop_facts, loop_involved
 from diagnosis.thresholds.clients import ClientThresholds
-from diagnosis.words import close_connection, lasting
 
 NAME = "channel-churn"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Urgency:
+    """How urgent a loop is.
+
+    Attributes:
+        warning_after: seconds after which it becomes a warning; None where its duration does not matter.
+    """
+
+    severity: Severity
+    warning_after: float | None = None
+
+
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge every connection whose channels come and go."""
+    """Judge every connection whose channels open and close in a loop."""
     limits = view.thresholds.clients
     for closing in closings(view):
         if closing.whole or closing.lasts < view.thresholds.early:
@@ -30,58 +41,31 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(closing, limits)
 
 
-def _severity(closing: Closing, limits: ClientThresholds) -> tuple[Severity, str]:
-    """How urgent it is, and what makes it more."""
+def _urgency(closing: Closing, limits: ClientThresholds) -> Urgency:
     if closing.by_broker:
-        if closing.lasts >= limits.refused_for:
-            return Severity.WARNING, ""
-        return (
-            Severity.INFO,
-            f"; a start in the wrong order looks the same; warning after {lasting(limits.refused_for)}",
-        )
-    if closing.rate >= limits.channel_churn_fast:
-        if closing.lasts >= limits.channel_churn_for:
-            return Severity.WARNING, ""
-        return Severity.INFO, f"; a burst looks the same; warning after {lasting(limits.channel_churn_for)}"
-    return Severity.INFO, f"; a waste, and a warning from {limits.channel_churn_fast:.0f} a second on"
-
-
-def _finding(closing: Closing, limits: ClientThresholds) -> FindingReport:
-    severity, later = _severity(closing, limits)
-    does = doing(closing)
-    name = closing.connection.name
-    if closing.by_broker:
-        how = "the broker closes each of them with an error"
-        cause = (
-            "The broker refuses what each channel does and closes it; the client opens the next and tries again"
-            + (f" (each of them {does})" if does else "")
-            + ". What was in flight on the channel is lost with it."
-        )
-    elif closing.by_broker is False:
-        how = "the client closes each of them itself"
-        cause = "The client opens a channel for each operation" + (f": it {does}" if does else "") + "."
+        after = limits.refused_for
+    elif closing.rate >= limits.channel_churn_fast:
+        after = limits.channel_churn_for
     else:
-        how = "who closes them is not told"
-        cause = (
-            "The client opens a channel, uses it"
-            + (f" (it {does})" if does else "")
-            + (", and closes it or has it closed for an error.")
-        )
-    return FindingReport(
+        return Urgency(severity=Severity.INFO)
+    return Urgency(severity=Severity.WARNING if closing.lasts >= after else Severity.INFO, warning_after=after)
+
+
+def _finding(closing: Closing, limits: ClientThresholds) -> Finding:
+    urgency = _urgency(closing, limits)
+    early = urgency.severity is Severity.INFO and urgency.warning_after is not None
+    return Finding(
         rule=NAME,
-        severity=severity,
+        severity=urgency.severity,
         subject=closing.subject,
         since=closing.since.iso(),
-        summary=(
-            f"{who(closing)} opens and closes channels, {pace(closing.rate)}, for {lasting(closing.lasts)}: "
-            f"{how}{later}"
-        ),
-        cause=cause,
-        evidence=tuple(evidence(closing, "channel")),
-        next_steps=(
-            read_log(closing),
-            "mend the client: keep one channel a thread open, and reopen it only after an error",
-            f"if it eats the machine, close its connection: {close_connection(name, 'channel churn')[0]}",
-        ),
-        runbook=runbook(NAME),
+        facts={
+            **loop_facts(closing),
+            "warning_after_seconds": urgency.warning_after,
+            "warning_rate": limits.channel_churn_fast,
+        },
+        evidence=tuple(loop_evidence(closing, "channel")),
+        involved=loop_involved(closing),
+        certainty=Certainty.EARLY if early else Certainty.LIKELY,
+        seen_seconds=closing.lasts,
     )

@@ -1,25 +1,47 @@
 """connection-leak (X04): an application opens connections and does not close them.
 
-Told by the application (its name, user, virtual host and host), within the half minute that connections are held, or by
-how many it has while the cluster's number of connections keeps growing.
+Counted for each application (its name, user, virtual host and host) within the half minute of readings of connections,
+or by how many it has while the number of connections of the cluster keeps growing.
 Source: https://www.rabbitmq.com/docs/connections#monitoring
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 
-from ackscope.findings import Severity, Subject
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.findings import Certainty, Evidence, Finding, Severity, Subject, source
 from ackscope.snapshot import Connection, Overview
 from diagnosis.closing import Identity, identity
 from diagnosis.contract import RuleResult, View
+from diagnosis.facts import client_name
+from diagnosis.rules.clients._shared.connections import involved_connections
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen, Series
-from diagnosis.words import client, lasting
 
 NAME = "connection-leak"
 
-_MANY_GROWING_SECONDS = 300.0
+# Many connections are a warning only after the number of the cluster has been growing for this long.
+_GROWING_SECONDS = 300.0
+# A start of many at once is one step up, after which the number stays; a leak continues.
+_MAX_STEPS_OF_START = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """The connections of one application.
+
+    Attributes:
+        first: one of them.
+        open: how many it has now.
+        growth: how many more than at the first of the readings `growing`, in which their number never fell.
+        many: enough for a warning.
+    """
+
+    first: Connection
+    open: int
+    growth: int
+    growing: Series[dict[Identity, int]]
+    many: bool
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -32,19 +54,16 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         return
     readings = tuple(Seen(seen.at, _counts(seen.value)) for seen in view.window.readings("connections"))
     overviews: Series[Overview] = view.window.readings("overview")
+    cluster_growing = stretch(overviews, _not_fewer)
+    cluster_grows = span(cluster_growing) >= _GROWING_SECONDS and _grew(cluster_growing)
     for key in sorted(large):
-        growing = stretch(readings, partial(_no_fewer_of, key))
-        grown = counts[key] - growing[0].value.get(key, 0)
-        steadily = len({seen.value.get(key, 0) for seen in growing}) > _STEPS
-        long = stretch(overviews, _no_fewer)
-        many = counts[key] >= limits.connections_many and span(long) >= _MANY_GROWING_SECONDS and _grew(long)
-        if many or (grown >= limits.connections_growth and span(growing) >= view.thresholds.early and steadily):
+        growing = stretch(readings, partial(_not_fewer_of, key))
+        growth = counts[key] - growing[0].value.get(key, 0)
+        steadily = len({seen.value.get(key, 0) for seen in growing}) > _MAX_STEPS_OF_START
+        many = counts[key] >= limits.connections_many and cluster_grows
+        if many or (growth >= limits.connections_growth and span(growing) >= view.thresholds.early and steadily):
             first = next(each for each in view.connections if identity(each) == key)
-            yield _finding(view, first, counts[key], grown, Seen(growing[0].at, span(growing)), many=many)
-
-
-_STEPS = 2
-"""A start of many at once is one step up, and then stands; a leak goes on."""
+            yield _finding(view, Growth(first=first, open=counts[key], growth=growth, growing=growing, many=many))
 
 
 def _counts(connections: tuple[Connection, ...]) -> dict[Identity, int]:
@@ -55,11 +74,11 @@ def _counts(connections: tuple[Connection, ...]) -> dict[Identity, int]:
     return counts
 
 
-def _no_fewer_of(key: Identity, older: Seen[dict[Identity, int]], newer: Seen[dict[Identity, int]]) -> bool:
+def _not_fewer_of(key: Identity, older: Seen[dict[Identity, int]], newer: Seen[dict[Identity, int]]) -> bool:
     return newer.value.get(key, 0) >= older.value.get(key, 0)
 
 
-def _no_fewer(older: Seen[Overview], newer: Seen[Overview]) -> bool:
+def _not_fewer(older: Seen[Overview], newer: Seen[Overview]) -> bool:
     return (newer.value.connections or 0) >= (older.value.connections or 0)
 
 
@@ -67,39 +86,37 @@ def _grew(series: Series[Overview]) -> bool:
     return (series[-1].value.connections or 0) > (series[0].value.connections or 0)
 
 
-def _finding(view: View, one: Connection, number: int, grown: int, seen: Seen[float], *, many: bool) -> FindingReport:
-    limits = view.thresholds.clients
-    name = client(one, one.name)
-    whole = view.overview.connections if view.overview else None
-    calm = "" if many else f"; a start looks the same; warning from {limits.connections_many} on, while they grow"
-    return FindingReport(
+def _finding(view: View, found: Growth) -> Finding:
+    first, seconds = found.first, span(found.growing)
+    name = client_name(first) or first.name
+    same = [each for each in view.connections if identity(each) == identity(first)]
+    return Finding(
         rule=NAME,
-        severity=Severity.WARNING if many else Severity.INFO,
-        subject=Subject(kind="connection", name=name, vhost=one.vhost),
-        since=seen.at.iso(),
-        summary=(
-            f"{name!r} at {one.peer_host or 'an unknown host'} has {number} connections open, "
-            f"{grown} more than {lasting(seen.value)} ago, and closes none{calm}"
-        ),
-        cause="The application opens a connection for each piece of work, or after each error, and does not close it.",
+        severity=Severity.WARNING if found.many else Severity.INFO,
+        subject=Subject(kind="connection", name=name, vhost=first.vhost),
+        since=found.growing[0].at.iso(),
+        facts={
+            "client": name,
+            "host": first.peer_host,
+            "user": first.user,
+            "connections": found.open,
+            "growth": found.growth,
+            "growth_seconds": seconds,
+            "warning_from_connections": view.thresholds.clients.connections_many,
+        },
         evidence=(
-            EvidenceReport(
-                what="connections of this application",
-                value=f"{number}, {grown} more in {lasting(seen.value)}",
-                expected="a few a process, and not growing",
-                source="/api/connections client_properties.connection_name, user, peer_host",
+            Evidence(
+                key="of_client",
+                value=found.open,
+                source=source("/api/connections", "client_properties.connection_name", "user", "peer_host"),
             ),
-            EvidenceReport(
-                what="connections of the cluster",
-                value="not told" if whole is None else f"{whole}",
-                source="/api/overview object_totals.connections",
+            Evidence(
+                key="of_cluster",
+                value=view.overview.connections if view.overview else None,
+                source=source("/api/overview", "object_totals.connections"),
             ),
         ),
-        next_steps=(
-            "see how many each has: rabbitmqctl list_connections user peer_host | sort | uniq -c | sort -n",
-            f"restart {name!r}: its connections go with it",
-            "mend it: one long-lived connection a process, closed in a `finally`",
-            "later: a limit for its user: rabbitmqctl set_user_limits USER '{\"max-connections\": 50}'",
-        ),
-        runbook=runbook(NAME),
+        involved=involved_connections(same),
+        certainty=Certainty.LIKELY if found.many else Certainty.EARLY,
+        seen_seconds=seconds,
     )

@@ -1,10 +1,10 @@
-"""heartbeat-loss (X08): clients whose heartbeats stay out, so that the broker gives their connections up.
+"""heartbeat-loss (X08): clients that stopped sending heartbeats, so the broker closes their connections.
 
-A client promises to send something within each heartbeat, and libraries do so twice. When the broker hears nothing for
-two heartbeats, it closes the connection: what the client held is delivered again, to another. The client was frozen or
-cut off, or it worked so long on one message that it did not serve its connection.
-Only heartbeats shorter than the time for which connections are held can be judged: a readings' time of half a minute
-(six polls) with a poll every 5 s.
+A client promises to send something within each heartbeat interval, and libraries do so twice. When the broker receives
+nothing for two intervals, it closes the connection and delivers the client's unacknowledged messages again, to others.
+The client was frozen or cut off from the network, or one message kept it too busy to serve its connection.
+Only heartbeats shorter than the readings of connections can be judged: half a minute (six readings) with a poll every
+5 s.
 Source: https://www.rabbitmq.com/docs/heartbeats
 """
 
@@ -13,68 +13,63 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ackscope.clock import Instant
-from ackscope.findings import Severity, Subject
-from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, runbook
+from ackscope.findings import Certainty, Evidence, Finding, Inconclusive, Severity, Subject, Unit, source
 from ackscope.snapshot import Connection
 from diagnosis.closing import identity
 from diagnosis.contract import RuleResult, View
+from diagnosis.facts import client_name
+from diagnosis.rules.clients._shared.connections import involved_connections
 from diagnosis.window import Seen, Series
-from diagnosis.words import amount, client, lasting
 
 NAME = "heartbeat-loss"
 
-_RENEWED_SECONDS = 5.0
-"""The broker renews a connection's bytes so often: silence may seem that much longer than it is."""
+# The broker refreshes the bytes of a connection this often: silence may look this much longer than it is.
+_REFRESH_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
-    """A connection of which nothing was heard for longer than its heartbeat.
+class SilentConnection:
+    """A connection from which the broker received nothing for longer than its heartbeat.
 
     Attributes:
         seconds: of silence, as far as it was watched.
-        since: the reading after which nothing came.
-        gone: it is closed by now.
+        since: the reading after which nothing was received.
+        closed: it has been closed since.
     """
 
     connection: Connection
     seconds: float
     since: Instant
-    gone: bool
+    closed: bool
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each application, with those that are silent now and those that were closed for it."""
+    """One finding for each application, with connections that are silent now and those that were closed for it."""
     readings: Series[tuple[Connection, ...]] = view.window.readings("connections")
     if len(readings) < 2:
         return
-    held = readings[-1].at.since(readings[0].at)
-    own = {connection.name for connection in view.connections}
-    beating = [each for each in view.connections if each.heartbeat]
-    late = sum(_limit(view, each) > held for each in beating)
-    if late:
-        yield InconclusiveReport(
-            rule=NAME,
-            because=f"{amount(late, 'connection')} with heartbeats too far apart for the {lasting(held)} that are held",
-            needs="heartbeats of 10 to 15 s in the clients; that is what finds a dead one soon, too",
-            permanent=True,
-        )
-    found: dict[tuple[str, str, str, str], list[Silence]] = {}
-    for silence in _silences(view, readings):
-        if silence.gone or silence.connection.name in own:
-            found.setdefault(identity(silence.connection), []).append(silence)
-    for _, silences in sorted(found.items()):
-        yield _finding(view, sorted(silences, key=lambda each: each.connection.name))
+    watched_seconds = readings[-1].at.since(readings[0].at)
+    current = {connection.name for connection in view.connections}
+    too_long = sum(_limit(view, each) > watched_seconds for each in view.connections if each.heartbeat)
+    if too_long:
+        facts = {"connections": too_long, "watched_seconds": watched_seconds}
+        yield Inconclusive(rule=NAME, reason="heartbeat_too_long", facts=facts, permanent=True)
+    found: dict[tuple[str, str, str, str], list[SilentConnection]] = {}
+    for silent in _silent_connections(view, readings):
+        if silent.closed or silent.connection.name in current:
+            found.setdefault(identity(silent.connection), []).append(silent)
+    for _, group in sorted(found.items()):
+        yield _finding(view, sorted(group, key=lambda each: each.connection.name))
 
 
 def _limit(view: View, connection: Connection) -> float:
-    """Seconds of silence that are too long, with what the broker's figures lag behind."""
-    return (connection.heartbeat or 0) * view.thresholds.clients.silent_heartbeats + _RENEWED_SECONDS
+    """Seconds of silence that are too long, including the refresh interval of the broker."""
+    return (connection.heartbeat or 0) * view.thresholds.clients.silent_heartbeats + _REFRESH_SECONDS
 
 
-def _silences(view: View, readings: Series[tuple[Connection, ...]]) -> Iterator[Silence]:
-    """Connections that were silent for longer than they promised, in their latest reading."""
-    held = readings[-1].at.since(readings[0].at)
+def _silent_connections(view: View, readings: Series[tuple[Connection, ...]]) -> Iterator[SilentConnection]:
+    """Connections that were silent for too long, in their latest reading."""
+    watched_seconds = readings[-1].at.since(readings[0].at)
     latest: dict[str, Connection] = {}
     suspects: set[str] = set()
     for seen in reversed(readings):
@@ -82,8 +77,8 @@ def _silences(view: View, readings: Series[tuple[Connection, ...]]) -> Iterator[
             newer = latest.get(connection.name)
             if newer is None:
                 latest[connection.name] = connection
-            # Cheap: only who said nothing from any reading to the last is looked at closely.
-            elif connection.recv_oct == newer.recv_oct and _limit(view, newer) <= held:
+            # Cheap: only connections without a byte between some reading and the last are looked at closely.
+            elif connection.recv_oct == newer.recv_oct and _limit(view, newer) <= watched_seconds:
                 suspects.add(connection.name)
     histories: dict[str, list[Seen[Connection]]] = {}
     for seen in readings if suspects else ():
@@ -101,7 +96,7 @@ def _silences(view: View, readings: Series[tuple[Connection, ...]]) -> Iterator[
             since = older.at
         seconds = last.at.since(since)
         if seconds >= _limit(view, last.value):
-            yield Silence(last.value, seconds, since, gone=last.at != readings[-1].at)
+            yield SilentConnection(last.value, seconds, since, closed=last.at != readings[-1].at)
 
 
 def _judged(connection: Connection) -> bool:
@@ -113,52 +108,44 @@ def _judged(connection: Connection) -> bool:
     )
 
 
-def _finding(view: View, silences: list[Silence]) -> FindingReport:
-    one = silences[0].connection
-    name, since = client(one, one.name), min(silences, key=lambda each: each.since.mono).since
-    gone = sum(each.gone for each in silences)
-    longest = max(each.seconds for each in silences)
-    held = sum(
-        channel.messages_unacked or 0
-        for channel in view.channels
-        if channel.connection_name in {each.connection.name for each in silences}
-    )
-    state = "was given up" if gone == len(silences) else "is given up soon" if not gone else "is being given up"
-    return FindingReport(
+def _finding(view: View, group: list[SilentConnection]) -> Finding:
+    first = group[0].connection
+    name = client_name(first) or first.name
+    closed = sum(each.closed for each in group)
+    longest = max(each.seconds for each in group)
+    names = {each.connection.name for each in group}
+    unacked = sum(each.messages_unacked or 0 for each in view.channels if each.connection_name in names)
+    return Finding(
         rule=NAME,
         severity=Severity.WARNING,
-        subject=Subject(kind="connection", name=name, vhost=one.vhost, node=one.node),
-        since=since.iso(),
-        summary=(
-            f"nothing came from {name!r} at {one.peer_host or 'an unknown host'} for {lasting(longest)} "
-            f"({amount(len(silences), 'connection')}, heartbeat {one.heartbeat} s): the connection {state}, "
-            "and what it held is delivered again"
-        ),
-        cause=(
-            "The client does not serve its connection: frozen, cut off from the network, or busy with one message for "
-            "longer than its heartbeat."
-        ),
+        subject=Subject(kind="connection", name=name, vhost=first.vhost, node=first.node),
+        since=min(group, key=lambda each: each.since.mono).since.iso(),
+        facts={
+            "client": name,
+            "host": first.peer_host,
+            "user": first.user,
+            "connections": len(group),
+            "closed": closed,
+            "heartbeat_seconds": first.heartbeat,
+            "silent_seconds": longest,
+            "unacked": unacked,
+        },
         evidence=(
-            EvidenceReport(
-                what="silence",
-                value=f"{lasting(longest)} at least",
-                expected=f"something every {(one.heartbeat or 0) / 2:g} s",
-                source="/api/connections recv_oct, timeout",
+            Evidence(
+                key="silence",
+                value=longest,
+                unit=Unit.SECONDS,
+                source=source("/api/connections", "recv_oct", "timeout"),
             ),
-            EvidenceReport(
-                what="connections given up lately", value=f"{gone}", expected="0", source="/api/connections"
-            ),
-            EvidenceReport(
-                what="held by the silent ones",
-                value=amount(held, "message"),
-                source="/api/channels messages_unacknowledged",
+            Evidence(key="closed", value=closed, source=source("/api/connections")),
+            Evidence(
+                key="unacked",
+                value=unacked,
+                unit=Unit.MESSAGES,
+                source=source("/api/channels", "messages_unacknowledged"),
             ),
         ),
-        next_steps=(
-            "read the broker's log: grep -h 'missed heartbeats from client' /var/log/rabbitmq/*.log | tail -5",
-            f"look at {name!r}: does its process run, is its host paused or out of memory, are packets lost?",
-            "it works long on one message: serve the connection in a thread of its own, or take less at once",
-            "behind a load balancer or a firewall: see that it does not drop idle connections silently",
-        ),
-        runbook=runbook(NAME),
+        involved=involved_connections(each.connection for each in group),
+        certainty=Certainty.CERTAIN,
+        seen_seconds=longest,
     )

@@ -20,19 +20,6 @@ def pace(rate: float) -> str:
     return f"{rate:.0f} a second" if rate >= 2 else f"one every {lasting(1 / rate)}" if rate < 0.8 else "one a second"
 
 
-def doing(closing: Closing) -> str:
-    """What each of the channels does, as far as the cluster's counts tell; "" where they do not."""
-    if not closing.alone:
-        return ""
-    done = {
-        "declares a queue": closing.declares,
-        "consumes": closing.delivered,
-        "publishes": closing.published,
-    }
-    told = [what for what, times in done.items() if times >= CLEAR]
-    return " and ".join(told)
-
-
 def evidence(closing: Closing, counter: str) -> list[EvidenceReport]:
     """What was seen of the loop: its pace, and the traffic of one cycle."""
     churn = f"/api/overview churn_rates.{counter}_created, {counter}_closed"

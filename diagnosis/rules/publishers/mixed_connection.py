@@ -1,138 +1,99 @@
-"""mixed-connection (A13): one connection publishes and consumes, so that an alarm stops its consumers too.
+"""mixed-connection (A13): one connection publishes and consumes, so an alarm stops its consumers too.
 
-Under an alarm the broker does not read a connection that published: acknowledgements stay in the socket with the
+Under an alarm the broker does not read from a connection that published: acknowledgements stay in the socket with the
 publishes. The consumers cannot drain the queues that caused the alarm: a deadlock. Seen on 3.10.8, 4.0.5 and 4.3.6.
 Source: https://www.rabbitmq.com/docs/alarms#effects-on-clusters
 """
 
 from collections.abc import Hashable, Iterable, Iterator
 
-from ackscope.findings import Severity, Subject
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.findings import Certainty, Evidence, Finding, Severity, Subject, source
 from ackscope.snapshot import Channel, Connection
 from diagnosis.contract import Relation, RuleResult, View
-from diagnosis.rules.publishers.publishing import HELD_BACK, publishers
-from diagnosis.words import amount, client, some
+from diagnosis.facts import client_name
+from diagnosis.rules.clients._shared.connections import involved_connections
+from diagnosis.rules.publishers._shared.publishers import BLOCKED, publishers
+from diagnosis.rules.publishers.pub_blocked_by_alarm import blocked_since
 
 NAME = "mixed-connection"
 
-_FOLLOWS = ("stuck-consumer", "slow-consumer", "no-consumer", "prefetch-too-small", "orphaned-unacked", "stale-head")
-
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each virtual host: critical where such a connection is blocked, else the risk."""
+    """One finding for each virtual host: critical where such a connection is blocked, otherwise the risk."""
     consuming: dict[str, list[Channel]] = {}
     for channel in view.channels:
         if channel.connection_name and (channel.consumer_count or channel.messages_unacked):
             consuming.setdefault(channel.connection_name, []).append(channel)
     if not consuming:
         return
-    writing = {each.channel.connection_name for each in publishers(view)}
+    publishing = {each.channel.connection_name for each in publishers(view)}
     blocked: dict[str, list[Connection]] = {}
     mixed: dict[str, list[Connection]] = {}
     for connection in sorted(view.connections, key=lambda each: each.name):
         if connection.name not in consuming:
             continue
-        if connection.state == HELD_BACK:
+        if connection.state == BLOCKED:
             blocked.setdefault(connection.vhost or "/", []).append(connection)
-        elif connection.name in writing:
+        elif connection.name in publishing:
             mixed.setdefault(connection.vhost or "/", []).append(connection)
     for vhost in sorted({*blocked, *mixed}):
         if vhost in blocked:
-            yield _deadlock(view, vhost, blocked[vhost], consuming)
+            since = blocked_since(view, [each.name for each in blocked[vhost]])
+            yield _finding(Severity.CRITICAL, since, vhost, blocked[vhost], consuming)
         else:
-            yield _risk(vhost, mixed[vhost], consuming)
+            yield _finding(Severity.INFO, None, vhost, mixed[vhost], consuming)
 
 
-def _queues_of_blocked(view: View, finding: FindingReport) -> Iterable[Hashable]:
-    """What the connections consume from that are blocked now; a mere risk accounts for nothing."""
+def _queues_of_blocked(view: View, finding: Finding) -> Iterable[Hashable]:
+    """Queues from which the blocked connections consume; a mere risk explains nothing."""
     if finding.severity is not Severity.CRITICAL:
         return ()
-    held = {each.name for each in view.connections if each.state == HELD_BACK and each.vhost == finding.subject.name}
-    return tuple((each.vhost, each.queue) for each in view.part("consumers") if each.connection_name in held)
+    blocked = {each.name for each in view.connections if each.state == BLOCKED and each.vhost == finding.subject.name}
+    return tuple((each.vhost, each.queue) for each in view.part("consumers") if each.connection_name in blocked)
 
 
-def _queue(_view: View, finding: FindingReport) -> Iterable[Hashable]:
+def _queue(_view: View, finding: Finding) -> Iterable[Hashable]:
     return ((finding.subject.vhost, finding.subject.name),) if finding.subject.kind == "queue" else ()
 
 
 QUEUES_OF_BLOCKED_CONNECTIONS = Relation(_queues_of_blocked, _queue)
-"""The cause blocks connections; what follows is about a queue that they consume from."""
+"""The cause blocks connections; the consequence is about a queue from which they consume."""
 
 
-def _deadlock(view: View, vhost: str, blocked: list[Connection], consuming: dict[str, list[Channel]]) -> FindingReport:
-    names = some(sorted({repr(client(each, each.name)) for each in blocked}))
-    # Above the default, which is 0.6 from 4.0 on and 0.4 before. Source: https://www.rabbitmq.com/docs/memory
-    recent = view.version is not None and view.version >= (4, 0)
-    raise_it = f"rabbitmqctl set_vm_memory_high_watermark {'0.7' if recent else '0.6'}"
-    verb = "also consumes is" if len(blocked) == 1 else "also consume are"
-    return FindingReport(
+def _finding(
+    severity: Severity,
+    since: str | None,
+    vhost: str,
+    connections: list[Connection],
+    consuming: dict[str, list[Channel]],
+) -> Finding:
+    channels = [channel for each in connections for channel in consuming[each.name]]
+    return Finding(
         rule=NAME,
-        severity=Severity.CRITICAL,
+        severity=severity,
         subject=Subject(kind="vhost", name=vhost),
-        since=_since(view, {each.name for each in blocked}),
-        summary=(
-            f"{amount(len(blocked), 'connection')} in vhost {vhost!r} that {verb} blocked ({names}): "
-            "their acknowledgements are not read, so their queues do not drain while the alarm lasts"
-        ),
-        cause=(
-            "They publish and consume over one connection. Under an alarm the broker reads nothing from it, "
-            "acknowledgements included; if their queues caused the alarm, it does not end by itself."
-        ),
-        evidence=_evidence(blocked, consuming),
-        next_steps=(
-            f"break the deadlock, where the machine has the memory: {raise_it}   # a disk alarm: free disk space",
-            "or start more consumers that only consume: they are not held back",
-            "when it is over, set the watermark back to what rabbitmq.conf says",
-            "later: one connection for publishing and another for consuming, in each of these applications",
-        ),
-        runbook=runbook(NAME),
+        since=since,
+        facts={
+            "connections": len(connections),
+            "clients": sorted({client_name(each) or each.name for each in connections}),
+        },
+        evidence=tuple(_evidence(connections, consuming)),
+        involved=involved_connections(connections, (channel.name for channel in channels)),
+        certainty=Certainty.CERTAIN,
     )
 
 
-def _risk(vhost: str, mixed: list[Connection], consuming: dict[str, list[Channel]]) -> FindingReport:
-    names = some(sorted({repr(client(each, each.name)) for each in mixed}))
-    verb = "publishes and consumes" if len(mixed) == 1 else "publish and consume"
-    return FindingReport(
-        rule=NAME,
-        severity=Severity.INFO,
-        subject=Subject(kind="vhost", name=vhost),
-        since=None,
-        summary=(
-            f"{amount(len(mixed), 'connection')} in vhost {vhost!r} {verb} ({names}): "
-            "a memory or disk alarm would stop their consumers as well"
-        ),
-        cause="The broker blocks whole connections: acknowledgements wait behind publishes that it does not read.",
-        evidence=_evidence(mixed, consuming),
-        next_steps=(
-            "use one connection for publishing and another for consuming, in each of these applications",
-            "see them: rabbitmqctl list_channels connection name consumer_count messages_unacknowledged",
-        ),
-        runbook=runbook(NAME),
-    )
-
-
-def _evidence(connections: list[Connection], consuming: dict[str, list[Channel]]) -> tuple[EvidenceReport, ...]:
-    return tuple(
-        EvidenceReport(
-            what=f"connection {each.name!r} of {client(each, each.name)!r}",
-            value=(
-                f"{each.state or 'unknown'}, "
-                f"{amount(sum(channel.consumer_count or 0 for channel in consuming[each.name]), 'consumer')}, "
-                f"{sum(channel.messages_unacked or 0 for channel in consuming[each.name])} unacked, and it publishes"
-            ),
-            expected="publishing and consuming apart",
-            source="/api/connections state; /api/channels consumer_count, messages_unacknowledged, publish",
+def _evidence(connections: list[Connection], consuming: dict[str, list[Channel]]) -> Iterator[Evidence]:
+    for each in connections[:5]:
+        yield Evidence(
+            key="connection",
+            value=each.state,
+            source=source("/api/connections", "state")
+            + source("/api/channels", "consumer_count", "messages_unacknowledged", "message_stats.publish"),
+            facts={
+                "client": client_name(each),
+                "connection": each.name,
+                "consumers": sum(channel.consumer_count or 0 for channel in consuming[each.name]),
+                "unacked": sum(channel.messages_unacked or 0 for channel in consuming[each.name]),
+            },
         )
-        for each in connections[:5]
-    )
-
-
-def _since(view: View, names: set[str]) -> str | None:
-    """The first of the latest readings in a row in which one of them was blocked."""
-    first = None
-    for seen in reversed(view.window.readings("connections")):
-        if not any(each.state == HELD_BACK and each.name in names for each in seen.value):
-            break
-        first = seen.at.iso()
-    return first

@@ -1,99 +1,91 @@
-"""pub-blocked-by-alarm (A05): who suffers from a resource alarm: connections that the broker no longer reads.
+"""pub-blocked-by-alarm (A05): connections that a resource alarm blocks: the broker no longer reads from them.
 
-Their publishes wait in the socket; the client library gets connection.blocked with the reason.
+Their publishes stay in the socket; the client library receives connection.blocked with the reason.
 Source: https://www.rabbitmq.com/docs/alarms, https://www.rabbitmq.com/docs/connection-blocked
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from ackscope.findings import Severity, Subject
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.findings import Certainty, Evidence, Finding, Severity, Subject, source
 from ackscope.snapshot import Connection
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.publishers.publishing import HELD_BACK
-from diagnosis.words import amount, client, some
+from diagnosis.facts import client_name
+from diagnosis.rules.clients._shared.connections import involved_connections
+from diagnosis.rules.publishers._shared.publishers import BLOCKED
 
 NAME = "pub-blocked-by-alarm"
 
-_NOT_YET = "blocking"
-"""State of a connection that has not published since the alarm; it is read until it does."""
-_BEHIND = 15.0
-"""Seconds by which the state of a connection may be behind: the broker renews it every 5 s, and we look every 5 s."""
+# State of a connection that has not published since the alarm; the broker reads from it until it does.
+_BLOCKING = "blocking"
+# Seconds that the state of a connection may be old: the broker refreshes it every 5 s, and it is polled every 5 s.
+_MAX_LAG_SECONDS = 15.0
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for the cluster: an alarm on one node holds back the publishers of all."""
-    held = [connection for connection in view.connections if connection.state == HELD_BACK]
-    if not held:
+    """One finding for the cluster: an alarm on one node blocks the publishers of all nodes."""
+    blocked = [connection for connection in view.connections if connection.state == BLOCKED]
+    if not blocked:
         return
     check = view.alarm_check
-    if check is not None and check.ok and (_just_over(view) or not all(_was_held(view, each) for each in held)):
-        # The alarm is over; the state of a connection is seconds behind.
+    if check is not None and check.ok and (_just_over(view) or not all(_stays_blocked(view, each) for each in blocked)):
+        # The alarm is over; the state of a connection is seconds old.
         return
-    yield _finding(view, sorted(held, key=lambda each: each.name))
+    yield _finding(view, sorted(blocked, key=lambda each: each.name))
+
+
+def blocked_since(view: View, names: Iterable[str] | None = None) -> str | None:
+    """The first of the latest consecutive readings in which a connection was blocked: one of these, or any."""
+    only, first = None if names is None else set(names), None
+    for seen in reversed(view.window.readings("connections")):
+        if not any(each.state == BLOCKED and (only is None or each.name in only) for each in seen.value):
+            break
+        first = seen.at.iso()
+    return first
 
 
 def _just_over(view: View) -> bool:
     """Whether an alarm was in force within the last seconds."""
-    told = (
+    alarmed = (
         seen.at
         for seen in reversed(view.window.readings("health"))
         if any(check.name == "alarms" and check.ok is False for check in seen.value)
     )
-    latest = next(told, None)
-    return latest is not None and view.now.since(latest) < _BEHIND
+    latest = next(alarmed, None)
+    return latest is not None and view.now.since(latest) < _MAX_LAG_SECONDS
 
 
-def _was_held(view: View, connection: Connection) -> bool:
-    lately = view.connection_history(connection.name)[-3:]
-    return len(lately) == 3 and all(seen.value.state == HELD_BACK for seen in lately)
+def _stays_blocked(view: View, connection: Connection) -> bool:
+    recent = view.connection_history(connection.name)[-3:]
+    return len(recent) == 3 and all(seen.value.state == BLOCKED for seen in recent)
 
 
-def _finding(view: View, held: list[Connection]) -> FindingReport:
-    names = sorted({client(each, each.name) for each in held})
-    waiting = sum(connection.state == _NOT_YET for connection in view.connections)
-    alarms = some(f"{alarm.resource} on {alarm.node}" for alarm in view.alarms)
-    verb = "is" if len(held) == 1 else "are"
-    more = f"; {waiting} more will be with their next publish" if waiting else ""
-    told = f"Alarm: {alarms}" if alarms else "A resource alarm, by the state of the connections"
+def _finding(view: View, blocked: list[Connection]) -> Finding:
+    alarms = [f"{alarm.resource} on {alarm.node}" for alarm in view.alarms]
     evidence = [
-        EvidenceReport(
-            what=f"connection of {client(each, each.name)!r}",
-            value=f"blocked: {each.name}",
-            expected="running",
-            source="/api/connections state",
+        Evidence(
+            key="connection",
+            value=each.state,
+            source=source("/api/connections", "state"),
+            facts={"client": client_name(each), "connection": each.name},
         )
-        for each in held[:5]
+        for each in blocked[:5]
     ]
     if alarms:
-        evidence.append(
-            EvidenceReport(what="alarms in force", value=alarms, expected="none", source="/api/health/checks/alarms")
-        )
-    return FindingReport(
+        evidence.append(Evidence(key="alarms", source=source("/api/health/checks/alarms")))
+    nodes = tuple(sorted({alarm.node for alarm in view.alarms}))
+    return Finding(
         rule=NAME,
         severity=Severity.CRITICAL,
         subject=Subject(kind="cluster", name=view.window.cluster),
-        since=_since(view),
-        summary=f"{amount(len(held), 'connection')} {verb} held back: {some(map(repr, names), 5)}{more}",
-        cause=(
-            f"{told}. The broker reads nothing more from a connection that publishes until every alarm is over; "
-            "what was sent waits, and is not lost while the client keeps it."
-        ),
+        since=blocked_since(view),
+        facts={
+            "blocked": len(blocked),
+            "clients": sorted({client_name(each) or each.name for each in blocked}),
+            "blocking": sum(connection.state == _BLOCKING for connection in view.connections),
+            "alarms": alarms,
+        },
         evidence=tuple(evidence),
-        next_steps=(
-            "end the alarm: rabbitmq-diagnostics check_alarms names node and resource",
-            "tell these applications: they should pause at connection.blocked, and not time out, reconnect and resend",
-            "see who is held back: rabbitmqctl list_connections name user state client_properties | grep -w blocked",
-        ),
-        runbook=runbook(NAME),
+        involved=replace(involved_connections(blocked), nodes=nodes),
+        certainty=Certainty.CERTAIN,
     )
-
-
-def _since(view: View) -> str | None:
-    """The first of the latest readings in a row in which a connection was held back."""
-    first = None
-    for seen in reversed(view.window.readings("connections")):
-        if not any(each.state == HELD_BACK for each in seen.value):
-            break
-        first = seen.at.iso()
-    return first

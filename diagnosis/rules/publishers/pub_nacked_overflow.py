@@ -1,81 +1,219 @@
 """pub-nacked-overflow (A08): a full queue refuses what is published to it.
 
-A publisher with confirms gets basic.nack; one without learns nothing, and its message is gone. The broker counts
-no nacks, so they are told from two balances:
+A publisher with confirms gets basic.nack; one without learns nothing, and its message is lost. The broker does not
+count nacks, so two balances show them:
 
-* of the queue: published, and neither stored nor taken since (a queue with a message TTL is not judged by it);
-* of a confirm-mode channel: published, and neither confirmed nor open. Unroutable messages are confirmed, so they
-  do not count here. A channel does not say where it publishes to: it is a suspect, not a proof.
+* of the queue: published, and neither stored nor delivered since (a queue with a message TTL is not judged by it);
+* of a channel in confirm mode: published, and neither confirmed nor unconfirmed. Unroutable messages are confirmed,
+  so they are not included. A channel does not show where it publishes to: it is a suspect, not a proof.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-from ackscope.findings import Severity
-from ackscope.reports import InconclusiveReport
-from ackscope.snapshot import Channel, Queue
+from ackscope.findings import (
+    Certainty,
+    Evidence,
+    Fact,
+    Finding,
+    Inconclusive,
+    Severity,
+    Subject,
+    Unit,
+    source,
+)
+from ackscope.snapshot import Channel, Connection, Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.publishers.overflow_report import Full, Suspect, report
+from diagnosis.facts import client_name, queue_facts, queue_ref
+from diagnosis.rules.clients._shared.connections import involved_connections
 from diagnosis.series import count, delta, last, span
 from diagnosis.window import Series
 
 NAME = "pub-nacked-overflow"
 
-REFUSES = ("reject-publish", "reject-publish-dlx")
-TAKEN = ("ack", "deliver_no_ack", "get_no_ack")
-"""Counters of messages that left the queue for good, into a client's hands."""
+REFUSING = ("reject-publish", "reject-publish-dlx")
+# Counters of messages that left the queue for good, to a client.
+DELIVERED_FOR_GOOD = ("ack", "deliver_no_ack", "get_no_ack")
+_LIMITS = ("max-length", "max-length-bytes")
+# Share of what is published below which a difference is noise.
 _NOISE = 0.05
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NackedPublisher:
+    """A channel with nacked publishes, to some queue of its virtual host: at least `nacked` recently."""
+
+    channel: Channel
+    connection: Connection | None
+    nacked: int
+
+    @property
+    def client(self) -> str:
+        """The application by the name of its connection."""
+        return client_name(self.connection, self.channel.connection_name) or "unknown connection"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullQueue:
+    """A queue at its limit.
+
+    Attributes:
+        recent: the readings that it is judged by.
+        history: all readings of it.
+        refused: messages refused in `recent`; None where that is not known.
+        suspects: channels whose publishes were nacked.
+        without_confirms: channels that publish without confirms in its virtual host.
+    """
+
+    queue: Queue
+    recent: Series[Queue]
+    history: Series[Queue]
+    refused: int | None
+    suspects: tuple[NackedPublisher, ...]
+    without_confirms: tuple[Channel, ...]
+
+
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge every queue that refuses when it is full, and is."""
-    suspects: tuple[Suspect, ...] | None = None
-    blind: list[str] = []
+    """Judge every queue that refuses publishes when it is full, and is full."""
+    suspects: tuple[NackedPublisher, ...] | None = None
+    without_publishers: list[str] = []
     for queue in view.queues:
-        if queue.setting("overflow") not in REFUSES:
+        if queue.setting("overflow") not in REFUSING:
             continue
-        lately = last(view.history(queue), view.thresholds.interval)
-        levels = [_level(seen.value) for seen in lately]
-        if len(lately) < 2 or max(levels) < 1.0 or min(levels[-2:]) < view.limits(queue).publishers.overflow_relief:
+        recent = last(view.history(queue), view.thresholds.interval)
+        levels = [_level(seen.value) for seen in recent]
+        if len(recent) < 2 or max(levels) < 1.0 or min(levels[-2:]) < view.limits(queue).publishers.overflow_relief:
             continue
-        refused = _refused(lately)
+        refused = _refused(recent)
         if suspects is None:
             suspects = _suspects(view)
-        told = tuple(suspect for suspect in suspects if suspect.vhost == queue.vhost)
-        silent = _silent_publishers(view, queue.vhost)
-        certain = (refused or 0) > 0 or (refused is None and bool(told))
+        here = tuple(suspect for suspect in suspects if suspect.channel.vhost == queue.vhost)
+        without_confirms = _publishers_without_confirms(view, queue.vhost)
+        certain = (refused or 0) > 0 or (refused is None and bool(here))
         if certain:
             severity = Severity.CRITICAL
-        elif refused is None and silent:
+        elif refused is None and without_confirms:
             severity = Severity.WARNING
         elif min(levels[-2:]) >= 1.0:
             severity = Severity.INFO
         else:
             continue
         if not view.fresh("channels"):
-            blind.append(queue.name)
-        yield report(
-            NAME,
+            without_publishers.append(queue.name)
+        yield _finding(
+            view,
             severity,
-            Full(
+            FullQueue(
                 queue=queue,
-                lately=lately,
-                whole=view.history(queue),
+                recent=recent,
+                history=view.history(queue),
                 refused=refused,
-                suspects=told if certain else (),
-                silent=silent if certain or severity is Severity.WARNING else (),
-                acked=delta(lately, "ack"),
+                suspects=here if certain else (),
+                without_confirms=without_confirms if certain or severity is Severity.WARNING else (),
             ),
         )
-    if blind:
-        yield InconclusiveReport(
-            rule=NAME,
-            because=f"channels were not read, so the publishers to queue {min(blind)!r} cannot be named",
-            needs="make /api/channels answer (the user that asks needs the tag monitoring)",
+    if without_publishers:
+        yield Inconclusive(rule=NAME, reason="channels_not_read", facts={"queues": sorted(without_publishers)})
+
+
+def _finding(view: View, severity: Severity, full: FullQueue) -> Finding:
+    queue, seconds = full.queue, span(full.recent)
+    acked = delta(full.recent, "ack")
+    connections = [each.connection for each in full.suspects]
+    connections += [view.connection(channel.connection_name) for channel in full.without_confirms]
+    channels = [*(each.channel for each in full.suspects), *full.without_confirms]
+    involved = involved_connections(connections, (channel.name for channel in channels))
+    return Finding(
+        rule=NAME,
+        severity=severity,
+        subject=Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.node),
+        since=_full_since(full),
+        facts={
+            "queue": queue_facts(queue),
+            "ready": queue.messages_ready or 0,
+            "ready_bytes": queue.message_bytes_ready or 0,
+            "limit_messages": _limit(queue, "max-length"),
+            "limit_bytes": _limit(queue, "max-length-bytes"),
+            "limit_is_argument": any(f"x-{key}" in queue.arguments for key in _LIMITS),
+            "raised_limits": _raised_limits(queue),
+            "overflow": queue.setting("overflow"),
+            "consumers": queue.consumers or 0,
+            "published": delta(full.recent, "publish"),
+            "acked": acked,
+            "ack_rate": acked / max(seconds, 1.0),
+            "refused": full.refused,
+            "interval_seconds": seconds,
+            "nacked_clients": sorted({each.client for each in full.suspects}),
+            "channels_without_confirms": [channel.name for channel in full.without_confirms],
+        },
+        evidence=tuple(_evidence(full)),
+        involved=replace(involved, queues=(queue_ref(queue),)),
+        certainty=Certainty.CERTAIN if full.refused is not None else Certainty.LIKELY,
+        seen_seconds=seconds,
+    )
+
+
+def _evidence(full: FullQueue) -> Iterator[Evidence]:
+    yield Evidence(
+        key="ready",
+        value=full.queue.messages_ready,
+        unit=Unit.MESSAGES,
+        source=source(
+            "/api/queues", "messages_ready", "message_bytes_ready", "arguments", "effective_policy_definition"
+        ),
+    )
+    yield Evidence(
+        key="published",
+        value=delta(full.recent, "publish"),
+        unit=Unit.MESSAGES,
+        source=source("/api/queues", "message_stats.publish"),
+    )
+    if full.refused is not None:
+        yield Evidence(
+            key="refused",
+            value=full.refused,
+            unit=Unit.MESSAGES,
+            source=source("/api/queues", "message_stats.publish", "message_stats.ack", "messages"),
         )
+    for suspect in full.suspects[:3]:
+        yield Evidence(
+            key="nacked",
+            value=suspect.nacked,
+            unit=Unit.MESSAGES,
+            source=source("/api/channels", "message_stats.publish", "message_stats.confirm", "messages_unconfirmed"),
+            facts={"publisher": {"client": suspect.client, "channel": suspect.channel.name}},
+        )
+    if full.without_confirms:
+        yield Evidence(
+            key="without_confirms",
+            value=len(full.without_confirms),
+            source=source("/api/channels", "confirm", "message_stats.publish"),
+        )
+
+
+def _full_since(full: FullQueue) -> str:
+    """The first of the latest readings near the limit: after a queue has drained by half, it starts again."""
+    first = full.recent[0]
+    for seen in reversed(full.history):
+        if (seen.value.messages_ready or 0) * 2 < (full.queue.messages_ready or 0):
+            break
+        first = seen
+    return first.at.iso()
+
+
+def _limit(queue: Queue, name: str) -> int | None:
+    value = queue.setting(name)
+    return value if isinstance(value, int) else None
+
+
+def _raised_limits(queue: Queue) -> dict[str, Fact]:
+    """The definition of a policy with twice the limits."""
+    limits: dict[str, Fact] = {key: value * 2 for key in _LIMITS if (value := _limit(queue, key)) is not None}
+    return {**limits, "overflow": queue.setting("overflow")}
 
 
 def _level(queue: Queue) -> float:
-    """How full a queue is: 1 where the next message is refused; 0 where it has no limit or tells no count.
+    """How full a queue is: 1 where the next message is refused; 0 where it has no limit or shows no count.
 
     Only ready messages count. Source: https://www.rabbitmq.com/docs/maxlength
     """
@@ -85,70 +223,71 @@ def _level(queue: Queue) -> float:
     if isinstance(length, int) and messages is not None:
         levels.append(messages / length if length > 0 else 1.0)
     if isinstance(space, int) and ready_bytes is not None:
-        # The message that does not fit any more is refused: count one of average size.
+        # The message that no longer fits is refused: add one of average size.
         average = ready_bytes / messages if messages else 0.0
         levels.append((ready_bytes + average) / space if space > 0 else 1.0)
     return max(levels)
 
 
-def _refused(lately: Series[Queue]) -> int | None:
-    """Messages published to the queue that it neither holds nor handed out; None where that cannot be told.
+def _refused(recent: Series[Queue]) -> int | None:
+    """Messages published to the queue that it neither holds nor delivered; None where that is not known.
 
-    Counters are current and `messages` is up to 5 s old: of a queue that works at its limit, a few are noise.
+    Counters are current and `messages` is up to 5 s old: for a queue that works at its limit, a few are noise.
     """
-    first, final = lately[0].value, lately[-1].value
+    first, final = recent[0].value, recent[-1].value
     if final.setting("message-ttl") is not None or first.messages is None or final.messages is None:
         return None
     stored = final.messages - first.messages
-    published = delta(lately, "publish")
-    refused = published - delta(lately, *TAKEN) - stored
+    published = delta(recent, "publish")
+    refused = published - delta(recent, *DELIVERED_FOR_GOOD) - stored
     return refused if refused >= max(2.0, _NOISE * published) else 0
 
 
-def _suspects(view: View) -> tuple[Suspect, ...]:
-    """Confirm-mode channels that lately published more than was confirmed or is open, most first."""
+def _suspects(view: View) -> tuple[NackedPublisher, ...]:
+    """Channels in confirm mode that recently published more than is confirmed or unconfirmed, most first."""
     found = []
     for channel in view.channels:
         if channel.confirm is not True or not channel.stats.publish:
             continue
         nacked = _nacked(view, channel)
         if nacked is not None and nacked > 0:
-            found.append(Suspect(channel=channel, connection=view.connection(channel.connection_name), nacked=nacked))
+            connection = view.connection(channel.connection_name)
+            found.append(NackedPublisher(channel=channel, connection=connection, nacked=nacked))
     return tuple(sorted(found, key=lambda suspect: (-suspect.nacked, suspect.channel.name)))
 
 
 def _nacked(view: View, channel: Channel) -> int | None:
-    """At least so many publishes of a channel were refused lately; None where the broker does not tell.
+    """How many publishes of a channel were nacked recently, at least; None where the broker does not show it.
 
-    Counters are current and `messages_unconfirmed` is up to 5 s old, so the largest open number seen is given away,
-    and what is left must be a real share of all that was published: a few in flight look like a few nacks.
+    Counters are current and `messages_unconfirmed` is up to 5 s old, so the largest number of unconfirmed messages is
+    subtracted, and the rest must be a real share of what was published: a few in flight look like a few nacks.
     """
     history = view.channel_history(channel.name)
-    lately = last(history, view.thresholds.interval)
-    unconfirmed = [seen.value.messages_unconfirmed for seen in lately]
+    recent = last(history, view.thresholds.interval)
+    unconfirmed = [seen.value.messages_unconfirmed for seen in recent]
     known = [number for number in unconfirmed if number is not None]
     if not known or len(known) < len(unconfirmed):
         return None
     first_read = view.channels_before
-    began_inside = len(lately) == len(history) and first_read is not None and history[0].at != first_read
-    before = 0 if began_inside else _open(lately[0].value)
-    nacked = _open(lately[-1].value) - before - max(known)
-    published = count(lately[-1].value.stats, "publish") - (
-        0 if began_inside else count(lately[0].value.stats, "publish")
+    opened_inside = len(recent) == len(history) and first_read is not None and history[0].at != first_read
+    before = 0 if opened_inside else _unsettled(recent[0].value)
+    nacked = _unsettled(recent[-1].value) - before - max(known)
+    published = count(recent[-1].value.stats, "publish") - (
+        0 if opened_inside else count(recent[0].value.stats, "publish")
     )
     return nacked if nacked >= max(2.0, view.thresholds.publishers.overflow_share * published) else 0
 
 
-def _open(channel: Channel) -> int:
+def _unsettled(channel: Channel) -> int:
     return count(channel.stats, "publish") - count(channel.stats, "confirm")
 
 
-def _silent_publishers(view: View, vhost: str) -> tuple[Channel, ...]:
-    """Channels that publish without confirms: what is refused of theirs is lost without a word."""
+def _publishers_without_confirms(view: View, vhost: str) -> tuple[Channel, ...]:
+    """Channels that publish without confirms: their refused messages are lost silently."""
     found = []
     for channel in view.channels:
         if channel.vhost == vhost and channel.confirm is False and not channel.transactional and channel.stats.publish:
-            lately = last(view.channel_history(channel.name), view.thresholds.interval)
-            if span(lately) > 0 and delta(lately, "publish") > 0:
+            recent = last(view.channel_history(channel.name), view.thresholds.interval)
+            if span(recent) > 0 and delta(recent, "publish") > 0:
                 found.append(channel)
     return tuple(sorted(found, key=lambda channel: channel.name))

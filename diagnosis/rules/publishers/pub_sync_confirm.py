@@ -1,31 +1,36 @@
-"""pub-sync-confirm (A10): a publisher waits for the confirm of each message before it sends the next.
+"""pub-sync-confirm (A10): a publisher waits for the confirm of each message before it sends the next one.
 
-It can publish no more than one message a confirm latency, however idle the broker. A hint, and told only where the
-probes find confirms to be slow, so that waiting costs something.
+It can publish at most one message for each confirm latency, however idle the broker is. It is a hint, and reported only
+where the probes find confirms slow, so that waiting matters.
 Source: https://www.rabbitmq.com/docs/publishers#publisher-confirm-strategies
 """
 
 from collections.abc import Iterator
 
-from ackscope.findings import Severity, Subject
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.findings import Evidence, Finding, Severity, Subject, Unit, source
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.publishers.publishing import Publisher, by_vhost, named, pace, publishers
-from diagnosis.words import lasting
+from diagnosis.rules.publishers._shared.publishers import (
+    Publisher,
+    by_vhost,
+    clients,
+    first_seen,
+    involved_publishers,
+    publishers,
+)
 
 NAME = "pub-sync-confirm"
 
-_PATHS = ("classic", "quorum")
-"""Streams of the confirm probe that take the way of persistent messages."""
+# Streams of the confirm probe whose messages are persistent.
+_STREAMS = ("classic", "quorum")
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each virtual host with such publishers; none without probes, as latency is then not known."""
+    """One finding for each virtual host with such publishers; none without probes, which measure the latency."""
     limits = view.thresholds.publishers
     slowest: dict[str, float] = {}
     for outcome in view.outcomes_of("confirm"):
         latency = outcome.confirm.p50 or 0.0
-        if outcome.stream in _PATHS and outcome.doubtful is None and latency >= limits.sync_latency:
+        if outcome.stream in _STREAMS and outcome.doubtful is None and latency >= limits.sync_latency:
             slowest[outcome.node] = max(slowest.get(outcome.node, 0.0), latency)
     if not slowest:
         return
@@ -42,38 +47,33 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _one_at_a_time(each: Publisher) -> bool:
-    """Whether never more than one message was open."""
-    known = [seen.value.messages_unconfirmed for seen in each.lately]
+    """Whether it never had more than one unconfirmed message."""
+    known = [seen.value.messages_unconfirmed for seen in each.history]
     return len(known) > 1 and all(number is not None and number <= 1 for number in known)
 
 
-def _finding(vhost: str, group: list[Publisher], latency: float) -> FindingReport:
-    verb = "waits" if len(group) == 1 else "wait"
-    return FindingReport(
+def _finding(vhost: str, group: list[Publisher], latency: float) -> Finding:
+    return Finding(
         rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="vhost", name=vhost),
-        since=min(each.lately[0].at.iso() for each in group),
-        summary=(
-            f"{named(group)} in vhost {vhost!r} {verb} for each confirm, it seems: {1000 * latency:.0f} ms each allow "
-            f"no more than {pace(1 / latency)} a channel"
-        ),
-        cause=(
-            "Never more than one message was open at a time, and the rate is near one a confirm latency. Confirms are "
-            "slow now (that is a finding of its own, if it is one), and a publisher with many open would hardly notice."
-        ),
+        since=first_seen(group),
+        facts={
+            "clients": clients(group),
+            "confirm_seconds": latency,
+            "max_publish_rate": 1 / latency,
+        },
         evidence=tuple(
-            EvidenceReport(
-                what=f"publisher {each.name!r}, channel {each.channel.name!r}",
-                value=f"{pace(each.rate)} over {lasting(each.seconds)}, at most 1 unconfirmed",
-                expected="some hundred unconfirmed under load",
-                source="/api/channels messages_unconfirmed, message_stats.publish; probe: confirm",
+            Evidence(
+                key="publisher",
+                value=each.rate,
+                unit=Unit.PER_SECOND,
+                source=source("/api/channels", "messages_unconfirmed", "message_stats.publish")
+                + source("probe confirm", "confirm"),
+                facts={"publisher": each.facts()},
             )
             for each in group[:3]
         ),
-        next_steps=(
-            "let the publisher send on while confirms come in (asynchronous), or wait once for each hundred",
-            "see why confirms are slow: the probes' latency by queue type, iostat -x 5 on the node",
-        ),
-        runbook=runbook(NAME),
+        involved=involved_publishers(group),
+        seen_seconds=max(each.seconds for each in group),
     )

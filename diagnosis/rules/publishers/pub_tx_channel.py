@@ -1,19 +1,27 @@
 """pub-tx-channel (A09): transactions: slow where they are used, and a stall where one stays open.
 
-Acknowledgements of an open transaction are held back: the queue counts its messages as unacknowledged while the
+Acknowledgements in an open transaction do not count yet: the queue counts its messages as unacknowledged while the
 channel counts none. Source: https://www.rabbitmq.com/docs/semantics#tx, https://www.rabbitmq.com/docs/confirms
 """
 
 from collections.abc import Hashable, Iterable, Iterator
 
-from ackscope.findings import Severity, Subject
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.findings import Certainty, Evidence, Finding, Severity, Subject, Unit, source
 from ackscope.snapshot import Channel
 from diagnosis.contract import Relation, RuleResult, View
-from diagnosis.rules.publishers.publishing import Publisher, by_vhost, listed, named, pace, publishers
+from diagnosis.facts import client_name
+from diagnosis.rules.clients._shared.connections import involved_connections
+from diagnosis.rules.publishers._shared.publishers import (
+    Publisher,
+    by_vhost,
+    clients,
+    first_seen,
+    involved_publishers,
+    listed,
+    publishers,
+)
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen
-from diagnosis.words import amount, client, close_connection, lasting
 
 NAME = "pub-tx-channel"
 
@@ -22,13 +30,13 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for each transaction that stays open, and one for each virtual host that uses them."""
     for channel in view.channels:
         if channel.transactional and (channel.acks_uncommitted or channel.messages_uncommitted):
-            yield from _open(view, channel)
-    busy = [each for each in publishers(view) if each.channel.transactional]
-    for vhost, group in by_vhost(busy).items():
-        yield _used(vhost, group)
+            yield from _open_transaction(view, channel)
+    transactional = [each for each in publishers(view) if each.channel.transactional]
+    for vhost, group in by_vhost(transactional).items():
+        yield _transactional_publishers(vhost, group)
 
 
-def _queues_of_connection(view: View, finding: FindingReport) -> Iterable[Hashable]:
+def _queues_of_connection(view: View, finding: Finding) -> Iterable[Hashable]:
     if finding.subject.kind != "connection":
         return ()
     return tuple(
@@ -38,15 +46,15 @@ def _queues_of_connection(view: View, finding: FindingReport) -> Iterable[Hashab
     )
 
 
-def _queue(_view: View, finding: FindingReport) -> Iterable[Hashable]:
+def _queue(_view: View, finding: Finding) -> Iterable[Hashable]:
     return ((finding.subject.vhost, finding.subject.name),) if finding.subject.kind == "queue" else ()
 
 
 QUEUES_CONSUMED_WITHOUT_COMMIT = Relation(_queues_of_connection, _queue)
-"""The cause is a connection with an open transaction; what follows is about a queue that it consumes from."""
+"""The cause is a connection with an open transaction; the consequence is about a queue from which it consumes."""
 
 
-def _open(view: View, channel: Channel) -> Iterator[FindingReport]:
+def _open_transaction(view: View, channel: Channel) -> Iterator[Finding]:
     """The finding where nothing was committed for long."""
     history = stretch(view.channel_history(channel.name), _uncommitted)
     seconds = span(history)
@@ -56,49 +64,42 @@ def _open(view: View, channel: Channel) -> Iterator[FindingReport]:
     if not known or seconds < view.thresholds.early:
         return
     acks, publishes = channel.acks_uncommitted or 0, channel.messages_uncommitted or 0
-    late = seconds >= view.thresholds.publishers.transaction_open
+    warning_after = view.thresholds.publishers.transaction_open
+    late = seconds >= warning_after
     connection = view.connection(channel.connection_name)
-    name = client(connection, channel.connection_name)
-    what = " and ".join(
-        [
-            *([amount(acks, "acknowledgement")] if acks else []),
-            *([f"{amount(publishes, 'message')} that nobody sees yet"] if publishes else []),
-        ]
-    )
-    soon = "" if late else f"; a warning after {lasting(view.thresholds.publishers.transaction_open)}"
-    by_http, by_pid = close_connection(channel.connection_name or channel.name, "open transaction")
-    yield FindingReport(
+    name = channel.connection_name or channel.name
+    yield Finding(
         rule=NAME,
         severity=Severity.WARNING if late else Severity.INFO,
-        subject=Subject(
-            kind="connection", name=channel.connection_name or channel.name, vhost=channel.vhost, node=channel.node
-        ),
+        subject=Subject(kind="connection", name=name, vhost=channel.vhost, node=channel.node),
         since=history[0].at.iso(),
-        summary=f"{name!r} holds back {what} in a transaction that is open for {lasting(seconds)} or more{soon}",
-        cause=(
-            "The client sent tx.select, then published or acknowledged, and has not sent tx.commit or tx.rollback: "
-            "until it does, none of it counts."
-        ),
+        facts={
+            "open_transaction": True,
+            "client": client_name(connection, channel.connection_name),
+            "channel": channel.name,
+            "connection": name,
+            "acks_uncommitted": acks,
+            "publishes_uncommitted": publishes,
+            "open_seconds": seconds,
+            "warning_after_seconds": warning_after,
+        },
         evidence=(
-            EvidenceReport(
-                what=f"channel {channel.name!r}",
-                value=f"{acks} acknowledgements and {publishes} publishes uncommitted",
-                expected="0 within seconds",
-                source="/api/channels transactional, acks_uncommitted, messages_uncommitted, idle_since",
+            Evidence(
+                key="uncommitted",
+                value=acks + publishes,
+                source=source(
+                    "/api/channels", "transactional", "acks_uncommitted", "messages_uncommitted", "idle_since"
+                ),
             ),
         ),
-        next_steps=(
-            f"ask the owner of {name!r} what it waits for: a thread dump shows who should commit",
-            f"or end it (uncommitted publishes are gone, deliveries go to others): {by_http}",
-            by_pid,
-            "later: confirms and acknowledgements without transactions",
-        ),
-        runbook=runbook(NAME),
+        involved=involved_connections([connection], [channel.name]),
+        certainty=Certainty.CERTAIN if late else Certainty.EARLY,
+        seen_seconds=seconds,
     )
 
 
 def _uncommitted(older: Seen[Channel], newer: Seen[Channel]) -> bool:
-    """Neither committed nor rolled back in between: what is open does not fall."""
+    """Neither committed nor rolled back in between: the uncommitted numbers do not fall."""
     for name in ("acks_uncommitted", "messages_uncommitted"):
         before, after = getattr(older.value, name) or 0, getattr(newer.value, name) or 0
         if after < before:
@@ -107,31 +108,30 @@ def _uncommitted(older: Seen[Channel], newer: Seen[Channel]) -> bool:
     return bool(then.acks_uncommitted or then.messages_uncommitted) and then.stats.publish == now.stats.publish
 
 
-def _used(vhost: str, group: list[Publisher]) -> FindingReport:
-    rate = sum(each.rate for each in group)
-    verb = "publishes" if len(group) == 1 else "publish"
-    return FindingReport(
+def _transactional_publishers(vhost: str, group: list[Publisher]) -> Finding:
+    return Finding(
         rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="vhost", name=vhost),
-        since=min(each.lately[0].at.iso() for each in group),
-        summary=(
-            f"{amount(len(group), 'channel')} in vhost {vhost!r} {verb} {pace(rate)} in transactions ({named(group)}): "
-            "each commit waits for the disk, and confirms would do the same at many times the speed"
-        ),
-        cause="These channels sent tx.select. A commit is a round trip in which the client can do nothing else.",
+        since=first_seen(group),
+        facts={
+            "open_transaction": False,
+            "channels": len(group),
+            "clients": clients(group),
+            "publishers": listed(group),
+            "publish_rate": sum(each.rate for each in group),
+        },
         evidence=tuple(
-            EvidenceReport(
-                what=f"publisher {each.name!r}, channel {each.channel.name!r}",
-                value=f"{amount(each.published, 'message')} in {lasting(each.seconds)}, transactional",
-                expected="confirm mode",
-                source="/api/channels transactional, message_stats.publish",
+            Evidence(
+                key="publisher",
+                value=each.published,
+                unit=Unit.MESSAGES,
+                source=source("/api/channels", "transactional", "message_stats.publish"),
+                facts={"publisher": each.facts()},
             )
             for each in group[:3]
         ),
-        next_steps=(
-            f"where throughput matters, use publisher confirms instead: {listed(group)}",
-            "see all of them: rabbitmqctl list_channels connection name transactional messages_uncommitted",
-        ),
-        runbook=runbook(NAME),
+        involved=involved_publishers(group),
+        certainty=Certainty.CERTAIN,
+        seen_seconds=max(each.seconds for each in group),
     )

@@ -1,25 +1,18 @@
-"""pub-unroutable-dropped (A01): messages find no queue, and the broker confirms and drops them.
+"""pub-unroutable-dropped (A01): messages reach no queue, and the broker confirms and drops them.
 
-The sender believes that it succeeded. Source: https://www.rabbitmq.com/docs/publishers#unroutable
+The publisher believes that it succeeded. Source: https://www.rabbitmq.com/docs/publishers#unroutable
 """
 
 from collections.abc import Iterator
 
 from ackscope.findings import Severity
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.publishers.unroutable import DROPPED
-from diagnosis.rules.publishers.unroutable_report import Kind, answers
+from diagnosis.rules.publishers._shared.lossy_exchanges import DROPPED
+from diagnosis.rules.publishers._shared.unroutable import evaluate_unroutable
 
-_KIND = Kind(
-    rule="pub-unroutable-dropped",
-    counter=DROPPED,
-    fate="dropped",
-    meaning="The publisher does not set mandatory, so the broker drops such messages, and confirms them all the same.",
-    worst=Severity.CRITICAL,
-    step="let the publisher set mandatory and handle basic.return; publish again what was dropped since then",
-)
+NAME = "pub-unroutable-dropped"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for each exchange whose messages are dropped."""
-    yield from answers(view, _KIND)
+    yield from evaluate_unroutable(view, NAME, DROPPED, worst=Severity.CRITICAL)

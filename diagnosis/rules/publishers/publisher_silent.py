@@ -1,74 +1,193 @@
-"""publisher-silent (A15): nobody publishes to a queue to which somebody always does.
+"""publisher-silent (A15): nobody publishes to a queue that is always in use.
 
-How often is known to the owner of the queue, who names it in `diagnosis.publishers.silent_queues`; or to its past: a
-queue that gets messages in nearly every minute of this hour of the week is watched without being named (usual_pace).
+How often is known to the owner of the queue, who names it in `diagnosis.publishers.silent_queues`, or from history: a
+queue that usually gets messages in nearly every minute of this hour of the week is watched without being named. The
+share of minutes, which the sum of an hour would not show, tells it from a queue that is filled in batches and is silent
+between them.
 """
 
 import re
-from collections.abc import Iterator
-from shlex import quote
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from ackscope.findings import Severity, Subject
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.baselines import HOUR_OF_WEEK, Band
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, Severity, Subject, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.publishers.usual_pace import against_usual
+from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.series import delta, span, stretch
+from diagnosis.usual import SOURCE, band_facts, of_queue
 from diagnosis.window import Series
-from diagnosis.words import amount, client, lasting, some
 
 NAME = "publisher-silent"
 
 
+@dataclass(frozen=True, slots=True)
+class SilentQueue:
+    """A queue that is usually busy, and the time without a publish.
+
+    Attributes:
+        silent: its readings since the last publish.
+        rate: the band of messages published to it a second.
+        busy: the band of the share of minutes with a publish.
+    """
+
+    queue: Queue
+    silent: Series[Queue]
+    rate: Band
+    busy: Band
+
+    @property
+    def seconds(self) -> float:
+        """How long nobody published."""
+        return span(self.silent)
+
+    @property
+    def by_weekday(self) -> bool:
+        """Both bands are of this hour of the week; bands of days alone may be wrong at a weekend."""
+        return self.busy.scope == self.rate.scope == HOUR_OF_WEEK
+
+
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each queue that settings name, or that is busy as a rule, and that got nothing for long."""
+    """One finding for each queue that settings name, or that is usually busy, and that got nothing for long."""
     patterns = [re.compile(pattern) for pattern in view.thresholds.publishers.silent_queues]
-    yield from against_usual(view, patterns)
+    yield from _below_baseline(view, patterns)
     if not patterns:
         return
     for queue in view.queues:
         if not any(pattern.search(queue.name) for pattern in patterns) or not queue.stats.publish:
-            # One that never got a message has no usual.
+            # A queue that never got a message has no baseline.
             continue
-        silent = stretch(view.history(queue), lambda older, newer: delta((older, newer), "publish") == 0)
+        silent = _since_last_publish(view, queue)
         if len(silent) > 1 and span(silent) >= view.limits(queue).publishers.silent_for:
-            yield _finding(view, queue, silent)
+            yield _named_finding(view, queue, silent)
 
 
-def _finding(view: View, queue: Queue, silent: Series[Queue]) -> FindingReport:
-    seconds = lasting(span(silent))
-    others = sorted({repr(client(each, each.name)) for each in view.connections if each.vhost == queue.vhost})
-    there = (
-        f"{amount(len(others), 'application')} of its vhost {'is' if len(others) == 1 else 'are'} connected: "
-        f"{some(others)}"
-        if others
-        else "no application of its vhost is connected"
+def _since_last_publish(view: View, queue: Queue) -> Series[Queue]:
+    return stretch(view.history(queue), lambda older, newer: delta((older, newer), "publish") == 0)
+
+
+def _below_baseline(view: View, named: Sequence[re.Pattern[str]]) -> Iterator[Finding]:
+    """One finding for each queue that is usually busy; where many of one virtual host are silent, one for them."""
+    if view.baselines is None:
+        return
+    found = [each for queue in view.queues if (each := _silent_queue(view, queue, named)) is not None]
+    by_vhost: dict[str, list[SilentQueue]] = {}
+    for each in found:
+        by_vhost.setdefault(each.queue.vhost, []).append(each)
+    for vhost, group in sorted(by_vhost.items()):
+        if len(group) >= view.thresholds.usual.silent_together:
+            yield _baseline_finding(view, Subject(kind="vhost", name=vhost), vhost, group)
+        else:
+            for each in group:
+                queue = each.queue
+                subject = Subject(kind="queue", name=queue.name, vhost=vhost, node=queue.node)
+                yield _baseline_finding(view, subject, vhost, [each])
+
+
+def _silent_queue(view: View, queue: Queue, named: Sequence[re.Pattern[str]]) -> SilentQueue | None:
+    busy = of_queue(view, queue, "busy")
+    if not isinstance(busy, Band) or view.moved(queue, "publish"):
+        return None
+    limits, rate = view.limits(queue).usual, of_queue(view, queue, "published")
+    if busy.low < limits.silent_busy or not isinstance(rate, Band) or any(each.search(queue.name) for each in named):
+        return None
+    silent = _since_last_publish(view, queue)
+    found = SilentQueue(queue=queue, silent=silent, rate=rate, busy=busy)
+    if len(silent) < 2 or found.seconds < limits.silent_soon:
+        return None
+    return found if found.seconds * rate.low >= limits.silent_messages else None
+
+
+def _severity(view: View, silent: SilentQueue) -> Severity:
+    late = silent.seconds >= view.limits(silent.queue).publishers.silent_for
+    return Severity.WARNING if late and silent.by_weekday else Severity.INFO
+
+
+def _baseline_finding(view: View, subject: Subject, vhost: str, group: Sequence[SilentQueue]) -> Finding:
+    busiest = sorted(group, key=lambda each: (-each.rate.middle, each.queue.name))
+    longest = max(group, key=lambda each: (each.seconds, each.queue.name))
+    severity = min((_severity(view, each) for each in group), key=lambda each: each.urgency)
+    return Finding(
+        rule=NAME,
+        severity=severity,
+        subject=subject,
+        since=min(each.silent[0].at.iso() for each in group),
+        facts={
+            **_facts(view, vhost, [each.queue for each in busiest], longest.seconds),
+            "usual_rate": longest.rate.middle,
+            "band_of": band_facts(longest.rate, "published"),
+            "by_weekday": longest.by_weekday,
+            "warning_after_seconds": view.thresholds.publishers.silent_for,
+        },
+        evidence=tuple(item for each in busiest[:3] for item in _baseline_evidence(each)),
+        involved=Involved(queues=tuple(queue_ref(each.queue) for each in busiest)),
+        certainty=Certainty.EARLY if severity is Severity.INFO and longest.by_weekday else Certainty.LIKELY,
+        seen_seconds=longest.seconds,
     )
-    bound = f"rabbitmqctl list_bindings -p {quote(queue.vhost)} source_name destination_name routing_key"
-    usual = lasting(view.limits(queue).publishers.silent_for)
-    alarm = "an alarm is in force, which holds publishers back; " if view.alarms else ""
-    return FindingReport(
+
+
+def _baseline_evidence(silent: SilentQueue) -> Iterator[Evidence]:
+    yield Evidence(
+        key="published",
+        value=0,
+        unit=Unit.MESSAGES,
+        source=source("/api/queues", "message_stats.publish") + SOURCE,
+        facts={
+            "queue": queue_facts(silent.queue),
+            "silent_seconds": silent.seconds,
+            "published_in_total": silent.queue.stats.publish or 0,
+            "band_of": band_facts(silent.rate, "published"),
+        },
+    )
+    yield Evidence(
+        key="busy_minutes",
+        source=SOURCE,
+        facts={"queue": queue_facts(silent.queue), "band_of": band_facts(silent.busy, "busy")},
+    )
+
+
+def _named_finding(view: View, queue: Queue, silent: Series[Queue]) -> Finding:
+    seconds = span(silent)
+    expected_within = view.limits(queue).publishers.silent_for
+    return Finding(
         rule=NAME,
         severity=Severity.WARNING,
         subject=Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.node),
         since=silent[0].at.iso(),
-        summary=f"Nobody published to queue {queue.name!r} ({queue.vhost!r}) for {seconds} or more; {there}",
-        cause=(
-            f"The broker cannot tell: {alarm}its publisher stopped, lost its connection or credentials, or a binding "
-            "to the queue is gone."
-        ),
+        facts={
+            **_facts(view, queue.vhost, [queue], seconds),
+            "usual_rate": None,
+            "band_of": None,
+            "by_weekday": None,
+            "warning_after_seconds": expected_within,
+        },
         evidence=(
-            EvidenceReport(
-                what="published to it",
-                value=f"0 messages in {seconds}; {queue.stats.publish} since it was declared",
-                expected=f"some in {usual} (diagnosis.publishers.silent_for)",
-                source="/api/queues message_stats.publish",
+            Evidence(
+                key="published",
+                value=0,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "message_stats.publish"),
+                facts={
+                    "queue": queue_facts(queue),
+                    "silent_seconds": seconds,
+                    "published_in_total": queue.stats.publish or 0,
+                    "expected_within_seconds": expected_within,
+                    "band_of": None,
+                },
             ),
         ),
-        next_steps=(
-            "read the log of the application that publishes to it",
-            f"see that it is bound as it was: {bound} | grep -F -- {quote(queue.name)}",
-            "see who is connected: rabbitmqctl list_connections vhost user client_properties state",
-        ),
-        runbook=runbook(NAME),
+        involved=Involved(queues=(queue_ref(queue),)),
+        seen_seconds=seconds,
     )
+
+
+def _facts(view: View, vhost: str, queues: Sequence[Queue], seconds: float) -> dict[str, Fact]:
+    connected = {client_name(each) or each.name for each in view.connections if each.vhost == vhost}
+    return {
+        "vhost": vhost,
+        "queues": [queue.name for queue in queues],
+        "silent_seconds": seconds,
+        "connected_clients": sorted(connected),
+        "alarms": [f"{alarm.resource} on {alarm.node}" for alarm in view.alarms],
+    }

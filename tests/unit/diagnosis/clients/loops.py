@@ -6,7 +6,7 @@ from ackscope.snapshot import Channel, Connection, Overview
 from tests.unit.diagnosis.pictures import PEER, WALL, channel, connection, stats
 
 PACKETS, SENT, RECEIVED = 2, 78, 203
-"""Of one publish to an exchange that is not there: 404, "NOT_FOUND - no exchange 'nope' in vhost '/'"."""
+"""Of one publish to a missing exchange: 404, "NOT_FOUND - no exchange 'nope' in vhost '/'"."""
 
 
 def turns(t: float, rate: float, began: float) -> int:
@@ -15,7 +15,7 @@ def turns(t: float, rate: float, began: float) -> int:
 
 
 def churning(t: float, *, channels: int = 0, connections: int = 0, declares: int = 0, **fields: Any) -> Overview:
-    """The overview, with so many channels and connections opened and closed until now."""
+    """The overview, with this many channels and connections opened and closed until now."""
     churn = {
         "channel_created": 100 + channels,
         "channel_closed": 90 + channels,
@@ -69,7 +69,7 @@ def steady(t: float, name: str = "10.0.0.9:50009 -> 10.0.0.1:5672", **fields: An
 
 
 def looping(t: float, *, rate: float = 5.0, began: float = 0.0, declares: int = 0, **fields: Any) -> dict[str, Any]:
-    """One application loops, another consumes as it should."""
+    """One application loops, another consumes normally."""
     done = turns(t, rate, began)
     there, consuming = steady(t)
     version = fields.pop("version", "4.3.6")
@@ -82,7 +82,7 @@ def looping(t: float, *, rate: float = 5.0, began: float = 0.0, declares: int = 
 
 
 def reconnecting(t: float, *, every: float = 1.0, client: str = "billing", began: float = 0.0) -> dict[str, Any]:
-    """One application connects anew at each turn; another consumes as it should."""
+    """One application reconnects in each cycle; another consumes normally."""
     done = turns(t, 1 / every, began)
     there, consuming = steady(t)
     port = 50000 + done

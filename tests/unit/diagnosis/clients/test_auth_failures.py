@@ -1,11 +1,11 @@
 import pytest
 
 from ackscope.topology import AuthAttempts
-from tests.unit.diagnosis.pictures import NODE, film, found, look, only, told
+from tests.unit.diagnosis.pictures import NODE, film, found, look, only
 
 
 def refusing(t, *, failed=0.5, total=None, protocol="amqp091", until=1e9, node=NODE):
-    """So many refused logins a second."""
+    """A node with this many refused logins a second."""
     done = int(failed * min(t, until))
     every = done if total is None else int(total * t)
     counts = AuthAttempts(node=node, protocol=protocol, total=100 + every, succeeded=100 + every - done, failed=done)
@@ -17,7 +17,9 @@ def test_refused_logins_are_a_warning_when_they_are_many():
     finding = only(look(film(refusing, until=30)))
 
     assert ("auth-failures", "warning", NODE) == (finding.rule, finding.severity, finding.subject.name)
-    assert "15 of 15 in 30 s" in told(finding)
+    expected = {"failed": 15, "logins": 15, "failed_share": 1.0, "interval_seconds": 30.0, "protocol": "amqp091"}
+    assert expected == {key: finding.facts[key] for key in expected}
+    assert ("refused", 15) == (finding.evidence[0].key, finding.evidence[0].value)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +32,7 @@ def test_refused_logins_are_a_warning_when_they_are_many():
     ids=["few", "a small share", "over"],
 )
 def test_less_is_information(frame):
-    """A scanner, a person who mistypes, a client that was mended."""
+    """A scanner, a person who mistypes, a client that was fixed."""
     assert [("auth-failures", "info", NODE)] == found(look(film(frame, until=30)))
 
 
@@ -42,15 +44,15 @@ def test_less_is_information(frame):
         lambda t: refusing(t, protocol="http"),
         lambda _t: {"auth": (AuthAttempts(node=NODE, protocol="amqp091"),)},
     ],
-    ids=["none", "one slip", "the management API", "not told"],
+    ids=["none", "one mistake", "the management API", "unknown"],
 )
-def test_nothing_is_told_of_nothing(frame):
-    """Our own polls over HTTP are told as polls that fail."""
+def test_few_refused_logins_are_not_reported(frame):
+    """Logins of the exporter over HTTP show as failed polls."""
     assert [] == found(look(film(frame, until=30)))
 
 
-def test_a_node_that_began_anew_is_not_counted_across():
-    """Its counters fell."""
+def test_counters_are_not_compared_across_a_restart():
+    """They fell."""
 
     def frame(t):
         return {"auth": refusing(40)["auth"]} if t < 20 else {"auth": refusing(0)["auth"]}

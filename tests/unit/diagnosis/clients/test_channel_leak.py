@@ -5,16 +5,18 @@ from tests.unit.diagnosis.pictures import PEER, connection, film, found, look, o
 
 
 def leaking(t, rate=1.0, start=5, **fields):
-    """So many channels more each second."""
+    """A connection with this many more channels each second."""
     return {"connections": (connection(channels=int(start + rate * t), **{"channel_max": 2047, **fields}),)}
 
 
-def test_a_connection_that_gains_channels_is_told_early():
-    """With when its limit will be reached."""
+def test_a_connection_that_opens_channels_is_information():
+    """With the time until it reaches its limit."""
     finding = only(look(film(leaking, until=30)))
 
     assert ("channel-leak", "info", PEER) == (finding.rule, finding.severity, finding.subject.name)
-    assert "limit is reached in 34 min" in finding.summary
+    expected = {"channels": 35, "channel_max": 2047, "growth": 25, "until_limit_seconds": 2012.0}
+    assert expected == {key: finding.facts[key] for key in expected}
+    assert ["open", "growth"] == [item.key for item in finding.evidence]
 
 
 @pytest.mark.parametrize(
@@ -27,23 +29,23 @@ def test_many_channels_are_a_warning_and_nearly_all_are_critical(start, limit, s
     assert ([severity] if severity else []) == [finding.severity for finding in verdict.findings]
 
 
-def test_a_pool_that_fills_and_stands_is_quiet():
-    """It was full before we looked, or is below the growth that is told."""
+def test_a_pool_that_is_full_is_not_reported():
+    """It was full before the first snapshot, or grows too little."""
     assert [] == found(look(film(lambda t: leaking(t, rate=0, start=60), until=60)))
     assert [] == found(look(film(lambda t: leaking(t, rate=0.2), until=60)))
 
 
-def test_channels_that_also_close_are_no_leak():
-    """The number goes up and down."""
+def test_channels_that_are_closed_again_are_no_leak():
+    """The number rises and falls."""
     assert [] == found(look(film(lambda t: leaking(0, start=30 + 20 * (int(t / 5) % 2)), until=60)))
 
 
-def test_a_broker_that_tells_no_channels_tells_nothing():
+def test_an_unknown_number_of_channels_is_not_reported():
     """Absent is not zero, and not many."""
     assert [] == found(look(film(lambda t: {"connections": (connection(channels=None),)}, until=60)))
 
 
-def test_two_looks_are_enough():
+def test_two_snapshots_are_enough():
     """Fifteen more in six seconds."""
     window = film(lambda t: leaking(t, rate=5), until=6, every=6)
 

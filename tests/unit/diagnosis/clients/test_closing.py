@@ -15,17 +15,17 @@ NOT_FOUND = "NOT_FOUND - no exchange 'nope' in vhost '/'"
 
 
 def loops_in(window, thresholds=None):
-    """What is told of the loops at the end of a film."""
+    """The loops at the end of a film."""
     return closings(View(window, (), window.latest.taken, thresholds or Thresholds()))
 
 
 def only_loop(window):
-    """The one loop that there must be."""
+    """The only loop."""
     (closing,) = loops_in(window)
     return closing
 
 
-def test_a_loop_is_told_with_its_connection_and_the_length_of_the_brokers_error():
+def test_a_loop_has_its_connection_and_the_length_of_the_brokers_error():
     """Two packets and 78 bytes a cycle: channel.open-ok, and channel.close with a text of 43 bytes."""
     closing = only_loop(film(looping, until=60))
 
@@ -80,7 +80,7 @@ def test_a_loop_that_began_just_now_has_its_true_rate_and_age():
     assert pytest.approx(15.0) == closing.lasts
 
 
-def test_declares_and_publishes_are_told_by_the_cycle():
+def test_declares_and_publishes_are_counted_by_the_cycle():
     """Refused declares count in the cluster's churn; refused publishes count nowhere."""
     declaring = only_loop(film(lambda t: looping(t, declares=1, packets=2, sent=188, received=70), until=40))
     counters = {"stats": stats()}
@@ -167,7 +167,7 @@ def test_one_reconnect_of_everybody_is_no_loop():
     assert () == loops_in(film(frame, until=60))
 
 
-def test_without_churn_counters_nothing_is_told():
+def test_without_churn_counters_there_is_no_loop():
     """Absent is not zero: before 3.8 the overview has none."""
     assert () == loops_in(film(lambda t: {**looping(t), "overview": churning(t, churn={})}, until=40))
 
@@ -177,7 +177,7 @@ def test_the_text_is_cut_where_the_protocol_cuts_it():
     assert (255, 3) == (text_bytes("x" * 300), text_bytes("aü"))
 
 
-def test_a_cluster_that_connects_anew_after_a_failure_has_no_loop():
+def test_a_cluster_that_reconnects_after_a_failure_has_no_loop():
     """Ten connections with a new channel each: none of them opened three."""
 
     def frame(t):
@@ -208,8 +208,8 @@ def test_connections_that_came_to_stay_are_no_loop():
     assert () == loops_in(film(frame, until=45))
 
 
-@pytest.mark.parametrize(("every", "told"), [(5.0, True), (0.4, False)], ids=["fast", "slow"])
-def test_what_our_own_probes_close_is_nobody_elses_loop(every, told):
+@pytest.mark.parametrize(("every", "found"), [(5.0, True), (0.4, False)], ids=["fast", "slow"])
+def test_what_our_own_probes_close_is_nobody_elses_loop(every, found):
     """The redelivery probe closes channels a few times in ten seconds; the cluster's counters do not say whose."""
 
     def frame(t):
@@ -217,7 +217,7 @@ def test_what_our_own_probes_close_is_nobody_elses_loop(every, told):
         probe = connection("10.0.0.9:1 -> 10.0.0.1:5672", client_name="ackscope-probe-redelivery")
         return {**known, "connections": (*known["connections"], probe)}
 
-    assert told == bool(loops_in(film(frame, until=60)))
+    assert found == bool(loops_in(film(frame, until=60)))
     assert loops_in(film(lambda t: looping(t, rate=every), until=60))
 
 
@@ -241,12 +241,12 @@ def probed(known, **more):
     return {**known, "connections": (*known["connections"], probe), **more}
 
 
-@pytest.mark.parametrize(("sent", "told"), [(134, [87]), (61, [])], ids=["closed by the broker", "closed by itself"])
-def test_a_slow_loop_beside_our_probes_is_told_by_the_brokers_error(sent, told):
+@pytest.mark.parametrize(("sent", "errors"), [(134, [87]), (61, [])], ids=["closed by the broker", "closed by itself"])
+def test_a_slow_loop_is_found_next_to_our_probes_by_the_brokers_error(sent, errors):
     """As many channels as the probes may close; the text in its own bytes says that it is none of them."""
     window = film(lambda t: probed(looping(t, rate=0.8, packets=3, sent=sent)), until=60)
 
-    assert told == [closing.error for closing in loops_in(window)]
+    assert errors == [closing.error for closing in loops_in(window)]
 
 
 def test_the_rate_of_a_loop_is_its_own_and_not_that_of_our_probes():

@@ -1,9 +1,9 @@
 from tests.unit.diagnosis.clients.loops import churning, looping, reconnecting, steady, turns
-from tests.unit.diagnosis.pictures import film, found, look, only, told
+from tests.unit.diagnosis.pictures import film, found, look, only, text
 
 
 def unseen(t, rate=2.0):
-    """Connections that live too shortly to be listed."""
+    """Connections that are too brief to be listed."""
     there, consuming = steady(t)
     done = turns(t, rate, 0)
     return {
@@ -13,12 +13,14 @@ def unseen(t, rate=2.0):
     }
 
 
-def test_an_application_that_connects_anew_is_named():
-    """By what stays the same: its name, user and host."""
+def test_an_application_that_reconnects_is_named():
+    """By its name, user and host, which do not change."""
     finding = only(look(film(reconnecting, until=40)))
 
     assert ("connection-churn", "info", "billing") == (finding.rule, finding.severity, finding.subject.name)
-    assert "'billing' at 10.0.0.7 (user 'guest')" in finding.summary
+    expected = {"client": "billing", "peer": "10.0.0.7", "user": "guest", "cycle_rate": 1.0}
+    assert expected == {key: finding.facts[key] for key in expected}
+    assert (("billing",), ()) == (finding.involved.clients, finding.involved.connections)
 
 
 def test_it_is_a_warning_after_five_minutes():
@@ -28,23 +30,24 @@ def test_it_is_a_warning_after_five_minutes():
     assert [("connection-churn", "warning", "billing")] == found(look(fast))
 
 
-def test_connections_that_are_never_listed_are_told_of_the_cluster():
-    """Whose they are is in the log only."""
+def test_connections_that_are_never_listed_are_a_finding_about_the_cluster():
+    """Only the log shows which client it is."""
     finding = only(look(film(unseen, until=40)))
 
     assert ("cluster", "shop", "info") == (finding.subject.kind, finding.subject.name, finding.severity)
-    assert "granted access to vhost" in told(finding)
+    assert finding.facts["client"] is None
+    assert "granted access to vhost" in text(finding).steps[0].command
 
 
-def test_the_same_application_is_the_same_subject_at_each_look():
-    """Ports change: the name does not, so that the finding lasts."""
+def test_the_same_application_is_the_same_subject_in_each_snapshot():
+    """Ports change and the name does not, so that the finding lasts."""
     first, second = (only(look(film(reconnecting, until=until))) for until in (40, 60))
 
     assert first.key == second.key
 
 
-def test_a_deployment_is_quiet_or_information():
-    """Everybody connects once more."""
+def test_a_deployment_is_not_reported():
+    """Every client reconnects once."""
 
     def frame(t):
         there, consuming = steady(t)

@@ -3,20 +3,20 @@ import pytest
 from ackscope.snapshot import HealthCheck
 from ackscope.topology import AuthAttempts, Limit
 from tests.unit.diagnosis.clients.loops import churning
-from tests.unit.diagnosis.pictures import NODE, OK, connection, film, found, look, only, told
+from tests.unit.diagnosis.pictures import NODE, OK, connection, evidence, film, found, look, only, text
 
 
-def limited(t, *, value=2, there=2, scope="vhost", subject="shop", name="max-connections", refused=0.0, **fields):
-    """So many connections under a limit, and so many refused a second after their login."""
+def limited(t, *, value=2, connections=2, scope="vhost", subject="shop", name="max-connections", refused=0.0, **fields):
+    """Connections under a limit, and connections refused a second after their login."""
     mine = tuple(
         connection(f"10.0.0.7:{port} -> 10.0.0.1:5672", vhost="shop", user="app", channels=3)
-        for port in range(50000, 50000 + there)
+        for port in range(50000, 50000 + connections)
     )
-    turned = int(refused * t)
-    auth = AuthAttempts(node=NODE, protocol="amqp091", total=50 + turned, succeeded=50 + turned, failed=0)
-    churn = {"connection_created": 50, "connection_closed": 40 + turned}
+    rejected = int(refused * t)
+    auth = AuthAttempts(node=NODE, protocol="amqp091", total=50 + rejected, succeeded=50 + rejected, failed=0)
+    churn = {"connection_created": 50, "connection_closed": 40 + rejected}
     return {
-        "overview": churning(t, churn=churn, connections=there),
+        "overview": churning(t, churn=churn, connections=connections),
         "connections": mine,
         "auth": (auth,),
         "limits": (Limit(scope=scope, subject=subject, name=name, value=value),),
@@ -25,13 +25,15 @@ def limited(t, *, value=2, there=2, scope="vhost", subject="shop", name="max-con
 
 
 def test_a_limit_that_is_used_up_while_others_are_refused_is_critical():
-    """With who has the connections, and how many were turned away."""
+    """With who has the connections, and how many were refused."""
     finding = only(look(film(lambda t: limited(t, refused=1.0), until=20)))
 
     assert ("connection-limit-reached", "critical", "shop") == (finding.rule, finding.severity, finding.subject.name)
-    assert "'billing' 2" in told(finding)
-    assert "5 connections in 5 s" in told(finding)
-    assert "set_vhost_limits -p shop '{\"max-connections\": 10}'" in told(finding)
+    expected = {"used": 2, "limit": 2, "full": True, "holders": [{"client": "billing", "used": 2}]}
+    assert expected == {key: finding.facts[key] for key in expected}
+    assert (5, 5.0) == (evidence(finding, "refused").value, evidence(finding, "refused").facts["refused_seconds"])
+    command = "rabbitmqctl set_vhost_limits -p shop '{\"max-connections\": 10}'"
+    assert command in [step.command for step in text(finding).steps]
 
 
 def test_a_pool_as_large_as_the_limit_is_a_warning():
@@ -40,47 +42,54 @@ def test_a_pool_as_large_as_the_limit_is_a_warning():
 
 
 @pytest.mark.parametrize(
-    ("value", "there", "severity"), [(10, 9, "warning"), (10, 8, None), (-1, 9, None)], ids=["near", "far", "no limit"]
+    ("value", "connections", "severity"),
+    [(10, 9, "warning"), (10, 8, None), (-1, 9, None)],
+    ids=["near", "far", "no limit"],
 )
-def test_nine_tenths_are_a_warning(value, there, severity):
+def test_nine_tenths_are_a_warning(value, connections, severity):
     """A negative limit is none."""
-    verdict = look(film(lambda t: limited(t, value=value, there=there), until=20))
+    verdict = look(film(lambda t: limited(t, value=value, connections=connections), until=20))
 
     assert ([severity] if severity else []) == [finding.severity for finding in verdict.findings]
 
 
 def test_limits_of_users_and_of_channels_count_as_well():
     """Nine channels of nine."""
-    frame = lambda t: limited(t, value=9, there=3, scope="user", subject="app", name="max-channels", refused=1.0)  # noqa: E731
+    frame = lambda t: limited(t, value=9, connections=3, scope="user", subject="app", name="max-channels", refused=1.0)  # noqa: E731
 
     assert [("connection-limit-reached", "critical", "user app")] == found(look(film(frame, until=20)))
 
 
-def test_a_closed_door_is_left_alone_until_somebody_knocks():
-    """A limit of 0."""
-    quiet = look(film(lambda t: limited(t, value=0, there=0), until=20))
+def test_a_limit_of_zero_is_suppressed_until_somebody_is_refused():
+    """Access is closed on purpose."""
+    closed = look(film(lambda t: limited(t, value=0, connections=0), until=20))
 
-    assert [] == found(quiet)
-    assert ["connection-limit-reached"] == [each.rule for each in quiet.suppressed]
-    assert "critical" == only(look(film(lambda t: limited(t, value=0, there=0, refused=1.0), until=20))).severity
+    assert [] == found(closed)
+    assert [("connection-limit-reached", "closed_on_purpose")] == [
+        (each.rule, each.reason) for each in closed.suppressed
+    ]
+    assert "critical" == only(look(film(lambda t: limited(t, value=0, connections=0, refused=1.0), until=20))).severity
 
 
-def test_the_brokers_own_check_tells_of_the_node():
-    """From 4.1 on."""
+def test_the_health_check_of_the_broker_shows_the_limit_of_a_node():
+    """Since 4.1."""
     check = HealthCheck(name="below-node-connection-limit", ok=False, reason="connection count is 10, limit 10")
     verdict = look(film(lambda t: limited(t, value=100, health=(OK, check)), until=20))
 
     assert [("connection-limit-reached", "critical", "shop")] == found(verdict)
-    assert "limit 10" in only(verdict).summary
+    assert ("node", "connection count is 10, limit 10") == (
+        only(verdict).facts["scope"],
+        only(verdict).facts["reason"],
+    )
 
 
-def test_logins_that_are_let_in_are_not_counted_as_refused():
+def test_accepted_logins_are_not_counted_as_refused():
     """A client that connects once a second and stays connected for a moment."""
 
     def frame(t):
-        come = int(t)
-        auth = AuthAttempts(node=NODE, protocol="amqp091", total=50 + come, succeeded=50 + come, failed=0)
-        churn = {"connection_created": 50 + come, "connection_closed": 40 + come}
+        opened = int(t)
+        auth = AuthAttempts(node=NODE, protocol="amqp091", total=50 + opened, succeeded=50 + opened, failed=0)
+        churn = {"connection_created": 50 + opened, "connection_closed": 40 + opened}
         return {**limited(t), "auth": (auth,), "overview": churning(t, churn=churn, connections=2)}
 
     severities = {each.severity for each in look(film(frame, until=20)).findings if each.rule != "connection-churn"}

@@ -1,4 +1,4 @@
-"""Films of publishers: what the broker says of one that publishes, second by second."""
+"""Films of publishers: what the broker reports of one that publishes, second by second."""
 
 from ackscope.findings import flat
 from ackscope.topology import Exchange
@@ -9,7 +9,7 @@ CHANNEL = f"{PEER} (1)"
 
 
 def publisher(t, *, rate=10.0, before=1000, peer=PEER, counters=None, **fields):
-    """A channel that published before and goes on at this rate, all of it confirmed where it is in confirm mode."""
+    """A channel that publishes at this rate; everything is confirmed where it is in confirm mode."""
     published = int(before + rate * t)
     confirmed = {"confirm": published} if fields.get("confirm", True) else {}
     return channel(
@@ -24,9 +24,9 @@ def shop(peer=PEER, **fields):
     return connection(peer, **{"client_name": "shop", "protocol": "AMQP 0-9-1", "user": "shopper", **fields})
 
 
-def exchange(name="orders.in", *, came=0, went=0, **fields):
-    """A direct exchange with these counters; one at zero is absent, as the broker has it."""
-    counters = {key: value for key, value in (("publish_in", came), ("publish_out", went)) if value}
+def exchange(name="orders.in", *, received=0, routed=0, **fields):
+    """A direct exchange with these counters; a counter at zero is absent, as the broker has it."""
+    counters = {key: value for key, value in (("publish_in", received), ("publish_out", routed)) if value}
     return Exchange(name=name, stats=stats(**counters), **{"vhost": "/", "type": "direct", "durable": True, **fields})
 
 
@@ -38,14 +38,19 @@ def busy_queue(t, rate=10.0, **fields):
 
 def of(verdict, rule):
     """Severity and subject of each finding of a rule, causes and consequences."""
-    return [(each.severity.value, each.subject.kind, each.subject.name) for each in whole(verdict, rule)]
+    return [(each.severity.value, each.subject.kind, each.subject.name) for each in findings(verdict, rule)]
 
 
-def whole(verdict, rule):
+def findings(verdict, rule):
     """The findings of a rule."""
     return [each for each in flat(verdict.findings) if each.rule == rule]
 
 
-def aside(verdict, rule):
-    """What a rule left alone, and why."""
-    return [(each.subject.name, each.because) for each in verdict.suppressed if each.rule == rule]
+def facts(verdict, rule):
+    """The facts of its first finding."""
+    return findings(verdict, rule)[0].facts
+
+
+def suppressed(verdict, rule):
+    """What a rule suppressed, and why."""
+    return [(each.subject.name, each.reason) for each in verdict.suppressed if each.rule == rule]

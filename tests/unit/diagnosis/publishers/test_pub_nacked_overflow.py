@@ -1,9 +1,10 @@
 import pytest
 
+from ackscope.findings import QueueRef
 from ackscope.snapshot import Part
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.pictures import channel, connection, film, look, queue, stats, told
-from tests.unit.diagnosis.publishers.films import whole
+from tests.unit.diagnosis.pictures import channel, connection, film, look, queue, stats, text
+from tests.unit.diagnosis.publishers.films import findings
 
 RULE = "pub-nacked-overflow"
 PUBLISHER = "10.0.0.9:50002 -> 10.0.0.1:5672"
@@ -11,24 +12,24 @@ LIMITED = {"x-max-length": 10, "x-overflow": "reject-publish"}
 
 
 def found(verdict):
-    """Rule, severity and queue of each finding of this rule; what follows from it, or causes it, is others' matter."""
-    return [(each.rule, each.severity.value, each.subject.name) for each in whole(verdict, RULE)]
+    """Rule, severity and queue of each finding of this rule."""
+    return [(each.rule, each.severity.value, each.subject.name) for each in findings(verdict, RULE)]
 
 
 def only(verdict):
     """The one finding of this rule."""
-    (finding,) = whole(verdict, RULE)
+    (finding,) = findings(verdict, RULE)
     return finding
 
 
 def full(t, *, ready=10, rate=8.0, acked=0.0, arguments=None, **fields):
-    """A queue at its limit of 10 messages, to which so many a second are published, of which some are acknowledged."""
+    """A queue at its limit of 10 messages; messages published and acknowledged a second."""
     counters = stats(publish=int(10 + rate * t), ack=int(acked * t))
     return queue(messages_ready=ready, messages=ready, arguments=arguments or LIMITED, stats=counters, **fields)
 
 
 def publisher(t, *, rate=8.0, confirmed=0.0, confirm=True, unconfirmed=1, **fields):
-    """A channel that publishes so many a second, of which some are confirmed."""
+    """A channel; messages published and confirmed a second."""
     counters = stats(publish=int(10 + rate * t), **({"confirm": int(10 + confirmed * t)} if confirm else {}))
     return channel(
         f"{PUBLISHER} (1)",
@@ -50,12 +51,15 @@ def picture(t, *, to=None, by=None):
 
 
 def test_a_full_queue_that_nacks_is_critical_and_names_the_publisher():
-    """What is lost or handed back, how many, by whom it was sent."""
+    """How full the queue is, how many messages it refused, and who published them."""
     finding = only(look(film(picture, until=15)))
 
     assert ("pub-nacked-overflow", "critical", "orders") == (finding.rule, finding.severity, finding.subject.name)
-    assert "full (10 of 10 messages)" in finding.summary
-    assert "80 messages in 10 s; nacked: 'shop'" in finding.summary
+    expected = {"ready": 10, "limit_messages": 10, "refused": 80, "interval_seconds": 10.0, "nacked_clients": ["shop"]}
+    assert expected == {key: finding.facts[key] for key in expected}
+    assert (QueueRef("/", "orders"),) == finding.involved.queues
+    assert (("shop",), (PUBLISHER,)) == (finding.involved.clients, finding.involved.connections)
+    assert ["ready", "published", "refused", "nacked"] == [item.key for item in finding.evidence]
 
 
 def test_two_readings_are_enough():
@@ -65,18 +69,21 @@ def test_two_readings_are_enough():
     assert [("pub-nacked-overflow", "critical", "orders")] == found(look(window, thresholds=Thresholds.one_shot()))
 
 
-def test_publishers_without_confirms_lose_messages_without_a_word():
-    """No channel shows a nack, but the queue takes nothing of what is published to it."""
+def test_publishers_without_confirms_lose_messages_silently():
+    """No channel shows a nack, but the queue stores nothing of what is published to it."""
     window = film(lambda t: picture(t, by={"confirm": False}), until=15)
 
     finding = only(look(window))
 
     assert "critical" == finding.severity
-    assert "lost without a word" in finding.summary
+    assert ([], [f"{PUBLISHER} (1)"]) == (
+        finding.facts["nacked_clients"],
+        finding.facts["channels_without_confirms"],
+    )
 
 
-def test_a_full_queue_to_which_nobody_publishes_is_a_fact_only():
-    """Nothing is refused, as nothing is sent."""
+def test_a_full_queue_to_which_nobody_publishes_is_information():
+    """Nothing is refused, because nothing is published."""
     window = film(lambda t: picture(t, to={"rate": 0.0}, by={"rate": 0.0}), until=60)
 
     assert [("pub-nacked-overflow", "info", "orders")] == found(look(window))
@@ -87,19 +94,23 @@ def test_a_limit_in_bytes_counts_like_one_in_messages():
     limits = {"x-max-length-bytes": 1000, "x-overflow": "reject-publish"}
     window = film(lambda t: picture(t, to={"arguments": limits, "message_bytes_ready": 950}), until=15)
 
-    assert "950 B of 1000 B" in only(look(window)).summary
+    facts = only(look(window)).facts
+    assert (950, 1000, None) == (facts["ready_bytes"], facts["limit_bytes"], facts["limit_messages"])
 
 
-def test_a_limit_by_policy_can_be_raised_at_once():
+def test_a_limit_by_policy_can_be_raised():
     """The command is exact: pattern, definition, and the policy that it would replace."""
     policy = {"max-length": 10, "overflow": "reject-publish"}
     limited = {"arguments": {"x-queue-type": "classic"}, "effective_policy": policy, "policy": "small"}
     window = film(lambda t: picture(t, to=limited), until=15)
 
-    text = told(only(look(window)))
+    finding = only(look(window))
+    (step,) = [each for each in text(finding).steps if "set_policy" in (each.command or "")]
 
-    assert """set_policy -p / more-room '^orders$' '{"max-length": 20, "overflow": "reject-publish"}'""" in text
-    assert "replaces policy 'small'" in text
+    assert "small" == finding.facts["queue"]["policy"]
+    definition = '{"max-length": 20, "overflow": "reject-publish"}'
+    assert f"set_policy -p / more-room '^orders$' '{definition}' --apply-to queues" in step.command
+    assert "policy 'small'" in step.text
 
 
 @pytest.mark.parametrize(
@@ -112,13 +123,13 @@ def test_a_limit_by_policy_can_be_raised_at_once():
     ],
     ids=["drops the oldest by default", "drops the oldest", "no limit", "not full"],
 )
-def test_other_queues_are_left_alone(change):
-    """Only a queue that refuses when it is full, and is."""
+def test_other_queues_are_not_reported(change):
+    """Only a queue that refuses publishes when it is full, and is full."""
     assert [] == found(look(film(lambda t: picture(t, to=change), until=60)))
 
 
-def test_a_queue_that_drains_as_fast_as_it_fills_is_left_alone():
-    """It touches its limit, but everything published was taken."""
+def test_a_queue_that_drains_as_fast_as_it_fills_is_not_reported():
+    """It reaches its limit, but every message was stored or delivered."""
 
     def frame(t):
         ready = 10 if t % 10 else 9
@@ -129,18 +140,18 @@ def test_a_queue_that_drains_as_fast_as_it_fills_is_left_alone():
     assert "critical" not in [severity for verdict in verdicts for _, severity, _ in verdict]
 
 
-def test_a_refusal_or_two_of_a_busy_queue_are_within_what_the_figures_lag():
+def test_a_few_refusals_of_a_busy_queue_are_noise():
     """Published and acknowledged are current, the number of messages is seconds old."""
     busy = film(lambda t: picture(t, to={"rate": 100.0, "acked": 98.0}, by={"rate": 0.0}), until=15)
 
     finding = only(look(busy))
 
     assert "info" == finding.severity
-    assert "no refusal was seen" in finding.summary
+    assert 0 == finding.facts["refused"]
 
 
-def test_messages_that_expire_are_not_taken_for_refused():
-    """With a message TTL the balance of the queue proves nothing; then the channels decide."""
+def test_messages_that_expire_do_not_count_as_refused():
+    """With a message TTL the balance of the queue proves nothing, so the channels decide."""
     ttl = {**LIMITED, "x-message-ttl": 1000}
     confirmed = film(lambda t: picture(t, to={"arguments": ttl}, by={"confirmed": 8.0}), until=15)
     nacked = film(lambda t: picture(t, to={"arguments": ttl}), until=15)
@@ -149,8 +160,17 @@ def test_messages_that_expire_are_not_taken_for_refused():
     assert [("pub-nacked-overflow", "critical", "orders")] == found(look(nacked))
 
 
-def test_messages_in_flight_are_not_taken_for_nacked():
-    """Published and not yet confirmed is open, however large the number."""
+def test_a_full_queue_that_may_refuse_unnoticed_is_a_warning():
+    """With a message TTL it is not known whether it refuses anything, and its publishers use no confirms."""
+    ttl = {**LIMITED, "x-message-ttl": 1000}
+    finding = only(look(film(lambda t: picture(t, to={"arguments": ttl}, by={"confirm": False}), until=15)))
+
+    assert ("warning", None) == (finding.severity, finding.facts["refused"])
+    assert [f"{PUBLISHER} (1)"] == finding.facts["channels_without_confirms"]
+
+
+def test_messages_in_flight_do_not_count_as_nacked():
+    """Messages that are not yet confirmed are unconfirmed, however many."""
     ttl = {**LIMITED, "x-message-ttl": 1000}
     flight = {"rate": 8.0, "confirmed": 0.0, "unconfirmed": 500}
     window = film(lambda t: picture(t, to={"arguments": ttl}, by=flight), until=15)
@@ -158,36 +178,36 @@ def test_messages_in_flight_are_not_taken_for_nacked():
     assert [("pub-nacked-overflow", "info", "orders")] == found(look(window))
 
 
-def test_a_few_in_flight_are_no_suspect():
-    """The broker's number of open publishes is seconds old: one or two that it misses are not nacks."""
+def test_a_few_in_flight_are_not_nacks():
+    """The number of unconfirmed messages is seconds old, so one or two may be missing."""
 
     def frame(t):
         late = picture(t, to={"rate": 8.0}, by={"confirmed": 8.0, "unconfirmed": 0})
         ahead = publisher(t, confirmed=7.8, unconfirmed=0)
         return {**late, "channels": (ahead,)}
 
-    assert "'shop'" not in told(only(look(film(frame, until=15))))
+    assert [] == only(look(film(frame, until=15))).facts["nacked_clients"]
 
 
-def test_a_channel_that_began_meanwhile_counts_from_zero():
-    """A publisher that opens a channel for each batch is found all the same."""
+def test_a_channel_that_was_opened_meanwhile_counts_from_zero():
+    """A publisher that opens a channel for each batch is found nevertheless."""
 
     def frame(t):
         late = picture(t)
         return {**late, "channels": late["channels"] if t >= 10 else ()}
 
-    assert "nacked: 'shop'" in only(look(film(frame, until=15))).summary
+    assert ["shop"] == only(look(film(frame, until=15))).facts["nacked_clients"]
 
 
 def test_channels_of_another_vhost_are_no_suspects():
     """They cannot publish to this queue."""
     window = film(lambda t: picture(t, by={"vhost": "other"}), until=15)
 
-    assert "'shop'" not in told(only(look(window)))
+    assert [] == only(look(window)).facts["nacked_clients"]
 
 
-def test_without_channels_the_queue_is_told_and_its_publishers_are_not():
-    """What is seen is said, and what is not, too."""
+def test_without_channels_the_publishers_are_inconclusive():
+    """The queue is reported, its publishers are not known."""
 
     def frame(t):
         return {**picture(t), "channels": Part(error="timed out")}
@@ -195,23 +215,21 @@ def test_without_channels_the_queue_is_told_and_its_publishers_are_not():
     verdict = look(film(frame, until=15))
 
     assert [("pub-nacked-overflow", "critical", "orders")] == found(verdict)
-    assert ["publishers to queue 'orders' cannot be named"] == [
-        gap.because.partition("so the ")[2] for gap in verdict.inconclusive if gap.rule == "pub-nacked-overflow"
+    assert [("channels_not_read", {"queues": ["orders"]})] == [
+        (each.reason, each.facts) for each in verdict.inconclusive if each.rule == "pub-nacked-overflow"
     ]
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"consumers": 0}, "Nobody consumes from it."),
-        ({"consumers": 2}, "Nothing is acknowledged by its 2 consumers"),
-        ({"consumers": 2, "acked": 0.5}, "Its consumers acknowledge 0.5 a second"),
-    ],
-    ids=["nobody", "stuck", "slow"],
+    ("change", "consumers", "ack_rate"),
+    [({"consumers": 0}, 0, 0.0), ({"consumers": 2}, 2, 0.0), ({"consumers": 2, "acked": 0.5}, 2, 0.5)],
+    ids=["no consumer", "stuck", "slow"],
 )
-def test_the_cause_says_why_it_is_full(change, words):
-    """That is where the remedy starts."""
-    assert words in only(look(film(lambda t: picture(t, to=change), until=20))).cause
+def test_it_shows_why_the_queue_is_full(change, consumers, ack_rate):
+    """No consumer, consumers that acknowledge nothing, slow consumers."""
+    facts = only(look(film(lambda t: picture(t, to=change), until=20))).facts
+
+    assert (consumers, ack_rate) == (facts["consumers"], facts["ack_rate"])
 
 
 def draining(t, name="orders"):
@@ -224,7 +242,7 @@ def draining(t, name="orders"):
 
 
 def test_relief_may_differ_by_queue():
-    """A quorum queue resumes below 80 % of its limit; settings may say otherwise for one of them."""
+    """A quorum queue resumes below 80 % of its limit; settings may change that for one queue."""
     thresholds = Thresholds.model_validate(
         {"overrides": [{"queues": "^batch$", "values": {"publishers": {"overflow_relief": 0.5}}}]}
     )

@@ -1,6 +1,6 @@
 from ackscope.snapshot import Node
-from tests.unit.diagnosis.pictures import NODE, film, look, told
-from tests.unit.diagnosis.publishers.films import PEER, busy_queue, of, publisher, shop, whole
+from tests.unit.diagnosis.pictures import NODE, film, look
+from tests.unit.diagnosis.publishers.films import CHANNEL, PEER, busy_queue, facts, findings, of, publisher, shop
 
 RULE = "pub-no-confirms"
 
@@ -15,16 +15,18 @@ def blind(t, *, queue=None, nodes=None, through=None, **fields):
     return {**picture, "nodes": nodes} if nodes else picture
 
 
-def test_a_publisher_without_confirms_is_a_risk_and_no_more():
-    """One finding for its virtual host, which names it and its rate."""
+def test_a_publisher_without_confirms_is_a_risk():
+    """One finding for its virtual host, with the client and its rate."""
     verdict = look(film(blind, until=30))
 
     assert [("info", "vhost", "/")] == of(verdict, RULE)
-    assert "1 channel in vhost '/' publishes 10/s without confirms ('shop')" in told(whole(verdict, RULE)[0])
+    expected = {"channels": 1, "publish_rate": 10.0, "clients": ["shop"], "nodes_down": []}
+    assert expected == {key: facts(verdict, RULE)[key] for key in expected}
+    assert (CHANNEL,) == findings(verdict, RULE)[0].involved.channels
 
 
 def test_many_are_one_finding():
-    """A static risk is told once a virtual host."""
+    """A static risk is reported once for each virtual host."""
 
     def frame(t):
         peers = [f"10.0.0.9:{50000 + number} -> 10.0.0.1:5672" for number in range(20)]
@@ -37,27 +39,27 @@ def test_many_are_one_finding():
     verdict = look(film(frame, until=30))
 
     assert [("info", "vhost", "/")] == of(verdict, RULE)
-    assert "20 channels" in whole(verdict, RULE)[0].summary
+    assert 20 == facts(verdict, RULE)["channels"]
 
 
 def test_with_a_node_down_it_is_a_warning():
-    """What was on its way there is gone without a trace."""
+    """Messages in flight to it are lost unnoticed."""
     nodes = (Node(name=NODE, running=True), Node(name="rabbit@two", running=False))
     verdict = look(film(lambda t: blind(t, nodes=nodes), until=30))
 
     assert [("warning", "vhost", "/")] == of(verdict, RULE)
-    assert "rabbit@two is down" in whole(verdict, RULE)[0].summary
+    assert ["rabbit@two"] == facts(verdict, RULE)["nodes_down"]
 
 
 def test_a_node_that_drains_is_no_loss():
-    """It is taken out on purpose."""
+    """It was put into maintenance mode on purpose."""
     nodes = (Node(name=NODE, running=True), Node(name="rabbit@two", running=False, being_drained=True))
 
     assert [("info", "vhost", "/")] == of(look(film(lambda t: blind(t, nodes=nodes), until=30)), RULE)
 
 
-def test_who_is_not_told():
-    """Confirms, transactions, mode unknown, nothing lately, few messages, other protocols, nothing to keep."""
+def test_who_is_not_reported():
+    """Confirms, transactions, unknown mode, idle, few messages, other protocols, no durable queue, our probes."""
     changes = (
         {"confirm": True},
         {"transactional": True},

@@ -1,8 +1,8 @@
 import pytest
 
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.pictures import film, look, queue, told
-from tests.unit.diagnosis.publishers.films import of, whole
+from tests.unit.diagnosis.pictures import film, look, queue
+from tests.unit.diagnosis.publishers.films import findings, of
 
 RULE = "pub-transient-in-durable"
 
@@ -12,8 +12,8 @@ def waiting(_t, *, ready=50, persistent=10, **fields):
     return {"queues": (queue(messages_ready=ready, messages=ready, messages_persistent=persistent, **fields),)}
 
 
-def test_messages_that_a_restart_would_lose_are_told_once_a_vhost():
-    """As a risk, with their number."""
+def test_messages_that_a_restart_would_lose_are_one_finding_for_each_vhost():
+    """A risk, with their number."""
 
     def frame(t):
         many = tuple(waiting(t, name=f"orders-{number}")["queues"][0] for number in range(5))
@@ -22,9 +22,9 @@ def test_messages_that_a_restart_would_lose_are_told_once_a_vhost():
     verdict = look(film(frame, until=30))
 
     assert [("info", "vhost", "/")] == of(verdict, RULE)
-    text = told(whole(verdict, RULE)[0])
-    assert "200 messages in durable queues 'orders-0', 'orders-1', 'orders-2' and 2 more" in text
-    assert "40 of 50 messages" in text
+    finding = findings(verdict, RULE)[0]
+    assert (200, 5) == (finding.facts["transient"], len(finding.facts["queues"]))
+    assert [(40, 50)] * 5 == [(item.value, item.facts["messages"]) for item in finding.evidence]
 
 
 @pytest.mark.parametrize(
@@ -40,19 +40,19 @@ def test_messages_that_a_restart_would_lose_are_told_once_a_vhost():
         {"exclusive": True},
         {"durable": None},
     ],
-    ids=["all kept", "a few", "a handful", "not told", "quorum", "stream", "transient", "exclusive", "unknown"],
+    ids=["all persistent", "a few", "a handful", "no figures", "quorum", "stream", "transient", "exclusive", "unknown"],
 )
-def test_other_queues_are_left_alone(change):
-    """What is kept, what nobody wants kept, and what is not known."""
+def test_other_queues_are_not_reported(change):
+    """Messages that survive, that need not survive, and queues without figures."""
     assert [] == of(look(film(lambda t: waiting(t, **change), until=60)), RULE)
 
 
-def test_a_burst_that_is_consumed_is_not_told():
+def test_a_burst_that_is_consumed_is_not_reported():
     """Seen in one reading only."""
     assert [] == of(look(film(lambda t: waiting(t) if t >= 30 else waiting(t, ready=0, persistent=0), until=30)), RULE)
 
 
-def test_two_looks_are_enough():
+def test_two_snapshots_are_enough():
     """Six seconds apart."""
     verdict = look(film(waiting, until=6, every=6), thresholds=Thresholds.one_shot())
 

@@ -1,14 +1,14 @@
 import pytest
 
-from tests.unit.diagnosis.pictures import WALL, channel, connection, film, look, queue, stats, told
-from tests.unit.diagnosis.publishers.films import busy_queue, of, publisher, shop, whole
+from tests.unit.diagnosis.pictures import WALL, channel, connection, film, look, queue, stats
+from tests.unit.diagnosis.publishers.films import busy_queue, findings, of, publisher, shop
 
 RULE = "pub-tx-channel"
 BEGAN = 20.0
 
 
 def left_open(t, *, acks=5, publishes=7, commits=None, idle=True, **fields):
-    """A client opens a transaction in second 20; `commits` is the number of seconds after which it begins anew."""
+    """A client opens a transaction in second 20, and a new one every `commits` seconds."""
     late = t >= BEGAN
     age = t - BEGAN if commits is None else (t - BEGAN) % commits
     waits = channel(
@@ -30,23 +30,24 @@ def left_open(t, *, acks=5, publishes=7, commits=None, idle=True, **fields):
 
 @pytest.mark.parametrize(("seconds", "severity"), [(5, None), (20, "info"), (65, "warning"), (300, "warning")])
 def test_an_open_transaction_is_a_warning_after_a_minute(seconds, severity):
-    """The broker says since when the channel is idle."""
+    """The broker reports since when the channel is idle."""
     verdict = look(film(left_open, until=BEGAN + seconds))
     found = [each for each in of(verdict, RULE) if each[1] == "connection"]
 
     assert [severity] * bool(severity) == [each for each, _, _ in found]
 
 
-def test_it_says_what_is_held_back_and_by_whom():
-    """Acknowledgements and messages that nobody sees."""
-    text = told(whole(look(film(left_open, until=BEGAN + 70)), RULE)[0])
+def test_an_open_transaction_shows_what_is_uncommitted_and_who_has_it():
+    """Acknowledgements and publishes, client and connection."""
+    finding = findings(look(film(left_open, until=BEGAN + 70)), RULE)[0]
 
-    assert "'ledger' holds back 5 acknowledgements and 7 messages that nobody sees yet" in text
-    assert "close_connection" in text
+    expected = {"client": "ledger", "acks_uncommitted": 5, "publishes_uncommitted": 7}
+    assert expected == {key: finding.facts[key] for key in expected}
+    assert ("ledger",) == finding.involved.clients
 
 
-def test_one_that_commits_is_only_slow():
-    """Publishing in transactions: information, once a virtual host."""
+def test_transactions_that_commit_are_only_slow():
+    """Publishing in transactions is information, one finding for each virtual host."""
 
     def frame(t):
         sends = publisher(t, confirm=False, transactional=True, messages_uncommitted=int(t) % 2)
@@ -60,15 +61,15 @@ def test_one_that_commits_is_only_slow():
 @pytest.mark.parametrize(
     "change",
     [{"acks": 0, "publishes": 0}, {"transactional": False}, {"transactional": None}],
-    ids=["nothing open", "no transactions", "not told"],
+    ids=["nothing uncommitted", "no transactions", "unknown"],
 )
-def test_other_channels_are_left_alone(change):
-    """Nothing is held back."""
+def test_other_channels_are_not_reported(change):
+    """Nothing is uncommitted."""
     assert [] == of(look(film(lambda t: left_open(t, **change), until=BEGAN + 120)), RULE)
 
 
 def test_absent_figures_are_not_an_open_transaction():
-    """A channel that does not tell what it holds."""
+    """A channel that does not report them."""
     change = {"acks_uncommitted": None, "messages_uncommitted": None}
 
     assert [] == of(look(film(lambda t: left_open(t, **change), until=BEGAN + 120)), RULE)

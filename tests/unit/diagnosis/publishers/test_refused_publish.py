@@ -2,10 +2,11 @@ from dataclasses import replace
 
 import pytest
 
+from ackscope.findings import ExchangeRef
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.clients.loops import churning, loop, looping, reconnecting, turns
-from tests.unit.diagnosis.pictures import PEER, connection, film, look, told
-from tests.unit.diagnosis.publishers.films import exchange, of, whole
+from tests.unit.diagnosis.pictures import PEER, connection, film, look
+from tests.unit.diagnosis.publishers.films import exchange, facts, findings, of
 
 MISSING, REFUSED, LARGE = "pub-missing-exchange", "pub-access-refused", "pub-oversized-message"
 THREE = (MISSING, REFUSED, LARGE)
@@ -14,7 +15,7 @@ MIB17 = 17 << 20
 
 
 def cycle(text):
-    """Bytes that the broker sends for a channel that it opens and closes with this text."""
+    """Bytes that the broker sends when it opens a channel and closes it with this text."""
     return 16 + 19 + len(text)
 
 
@@ -29,12 +30,12 @@ def loops(text, *, exchanges=HERE, vanish=None, **fields):
 
 
 def no_exchange(name):
-    """What a version says."""
+    """The text of all versions."""
     return f"NOT_FOUND - no exchange '{name}' in vhost '/'"
 
 
 def refusal(name, word="write "):
-    """4.x says which access; 3.10 does not."""
+    """4.x names the access; 3.10 does not."""
     return f"ACCESS_REFUSED - {word}access to exchange '{name}' in vhost '/' refused for user 'guest'"
 
 
@@ -42,34 +43,35 @@ TOO_LARGE = "PRECONDITION_FAILED - message size 17825792 is larger than configur
 
 
 def rules_of(verdict):
-    """Those of the three that speak."""
+    """Those of the three that report something."""
     return {rule: of(verdict, rule) for rule in THREE if of(verdict, rule)}
 
 
 @pytest.mark.parametrize(("until", "severity"), [(30, "info"), (90, "warning")])
-def test_an_exchange_that_is_not_there(until, severity):
-    """Information first, as an application that starts in the wrong order looks the same."""
+def test_a_missing_exchange(until, severity):
+    """Information first, because an application that starts in the wrong order looks the same."""
     verdict = look(film(loops(no_exchange("nope")), until=until))
 
     assert {MISSING: [(severity, "connection", PEER)]} == rules_of(verdict)
-    text = told(whole(verdict, MISSING)[0])
-    assert "with a name of 4 bytes" in text
-    assert "this is the likeliest and not the only one" in text
-    assert "caused a channel exception not_found" in text
+    expected = {"client": "billing", "missing_name_bytes": 4, "disappeared_exchanges": [], "refused_exchanges": []}
+    assert expected == {key: facts(verdict, MISSING)[key] for key in expected}
+    keys = ["refused_channels", "refused_published", "refused_error", "refused_received"]
+    assert keys == [item.key for item in findings(verdict, MISSING)[0].evidence]
 
 
-def test_an_exchange_that_vanished_is_named():
+def test_an_exchange_that_disappeared_is_named():
     """Its name has the right length."""
     verdict = look(film(loops(no_exchange("orders.in"), vanish="orders.in"), until=90))
 
-    assert "'orders.in' was, some minutes ago" in whole(verdict, MISSING)[0].summary
+    assert ["orders.in"] == facts(verdict, MISSING)["disappeared_exchanges"]
+    assert (ExchangeRef("/", "orders.in"),) == findings(verdict, MISSING)[0].involved.exchanges
 
 
-def test_one_that_vanished_with_a_name_of_another_length_is_not_named():
-    """It is not the one that is missed."""
+def test_an_exchange_that_disappeared_with_a_name_of_another_length_is_not_named():
+    """It is not the missing one."""
     verdict = look(film(loops(no_exchange("nope"), vanish="orders.in"), until=90))
 
-    assert "orders.in" not in whole(verdict, MISSING)[0].summary
+    assert [] == facts(verdict, MISSING)["disappeared_exchanges"]
 
 
 @pytest.mark.parametrize(
@@ -81,9 +83,8 @@ def test_a_user_that_may_not_write(word, version):
     verdict = look(film(frame, until=90))
 
     assert {REFUSED: [("warning", "connection", PEER)]} == rules_of(verdict)
-    text = told(whole(verdict, REFUSED)[0])
-    assert "may not write to exchange 'amq.topic' or 'orders.in'" in text
-    assert "set_permissions -p / guest" in text
+    expected = {"user": "guest", "vhost": "/", "refused_exchanges": ["amq.topic", "orders.in"]}
+    assert expected == {key: facts(verdict, REFUSED)[key] for key in expected}
 
 
 def test_the_default_exchange_has_another_name_there():
@@ -91,20 +92,19 @@ def test_the_default_exchange_has_another_name_there():
     verdict = look(film(loops(refusal("amq.default")), until=90))
 
     assert {REFUSED: [("warning", "connection", PEER)]} == rules_of(verdict)
-    assert "'amq.default'" in whole(verdict, REFUSED)[0].summary
+    assert ["amq.default"] == facts(verdict, REFUSED)["refused_exchanges"]
+    assert (ExchangeRef("/", ""),) == findings(verdict, REFUSED)[0].involved.exchanges
 
 
 def test_messages_that_are_too_large():
-    """The text fits, and the client sends MiB before each end."""
+    """The text fits, and the client sends MiB before each close."""
     verdict = look(film(loops(TOO_LARGE, received=MIB17, rate=1.0), until=90))
 
     assert {LARGE: [("warning", "connection", PEER)]} == rules_of(verdict)
-    text = told(whole(verdict, LARGE)[0])
-    assert "17 MiB before each end" in text
-    assert "default of this version: 16 MiB" in text
+    assert MIB17 == facts(verdict, LARGE)["received_bytes"]
 
 
-def test_large_messages_to_an_exchange_that_is_not_there():
+def test_large_messages_to_a_missing_exchange():
     """They are refused for their exchange, not for their size."""
     verdict = look(film(loops(no_exchange("nope"), received=MIB17, rate=1.0), until=90))
 
@@ -121,8 +121,8 @@ def test_large_messages_to_an_exchange_that_is_not_there():
     ],
     ids=["declares", "acknowledges", "closes itself", "seldom"],
 )
-def test_other_loops_are_not_told(fields):
-    """Declarations, acknowledgements and channels for each publish are others' findings."""
+def test_other_loops_are_not_reported(fields):
+    """Declarations, acknowledgements and a channel for each publish are findings of other rules."""
     text, sent = fields.pop("text"), fields.pop("sent", None)
 
     def frame(t):
@@ -131,19 +131,19 @@ def test_other_loops_are_not_told(fields):
     assert {} == rules_of(look(film(frame, until=90)))
 
 
-def test_connections_that_come_and_go_tell_too_little():
-    """Nothing is known of the bytes of one that is gone."""
+def test_connections_that_come_and_go_show_too_little():
+    """The bytes of a closed connection are not known."""
     assert {} == rules_of(look(film(lambda t: {**reconnecting(t), "exchanges": HERE}, until=90)))
 
 
-def test_the_churn_of_channels_hangs_under_its_cause():
+def test_channel_churn_is_a_consequence():
     """One cause is one finding."""
     verdict = look(film(loops(no_exchange("nope")), until=90))
 
     assert "channel-churn" not in [finding.rule for finding in verdict.findings]
 
 
-def test_two_looks_are_enough():
+def test_two_snapshots_are_enough():
     """Seen in both."""
     verdict = look(film(loops(no_exchange("nope")), until=8, every=8), thresholds=Thresholds.one_shot())
 
@@ -151,7 +151,7 @@ def test_two_looks_are_enough():
 
 
 def test_a_connection_that_was_busy_once_is_no_loop():
-    """Beside one that loops, its packets of a moment have a mean that would fit; then it is still."""
+    """Its packets of one moment have a mean that would fit; after that it is idle."""
     other = "10.0.0.9:50077 -> 10.0.0.1:5672"
 
     def frame(t):
@@ -170,7 +170,7 @@ def test_confirm_mode_is_a_packet_more_and_no_other_error():
     verdict = look(film(loops(text, packets=3, sent=cycle(text) + 12, received=166), until=60))
 
     assert {MISSING: [("warning", "connection", PEER)]} == rules_of(verdict)
-    assert "with a name of 13 bytes" in whole(verdict, MISSING)[0].cause
+    assert 13 == facts(verdict, MISSING)["missing_name_bytes"]
 
 
 def test_two_loops_are_told_apart():
@@ -191,8 +191,8 @@ def test_two_loops_are_told_apart():
     )
 
 
-def test_what_the_broker_does_not_tell_is_no_length():
-    """A connection without figures of packets."""
+def test_a_connection_without_packet_counters_is_not_judged():
+    """The length of the error is not known."""
 
     def frame(t):
         known = loops(no_exchange("nope"))(t)
@@ -202,8 +202,8 @@ def test_what_the_broker_does_not_tell_is_no_length():
     assert {} == rules_of(look(film(frame, until=90)))
 
 
-def test_too_large_a_message_is_told_whatever_else_the_cluster_counts():
-    """Nothing but a publish sends so much before so short an answer."""
+def test_a_message_that_is_too_large_is_found_whatever_else_the_cluster_counts():
+    """Only a publish sends so many bytes before so short an answer."""
 
     def frame(t):
         known = loops(TOO_LARGE, received=MIB17, rate=0.8, packets=3, sent=cycle(TOO_LARGE) + 12)(t)

@@ -1,9 +1,9 @@
-"""Who is refused at the door, as the broker counts it.
+"""Refused logins, and connections that are refused after their login, as the broker counts them.
 
 Seen on 3.10.8 and 4.3.6, five of each: a wrong password raises `auth_attempts_failed`. A missing virtual host, no
-permission on it, a limit of connections that is reached, or (4.1 on) a `frame_max` below 8192 raise
-`auth_attempts_succeeded`, and `connection_closed` but not `connection_created`. What ends before it logs in (a bare TCP
-check, TLS on a port without) raises `connection_closed` alone.
+permission on it, a connection limit that is reached, or (since 4.1) a `frame_max` below 8192 raise
+`auth_attempts_succeeded`, and `connection_closed` but not `connection_created`. A connection that ends before its login
+(a bare TCP check, TLS on a port without TLS) raises `connection_closed` alone.
 """
 
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ AMQP = ("amqp091", "amqp10", "amqp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Logins:
-    """Logins over one protocol at one node, within some time.
+class RefusedLogins:
+    """Logins over one protocol at one node, within some time, of which some were refused.
 
     Attributes:
         total, failed: within `seconds`.
-        lately: refused ones between the last two readings.
+        recent: refused ones between the last two readings.
         since: the reading after which the first of them was refused.
     """
 
@@ -33,13 +33,13 @@ class Logins:
     protocol: str
     total: int
     failed: int
-    lately: int
+    recent: int
     seconds: float
     since: Instant
 
 
-def logins(view: View, seconds: float) -> tuple[Logins, ...]:
-    """Where logins were refused within so many seconds."""
+def refused_logins(view: View, seconds: float) -> tuple[RefusedLogins, ...]:
+    """Protocols and nodes where logins were refused within this many seconds."""
     readings = last(view.window.readings("auth"), seconds)
     if len(readings) < 2:
         return ()
@@ -52,12 +52,12 @@ def logins(view: View, seconds: float) -> tuple[Logins, ...]:
         if failed > 0:
             first = next(place for place, gain in enumerate(gains) if gain[1])
             found.append(
-                Logins(
+                RefusedLogins(
                     node=newest.node,
                     protocol=newest.protocol,
                     total=sum(gain[0] for gain in gains),
                     failed=failed,
-                    lately=gains[-1][1],
+                    recent=gains[-1][1],
                     seconds=series[-1][0].since(series[first][0]),
                     since=series[first][0],
                 )
@@ -66,7 +66,7 @@ def logins(view: View, seconds: float) -> tuple[Logins, ...]:
 
 
 def _gain(older: AuthAttempts, newer: AuthAttempts) -> tuple[int, int]:
-    """Logins, and refused ones, between two readings; none where the node began anew."""
+    """Logins, and refused ones, between two readings; 0 where the node has restarted."""
     if None in (older.total, older.failed, newer.total, newer.failed):
         return 0, 0
     total = (newer.total or 0) - (older.total or 0)
@@ -74,10 +74,18 @@ def _gain(older: AuthAttempts, newer: AuthAttempts) -> tuple[int, int]:
     return (total, failed) if total >= 0 and failed >= 0 else (0, 0)
 
 
-def turned_away(view: View) -> tuple[int, float, Instant] | None:
-    """Connections over AMQP that logged in and were refused then: how many, within how many seconds, since when.
+@dataclass(frozen=True, slots=True)
+class RefusedConnections:
+    """Connections over AMQP that logged in and were then refused, within some time."""
 
-    None where that is not told. The counts of logins and of connections are read at different moments: a few are
+    count: int
+    seconds: float
+
+
+def refused_connections(view: View) -> RefusedConnections | None:
+    """Connections that were refused after their login, between the last two readings of logins.
+
+    None where that is not known. The counters of logins and of connections are read at different moments: a few are
     within the error.
     """
     auth: Series[tuple[AuthAttempts, ...]] = view.window.readings("auth")
@@ -89,10 +97,10 @@ def turned_away(view: View) -> tuple[int, float, Instant] | None:
     succeeded = _succeeded(latest.value) - _succeeded(first.value)
     created = _churn(after.value, "connection_created") - _churn(before.value, "connection_created")
     closed = _churn(after.value, "connection_closed") - _churn(before.value, "connection_closed")
-    there = (after.value.connections or 0) - (before.value.connections or 0)
-    # Each that was let in is there now, or was closed; the rest of the closed ones never came in.
-    never = min(succeeded - created, closed - created + there)
-    return max(0, never), latest.at.since(first.at), first.at
+    opened = (after.value.connections or 0) - (before.value.connections or 0)
+    # Each accepted connection is open now or was closed; the rest of the closed ones were never accepted.
+    refused = min(succeeded - created, closed - created + opened)
+    return RefusedConnections(max(0, refused), latest.at.since(first.at))
 
 
 def _succeeded(attempts: tuple[AuthAttempts, ...]) -> int:

@@ -1,0 +1,33 @@
+"""Connections: their age, and how findings refer to them."""
+
+from collections.abc import Iterable
+
+from ackscope.findings import Involved
+from ackscope.snapshot import Connection
+from diagnosis.contract import View
+from diagnosis.series import span
+
+_MAX_INVOLVED = 50
+"""Identifiers of one kind in a finding, at most: a loop may involve thousands of connections."""
+
+
+def age_seconds(view: View, connection: Connection) -> float:
+    """How long a connection has existed: by the broker's clock or as observed, whichever is longer."""
+    observed = span(view.connection_history(connection.name))
+    if connection.connected_at is None:
+        return observed
+    return max(observed, view.now.wall - connection.connected_at)
+
+
+def involved_connections(connections: Iterable[Connection | None], channels: Iterable[str] = ()) -> Involved:
+    """Connections, the names that their applications gave them, and channels."""
+    known = [each for each in connections if each is not None]
+    return Involved(
+        connections=_first(each.name for each in known),
+        clients=_first(each.client_name for each in known if each.client_name),
+        channels=_first(channels),
+    )
+
+
+def _first(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(names))[:_MAX_INVOLVED])

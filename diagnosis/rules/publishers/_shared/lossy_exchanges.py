@@ -1,0 +1,239 @@
+"""Messages that no queue took: counters of channels show who published them, those of exchanges where to.
+
+Counters of channels tell dropped from returned. Exchanges count only messages in and out, and are read every 15 s. A
+message that an alternate exchange takes counts as out (seen on 3.10.8 and 4.3.6).
+"""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ackscope.topology import Exchange
+from diagnosis.contract import View
+from diagnosis.kept import kept
+from diagnosis.rules.publishers._shared.publishers import Publisher, by_vhost, increase
+from diagnosis.series import delta, last, span, steps, stretch
+from diagnosis.window import Seen, Series
+
+DROPPED, RETURNED = "drop_unroutable", "return_unroutable"
+
+# Type of exchange that delays messages: they count as dropped although they are routed later.
+# Source: https://github.com/rabbitmq/rabbitmq-delayed-message-exchange/issues/321
+DELAYED = "x-delayed-message"
+
+# An exchange is where messages are lost if it accounts for at least this share of what publishers lose.
+_SIMILAR = 0.3
+
+
+class Routing(StrEnum):
+    """What an exchange does with the messages that it receives."""
+
+    STOPPED = "stopped"
+    """It used to route, and routes nothing now."""
+    NEVER = "never"
+    """It has never routed a message."""
+    PARTLY = "partly"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossyExchange:
+    """An exchange that receives more than it hands to queues.
+
+    Attributes:
+        recent: its readings of the latest interval.
+        lossy: its readings for as long as that has been going on.
+        routed_before: it was seen to route everything, earlier in the window.
+        counters: counters of channels that its loss fits.
+    """
+
+    exchange: Exchange
+    recent: Series[Exchange]
+    lossy: Series[Exchange]
+    routed_before: bool
+    counters: tuple[str, ...]
+
+    @property
+    def received(self) -> int:
+        """Messages in its latest interval."""
+        return messages_in(self.recent)
+
+    @property
+    def routed(self) -> int:
+        """Messages that it handed to queues in that interval."""
+        return messages_out(self.recent)
+
+    @property
+    def lost(self) -> int:
+        """Messages that no queue took in that interval."""
+        return self.received - self.routed
+
+    @property
+    def rate(self) -> float:
+        """Lost a second."""
+        return self.lost / max(span(self.recent), 1.0)
+
+    @property
+    def routing(self) -> Routing:
+        """What it does with the messages that it receives."""
+        if self.routed > 0:
+            return Routing.PARTLY
+        return Routing.STOPPED if self.exchange.stats.publish_out else Routing.NEVER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnroutablePublishers:
+    """Channels of one virtual host that recently published messages that no queue took.
+
+    Attributes:
+        publishers: `published` of each counts the lost messages only.
+        exchanges: where they were lost, the most first; empty where that is not known.
+        pending: the exchanges were not read since: wait for the next reading.
+    """
+
+    vhost: str
+    publishers: tuple[Publisher, ...]
+    exchanges: tuple[LossyExchange, ...]
+    pending: bool
+
+
+def unroutable_publishers(view: View, counter: str) -> tuple[UnroutablePublishers, ...]:
+    """Who published, by virtual host, what was dropped or returned; steadily, not once."""
+    found = kept(view, _losing_publishers)
+    groups = by_vhost(found.get(counter, ()))
+    return tuple(_of_vhost(view, vhost, counter, group, found) for vhost, group in groups.items())
+
+
+def by_design(view: View, exchange: Exchange) -> bool:
+    """Whether settings say that nobody has to subscribe to it."""
+    return any(re.search(pattern, exchange.name) for pattern in view.thresholds.publishers.unroutable_by_design)
+
+
+def messages_in(series: Series[Exchange]) -> int:
+    """Messages published to an exchange over its readings."""
+    return (series[-1].value.stats.publish_in or 0) - (series[0].value.stats.publish_in or 0)
+
+
+def messages_out(series: Series[Exchange]) -> int:
+    """Messages that it handed to queues; one that goes to three queues counts three times."""
+    return (series[-1].value.stats.publish_out or 0) - (series[0].value.stats.publish_out or 0)
+
+
+def _losing_publishers(view: View) -> dict[str, tuple[Publisher, ...]]:
+    required = view.thresholds.publishers.unroutable_steps
+    found: dict[str, list[Publisher]] = {DROPPED: [], RETURNED: []}
+    for channel in view.channels:
+        for counter, group in found.items():
+            if not getattr(channel.stats, counter):
+                continue
+            history = view.channel_history(channel.name)
+            lost = increase(view, history, counter)
+            pairs = [pair for pair in steps(history, view.thresholds.interval / 2) if delta(pair, counter) > 0]
+            # Where polls are far apart, one interval that lost several is as good as two that are short.
+            long = lost > 1 and any(span(pair) >= view.thresholds.early for pair in pairs)
+            if lost > 0 and (len(pairs) >= required or long):
+                connection = view.connection(channel.connection_name)
+                group.append(Publisher(channel=channel, connection=connection, history=history, published=lost))
+    return {counter: tuple(sorted(group, key=lambda each: each.channel.name)) for counter, group in found.items()}
+
+
+def _of_vhost(
+    view: View, vhost: str, counter: str, group: list[Publisher], found: dict[str, tuple[Publisher, ...]]
+) -> UnroutablePublishers:
+    rates = {
+        kind: [each.rate for each in publishers if each.channel.vhost == vhost] for kind, publishers in found.items()
+    }
+    lossy = [each for each in _lossy_exchanges(view, vhost, rates) if counter in each.counters]
+    read = view.window.readings("exchanges")
+    settled = min(_first_loss(each, counter) for each in group) + view.thresholds.publishers.unroutable_patience
+    # Read often enough since the first loss, the exchanges have shown what they can.
+    pending = not lossy and view.fresh("exchanges") and bool(read) and read[-1].at.mono < settled
+    return UnroutablePublishers(vhost=vhost, publishers=tuple(group), exchanges=tuple(lossy), pending=pending)
+
+
+def _first_loss(publisher: Publisher, counter: str) -> float:
+    """When the first of its lost messages showed, on the monotonic clock."""
+    readings = publisher.history
+    before = getattr(readings[0].value.stats, counter) or 0
+    return next((s.at.mono for s in readings if (getattr(s.value.stats, counter) or 0) > before), readings[0].at.mono)
+
+
+def _lossy_exchanges(view: View, vhost: str, rates: dict[str, list[float]]) -> list[LossyExchange]:
+    min_rate = _SIMILAR * min(rate for group in rates.values() for rate in group)
+    found = []
+    for exchange in view.exchanges:
+        if exchange.vhost != vhost or not exchange.stats.publish_in or exchange.internal or _alternate(view, exchange):
+            continue
+        history = kept(view, _histories)[exchange.key]
+        recent = last(history, view.thresholds.interval)
+        lost = messages_in(recent) - messages_out(recent)
+        if len(recent) < 2 or messages_in(recent) == 0 or lost <= 0:
+            continue
+        rate = lost / max(span(recent), 1.0) - (kept(view, _probe_losses).get(vhost, 0.0) if not exchange.name else 0)
+        if rate < min_rate:
+            continue
+        lossy = stretch(history, _loses)
+        before = history[: len(history) - len(lossy) + 1]
+        routed = len(before) > 1 and messages_in(before) > 0 and messages_out(before) >= messages_in(before)
+        found.append(
+            LossyExchange(
+                exchange=exchange,
+                recent=recent,
+                lossy=lossy,
+                routed_before=routed,
+                counters=_matching_counters(rate, rates),
+            )
+        )
+    return sorted(found, key=lambda each: (-each.lost, each.exchange.name))
+
+
+def _matching_counters(rate: float, rates: dict[str, list[float]]) -> tuple[str, ...]:
+    """Dropped, returned or both: that of the channels, alone or together, whose rate is nearest."""
+    candidates = {kind: [*group, sum(group)] for kind, group in rates.items() if group}
+    distances = {kind: min(abs(each - rate) for each in group) for kind, group in candidates.items()}
+    nearest = min(distances.values())
+    return tuple(kind for kind, distance in distances.items() if distance <= max(nearest * 1.2, 0.1 * rate))
+
+
+def _loses(older: Seen[Exchange], newer: Seen[Exchange]) -> bool:
+    pair = (older, newer)
+    return messages_in(pair) > 0 and messages_out(pair) < messages_in(pair)
+
+
+def _alternate(view: View, exchange: Exchange) -> bool:
+    """Whether another exchange takes what this one cannot route."""
+    if "alternate-exchange" in exchange.arguments:
+        return True
+    return any(
+        policy.name == exchange.policy and policy.vhost == exchange.vhost and "alternate-exchange" in policy.definition
+        for policy in view.policies
+        if not policy.operator
+    )
+
+
+def _histories(view: View) -> dict[tuple[str, str], Series[Exchange]]:
+    """Each exchange at its consecutive readings, oldest first, since its counters last fell."""
+    found: dict[tuple[str, str], list[Seen[Exchange]]] = {}
+    for seen in view.window.readings("exchanges"):
+        here = set()
+        for exchange in seen.value:
+            here.add(exchange.key)
+            series = found.setdefault(exchange.key, [])
+            if series and (exchange.stats.publish_in or 0) < (series[-1].value.stats.publish_in or 0):
+                series.clear()
+            series.append(Seen(seen.at, exchange))
+        for key in found.keys() - here:
+            del found[key]
+    return {key: tuple(series) for key, series in found.items()}
+
+
+def _probe_losses(view: View) -> dict[str, float]:
+    """What the probes publish unroutably, by design, through the default exchange: messages a second by vhost."""
+    own = {channel.name for channel in view.channels}
+    rates: dict[str, float] = {}
+    for channel in view.part("channels"):
+        if channel.name in own or not (channel.stats.drop_unroutable or channel.stats.return_unroutable):
+            continue
+        history = view.channel_history(channel.name)
+        lost = increase(view, history, DROPPED, RETURNED)
+        rates[channel.vhost] = rates.get(channel.vhost, 0.0) + lost / max(span(history), 1.0)
+    return rates

@@ -1,0 +1,124 @@
+"""Channels that publish, and what they published in the readings of channels (about 25 s)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ackscope.findings import Fact, Involved
+from ackscope.snapshot import Channel, Connection
+from diagnosis.contract import View
+from diagnosis.facts import client_name
+from diagnosis.kept import kept
+from diagnosis.rules.clients._shared.connections import involved_connections
+from diagnosis.series import count, span
+from diagnosis.window import Series
+
+# State of a connection that has published under an alarm: the broker no longer reads from it.
+BLOCKED = "blocked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publisher:
+    """A channel that published recently.
+
+    Attributes:
+        history: its readings, about 25 s.
+        published: messages in that time.
+    """
+
+    channel: Channel
+    connection: Connection | None
+    history: Series[Channel]
+    published: int
+
+    @property
+    def seconds(self) -> float:
+        """What `history` spans."""
+        return span(self.history)
+
+    @property
+    def rate(self) -> float:
+        """Messages a second."""
+        return self.published / self.seconds if self.seconds else 0.0
+
+    @property
+    def client(self) -> str:
+        """The application by the name of its connection."""
+        return client_name(self.connection, self.channel.connection_name) or "unknown connection"
+
+    def facts(self) -> dict[str, Fact]:
+        """For the macro `publisher_label`: `{"client", "channel", "connection", "user", ...}`."""
+        return {
+            "client": self.client,
+            "channel": self.channel.name,
+            "connection": self.channel.connection_name,
+            "user": self.channel.user,
+            "published": self.published,
+            "publish_rate": self.rate,
+            "interval_seconds": self.seconds,
+        }
+
+
+def publishers(view: View) -> tuple[Publisher, ...]:
+    """Channels that published in the readings of channels, by name; AMQP 0-9-1 only, other protocols have no modes."""
+    return kept(view, _publishers)
+
+
+def increase(view: View, history: Series[Channel], *counters: str) -> int:
+    """The increase of counters of a channel over its readings; one that was opened among them counts from zero."""
+    if not history:
+        return 0
+    first_read = view.channels_before
+    opened_inside = first_read is not None and history[0].at != first_read
+    before = 0 if opened_inside else count(history[0].value.stats, *counters)
+    return count(history[-1].value.stats, *counters) - before
+
+
+def by_vhost(found: Iterable[Publisher]) -> Mapping[str, list[Publisher]]:
+    """Grouped by virtual host, in a fixed order."""
+    groups: dict[str, list[Publisher]] = {}
+    for each in found:
+        groups.setdefault(each.channel.vhost or "/", []).append(each)
+    return dict(sorted(groups.items()))
+
+
+def clients(found: Iterable[Publisher]) -> list[str]:
+    """Their applications, each once."""
+    return sorted({each.client for each in found})
+
+
+def listed(found: Iterable[Publisher]) -> list[Fact]:
+    """Application and channel of each: for the macro `publisher_list`."""
+    return [{"client": each.client, "channel": each.channel.name} for each in found]
+
+
+def involved_publishers(found: Sequence[Publisher]) -> Involved:
+    """Their channels and connections, also of those whose connection was not read."""
+    involved = involved_connections((each.connection for each in found), (each.channel.name for each in found))
+    names = sorted({each.channel.connection_name for each in found if each.channel.connection_name})
+    return replace(involved, connections=tuple(names[:50]))
+
+
+def first_seen(found: Iterable[Publisher]) -> str:
+    """The earliest reading of any of them, ISO 8601."""
+    return min(each.history[0].at.iso() for each in found)
+
+
+def _publishers(view: View) -> tuple[Publisher, ...]:
+    readings = view.window.readings("channels")
+    before = {channel.name: channel for channel in readings[0].value} if readings else {}
+    found = []
+    for channel in view.channels:
+        if not channel.stats.publish:
+            continue
+        # Most channels of a large cluster are idle: do not compute the history of those.
+        older = before.get(channel.name)
+        if older is not None and older.stats.publish == channel.stats.publish:
+            continue
+        connection = view.connection(channel.connection_name)
+        if connection is not None and not (connection.protocol or "AMQP 0-9-1").startswith("AMQP 0"):
+            continue
+        history = view.channel_history(channel.name)
+        published = increase(view, history, "publish")
+        if published > 0 and len(history) > 1:
+            found.append(Publisher(channel=channel, connection=connection, history=history, published=published))
+    return tuple(sorted(found, key=lambda each: each.channel.name))

@@ -1,0 +1,203 @@
+"""A publish that makes the broker close its channel, in a loop: which of three errors it was.
+
+The management API shows no reason. It shows how long the broker's error text was and how much the client sent (see
+`diagnosis.closing`). A text of that length, for an exchange that exists or has disappeared, is likely and no more than
+that; the broker's log has the words.
+"""
+
+from dataclasses import dataclass
+
+from ackscope.findings import Certainty, Evidence, ExchangeRef, Fact, Finding, Involved, Severity, Unit, source
+from diagnosis.closing import Closing, closings, text_bytes
+from diagnosis.contract import View
+from diagnosis.kept import kept
+
+# Fewer events a cycle count as none: the broker refreshes counters at different moments.
+NONE_PER_CYCLE = 1 / 3
+# Bytes of the frames of a publish with an empty exchange name and key, with its channel opened and closed.
+_FRAME_BYTES = 72
+_TOO_LARGE = "PRECONDITION_FAILED - message size  is larger than configured max size "
+# Digits of both sizes in that text together.
+_DIGITS = range(12, 23)
+# Bytes of the longest name that an exchange is assumed to have.
+_MAX_NAME_BYTES = 100
+# Packets in the latest readings that show that the loop continues.
+_MIN_PACKETS = 4
+# A missing exchange with a longer name is reported only where no refused publish explains the text better.
+_LIKELY_NAME_BYTES = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedPublish:
+    """A connection whose every publish closes its channel.
+
+    Attributes:
+        error_bytes: length of the text with which the broker closes its channels.
+        received_bytes: bytes that the client sent for each channel.
+        oversized: by what it sends and by the length of the text, the messages are too large.
+        forbidden: exchanges for which a refusal of this user would be as long as the text.
+        disappeared: exchanges that existed within the window, and whose absence would give a text of that length.
+        missing_name_bytes: length of the name of a missing exchange that would give the text; 0 where none would.
+    """
+
+    closing: Closing
+    error_bytes: int
+    received_bytes: float
+    oversized: bool
+    forbidden: tuple[str, ...]
+    disappeared: tuple[str, ...]
+    missing_name_bytes: int
+
+    @property
+    def is_forbidden(self) -> bool:
+        """Whether a refusal explains it better than a missing exchange."""
+        likely = 0 < self.missing_name_bytes <= _LIKELY_NAME_BYTES
+        return bool(self.forbidden) and not (self.oversized or self.disappeared or likely)
+
+
+def refused_publishes(view: View) -> tuple[RefusedPublish, ...]:
+    """Connections whose channels the broker closes in a loop while they publish, and do nothing else."""
+    return kept(view, _refused)
+
+
+def refused_finding(view: View, rule: str, each: RefusedPublish, exchanges: tuple[str, ...] = ()) -> Finding:
+    """The finding for one connection: information first, because an application that is being fixed looks the same.
+
+    Args:
+        view: the view that is being judged.
+        rule: its name.
+        each: the connection.
+        exchanges: to which it probably publishes.
+    """
+    closing = each.closing
+    there = closing.connection
+    warning_after = view.thresholds.publishers.closing_after
+    late = closing.lasts >= warning_after
+    vhost = there.vhost or "/"
+    forbidden: list[Fact] = list(each.forbidden)
+    return Finding(
+        rule=rule,
+        severity=Severity.WARNING if late else Severity.INFO,
+        subject=closing.subject,
+        since=closing.since.iso(),
+        facts={
+            "client": closing.client,
+            "peer": closing.peer,
+            "user": there.user,
+            "vhost": vhost,
+            "node": there.node,
+            "connection": there.name,
+            "cycle_rate": closing.rate,
+            "error_bytes": each.error_bytes,
+            "received_bytes": each.received_bytes,
+            "missing_name_bytes": each.missing_name_bytes,
+            "disappeared_exchanges": list(each.disappeared),
+            "refused_exchanges": forbidden,
+            "warning_after_seconds": warning_after,
+        },
+        evidence=(
+            Evidence(
+                key="refused_channels",
+                value=closing.rate,
+                unit=Unit.PER_SECOND,
+                source=source("/api/overview", "churn_rates.channel_created", "churn_rates.channel_closed")
+                + source("/api/connections"),
+            ),
+            Evidence(
+                key="refused_published",
+                value=closing.published,
+                source=source("/api/overview", "message_stats.publish"),
+            ),
+            Evidence(
+                key="refused_error",
+                value=each.error_bytes,
+                unit=Unit.BYTES,
+                source=source("/api/connections", "send_oct", "send_cnt"),
+            ),
+            Evidence(
+                key="refused_received",
+                value=each.received_bytes,
+                unit=Unit.BYTES,
+                source=source("/api/connections", "recv_oct"),
+            ),
+        ),
+        involved=Involved(
+            connections=(there.name,),
+            clients=(there.client_name,) if there.client_name else (),
+            exchanges=tuple(ExchangeRef(vhost, name) for name in exchanges),
+        ),
+        certainty=Certainty.LIKELY if late else Certainty.EARLY,
+        seen_seconds=closing.lasts,
+    )
+
+
+def _refused(view: View) -> tuple[RefusedPublish, ...]:
+    found = []
+    for closing in closings(view):
+        if closing.whole or closing.lasts < view.thresholds.early or not _continues(view, closing):
+            continue
+        idle = max(closing.declares, closing.delivered, closing.acked, closing.published) < NONE_PER_CYCLE
+        each = _classify(view, closing)
+        # The counters of the cluster may include other clients. So many bytes before so short an answer are a publish.
+        if each.oversized or ((idle or not closing.alone) and (each.is_forbidden or each.missing_name_bytes)):
+            found.append(each)
+    return tuple(found)
+
+
+def _continues(view: View, closing: Closing) -> bool:
+    """Whether the broker answered recently; figures are refreshed every 5 s, so one of two readings may show none."""
+    recent = view.connection_history(closing.connection.name)[-3:]
+    return (recent[-1].value.send_cnt or 0) - (recent[0].value.send_cnt or 0) >= _MIN_PACKETS if recent else False
+
+
+def _classify(view: View, closing: Closing) -> RefusedPublish:
+    vhost = closing.connection.vhost or "/"
+    error, received = closing.error or 0, closing.received or 0.0
+    missing = error - text_bytes(_not_found_text("", vhost))
+    # Fewer bytes than a publish takes are something else, such as an acknowledgement.
+    if not 0 < missing <= _MAX_NAME_BYTES or received < _FRAME_BYTES + missing:
+        missing = 0
+    large = received >= view.thresholds.publishers.closing_bytes
+    return RefusedPublish(
+        closing=closing,
+        error_bytes=error,
+        received_bytes=received,
+        oversized=large and error - text_bytes(_TOO_LARGE) in _DIGITS,
+        forbidden=_forbidden(view, closing, error, received),
+        disappeared=tuple(name for name in _disappeared(view, vhost) if text_bytes(name) == missing),
+        missing_name_bytes=missing,
+    )
+
+
+def _not_found_text(name: str, vhost: str) -> str:
+    return f"NOT_FOUND - no exchange '{name}' in vhost '{vhost}'"
+
+
+def _forbidden(view: View, closing: Closing, error: int, received: float) -> tuple[str, ...]:
+    """Exchanges to which this user may not write, by the length of the text that the broker would send."""
+    vhost, user = closing.connection.vhost or "/", closing.connection.user or ""
+    names = sorted({exchange.name or "amq.default" for exchange in view.exchanges if exchange.vhost == vhost})
+    return tuple(
+        name
+        for name in names
+        if error in {text_bytes(_refusal_text(word, name, vhost, user)) for word in _access_words(view)}
+        and received >= _FRAME_BYTES + (0 if name == "amq.default" else text_bytes(name))
+    )
+
+
+def _access_words(view: View) -> tuple[str, ...]:
+    """From 4.0 on the text says which access was refused (seen: 3.10.8 without the word, 4.0.5 with it)."""
+    if view.version is None or (3, 10) < view.version < (4, 0):
+        return ("", "write ")
+    return ("write ",) if view.version >= (4, 0) else ("",)
+
+
+def _refusal_text(word: str, name: str, vhost: str, user: str) -> str:
+    return f"ACCESS_REFUSED - {word}access to exchange '{name}' in vhost '{vhost}' refused for user '{user}'"
+
+
+def _disappeared(view: View, vhost: str) -> list[str]:
+    """Exchanges of a virtual host that an earlier reading holds and the latest does not."""
+    here = {exchange.key for exchange in view.exchanges}
+    held = {exchange.key for seen in view.window.readings("exchanges") for exchange in seen.value}
+    return sorted(name for where, name in held - here if where == vhost)
