@@ -27,7 +27,7 @@ from diagnosis.window import Series
 
 NAME = "consumer-flapping"
 
-QueueKey = tuple[str, str]
+_QueueKey = tuple[str, str]
 _GENERATIONS = 3
 """Each consumer was replaced twice: no rolling restart does that."""
 _MIN_SECONDS = 20.0
@@ -60,7 +60,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     readings: Series[tuple[Consumer, ...]] = view.window.readings("consumers")
     if len(readings) < 2:
         return
-    reported: set[QueueKey] = set()
+    reported: set[_QueueKey] = set()
     changed = _changed_queues(readings)
     bad_acks = bad_ack_connections(view) if changed else frozenset()
     for queue in view.queues if changed else ():
@@ -128,7 +128,7 @@ def _connections(view: View) -> dict[str, Connection]:
 
 
 def _client_names(view: View, consumers: Iterable[Consumer]) -> list[str]:
-    known = _connections(view)
+    known = kept(view, _connections)
     names = {client_name(known.get(each.connection_name or ""), each.connection_name) for each in consumers}
     return sorted(name for name in names if name)
 
@@ -152,9 +152,9 @@ CLIENTS_OF_FLAPPING_CONSUMERS = Relation(_clients, connection_names)
 """The cause is a queue; the effect is about a client whose consumers of it connect and disconnect."""
 
 
-def _changed_queues(readings: Series[tuple[Consumer, ...]]) -> set[QueueKey]:
+def _changed_queues(readings: Series[tuple[Consumer, ...]]) -> set[_QueueKey]:
     """Queues of which some consumer came or went; consumers that did not change are the same objects."""
-    found: set[QueueKey] = set()
+    found: set[_QueueKey] = set()
     for older, newer in pairwise(readings):
         before, after = {id(each) for each in older.value}, {id(each) for each in newer.value}
         found |= {(each.vhost, each.queue) for each in older.value if id(each) not in after}
@@ -191,7 +191,7 @@ def _finding(view: View, seen: ConsumerTurnover, loop: Closing | None) -> Findin
     replaced = len(seen.consumers) >= _GENERATIONS * max(1, seen.max_at_once)
     late = seconds >= warning_after if loop and not replaced else replaced and seconds >= _MIN_SECONDS
     redelivered = delta(view.history(queue), "redeliver")
-    known = _connections(view)
+    known = kept(view, _connections)
     names = list(dict.fromkeys(each.connection_name for each in seen.consumers if each.connection_name))
     evidence = [
         Evidence(key="consumers", value=len(seen.consumers), source=source("/api/consumers")),

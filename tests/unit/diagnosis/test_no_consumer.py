@@ -2,7 +2,7 @@ import pytest
 
 from ackscope.findings import Certainty, QueueRef
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.consumers.own import found, only, suppressed, urgent
+from tests.unit.diagnosis.consumers.results import found, only, suppressed, urgent
 from tests.unit.diagnosis.pictures import PEER, connection, evidence, film, look, queue, stats, text
 
 

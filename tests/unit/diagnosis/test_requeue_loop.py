@@ -3,7 +3,7 @@ import pytest
 from ackscope.findings import Certainty
 from diagnosis.text import Cluster, render
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.consumers.own import found, only
+from tests.unit.diagnosis.consumers.results import found, only
 from tests.unit.diagnosis.pictures import channel, connection, consumer, evidence, film, look, queue, stats
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from ackscope.findings import Certainty, Involved, QueueRef
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.consumers.own import found, only, urgent
+from tests.unit.diagnosis.consumers.results import found, only, urgent
 from tests.unit.diagnosis.pictures import (
     CHANNEL,
     PEER,

@@ -1,7 +1,7 @@
 import pytest
 
 from ackscope.snapshot import Overview, Part
-from tests.unit.diagnosis.consumers.own import ever, found, only, urgent
+from tests.unit.diagnosis.consumers.results import ever, found, only, urgent
 from tests.unit.diagnosis.pictures import ALARM, WALL, WORKED, channel, consumer, film, look, queue, stats, stuck, text
 
 

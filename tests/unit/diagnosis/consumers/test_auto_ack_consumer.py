@@ -1,6 +1,6 @@
 import pytest
 
-from tests.unit.diagnosis.consumers.own import found, only
+from tests.unit.diagnosis.consumers.results import found, only
 from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats
 
 

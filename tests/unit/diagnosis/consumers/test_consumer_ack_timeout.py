@@ -1,7 +1,8 @@
 import pytest
 
+from diagnosis.text import Cluster, render
 from diagnosis.window import Window
-from tests.unit.diagnosis.consumers.own import ever, found, only
+from tests.unit.diagnosis.consumers.results import ever, found, only
 from tests.unit.diagnosis.pictures import (
     CHANNEL,
     PEER,
@@ -112,6 +113,14 @@ def test_before_4_0_the_default_timeout_is_assumed():
     finding = next(each for each in at("3.10.8", frame, 30).findings if each.rule == "consumer-ack-timeout")
 
     assert (1800.0, False) == (finding.facts["timeout_seconds"], finding.facts["timeout_reported"])
+
+
+@pytest.mark.parametrize(("version", "offered"), [((3, 10), False), ((3, 12), True), ((4, 3), True)])
+def test_a_timeout_per_queue_is_offered_where_the_broker_has_one(version, offered):
+    """Policies accept `consumer-timeout` from 3.12 on."""
+    commands = [step.command or "" for step in render(only(look(film(holding(), until=60))), Cluster(version)).steps]
+
+    assert offered is any("rabbitmqctl set_policy -p / ack-timeout '^orders$'" in command for command in commands)
 
 
 def test_a_stuck_consumer_is_the_cause():

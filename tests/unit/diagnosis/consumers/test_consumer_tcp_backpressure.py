@@ -1,6 +1,6 @@
 import pytest
 
-from tests.unit.diagnosis.consumers.own import found, only
+from tests.unit.diagnosis.consumers.results import found, only
 from tests.unit.diagnosis.pictures import (
     PEER,
     channel,
@@ -30,14 +30,14 @@ def unread(*, pending=140_000, sent=lambda _: 9_000_000, consumes=True, ack_requ
     return frame
 
 
-def ours(verdict):
+def of_rule(result):
     """Findings of this rule."""
-    return [each for each in found(verdict) if each[0] == "consumer-tcp-backpressure"]
+    return [each for each in found(result) if each[0] == "consumer-tcp-backpressure"]
 
 
 def test_a_client_that_does_not_read_is_found():
     """In three readings bytes are waiting and none is sent; its queue looks empty."""
-    assert [("consumer-tcp-backpressure", "warning", PEER)] == ours(look(film(unread(), until=10)))
+    assert [("consumer-tcp-backpressure", "warning", PEER)] == of_rule(look(film(unread(), until=10)))
 
     (finding,) = [each for each in look(film(unread(), until=20)).findings if each.rule == "consumer-tcp-backpressure"]
 
@@ -61,7 +61,7 @@ def test_a_client_that_does_not_read_is_found():
 )
 def test_what_is_no_backpressure(frame):
     """A burst, a publisher, or absent numbers."""
-    assert [] == ours(look(film(frame, until=60)))
+    assert [] == of_rule(look(film(frame, until=60)))
 
 
 def test_the_status_that_the_queue_reports_is_evidence():

@@ -1,5 +1,5 @@
 from diagnosis.window import Window
-from tests.unit.diagnosis.consumers.own import found, inconclusive, only
+from tests.unit.diagnosis.consumers.results import found, inconclusive, only
 from tests.unit.diagnosis.pictures import CHANNEL, channel, connection, look, snapshot
 
 

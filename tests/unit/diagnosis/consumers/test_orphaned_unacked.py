@@ -1,6 +1,6 @@
 import pytest
 
-from tests.unit.diagnosis.consumers.own import ever, only
+from tests.unit.diagnosis.consumers.results import ever, only
 from tests.unit.diagnosis.pictures import channel, connection, consumer, evidence, film, look, queue, stats, text
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.unit.diagnosis.consumers.own import ever, found, only
+from tests.unit.diagnosis.consumers.results import ever, found, only
 from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, text
 
 
@@ -9,12 +9,14 @@ def dropping(*, limit=3, lost=2.0, comes=2.0, again=None, begins=20.0, version_l
 
     def frame(t):
         seconds = max(0.0, t - begins)
-        published, gone = int(comes * seconds) + initial, int(lost * seconds)
+        published, dropped = int(comes * seconds) + initial, int(lost * seconds)
         redelivered = int((again if again is not None else lost * limit) * seconds)
-        counters = stats(publish=published, redeliver=redelivered, deliver=gone + redelivered)
+        counters = stats(publish=published, redeliver=redelivered, deliver=dropped + redelivered)
         settings = {"type": "quorum", "arguments": {"x-delivery-limit": limit}, **fields}
         return {
-            "queues": (queue(messages=published - gone, messages_ready=published - gone, stats=counters, **settings),),
+            "queues": (
+                queue(messages=published - dropped, messages_ready=published - dropped, stats=counters, **settings),
+            ),
             "consumers": (consumer(),),
             "channels": (channel(),),
             "connections": (connection(),),
@@ -23,9 +25,9 @@ def dropping(*, limit=3, lost=2.0, comes=2.0, again=None, begins=20.0, version_l
     return frame
 
 
-def ours(verdict):
+def of_rule(result):
     """Findings of this rule."""
-    return [each for each in found(verdict) if each[0] == "poison-drop"]
+    return [each for each in found(result) if each[0] == "poison-drop"]
 
 
 def test_messages_that_disappear_at_the_delivery_limit_are_lost():
@@ -46,7 +48,7 @@ def test_the_delivery_limit_that_the_broker_reports_counts():
     """From 4.0 on it reports it; 20 unless set."""
     frame = dropping(limit=20, arguments={}, delivery_limit=20)
 
-    assert [("poison-drop", "critical", "orders")] == ours(look(film(frame, until=90)))
+    assert [("poison-drop", "critical", "orders")] == of_rule(look(film(frame, until=90)))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pytest
 
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.consumers.own import found, only
+from tests.unit.diagnosis.consumers.results import found, only
 from tests.unit.diagnosis.pictures import CHANNEL, channel, connection, film, look, queue, stats
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.unit.diagnosis.consumers.own import ever, found, only, urgent
+from tests.unit.diagnosis.consumers.results import ever, found, only, urgent
 from tests.unit.diagnosis.pictures import channel, connection, consumer, evidence, film, look, queue, stats, text
 
 OTHER = "10.0.0.8:50002 -> 10.0.0.1:5672"

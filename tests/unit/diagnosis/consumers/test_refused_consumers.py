@@ -2,7 +2,7 @@ import pytest
 
 from ackscope.snapshot import Part
 from tests.unit.diagnosis.clients.loops import churning, looping, reconnecting, turns
-from tests.unit.diagnosis.consumers.own import ever, found
+from tests.unit.diagnosis.consumers.results import ever, found
 from tests.unit.diagnosis.pictures import (
     PEER,
     channel,

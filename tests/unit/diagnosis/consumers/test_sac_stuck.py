@@ -1,4 +1,4 @@
-from tests.unit.diagnosis.consumers.own import ever, found, only
+from tests.unit.diagnosis.consumers.results import ever, found, only
 from tests.unit.diagnosis.pictures import WORKED, consumer, film, look, stuck, text
 
 

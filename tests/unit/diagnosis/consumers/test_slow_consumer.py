@@ -4,7 +4,7 @@ from ackscope.findings import Certainty
 from ackscope.records import ProbeState
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.consumers.films import busy, trip
-from tests.unit.diagnosis.consumers.own import ever, found, inconclusive, only, urgent
+from tests.unit.diagnosis.consumers.results import ever, found, inconclusive, only, urgent
 from tests.unit.diagnosis.pictures import evidence, film, look
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.unit.diagnosis.consumers.own import ever, found, own, urgent
+from tests.unit.diagnosis.consumers.results import ever, found, own, urgent
 from tests.unit.diagnosis.pictures import PEER, WALL, channel, connection, consumer, film, look, queue, stats
 
 CLOSED = 40.0
@@ -33,15 +33,15 @@ def zombie(t, *, channels=0, received=lambda t: 400 + 8 * int(t / 30), others=0,
     }
 
 
-def ours(verdict):
+def of_rule(result):
     """Findings of this rule."""
-    return [each for each in found(verdict) if each[0] == "zombie-connection"]
+    return [each for each in found(result) if each[0] == "zombie-connection"]
 
 
 def test_a_connection_that_lost_its_channel_is_found():
     """Information soon, a warning after 2 min without a consumer; the queue without a consumer is a consequence."""
-    assert [] == ours(look(film(zombie, until=45)))
-    assert [("zombie-connection", "info", PEER)] == ours(look(film(zombie, until=60)))
+    assert [] == of_rule(look(film(zombie, until=45)))
+    assert [("zombie-connection", "info", PEER)] == of_rule(look(film(zombie, until=60)))
 
     (finding,) = own(look(film(zombie, until=180)))
 
