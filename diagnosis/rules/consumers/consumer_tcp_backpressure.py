@@ -70,7 +70,7 @@ def _finding(view: View, connection: Connection, consumers: Sequence[Consumer], 
         },
         evidence=tuple(evidence),
         involved=Involved(
-            queues=tuple(sorted({QueueRef(each.vhost, each.queue) for each in consumers}, key=str)),
+            queues=tuple(QueueRef(*key) for key in sorted({(each.vhost, each.queue) for each in consumers})),
             channels=tuple(dict.fromkeys(each.channel_name for each in consumers if each.channel_name)),
             connections=(connection.name,),
             clients=(connection.client_name,) if connection.client_name else (),

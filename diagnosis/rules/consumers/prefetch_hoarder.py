@@ -25,6 +25,12 @@ from diagnosis.window import Series
 
 NAME = "prefetch-hoarder"
 
+_HOARD_FACTS = (
+    "queue", "hoarder", "unacked", "queue_unacked", "ready", "acked", "prefetch", "starving_consumers",
+    "max_work_seconds", "warning_after_seconds",
+)  # fmt: skip
+"""Facts about one queue; None in the finding about a virtual host."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hoard:
@@ -106,6 +112,7 @@ def _finding(view: View, hoard: Hoard) -> Finding:
             "queue": queue_facts(queue),
             "hoarder": process_facts(link),
             "unlimited_consumers": None,
+            "clients": client_names((link,)),
             "unacked": hoard.unacked,
             "queue_unacked": queue.messages_unacked or 0,
             "ready": queue.messages_ready or 0,
@@ -159,12 +166,7 @@ def _risk(vhost: str, found: list[tuple[Queue, Link]]) -> Finding:
         rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="vhost", name=vhost),
-        facts={
-            "queue": None,
-            "hoarder": None,
-            "unlimited_consumers": listed,
-            "clients": client_names(links),
-        },
+        facts={**dict.fromkeys(_HOARD_FACTS), "unlimited_consumers": listed, "clients": client_names(links)},
         evidence=(
             Evidence(
                 key="unlimited", value=len(found), source=source("/api/consumers", "prefetch_count", "ack_required")
