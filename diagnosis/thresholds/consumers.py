@@ -1,4 +1,4 @@
-"""Numbers that the rules about consumers judge by."""
+"""Thresholds of the rules about consumers."""
 
 from typing import Self
 
@@ -8,54 +8,60 @@ from ackscope.settings import Seconds, Settings
 
 
 class ConsumerThresholds(Settings):
-    """Of the rules about consumers.
+    """Thresholds of the rules about consumers.
 
     Attributes:
-        no_consumer_growing: how long a queue without consumers must have been growing (catalogue: 3 min,
-            longer than a rolling deployment of a consumer takes).
-        no_consumer_quiet: how long one that does not grow must have been left alone (catalogue: 10 min).
-        stuck_seen: how long we must have seen nothing acknowledged ourselves; one refresh of the broker.
-        stuck_for: how long consumers must have held their full prefetch. Twice that would still beat every
-            rule on totals; half would report handlers that work in batches of ten seconds.
-        stuck_long: the same where the evidence is weaker: prefetch 1 (a long job looks like this), no prefetch
-            limit (a client that collects batches looks like this), or no message waiting.
-        stuck_long_job: prefetch 1 and nobody waiting, or one such consumer among working ones; a quarter of
-            RabbitMQ's default acknowledgement timeout of 30 min.
+        no_consumer_growing: A queue that grows without a consumer for this long is a warning; longer than a rolling
+            deployment of a consumer takes.
+        no_consumer_quiet: A queue with messages but no consumer that does not grow is reported after this time.
+        stuck_seen: ackscope itself must have seen no acknowledgement for this long; one refresh of the broker's
+            statistics.
+        stuck_for: Consumers that hold their full prefetch and acknowledge nothing for this long are stuck. Half of it
+            would report handlers that work in batches of 10 s; twice of it would still be faster than rules about
+            totals.
+        stuck_long: The limit for stuck consumers where the evidence is weaker, with prefetch 1 (a long job looks the
+            same), no prefetch limit (a client that collects batches looks the same) or no message ready.
+        stuck_long_job: The limit for stuck consumers with prefetch 1 and no message ready, and for one such consumer
+            among working ones; a quarter of RabbitMQ's default acknowledgement timeout of 30 min.
             Source: https://www.rabbitmq.com/docs/consumers#acknowledgement-timeout
-        stuck_patience: a queue whose consumers acknowledged once in S seconds until now is given this times S.
-        requeue_for: how long messages must have gone round.
-        requeue_intervals: in how many intervals in a row; a burst after a consumer's restart fills one.
-        requeue_share: redelivered, of all delivered, more than this (catalogue: 0.5).
-        requeue_rate: redelivered a second, more than this (catalogue: 1).
-        requeue_acked: acknowledged, of all delivered, less than this (catalogue: 0.1).
-        slow_for: how long a backlog must have grown behind full consumers before it is a warning (catalogue: four
-            polls of 30 s in a row).
-        slow_wait: a backlog that these consumers work off sooner than this is information only.
-        slow_full: consumers are full when they hold at least this share of what they may hold; below it they wait
-            for the broker.
-        prefetch_small: a prefetch up to this may be too small (catalogue: 10).
-        prefetch_round_trips: ... where messages are held for no more than so many round trips (catalogue: 5).
-        prefetch_quick: ... or for less than this, whatever the round trip is: a client needs time of its own between
-            two messages (measured: a client library on the broker's own machine takes 1 to 3 ms).
-        prefetch_unknown: without a measured round trip, a hold time above this is the handler's.
-        hoard_messages: one channel that holds more than this has too much (catalogue: 1000).
-        hoard_share: ... of at least this share of what the queue's consumers hold together (catalogue: 0.8).
-        hoard_work: ... and more than this of work at the pace of its acknowledgements (catalogue: 60 s).
-        hoard_for: how long it must have held them before it is a warning.
-        unread_for: how long a client must not have read its socket before it is a warning (catalogue: 3 polls). The
-            broker closes such a connection after its send timeout, 15 s by default.
-        zombie_for: how long a connection must have been without a channel, since its consumer ended, before it is a
-            warning (catalogue: 2 min).
-        polling_rate: polls a second that find an empty queue, more than this (catalogue: 10).
-        ack_timeout_near: share of the acknowledgement timeout that a delivery may be held before it is told.
-        ack_timeout_default: the timeout where the broker does not tell it; RabbitMQ's default, 30 min.
-        flapping_changes: in how many of the latest readings of consumers, each compared with the one before, those of a
-            queue must have changed (catalogue: more than half of all polls).
-        flapping_for: how long a queue's consumers must have come and gone before it is a warning.
-        loop_for: how long a client must have been refused, or its channels closed, again and again before it is a
-            warning; an application that starts badly once is over by then.
-        orphaned_for: how long a queue must have counted messages as held that no channel holds (catalogue: 5 min).
-        poison_seen: how long a loss must be looked at: the broker's counters are refreshed at different moments.
+        stuck_patience: A queue whose consumers used to acknowledge once in S seconds is stuck after this many times S
+            at the earliest.
+        requeue_for: Messages that circulate between queue and consumer for this long are a requeue loop.
+        requeue_intervals: Messages must circulate in this many intervals in a row; a burst after a restart of a
+            consumer fills one.
+        requeue_share: Messages circulate where redeliveries are more than this share of all deliveries.
+        requeue_rate: Messages circulate where more than this many are redelivered a second.
+        requeue_acked: Messages circulate where acknowledgements are less than this share of all deliveries.
+        slow_for: A queue that grows for this long while its consumers work at capacity is a warning.
+        slow_wait: A backlog that these consumers can process within this time is information only.
+        slow_full: Consumers work at capacity when they hold at least this share of the messages that they may hold;
+            below it they wait for the broker.
+        prefetch_small: A prefetch up to this may be too small.
+        prefetch_round_trips: A small prefetch is too small where messages are held for at most this many round trips.
+        prefetch_quick: A small prefetch is too small where messages are held for less than this, whatever the round
+            trip is; a client library on the broker's own host takes 1 to 3 ms (measured).
+        prefetch_unknown: Where no round trip is measured, the handler takes the time if messages are held for longer
+            than this.
+        hoard_messages: A channel that holds more than this many messages holds too many.
+        hoard_share: A hoarding channel holds at least this share of the unacknowledged messages of the queue.
+        hoard_work: A hoarding channel holds more than it can acknowledge in this time at its own pace.
+        hoard_for: A consumer that holds too many messages for this long is a warning.
+        unread_for: A client that has not read its socket for this long is a warning. The broker closes such a
+            connection after its send timeout, 15 s by default.
+        zombie_for: A connection without a channel for this long since its consumer ended is a warning.
+        polling_rate: A client polls in a loop where more than this many polls a second find the queue empty.
+        ack_timeout_near: A delivery that is held for this share of the acknowledgement timeout is a warning.
+        ack_timeout_default: The acknowledgement timeout where the broker does not report it; RabbitMQ's default of 30
+            min.
+        flapping_changes: The consumers of a queue must differ from those of the reading before in at least this many of
+            the latest readings, and in more than half of them.
+        flapping_for: Consumers that connect and disconnect for this long are a warning.
+        loop_for: A client whose channels are closed, or that is refused, again and again for this long is a warning; a
+            failed start of an application is over by then.
+        orphaned_for: A queue that counts messages as unacknowledged for this long, while no channel holds them, is a
+            warning.
+        poison_seen: A loss at the delivery limit must be seen over this time, because the broker refreshes its counters
+            at different moments.
     """
 
     no_consumer_growing: Seconds = 180.0
@@ -94,7 +100,7 @@ class ConsumerThresholds(Settings):
 
     @classmethod
     def one_shot(cls) -> Self:
-        """For two looks 6 to 10 s apart."""
+        """For two readings 6 to 10 s apart."""
         return cls(
             no_consumer_growing=4.0,
             no_consumer_quiet=4.0,

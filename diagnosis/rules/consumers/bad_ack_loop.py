@@ -1,144 +1,129 @@
-"""bad-ack-loop (B15): a consumer's channel is closed over an acknowledgement, and it opens another one, and so on.
+"""bad-ack-loop (B15): the broker closes a consumer's channel over an acknowledgement, again and again.
 
-406 PRECONDITION_FAILED, unknown delivery tag: it acknowledges twice, on another channel than the delivery came on, or
-with the tags of a channel that is gone. What it held is delivered again each time. The broker counts no such errors:
-what shows is a connection that stays, channels on it that come and go, and redeliveries in every cycle.
+406 PRECONDITION_FAILED, unknown delivery tag: the consumer acknowledges a message twice, on another channel than the
+one that delivered it, or with the tag of a channel that is closed. Its unacknowledged messages are redelivered each
+time. The broker does not count such errors. What it shows is a connection that stays open, channels on it that open
+and close, and redeliveries in every cycle.
 Source: https://www.rabbitmq.com/docs/confirms#consumer-acks-double-acking; seen on 3.10 and 4.3.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
 
-from ackscope.findings import Subject
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.findings import Evidence, Finding, Involved, source
 from ackscope.snapshot import Queue
 from diagnosis.closing import Closing, closings
 from diagnosis.contract import Relation, RuleResult, View
+from diagnosis.facts import queue_ref
 from diagnosis.kept import kept
-from diagnosis.rules.consumers.refusals import SOME, loop_evidence, severity, stop_it, who
+from diagnosis.rules.consumers._shared.channel_loops import (
+    MIN_PER_CYCLE,
+    error_evidence,
+    loop_certainty,
+    loop_evidence,
+    loop_facts,
+    loop_severity,
+)
+from diagnosis.rules.consumers._shared.consequences import queue_key
+from diagnosis.rules.consumers._shared.objects import connection_subject
 from diagnosis.series import delta
-from diagnosis.words import some
 
 NAME = "bad-ack-loop"
 
-_TEXTS = tuple(f"PRECONDITION_FAILED - unknown delivery tag {'9' * digits}" for digits in range(1, 8))
+_ERROR_TEXTS = tuple(f"PRECONDITION_FAILED - unknown delivery tag {'9' * digits}" for digits in range(1, 8))
 
-_FEWEST_PACKETS = 3.5
-"""The broker sends a consumer: channel.open-ok, basic.consume-ok, a delivery, and channel.close."""
-_LEAST_ASKED = 50
-"""Bytes that a client sends in a cycle: channel.open, close-ok, and what is refused (55 and more were seen)."""
+_MIN_PACKETS = 3.5
+"""Packets a cycle: the broker sends a consumer channel.open-ok, basic.consume-ok, a delivery and channel.close."""
+_MIN_RECEIVED = 50
+"""Bytes that a client sends a cycle: channel.open, close-ok and the refused request (55 and more were seen)."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge every application whose channels come and go on a connection that stays."""
-    for loop in kept(view, _Loops).found:
+    """Report every application whose channels open and close on a connection that stays open."""
+    for loop in kept(view, _bad_ack_loops):
         yield _finding(view, loop)
 
 
-class _Loops:
-    def __init__(self, view: View) -> None:
-        loops = [each for each in closings(view) if _is_bad_ack(each)]
-        fastest = max((each.rate for each in loops), default=0.0)
-        # A connection that did a little of something else meanwhile looks like a slow loop beside the real one.
-        self.found = tuple(each for each in loops if each.rate >= SOME * fastest)
+def _bad_ack_loops(view: View) -> tuple[Closing, ...]:
+    loops = [each for each in closings(view) if _is_bad_ack(each)]
+    fastest = max((each.rate for each in loops), default=0.0)
+    # A connection that did a little of something else meanwhile looks like a slow loop next to the real one.
+    return tuple(each for each in loops if each.rate >= MIN_PER_CYCLE * fastest)
 
 
-def loops_of(view: View) -> frozenset[str]:
-    """Names of the connections that this rule tells of."""
-    return frozenset(each.connection.name for each in kept(view, _Loops).found)
+def bad_ack_connections(view: View) -> frozenset[str]:
+    """Names of the connections that this rule reports."""
+    return frozenset(each.connection.name for each in kept(view, _bad_ack_loops))
 
 
 def _is_bad_ack(loop: Closing) -> bool:
-    if _got_nothing(loop):
-        # What is redelivered is another's, as of a requeue-loop beside it (seen on 4.3.6).
+    if _received_nothing(loop):
+        # The redeliveries belong to another client, such as one in a requeue loop (seen on 4.3.6).
         return False
-    # What was delivered in a cycle comes again in the next one; the lengths of texts alone are not unique.
-    return not loop.whole and loop.by_broker is not False and loop.delivered >= SOME and loop.redelivered >= SOME
+    # What one cycle delivered is redelivered in the next; the length of the error text alone is not unique.
+    redelivers = min(loop.delivered, loop.redelivered) >= MIN_PER_CYCLE
+    return not loop.whole and loop.by_broker is not False and redelivers
 
 
-def _got_nothing(loop: Closing) -> bool:
-    """Whether its bytes say that nothing was delivered to it; many packets of one cycle may look like more cycles."""
+def _received_nothing(loop: Closing) -> bool:
+    """Whether its bytes show that nothing was delivered to it. Many packets of one cycle may look like more cycles."""
     if loop.error is None or loop.packets is None or loop.received is None:
         return False
-    return loop.packets < _FEWEST_PACKETS and loop.received >= _LEAST_ASKED
+    return loop.packets < _MIN_PACKETS and loop.received >= _MIN_RECEIVED
 
 
-def _queues(view: View, vhost: str | None) -> list[Queue]:
-    """Queues of a virtual host that redelivered lately."""
+def _redelivering_queues(view: View, vhost: str | None) -> list[Queue]:
+    """Queues of a virtual host that redelivered recently."""
     moved = (each for each in view.queues if each.vhost == vhost and each.stats.redeliver)
     return sorted((each for each in moved if view.moved(each, "redeliver")), key=lambda each: each.name)
 
 
-def _redelivering(view: View, finding: FindingReport) -> Iterable[Hashable]:
-    """Those of them that redelivered to nobody who stays: consumers that are there throughout have other reasons."""
+def _queues_of_loop(view: View, finding: Finding) -> Iterable[Hashable]:
+    """Those of them without another consumer that stays, because such a consumer has its own reason to requeue."""
     staying = {channel.name for channel in view.channels if len(view.channel_history(channel.name)) > 1}
-    for queue in _queues(view, finding.subject.vhost):
+    for queue in _redelivering_queues(view, finding.subject.vhost):
         others = [link for link in view.links(queue) if link.consumer.connection_name != finding.subject.name]
         if not any(link.consumer.channel_name in staying for link in others):
             yield queue.key
 
 
-def _queue(_view: View, finding: FindingReport) -> Iterable[Hashable]:
-    return ((finding.subject.vhost, finding.subject.name),) if finding.subject.kind == "queue" else ()
+QUEUES_REDELIVERED_BY_LOOP = Relation(_queues_of_loop, queue_key)
+"""The cause closes channels in a loop; the effect is about a queue whose messages are redelivered each time."""
 
 
-QUEUES_REDELIVERED_BY_LOOP = Relation(_redelivering, _queue)
-"""The cause closes channels in a loop; what follows is about a queue that is redelivered each time."""
-
-
-def _finding(view: View, loop: Closing) -> FindingReport:
-    vhost = loop.connection.vhost
-    queues = [queue.name for queue in _queues(view, vhost) if delta(view.history(queue), "redeliver") > 0]
-    from_ = f" from queue {some(map(repr, queues))}" if queues else ""
+def _finding(view: View, loop: Closing) -> Finding:
+    connection = loop.connection
+    queues = [
+        each for each in _redelivering_queues(view, connection.vhost) if delta(view.history(each), "redeliver") > 0
+    ]
     evidence = [
         loop_evidence(loop),
-        EvidenceReport(
-            what="redelivered",
-            value=f"{loop.redelivered:.1f} messages a cycle{from_}",
-            expected="0",
-            source="/api/overview message_stats.redeliver",
-        ),
-        EvidenceReport(
-            what="acknowledged",
-            value=f"{loop.acked:.1f} of {loop.delivered:.1f} delivered a cycle",
-            source="/api/overview message_stats.ack, deliver_get",
+        Evidence(key="redelivered", value=loop.redelivered, source=source("/api/overview", "message_stats.redeliver")),
+        Evidence(
+            key="acked",
+            value=loop.acked,
+            source=source("/api/overview", "message_stats.ack", "message_stats.deliver_get"),
         ),
     ]
-    if loop.said(*_TEXTS):
-        evidence.append(
-            EvidenceReport(
-                what="the broker's error to it",
-                value=f"{loop.error} bytes of text, as long as: {_TEXTS[0][:-1]}N",
-                source="/api/connections send_oct, send_cnt",
-            )
-        )
-    return FindingReport(
+    if loop.said(*_ERROR_TEXTS):
+        evidence.append(error_evidence(loop, f"{_ERROR_TEXTS[0][:-1]}N"))
+    return Finding(
         rule=NAME,
-        severity=severity(view, loop),
-        subject=Subject(kind="connection", name=loop.connection.name, vhost=vhost, node=loop.connection.node),
+        severity=loop_severity(view, loop),
+        subject=connection_subject(connection),
         since=loop.since.iso(),
-        summary=(
-            f"{who(loop)} consumes{from_} on channels that are closed {loop.rate:.1f} times a second: what it held is "
-            "delivered again each time"
-        ),
-        cause=(
-            "Its connection stays, its channels do not. Most likely it acknowledges a delivery that the channel "
-            "does not "
-            "know (406 PRECONDITION_FAILED, unknown delivery tag): twice the same, on another channel than it came on, "
-            "or one of a channel before. The broker's log says it in words."
-        ),
+        facts={
+            **loop_facts(view, loop),
+            "queues": [queue.name for queue in queues],
+            "redelivered_per_cycle": loop.redelivered,
+            "acked_per_cycle": loop.acked,
+            "delivered_per_cycle": loop.delivered,
+        },
         evidence=tuple(evidence),
-        next_steps=(
-            (
-                "read the broker's log for the exact error: grep -A2 'Channel error on connection' "
-                "/var/log/rabbitmq/*.log | grep -F 'operation basic.ack'"
-            ),
-            (
-                f"let {loop.client!r} acknowledge each delivery once, on the channel that it came on, and drop the "
-                "tags "
-                "of a "
-                "channel that was closed"
-            ),
-            *stop_it(loop, "bad acknowledgements"),
+        involved=Involved(
+            queues=tuple(map(queue_ref, queues)),
+            connections=(connection.name,),
+            clients=(connection.client_name,) if connection.client_name else (),
         ),
-        runbook=runbook(NAME),
+        certainty=loop_certainty(view, loop),
+        seen_seconds=loop.lasts,
     )

@@ -1,111 +1,112 @@
-"""exclusive-consumer-contention (B14): a second consumer is refused, for the first one consumes exclusively (403).
+"""exclusive-consumer-contention (B14): a second consumer is refused (403) because the first one consumes exclusively.
 
-A standby that tries again and again, or a new instance kept out by the ghost of the old one. The broker counts no
-refusals; they show as channels that it closes with a text of exactly that length (see `diagnosis.closing`). Quorum
-queues ignore the flag. Source: https://www.rabbitmq.com/docs/consumers#exclusivity; seen on 3.10 and 4.3.
+It is a standby that retries, or a new instance that the connection of a dead one still keeps out. The broker counts no
+refusals; they show as channels that it closes with an error text of exactly that length (see `diagnosis.closing`).
+Quorum queues ignore the flag. Source: https://www.rabbitmq.com/docs/consumers#exclusivity; seen on 3.10 and 4.3.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
 
-from ackscope.findings import Subject
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.findings import Evidence, Finding, Involved, QueueRef, Subject, source
 from ackscope.snapshot import Consumer
 from diagnosis.closing import Closing, closings
 from diagnosis.contract import Relation, RuleResult, View
+from diagnosis.facts import client_name
 from diagnosis.kept import kept
-from diagnosis.rules.consumers.follows import names_of
-from diagnosis.rules.consumers.refusals import loop_evidence, severity, stop_it, who
-from diagnosis.words import client
+from diagnosis.rules.consumers._shared.channel_loops import (
+    error_evidence,
+    loop_certainty,
+    loop_evidence,
+    loop_facts,
+    loop_severity,
+)
+from diagnosis.rules.consumers._shared.consequences import connection_names
+from diagnosis.rules.consumers._shared.objects import connection_peer
 
 NAME = "exclusive-consumer-contention"
 
 
+@dataclass(frozen=True, slots=True)
+class _Contention:
+    """An exclusive consumer, and a client that is refused because of it."""
+
+    holder: Consumer
+    loop: Closing
+
+    @property
+    def error_text(self) -> str:
+        """What the broker says when it refuses."""
+        return _error_text(self.holder)
+
+
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge every queue with an exclusive consumer against those who are refused something."""
-    for consumer, loop in kept(view, _Contended).found:
-        yield _finding(view, consumer, loop)
+    """Compare every queue with an exclusive consumer with the clients whose requests are refused."""
+    for contention in kept(view, _contentions):
+        yield _finding(view, contention)
 
 
-class _Contended:
-    def __init__(self, view: View) -> None:
-        self.found = tuple(_find(view))
+def _contentions(view: View) -> tuple[_Contention, ...]:
+    return tuple(_find(view))
 
 
-def _find(view: View) -> Iterator[tuple[Consumer, Closing]]:
+def _find(view: View) -> Iterator[_Contention]:
     own = view.thresholds.own_prefixes
     exclusive = [each for each in view.part("consumers") if each.exclusive and not each.queue.startswith(own)]
     loops = closings(view) if exclusive else ()
     for consumer in exclusive:
-        text = f"ACCESS_REFUSED - queue '{consumer.queue}' in vhost '{consumer.vhost}' in exclusive use"
         for loop in loops:
             holder = view.connection(consumer.connection_name)
-            twin = holder is not None and loop.whole and loop.client == client(holder, None)
-            if loop.connection.vhost == consumer.vhost and (loop.said(text) or twin):
-                yield consumer, loop
+            # A client that closes its connection at each refusal is known by the name of the holder only.
+            same_client = holder is not None and loop.whole and loop.client == client_name(holder)
+            if loop.connection.vhost == consumer.vhost and (loop.said(_error_text(consumer)) or same_client):
+                yield _Contention(consumer, loop)
                 break
 
 
-def _refused(view: View, finding: FindingReport) -> Iterable[Hashable]:
-    """Names of those who are refused at the queue of a finding."""
+def _error_text(consumer: Consumer) -> str:
+    return f"ACCESS_REFUSED - queue '{consumer.queue}' in vhost '{consumer.vhost}' in exclusive use"
+
+
+def _refused_clients(view: View, finding: Finding) -> Iterable[Hashable]:
+    """Names of the clients that are refused at the queue of a finding."""
     key = (finding.subject.vhost, finding.subject.name)
-    mine = (loop for consumer, loop in kept(view, _Contended).found if (consumer.vhost, consumer.queue) == key)
-    return {name for loop in mine for name in (loop.connection.name, loop.client)}
+    loops = (each.loop for each in kept(view, _contentions) if (each.holder.vhost, each.holder.queue) == key)
+    return {name for loop in loops for name in (loop.connection.name, loop.client)}
 
 
-CLIENTS_THAT_ARE_REFUSED = Relation(_refused, names_of)
-"""The cause is a queue with an exclusive consumer; what follows is about a client that is refused."""
+CLIENTS_THAT_ARE_REFUSED = Relation(_refused_clients, connection_names)
+"""The cause is a queue with an exclusive consumer; the effect is about a client that is refused."""
 
 
-def _finding(view: View, consumer: Consumer, loop: Closing) -> FindingReport:
+def _finding(view: View, contention: _Contention) -> Finding:
+    consumer, loop = contention.holder, contention.loop
     holder = view.connection(consumer.connection_name)
-    holds = client(holder, consumer.connection_name)
-    at = f" at {holder.peer_host}:{holder.peer_port}" if holder and holder.peer_host else ""
-    text = f"ACCESS_REFUSED - queue '{consumer.queue}' in vhost '{consumer.vhost}' in exclusive use"
-    evidence = [
-        EvidenceReport(
-            what="the exclusive consumer",
-            value=f"{consumer.tag!r} of {holds!r}{at}",
-            expected="as intended",
-            source="/api/consumers exclusive",
-        ),
-        loop_evidence(loop),
-    ]
+    evidence = [Evidence(key="holder", source=source("/api/consumers", "exclusive")), loop_evidence(loop)]
     if loop.error is not None:
-        evidence.append(
-            EvidenceReport(
-                what="the broker's error to it",
-                value=f"{loop.error} bytes of text, as long as: {text}",
-                source="/api/connections send_oct, send_cnt",
-            )
-        )
-    return FindingReport(
+        evidence.append(error_evidence(loop, contention.error_text))
+    names = [each.client_name for each in (holder, loop.connection) if each and each.client_name]
+    return Finding(
         rule=NAME,
-        severity=severity(view, loop),
+        severity=loop_severity(view, loop),
         subject=Subject(kind="queue", name=consumer.queue, vhost=consumer.vhost, node=consumer.node),
         since=loop.since.iso(),
-        summary=(
-            f"{who(loop)} tries to consume from queue {consumer.queue!r} ({consumer.vhost!r}) {loop.rate:.1f} times a "
-            f"second and is refused: {holds!r} consumes from it exclusively"
-        ),
-        cause=(
-            "basic.consume with exclusive=true keeps everybody else out (403 ACCESS_REFUSED, which closes the "
-            "channel). "
-            "The other one is a standby that tries again and again, or a new instance while the old one still holds on."
-        ),
+        facts={
+            **loop_facts(view, loop),
+            "queue": {"vhost": consumer.vhost, "name": consumer.queue},
+            "holder": {
+                "tag": consumer.tag,
+                "client": client_name(holder, consumer.connection_name),
+                "peer": connection_peer(holder),
+                "connection": consumer.connection_name,
+            },
+        },
         evidence=tuple(evidence),
-        next_steps=(
-            (
-                f"is {holds!r}{at} the one that should consume, and does it work? if it is a ghost, close its "
-                "connection: "
-                "rabbitmqctl list_connections pid name client_properties, then rabbitmqctl close_connection '<PID>' "
-                "ghost"
-            ),
-            (
-                "for one consumer with standbys, use a single active consumer (queue argument "
-                "x-single-active-consumer) "
-                "and consume without exclusive=true"
-            ),
-            *stop_it(loop, "exclusive consumer contention"),
+        involved=Involved(
+            queues=(QueueRef(consumer.vhost, consumer.queue),),
+            connections=tuple(dict.fromkeys(each for each in (consumer.connection_name, loop.connection.name) if each)),
+            clients=tuple(dict.fromkeys(names)),
         ),
-        runbook=runbook(NAME),
+        certainty=loop_certainty(view, loop),
+        seen_seconds=loop.lasts,
     )

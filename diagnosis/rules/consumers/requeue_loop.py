@@ -1,149 +1,138 @@
-"""requeue-loop (B06): a consumer gives messages back, gets them again, and acknowledges next to nothing.
+"""requeue-loop (B06): a consumer requeues messages, gets them again at once, and acknowledges next to nothing.
 
-A consumer that comes back after a restart also causes redeliveries, once; so the share must hold in several
-intervals in a row.
+A consumer that reconnects after a restart also causes redeliveries, but once; so the share of redeliveries must be
+high in several intervals in a row. Some applications requeue by design. Where the baseline is known, a queue with more
+than three times as many redeliveries as usual at this hour is reported as information, although most of its messages
+get through.
 """
 
-import re
 from collections.abc import Iterator
-from shlex import quote
 
-from ackscope.findings import Severity, Subject
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.baselines import Band
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import Link, RuleResult, View
-from diagnosis.rules.consumers.coming_again import coming_again
-from diagnosis.rules.consumers.rounds import REFRESH, delivered, rounds
-from diagnosis.series import delta, span
-from diagnosis.window import Series
-from diagnosis.words import amount, client, lasting, list_consumers, some, whose
+from diagnosis.facts import consumer_facts, queue_facts
+from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
+from diagnosis.rules.consumers._shared.redelivery_rounds import REFRESH_SECONDS, deliveries, redelivery_rounds
+from diagnosis.series import delta, span, steps
+from diagnosis.usual import SOURCE, band_facts, is_more, of_queue
+from diagnosis.window import Seen, Series
 
 NAME = "requeue-loop"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge every queue that redelivered lately."""
+    """Judge every queue that redelivered recently."""
     for queue in view.queues:
         if not queue.stats.redeliver or not view.moved(queue, "redeliver"):
             continue
         limits = view.limits(queue)
         history = view.history(queue)
-        loops = rounds(view, history, limits.interval)
-        if len(loops) > limits.consumers.requeue_intervals and span(loops) >= limits.consumers.requeue_for:
-            yield _finding(view, queue, loops)
+        rounds = redelivery_rounds(view, history, limits.interval)
+        if len(rounds) > limits.consumers.requeue_intervals and span(rounds) >= limits.consumers.requeue_for:
+            yield _finding(view, queue, rounds)
             continue
-        # Sooner only where no reading is without it: what a consumer that came back gets again comes at once.
-        early = rounds(view, history, REFRESH)
+        # Earlier only where every reading shows it: redeliveries to a consumer that reconnected come all at once.
+        early = redelivery_rounds(view, history, REFRESH_SECONDS)
         if span(early) >= limits.early:
             yield _finding(view, queue, early, early=True)
         else:
-            yield from coming_again(view, queue)
+            yield from _unusual(view, queue)
 
 
-def _finding(view: View, queue: Queue, loops: Series[Queue], *, early: bool = False) -> FindingReport:
-    seconds = span(loops)
-    redelivered, acked = delta(loops, "redeliver"), delta(loops, "ack")
-    gained = delivered(loops[-1].value) - delivered(loops[0].value)
-    culprits = _culprits(view, queue)
-    names = sorted({client(link.connection, link.consumer.connection_name) for link, _ in culprits})
-    by = f" by {some(repr(name) for name in names)}" if names else ""
-    ready = queue.messages_ready or 0
-    stopped = acked == 0 and delta(loops[-2:], "publish") > 0
+def _unusual(view: View, queue: Queue) -> Iterator[Finding]:
+    """A finding about a queue that redelivers far more than usual; none where the baseline is not known."""
+    band = of_queue(view, queue, "redelivered")
+    if not isinstance(band, Band):
+        return
+    limits = view.limits(queue)
+    rounds = _above_usual(view, view.history(queue), limits.interval, band)
+    if len(rounds) > limits.consumers.requeue_intervals and span(rounds) >= limits.consumers.requeue_for:
+        yield _finding(view, queue, rounds, band=band)
+
+
+def _above_usual(view: View, history: Series[Queue], seconds: float, band: Band) -> Series[Queue]:
+    """The latest readings, at least `seconds` apart, between all of which more was redelivered than usual."""
+    found: list[Seen[Queue]] = []
+    for older, newer in reversed(steps(history, seconds)):
+        rate = delta((older, newer), "redeliver") / newer.at.since(older.at)
+        if rate <= view.limits(newer.value).consumers.requeue_rate or not is_more(view, rate, band):
+            break
+        found = [older, *(found or [newer])]
+    return tuple(found)
+
+
+def _finding(
+    view: View, queue: Queue, rounds: Series[Queue], *, early: bool = False, band: Band | None = None
+) -> Finding:
+    """A loop or, with the baseline that is exceeded, unusually many redeliveries."""
+    seconds = span(rounds)
+    redelivered, acked = delta(rounds, "redeliver"), delta(rounds, "ack")
+    requeuing = _requeuing(view, queue)
+    links = [link for link, _ in requeuing]
+    stopped = acked == 0 and delta(rounds[-2:], "publish") > 0
     severity = Severity.CRITICAL if stopped else Severity.WARNING
-    evidence = [
-        EvidenceReport(
-            what="redelivered",
-            value=f"{redelivered} of {gained} deliveries, {redelivered / seconds:.0f} a second",
-            expected="near 0",
-            source="/api/queues message_stats.redeliver, deliver_get",
-        ),
-        EvidenceReport(
-            what="acknowledged",
-            value=f"{acked} in {lasting(seconds)}",
-            expected="about as many as delivered",
-            source="/api/queues message_stats.ack",
-        ),
-        EvidenceReport(
-            what="messages in the queue",
-            value=f"{ready} ready, {queue.messages_unacked or 0} unacknowledged",
-            source="/api/queues messages_ready, messages_unacknowledged",
-        ),
-    ]
-    evidence += [
-        EvidenceReport(
-            what=whose(link),
-            value=f"got {amount(times, 'message')} again",
-            expected="0",
-            source="/api/consumers, /api/channels message_stats.redeliver",
-        )
-        for link, times in culprits[:3]
-    ]
-    return FindingReport(
+    usual: dict[str, Fact] | None = None if band is None else dict(band_facts(band, "redelivered"))
+    return Finding(
         rule=NAME,
-        severity=Severity.INFO if early else severity,
-        subject=Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.node),
-        since=loops[0].at.iso(),
-        summary=(
-            f"Messages go round in queue {queue.name!r} ({queue.vhost!r}): given back{by} and delivered again "
-            f"{redelivered / seconds:.0f} times a second, {acked} acknowledged, seen over {lasting(seconds)}"
-        ),
-        cause=(
-            "A consumer rejects with requeue (basic.nack or basic.reject, or a framework that does it on an "
-            f"exception) a message that it cannot process, and gets it again at once. {_limit_note(view, queue)}"
-        ),
-        evidence=tuple(evidence),
-        next_steps=_steps(queue),
-        runbook=runbook(NAME),
+        severity=Severity.INFO if early or band else severity,
+        subject=queue_subject(queue),
+        since=rounds[0].at.iso(),
+        facts={
+            "queue": queue_facts(queue),
+            "clients": client_names(links),
+            "redelivered": redelivered,
+            "delivered": deliveries(rounds[-1].value) - deliveries(rounds[0].value),
+            "redelivery_rate": redelivered / seconds,
+            "acked": acked,
+            "ready": queue.messages_ready or 0,
+            "unacked": queue.messages_unacked or 0,
+            "warning_after_seconds": view.limits(queue).consumers.requeue_for,
+            "band_of": usual,
+        },
+        evidence=tuple(_evidence(queue, redelivered / seconds, acked, requeuing, usual)),
+        involved=involved_consumers((queue,), links),
+        certainty=Certainty.EARLY if early else Certainty.LIKELY,
+        seen_seconds=seconds,
     )
 
 
-def _culprits(view: View, queue: Queue) -> list[tuple[Link, int]]:
-    """Consumers whose channel got redeliveries within the window, most first."""
+def _evidence(
+    queue: Queue, rate: float, acked: int, requeuing: list[tuple[Link, int]], usual: dict[str, Fact] | None
+) -> Iterator[Evidence]:
+    yield Evidence(
+        key="redelivered",
+        value=rate,
+        unit=Unit.PER_SECOND,
+        source=source("/api/queues", "message_stats.redeliver", "message_stats.deliver_get")
+        + (SOURCE if usual else ()),
+    )
+    yield Evidence(key="acked", value=acked, unit=Unit.MESSAGES, source=source("/api/queues", "message_stats.ack"))
+    if usual is not None:
+        return
+    yield Evidence(
+        key="depth",
+        value=queue.messages_ready or 0,
+        unit=Unit.MESSAGES,
+        source=source("/api/queues", "messages_ready", "messages_unacknowledged"),
+    )
+    for link, times in requeuing[:3]:
+        yield Evidence(
+            key="consumer",
+            value=times,
+            unit=Unit.MESSAGES,
+            source=source("/api/consumers") + source("/api/channels", "message_stats.redeliver"),
+            facts={"redelivered_to": consumer_facts(link)},
+        )
+
+
+def _requeuing(view: View, queue: Queue) -> list[tuple[Link, int]]:
+    """Consumers whose channel got redeliveries within the window, and how many; most first."""
     found = [
         (link, delta(view.channel_history(link.channel.name), "redeliver"))
         for link in view.links(queue)
         if link.channel is not None
     ]
-    guilty = [(link, times) for link, times in found if times > 0]
-    return sorted(guilty, key=lambda item: (-item[1], item[0].consumer.channel_name or "", item[0].consumer.tag))
-
-
-def _limit_note(view: View, queue: Queue) -> str:
-    """What this version does with a message that comes back again and again.
-
-    Source: https://www.rabbitmq.com/docs/quorum-queues#poison-message-handling; seen on 3.10.8, 4.0.5 and 4.3.6.
-    """
-    version = view.version
-    if queue.type == "classic":
-        return "A classic queue knows no limit: this goes on until the consumer changes."
-    if queue.type != "quorum" or version is None:
-        return "Whether a delivery limit ends this depends on queue type and version."
-    if version < (4, 0):
-        return "A quorum queue of this version has no delivery limit unless one is set, and its log grows on disk."
-    if version < (4, 3):
-        return (
-            "A quorum queue of this version drops a message after 20 returns, or dead-letters it where a dead-letter "
-            "exchange is set: without one these messages are being lost."
-        )
-    return (
-        "In a quorum queue of this version basic.nack does not count towards the delivery limit (basic.reject does): "
-        "this goes on, and the queue's log grows on disk."
-    )
-
-
-def _steps(queue: Queue) -> tuple[str, ...]:
-    limit = ""
-    if queue.type == "quorum":
-        definition = quote('{"delivery-limit":5,"dead-letter-exchange":"DLX"}')
-        pattern = quote(f"^{re.escape(queue.name)}$")
-        limit = (
-            f"put an end to it: rabbitmqctl set_policy -p {quote(queue.vhost)} requeue-limit {pattern} {definition} "
-            "--apply-to queues --priority 10   # it replaces the policy in force: merge the two; declare DLX first"
-        )
-    steps_ = (
-        f"find the application: {list_consumers(queue)}",
-        "read its log for the exception; stop it if the loop eats the machine (its messages stay in the queue)",
-        limit,
-        "mend the handler: reject without requeue what it cannot process, so that it is dead-lettered",
-    )
-    return tuple(step for step in steps_ if step)
+    redelivered = [(link, times) for link, times in found if times > 0]
+    return sorted(redelivered, key=lambda item: (-item[1], item[0].consumer.channel_name or "", item[0].consumer.tag))

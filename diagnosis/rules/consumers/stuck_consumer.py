@@ -1,20 +1,19 @@
-"""stuck-consumer (B02): consumers hold all that they may hold, and acknowledge nothing.
+"""stuck-consumer (B02): consumers hold as many messages as their prefetch allows and acknowledge none.
 
-How they are told from all that looks like them is in `standstill`; a single active consumer that is stuck while
-others stand by has a rule of its own, for the remedy is another.
+A single active consumer that is stuck while standbys wait has a rule of its own, sac-stuck, because the fix differs.
 """
 
 from collections.abc import Iterator
 
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.consumers.standstill import holds
-from diagnosis.rules.consumers.stuck_report import report
+from diagnosis.rules.consumers._shared.stalled_consumers import stalls
+from diagnosis.rules.consumers._shared.stuck_finding import stuck_finding
 
 NAME = "stuck-consumer"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Tell of every queue that stands still, or is served in part."""
-    for hold in holds(view):
-        if not hold.standby:
-            yield report(NAME, hold)
+    """Report every queue that is stuck as a whole or in part."""
+    for stall in stalls(view):
+        if not stall.standbys:
+            yield stuck_finding(NAME, stall)

@@ -2,7 +2,7 @@ import pytest
 
 from ackscope.records import ProbeOutcome, ProbeState
 from ackscope.snapshot import Alarm, HealthCheck, Node, Part
-from tests.unit.diagnosis.pictures import ALARM, NODE, OK, WALL, connection, film, found, look, only, queue, told
+from tests.unit.diagnosis.pictures import ALARM, NODE, OK, WALL, connection, film, found, look, only, queue, text, told
 
 BLIND = Part(error="timed out")
 
@@ -93,7 +93,7 @@ def test_without_the_check_silence_of_the_nodes_proves_nothing(health):
     verdict = look(film(lambda _: {"health": health, "nodes": (node(mem_alarm=False),)}, until=5))
 
     assert [] == found(verdict)
-    gaps = {gap.rule: gap.needs for gap in verdict.inconclusive}
+    gaps = {gap.rule: text(gap).needs for gap in verdict.inconclusive}
 
     assert "rabbitmq-diagnostics check_alarms" in gaps["memory-alarm"]
 
@@ -119,7 +119,7 @@ def test_a_blocked_probe_supports_the_finding():
 )
 def test_the_watermark_is_that_of_the_version(version, default, raised):
     """Its default rose with 4.0; a command that lowers it would make things worse."""
-    text = told(only(look(film(lambda _: {"health": (ALARM,), "version": version}, until=0))))
+    report = told(only(look(film(lambda _: {"health": (ALARM,), "version": version}, until=0))))
 
-    assert f"-n {NODE} set_vm_memory_high_watermark {raised}" in text
-    assert f"default of this version: {default}" in text
+    assert f"-n {NODE} set_vm_memory_high_watermark {raised}" in report
+    assert f"default of this version: {default}" in report

@@ -1,8 +1,9 @@
 import pytest
 
+from ackscope.findings import Certainty, QueueRef
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.consumers.own import aside, found, only, urgent
-from tests.unit.diagnosis.pictures import connection, film, look, queue, stats, told
+from tests.unit.diagnosis.consumers.results import found, only, suppressed, urgent
+from tests.unit.diagnosis.pictures import PEER, connection, evidence, film, look, queue, stats, text
 
 
 def lonely(growth=5, name="orders", **fields):
@@ -18,34 +19,39 @@ def lonely(growth=5, name="orders", **fields):
 
 
 def test_a_queue_that_grows_without_consumers_is_found_after_three_minutes():
-    """The finding says since when, how many wait and how many came."""
+    """The finding has since when, how many messages are ready and how many were published."""
     finding = only(look(film(lonely(), until=200)))
 
     assert ("no-consumer", "warning", "2027-01-15T08:00:00Z") == (finding.rule, finding.severity, finding.since)
-    assert "1100 messages in queue 'orders' ('/')" in finding.summary
-    assert "rabbitmqctl list_consumers -p / | grep -F -- orders" in told(finding)
+    assert (1100, 1000, True, 200.0) == tuple(
+        finding.facts[key] for key in ("ready", "published", "grows", "without_consumer_seconds")
+    )
+    assert (0, 1100) == tuple(evidence(finding, key).value for key in ("consumers", "ready"))
+    assert (QueueRef("/", "orders"),) == finding.involved.queues
+    assert "rabbitmqctl purge_queue -p / orders" in [step.command for step in text(finding).steps]
 
 
 def test_a_deployment_is_information_only():
-    """Two minutes without a consumer is what a rolling restart takes; the finding says so."""
+    """A rolling restart takes up to two minutes without a consumer."""
     assert [] == found(look(film(lonely(), until=10)))
     assert [("no-consumer", "info", "orders")] == found(look(film(lonely(), until=15)))
 
     finding = only(look(film(lonely(), until=120)))
 
     assert "info" == finding.severity
-    assert "a deployment looks the same, a warning comes after 3 min" in finding.summary
+    assert (Certainty.EARLY, 180.0) == (finding.certainty, finding.facts["warning_after_seconds"])
+    assert "A deployment looks the same for up to 3 min." in text(finding).summary
 
 
-def test_one_look_tells_of_it_at_once():
-    """Two readings eight seconds apart: it was seen growing in both."""
+def test_a_single_look_is_enough():
+    """Two readings 8 s apart, both without a consumer."""
     window = film(lonely(), until=8, every=8)
 
     assert [("no-consumer", "warning", "orders")] == found(look(window, thresholds=Thresholds.one_shot()))
 
 
-def test_a_queue_that_stands_is_told_as_information_only():
-    """Nothing comes and nobody takes: that is a fact, after ten minutes, and not an alarm."""
+def test_a_queue_that_does_not_grow_is_information_after_ten_minutes():
+    """Nothing is published and nothing is taken."""
     window = film(lonely(growth=0), until=700)
 
     assert [("no-consumer", "info", "orders")] == found(look(window))
@@ -54,35 +60,34 @@ def test_a_queue_that_stands_is_told_as_information_only():
 
 @pytest.mark.parametrize("counter", ["get", "get_no_ack", "get_empty", "deliver_get"])
 def test_a_polling_consumer_is_a_consumer(counter):
-    """Who takes messages by basic.get has no consumer in the list."""
+    """A client that calls basic.get is in no list of consumers."""
     frame = lonely(counters=lambda t: {counter: int(t)})
 
     assert [] == found(look(film(frame, until=400)))
 
 
 @pytest.mark.parametrize(
-    "fields",
+    ("fields", "reason"),
     [
-        {"arguments": {"x-message-ttl": 5000, "x-dead-letter-exchange": ""}},
-        {"effective_policy": {"message-ttl": 5000, "dead-letter-exchange": "work"}},
-        {"name": "orders.retry"},
-        {"name": "shop.orders.dead"},
-        {"type": "stream"},
-        {"exclusive": True},
-        {"name": "ackscope.probe.confirm.classic"},
+        ({"arguments": {"x-message-ttl": 5000, "x-dead-letter-exchange": ""}}, "delay_queue"),
+        ({"effective_policy": {"message-ttl": 5000, "dead-letter-exchange": "work"}}, "delay_queue"),
+        ({"name": "orders.retry"}, "benign_name"),
+        ({"name": "shop.orders.dead"}, "benign_name"),
+        ({"type": "stream"}, "stream"),
+        ({"exclusive": True}, "exclusive_queue"),
+        ({"name": "ackscope.probe.confirm.classic"}, None),
     ],
-    ids=["delay by arguments", "delay by policy", "retry", "dead letters", "stream", "private", "probe"],
+    ids=["delay by arguments", "delay by policy", "retry", "dead letters", "stream", "exclusive", "probe"],
 )
-def test_queues_without_consumers_on_purpose_are_left_alone(fields):
-    """Delays, dead-letter stores, streams, private queues and the probes' own; for all but the last it is said why."""
-    verdict = look(film(lonely(**fields), until=400))
-    probe = fields.get("name", "").startswith("ackscope.probe")
+def test_queues_that_need_no_consumer_are_suppressed(fields, reason):
+    """With the reason; queues of the probes are not judged at all."""
+    result = look(film(lonely(**fields), until=400))
 
-    assert [] == found(verdict)
-    assert (0 if probe else 1) == len([each for each in aside(verdict) if each[0] == "no-consumer"])
+    assert [] == found(result)
+    assert ([reason] if reason else []) == [code for rule, _, code in suppressed(result) if rule == "no-consumer"]
 
 
-def test_a_name_that_only_resembles_a_dead_letter_store_is_judged():
+def test_a_name_that_only_resembles_a_dead_letter_queue_is_judged():
     """A deadline is no dead letter."""
     window = film(lonely(name="deadlines"), until=400)
 
@@ -90,17 +95,20 @@ def test_a_name_that_only_resembles_a_dead_letter_store_is_judged():
 
 
 def test_a_dead_letter_target_is_known_by_its_source():
-    """Whatever its name: another queue dead-letters to it by the default exchange."""
+    """Whatever its name: another queue dead-letters to it through the default exchange."""
 
     def frame(t):
         source = queue("work", arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "orders"})
         return {"queues": (*lonely()(t)["queues"], source)}
 
-    assert [] == found(look(film(frame, until=400)))
+    result = look(film(frame, until=400))
+
+    assert [] == found(result)
+    assert [("no-consumer", "orders", "dead_letter_queue")] == suppressed(result)
 
 
-def test_a_consumer_that_left_is_remembered():
-    """While the window still holds it, the cause says that somebody was there."""
+def test_a_consumer_that_ended_is_remembered():
+    """While the window holds it, the finding says that the queue had a consumer."""
 
     def frame(t):
         if t < 30:
@@ -109,20 +117,24 @@ def test_a_consumer_that_left_is_remembered():
 
     finding = only(look(film(frame, until=300)))
 
-    assert "its last consumer left" in finding.cause
+    assert finding.facts["had_consumer"]
+    assert "The last consumer of the queue ended" in text(finding).cause
 
 
 def test_a_connection_without_channels_is_named():
-    """The former consumer whose channel the broker closed keeps its connection."""
+    """A former consumer whose channel the broker closed stays connected."""
 
     def frame(t):
         return {**lonely()(t), "connections": (connection(channels=0, client_name="billing-7"),)}
 
-    assert "billing-7" in told(only(look(film(frame, until=200))))
+    finding = only(look(film(frame, until=200)))
+
+    assert ["billing-7"] == finding.facts["idle_connections"]
+    assert ((PEER,), ("billing-7",)) == (finding.involved.connections, finding.involved.clients)
 
 
-def test_a_restart_of_the_broker_begins_anew():
-    """Counters that fell: what was seen before belongs to another life."""
+def test_after_a_restart_of_the_broker_watching_starts_over():
+    """The counters fell."""
 
     def frame(t):
         published = int(5000 + 5 * t) if t < 100 else int(5 * (t - 100))
@@ -132,7 +144,7 @@ def test_a_restart_of_the_broker_begins_anew():
     assert [("no-consumer", "warning", "orders")] == found(look(film(frame, until=300)))
 
 
-def test_another_delay_for_one_queue_is_taken_from_its_override():
+def test_an_override_for_one_queue_applies():
     """A queue that matters may warn sooner."""
     override = {"queues": "^orders$", "values": {"consumers": {"no_consumer_growing": "30s"}}}
     thresholds = Thresholds.model_validate({"overrides": [override]})

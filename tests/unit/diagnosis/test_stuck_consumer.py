@@ -1,7 +1,8 @@
 import pytest
 
+from ackscope.findings import Certainty, Involved, QueueRef
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.consumers.own import found, only, urgent
+from tests.unit.diagnosis.consumers.results import found, only, urgent
 from tests.unit.diagnosis.pictures import (
     CHANNEL,
     PEER,
@@ -9,67 +10,94 @@ from tests.unit.diagnosis.pictures import (
     channel,
     connection,
     consumer,
+    evidence,
     film,
     look,
     queue,
     stats,
     stuck,
-    told,
+    text,
 )
 
 
-def test_a_consumer_that_hangs_is_found_within_half_a_minute():
-    """Twenty seconds of full prefetch and no acknowledgement, while messages wait; some are enough to mention it."""
+def test_a_consumer_that_hangs_is_found_within_30_seconds():
+    """Critical after 20 s of full prefetch, ready messages and no acknowledgement; information before that."""
     assert [] == found(look(film(stuck, until=70)))
     assert [("stuck-consumer", "info", "orders")] == found(look(film(stuck, until=75)))
-    assert "a long job looks the same for that long" in only(look(film(stuck, until=75))).summary
     assert [("stuck-consumer", "critical", "orders")] == found(look(film(stuck, until=85)))
 
+    early = only(look(film(stuck, until=75)))
 
-def test_the_finding_names_the_culprit_and_how_to_free_the_messages():
-    """Tag, application, host, channel, and both ways to close its connection."""
-    text = told(only(look(film(stuck, until=90))))
-
-    assert "consumer 'ctag1' of 'billing' at 10.0.0.7:50001" in text
-    assert CHANNEL in text
-    assert "api/connections/10.0.0.7%3A50001%20-%3E%2010.0.0.1%3A5672" in text
-    assert f"rabbitmqctl list_connections pid name | grep -F -- '{PEER}'" in text
-    assert "redelivered=true" in text
+    assert (Certainty.EARLY, 20.0) == (early.certainty, early.facts["warning_after_seconds"])
 
 
-def test_since_is_what_the_broker_says_of_the_idle_channel():
-    """It does not drift as the window moves on."""
+def test_the_finding_identifies_the_consumer():
+    """By its tag, application, host, channel and connection, with what it holds and since when."""
+    finding = only(look(film(stuck, until=90)))
+    consumer_found = finding.facts["stuck_consumer"]
+
+    assert ("ctag1", "billing", "10.0.0.7", "50001", CHANNEL, PEER) == tuple(
+        consumer_found[key] for key in ("tag", "client", "host", "port", "channel", "connection")
+    )
+    assert (10, 150, 29.0) == tuple(finding.facts[key] for key in ("unacked", "ready", "held_seconds"))
+    assert (10, "2027-01-15T08:01:01Z") == (
+        evidence(finding, "consumer").value,
+        evidence(finding, "consumer").facts["idle_since"],
+    )
+    assert (
+        Involved(queues=(QueueRef("/", "orders"),), channels=(CHANNEL,), connections=(PEER,), clients=("billing",))
+        == finding.involved
+    )
+
+
+def test_the_report_has_both_ways_to_close_the_connection():
+    """Over HTTP by its name, and on a node by its Erlang pid."""
+    commands = [step.command for step in text(only(look(film(stuck, until=90)))).steps]
+
+    assert (
+        "curl -u USER -X DELETE -H 'X-Reason: stuck consumer' "
+        "http://MANAGEMENT_HOST:15672/api/connections/10.0.0.7%3A50001%20-%3E%2010.0.0.1%3A5672"
+    ) in commands
+    assert (
+        f"rabbitmqctl list_connections pid name | grep -F -- '{PEER}'   "
+        "# then: rabbitmqctl close_connection '<PID>' 'stuck consumer'"
+    ) in commands
+    assert "ss -tnp 'sport = :50001'" in commands
+
+
+def test_since_is_the_moment_at_which_the_channel_became_idle():
+    """It does not move with the window."""
     moments = {only(look(film(stuck, until=until))).since for until in (90, 120, 300, 900)}
 
     assert {"2027-01-15T08:01:01Z"} == moments
 
 
-def test_without_idle_since_it_takes_what_was_seen():
-    """A channel that also does other work is not idle; twenty seconds of our own then decide."""
+def test_without_idle_since_only_the_watched_time_counts():
+    """A channel that also does other work is not idle."""
     assert [] == urgent(look(film(lambda t: stuck(t, idle=False), until=80)))
     assert [("stuck-consumer", "critical", "orders")] == found(look(film(lambda t: stuck(t, idle=False), until=90)))
 
 
-def test_one_look_says_how_long_it_looked():
-    """Two readings eight seconds apart are enough to name it, and the finding tells the eight seconds."""
+def test_a_single_look_says_how_long_it_watched():
+    """Two readings 8 s apart are enough for a finding."""
     window = film(stuck, start=62, until=70, every=8)
 
     finding = only(look(window, thresholds=Thresholds.one_shot()))
 
-    assert "seen over 8 s" in finding.summary
+    assert 8.0 == finding.seen_seconds
 
 
 @pytest.mark.parametrize("kind", ["classic", "quorum"])
 @pytest.mark.parametrize("capacity", [None, 0.0, 1.0])
-def test_the_type_of_queue_and_its_capacity_make_no_difference(kind, capacity):
-    """`consumer_capacity` is constant for quorum queues: it must not matter."""
+def test_the_queue_type_and_its_consumer_capacity_do_not_matter(kind, capacity):
+    """`consumer_capacity` is constant for quorum queues."""
     window = film(lambda t: stuck(t, of={"type": kind, "consumer_capacity": capacity}), until=90)
 
     assert [("stuck-consumer", "critical", "orders")] == found(look(window))
 
 
 def test_a_consumer_that_never_acknowledged_is_stuck_too():
-    """The ack counter does not exist before the first one: that is 0, and it stays 0."""
+    """The ack counter does not exist before the first acknowledgement; that counts as 0."""
 
     def frame(t):
         counters = stats(publish=int(20 + 5 * t), deliver=10, deliver_get=10)
@@ -83,7 +111,7 @@ def test_a_consumer_that_never_acknowledged_is_stuck_too():
 
 
 def test_one_stuck_consumer_among_working_ones_is_a_warning():
-    """The queue moves, and ten of its messages do not."""
+    """The queue is consumed, and ten of its messages are stuck."""
 
     def frame(t):
         theirs, mine = stats(deliver=int(110 + 5 * t), ack=int(100 + 5 * t)), stats(deliver=15, ack=5)
@@ -101,13 +129,15 @@ def test_one_stuck_consumer_among_working_ones_is_a_warning():
     finding = only(look(film(frame, until=40)))
 
     assert ("stuck-consumer", "warning", "orders") == (finding.rule, finding.severity, finding.subject.name)
-    assert "1 of its 2 consumers holds 10 messages" in finding.summary
-    assert "'ctag1' of 'billing'" in told(finding)
-    assert "ctag2" not in told(finding)
+    assert (False, 2, 1, 10) == tuple(
+        finding.facts[key] for key in ("whole_queue", "consumers", "stuck_consumers", "unacked")
+    )
+    assert ["ctag1"] == [each.facts["held_by"]["tag"] for each in finding.evidence if each.key == "consumer"]
+    assert "is partly stuck: 1 of its 2 consumers has 10 unacknowledged messages" in text(finding).summary
 
 
 def test_without_a_prefetch_limit_it_takes_a_minute():
-    """Deliveries go on, all of them stay held, and none is acknowledged."""
+    """Deliveries go on, all of them stay unacknowledged."""
 
     def frame(t):
         counters = stats(publish=int(10 + 5 * t), deliver=int(10 + 5 * t))
@@ -121,8 +151,8 @@ def test_without_a_prefetch_limit_it_takes_a_minute():
     assert [("stuck-consumer", "warning", "orders")] == urgent(look(film(frame, until=75)))
 
 
-def test_a_limit_shared_by_the_channel_counts():
-    """Before 4.0 a channel could share its prefetch; then the consumer's own figure is 0."""
+def test_a_prefetch_that_the_channel_shares_counts():
+    """Before 4.0 consumers could share the prefetch of their channel; their own prefetch is 0 then."""
 
     def frame(t):
         picture = stuck(t, on={"prefetch_count": 0})
@@ -131,8 +161,12 @@ def test_a_limit_shared_by_the_channel_counts():
     assert [("stuck-consumer", "critical", "orders")] == found(look(film(frame, until=90)))
 
 
-def test_a_frozen_client_is_told_from_a_hanging_handler():
-    """Bytes that it does not read: the whole process stands."""
+def test_a_frozen_process_differs_from_a_handler_that_hangs():
+    """It does not read its socket either."""
     window = film(lambda t: stuck(t, through={"send_pend": 140_000}), until=90)
 
-    assert "the whole process is frozen" in only(look(window)).cause
+    finding = only(look(window))
+
+    assert finding.facts["socket_unread"]
+    assert 140_000 == evidence(finding, "unsent").value
+    assert "the whole process is frozen" in text(finding).cause

@@ -1,12 +1,12 @@
 import pytest
 
 from ackscope.snapshot import Overview, Part
-from tests.unit.diagnosis.consumers.own import ever, found, only, urgent
-from tests.unit.diagnosis.pictures import ALARM, WALL, WORKED, channel, consumer, film, look, queue, stats, stuck
+from tests.unit.diagnosis.consumers.results import ever, found, only, urgent
+from tests.unit.diagnosis.pictures import ALARM, WALL, WORKED, channel, consumer, film, look, queue, stats, stuck, text
 
 
 def test_a_slow_consumer_is_not_stuck():
-    """One acknowledgement every twelve seconds is slow; it is given time by its own pace."""
+    """One acknowledgement every 12 s is slow; the limit follows the consumer's own pace."""
 
     def frame(t):
         acked = 5 + int(t / 12)
@@ -17,13 +17,13 @@ def test_a_slow_consumer_is_not_stuck():
             "channels": (channel(messages_unacked=10, idle_since=WALL + 12 * int(t / 12), stats=counters),),
         }
 
-    verdicts = [look(film(frame, until=until)) for until in range(60, 200, 5)]
+    results = [look(film(frame, until=until)) for until in range(60, 200, 5)]
 
-    assert {"slow-consumer"} == ever(verdicts)
+    assert {"slow-consumer"} == ever(results)
 
 
-def test_a_very_slow_consumer_is_given_three_of_its_pauses():
-    """One acknowledgement every forty seconds: forty seconds of silence prove nothing."""
+def test_a_very_slow_consumer_has_three_of_its_intervals():
+    """With one acknowledgement every 40 s, 40 s without one prove nothing."""
 
     def frame(t):
         acked = 5 + int(t / 40)
@@ -34,36 +34,37 @@ def test_a_very_slow_consumer_is_given_three_of_its_pauses():
             "channels": (channel(messages_unacked=10, idle_since=WALL + 40 * int(t / 40), stats=counters),),
         }
 
-    verdicts = [look(film(frame, until=until)) for until in range(125, 500, 25)]
+    results = [look(film(frame, until=until)) for until in range(125, 500, 25)]
 
-    assert ever(verdicts) <= {"slow-consumer"}
+    assert ever(results) <= {"slow-consumer"}
 
 
-def test_a_long_job_with_prefetch_one_is_given_more_time_and_never_critical():
-    """One job at a time may take a minute; then it is worth a look, and the cause says what it may be."""
+def test_a_long_job_with_prefetch_1_has_a_minute_and_is_never_critical():
+    """The cause then says that a long job looks the same."""
     assert [] == found(look(film(lambda t: stuck(t, prefetch=1), until=115)))
 
     finding = only(look(film(lambda t: stuck(t, prefetch=1), until=130)))
 
     assert "warning" == finding.severity
-    assert "one long job looks the same" in finding.cause
+    assert finding.facts["one_at_a_time"]
+    assert "one long job looks the same" in text(finding).cause
 
 
-def test_a_long_job_for_which_nobody_waits_is_left_alone():
-    """Prefetch 1 and an empty queue: that is how a quiet worker looks."""
+def test_a_long_job_while_no_message_is_ready_is_no_finding():
+    """A worker with prefetch 1 and an empty queue is normal."""
     window = film(lambda t: stuck(t, prefetch=1, ready=0), until=400)
 
     assert [] == found(look(window))
 
 
-def test_a_full_consumer_for_which_nobody_waits_is_a_warning_later():
-    """Ten held messages and none acknowledged in a minute; but nothing grows."""
+def test_a_full_consumer_while_no_message_is_ready_is_a_warning_after_a_minute():
+    """It holds ten messages and acknowledges none, but the queue does not grow."""
     assert [] == found(look(film(lambda t: stuck(t, ready=0), until=110)))
     assert [("stuck-consumer", "warning", "orders")] == found(look(film(lambda t: stuck(t, ready=0), until=130)))
 
 
 def test_a_consumer_that_is_not_full_is_not_stuck():
-    """It holds less than it may: the broker, not the consumer, is the one that waits."""
+    """It holds less than its prefetch, so it waits for the broker."""
     window = film(lambda t: stuck(t, on={"prefetch_count": 50}), until=120)
 
     assert [] == found(look(window))
@@ -80,36 +81,36 @@ def test_a_consumer_that_is_not_full_is_not_stuck():
     ids=["automatic acknowledgement", "standby", "stream", "blocked by an alarm"],
 )
 def test_consumers_that_need_not_or_cannot_acknowledge_are_not_judged(change):
-    """Each has another reason for its silence."""
+    """Each has another reason not to acknowledge."""
     assert [] == found(look(film(lambda t: stuck(t, **change), until=120)))
 
 
-def test_an_alarm_is_told_and_not_the_consumers_it_silences():
-    """Acknowledgements on a blocked connection are not read: one cause, one finding."""
+def test_an_alarm_is_reported_and_not_the_consumers_that_it_blocks():
+    """The broker does not read acknowledgements on a blocked connection."""
 
     def frame(t):
         return {**stuck(t, through={"state": "blocked"}), "health": (ALARM,)}
 
-    verdict = look(film(frame, until=120))
+    result = look(film(frame, until=120))
 
-    assert "memory-alarm" in [finding.rule for finding in verdict.findings]
-    assert [] == found(verdict)
+    assert "memory-alarm" in [finding.rule for finding in result.findings]
+    assert [] == found(result)
 
 
 def test_during_an_alarm_an_unknown_connection_is_not_judged():
-    """Whether the broker reads its acknowledgements cannot be told then."""
+    """It is not known whether the broker reads its acknowledgements."""
 
     def frame(t):
         return {**stuck(t), "connections": Part(error="timed out"), "health": (ALARM,)}
 
-    verdict = look(film(frame, until=120))
+    result = look(film(frame, until=120))
 
-    assert "memory-alarm" in [finding.rule for finding in verdict.findings]
-    assert [] == found(verdict)
+    assert "memory-alarm" in [finding.rule for finding in result.findings]
+    assert [] == found(result)
 
 
-def test_acknowledgements_in_an_open_transaction_are_no_standstill():
-    """The consumer did acknowledge; its transaction is open."""
+def test_acknowledgements_in_an_open_transaction_are_no_stall():
+    """The consumer acknowledged, but did not commit."""
 
     def frame(t):
         picture = stuck(t)
@@ -118,8 +119,8 @@ def test_acknowledgements_in_an_open_transaction_are_no_standstill():
     assert [] == found(look(film(frame, until=120)))
 
 
-def test_messages_that_no_channel_holds_are_not_the_consumers_doing():
-    """The queue counts them as held and no channel does: an orphan of the broker's."""
+def test_messages_that_no_channel_holds_are_not_caused_by_the_consumers():
+    """The queue counts them as unacknowledged, and no channel does."""
 
     def frame(t):
         return {**stuck(t), "channels": (channel(messages_unacked=0),)}
@@ -128,7 +129,7 @@ def test_messages_that_no_channel_holds_are_not_the_consumers_doing():
 
 
 def test_a_consumer_without_limit_that_rejects_everything_is_not_stuck():
-    """Rejected messages are not counted as acknowledged, but they do not stay held either."""
+    """Rejected messages do not count as acknowledged, but they do not stay unacknowledged either."""
 
     def frame(t):
         counters = stats(publish=int(10 + 5 * t), deliver=int(10 + 5 * t))
@@ -142,7 +143,7 @@ def test_a_consumer_without_limit_that_rejects_everything_is_not_stuck():
 
 
 def test_a_broker_that_stopped_counting_is_not_a_stuck_consumer():
-    """All figures stand, and no channel is idle: then the figures are old, not the consumers stuck."""
+    """No figure changes and no channel is idle, so the statistics are old."""
 
     def frame(t):
         still = Overview(rabbitmq_version="4.3.6", statistics=True, rates_mode="basic", stats=stats(publish=1))
@@ -157,8 +158,8 @@ def test_a_broker_that_stopped_counting_is_not_a_stuck_consumer():
     assert [] == found(look(film(frame, until=120)))
 
 
-def test_a_restart_of_the_broker_begins_anew():
-    """Twenty seconds must be seen in the present life of the counters."""
+def test_after_a_restart_of_the_broker_watching_starts_over():
+    """20 s must be seen since the counters were reset."""
 
     def frame(t):
         picture = stuck(WORKED + 1 + t, idle=False)
@@ -170,8 +171,8 @@ def test_a_restart_of_the_broker_begins_anew():
     assert [("stuck-consumer", "critical", "orders")] == found(look(film(frame, until=75)))
 
 
-def test_the_waiting_consumers_of_the_workload_are_not_reported():
-    """A consumer with an empty queue is idle too, and holds nothing."""
+def test_an_idle_consumer_of_an_empty_queue_is_no_finding():
+    """It holds nothing."""
 
     def frame(_):
         return {

@@ -1,4 +1,4 @@
-"""Films of consumers at work, and of what goes wrong with them."""
+"""Films of consumers at work, and outcomes of the rtt probe."""
 
 from ackscope.records import ProbeOutcome, ProbeState, ProbeStep, Quantiles
 from tests.unit.diagnosis.pictures import NODE, WALL, channel, connection, consumer, queue, stats
@@ -7,7 +7,7 @@ from tests.unit.diagnosis.pictures import NODE, WALL, channel, connection, consu
 def busy(
     *, comes=10.0, goes=5.0, prefetch=10, held=None, consumers=1, kind="classic", of=None, on=None, redelivers=0.0
 ):
-    """Consumers that acknowledge so many a second together, while so many come."""
+    """Consumers that acknowledge `goes` messages a second together, while `comes` are published."""
     full = prefetch * consumers if held is None else held
 
     def frame(t):
@@ -49,7 +49,7 @@ def busy(
 
 
 def trip(seconds, *, node=NODE, state=ProbeState.RUNNING, doubtful=None):
-    """What the rtt probe says."""
+    """An outcome of the rtt probe."""
     step = ProbeStep(attempts=50, seconds=Quantiles(count=50, p50=seconds, p90=seconds, p99=seconds, max=seconds))
     return ProbeOutcome(
         probe="rtt",

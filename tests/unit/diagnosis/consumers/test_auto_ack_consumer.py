@@ -1,7 +1,7 @@
 import pytest
 
-from tests.unit.diagnosis.consumers.own import found, only
-from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, told
+from tests.unit.diagnosis.consumers.results import found, only
+from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats
 
 
 def automatic(*, of=None, on=None, queues=1, sent=10):
@@ -24,12 +24,14 @@ def automatic(*, of=None, on=None, queues=1, sent=10):
 
 
 def test_they_are_listed_once_a_virtual_host():
-    """A fact about applications, told as information."""
+    """It is a fact about applications, so it is information."""
     finding = only(look(film(automatic(queues=5), until=15)))
 
     assert ("auto-ack-consumer", "info", "/") == (finding.rule, finding.severity, finding.subject.name)
-    assert "5 consumers in vhost '/'" in finding.summary
-    assert "'orders0', 'orders1', 'orders2' and 2 more" in told(finding)
+    assert [f"orders{number}" for number in range(5)] == finding.facts["queues"]
+    assert {"tag": "orders0", "queue": "orders0"} == finding.facts["consumers"][0]
+    assert (["billing"], 150) == (finding.facts["clients"], finding.facts["delivered"] // 5)
+    assert 5 == len(finding.involved.queues)
 
 
 @pytest.mark.parametrize(
@@ -42,8 +44,8 @@ def test_they_are_listed_once_a_virtual_host():
         automatic(on={"ack_required": None, "prefetch_count": 10}),
         automatic(sent=0),
     ],
-    ids=["private", "goes with its client", "transient", "manual", "not told", "nothing sent"],
+    ids=["exclusive", "auto-delete", "transient", "manual", "not reported", "nothing delivered"],
 )
 def test_what_is_no_risk(frame):
-    """What such a queue holds goes with the client anyway, or nothing is known."""
+    """Such a queue is deleted with its client anyway, or nothing is known."""
     assert [] == found(look(film(frame, until=30)))

@@ -1,8 +1,10 @@
 import pytest
 
+from diagnosis.text import Cluster, render
 from diagnosis.window import Window
-from tests.unit.diagnosis.consumers.own import ever, found, only
+from tests.unit.diagnosis.consumers.results import ever, found, only
 from tests.unit.diagnosis.pictures import (
+    CHANNEL,
     PEER,
     WALL,
     channel,
@@ -13,7 +15,7 @@ from tests.unit.diagnosis.pictures import (
     queue,
     snapshot,
     stats,
-    told,
+    text,
 )
 
 
@@ -44,38 +46,43 @@ def holding(*, timeout_ms=100_000, acts=1e9, kind="quorum", comes_back=False, cl
 
 
 def at(version, frame, until):
-    """The verdict on a broker of some version."""
+    """The result for a broker of some version."""
     window = Window.empty("shop")
     for seconds in range(0, until + 1, 5):
         window = window.add(snapshot(float(seconds), version=version, **frame(float(seconds))))
     return look(window)
 
 
-def test_half_of_the_time_is_told():
-    """So that somebody looks before the broker acts."""
+def test_half_of_the_timeout_is_a_warning():
+    """So that somebody can act before the broker does."""
     assert "consumer-ack-timeout" not in ever([look(film(holding(), until=45))])
 
     finding = only(look(film(holding(), until=60)))
 
     assert ("consumer-ack-timeout", "warning", "orders") == (finding.rule, finding.severity, finding.subject.name)
-    assert "the broker ends a consumer after 100 s: in 40 s or less" in finding.summary
-    assert "'billing' holds 5 messages" in finding.summary
+    assert (False, 60.0, 100.0, 40.0) == tuple(
+        finding.facts[key] for key in ("ended", "held_seconds", "timeout_seconds", "remaining_seconds")
+    )
+    assert (["billing"], 5) == (finding.facts["clients"], finding.facts["unacked"])
+    assert [{"tag": "ctag1", "channel": CHANNEL}] == finding.facts["consumers"]
+    assert ((CHANNEL,), (PEER,)) == (finding.involved.channels, finding.involved.connections)
 
 
 @pytest.mark.parametrize(
-    ("version", "act"), [("4.0.5", "closed the channel (406)"), ("4.3.6", "cancelled the consumer")]
+    ("version", "cancels"), [("4.0.5", False), ("4.3.6", True)], ids=["closes the channel", "cancels the consumer"]
 )
 @pytest.mark.parametrize("comes_back", [False, True])
-def test_what_the_broker_did_is_told(version, act, comes_back):
-    """Also where the application comes back at once, under the same names."""
+def test_what_the_broker_did_is_reported(version, cancels, comes_back):
+    """Also where the application consumes again at once, under the same names."""
     finding = only(at(version, holding(acts=110.0, comes_back=comes_back), 120))
 
-    assert f"The broker {act} of 'billing' on queue 'orders'" in finding.summary
-    assert "5 messages held for 100 s or more without acknowledgement are delivered again" in finding.summary
+    assert (True, cancels, 5, 100.0) == tuple(
+        finding.facts[key] for key in ("ended", "cancels_consumer", "unacked", "timeout_seconds")
+    )
 
 
-def test_a_client_that_goes_is_no_timeout():
-    """Its connection goes along."""
+def test_a_client_that_disconnects_is_no_timeout():
+    """Its connection is closed too."""
     assert [] == found(at("4.3.6", holding(acts=110.0, client_goes=True), 120))
 
 
@@ -89,15 +96,15 @@ def test_a_client_that_goes_is_no_timeout():
         ("4.3.6", holding(idle=False)),
         ("3.10.8", holding(timeout_ms=None)),
     ],
-    ids=["4.3 classic", "not told", "off", "holds nothing", "busy", "far from the default"],
+    ids=["4.3 classic", "not reported", "off", "holds nothing", "busy", "far from the default"],
 )
 def test_what_is_not_near_its_timeout(version, frame):
-    """No limit, no message, or no standstill."""
+    """No limit, no message, or a channel that is not idle."""
     assert "consumer-ack-timeout" not in ever([at(version, frame, 90)])
 
 
-def test_before_4_0_the_default_is_taken_and_that_is_said():
-    """Those brokers do not tell it; half of half an hour."""
+def test_before_4_0_the_default_timeout_is_assumed():
+    """Those brokers do not report it; the finding says so."""
 
     def frame(t):
         picture = holding(timeout_ms=None)(t)
@@ -105,11 +112,19 @@ def test_before_4_0_the_default_is_taken_and_that_is_said():
 
     finding = next(each for each in at("3.10.8", frame, 30).findings if each.rule == "consumer-ack-timeout")
 
-    assert "RabbitMQ's default; this version does not tell it" in told(finding)
+    assert (1800.0, False) == (finding.facts["timeout_seconds"], finding.facts["timeout_reported"])
+
+
+@pytest.mark.parametrize(("version", "offered"), [((3, 10), False), ((3, 12), True), ((4, 3), True)])
+def test_a_timeout_per_queue_is_offered_where_the_broker_has_one(version, offered):
+    """Policies accept `consumer-timeout` from 3.12 on."""
+    commands = [step.command or "" for step in render(only(look(film(holding(), until=60))), Cluster(version)).steps]
+
+    assert offered is any("rabbitmqctl set_policy -p / ack-timeout '^orders$'" in command for command in commands)
 
 
 def test_a_stuck_consumer_is_the_cause():
-    """It leads there."""
+    """The timeout is its consequence."""
 
     def frame(t):
         picture = holding()(t)
@@ -124,4 +139,4 @@ def test_a_stuck_consumer_is_the_cause():
 
     assert "stuck-consumer" == finding.rule
     assert ["consumer-ack-timeout"] == [each.rule for each in finding.consequences if each.rule.startswith("consumer")]
-    assert PEER in finding.next_steps[-2]
+    assert any(PEER in (step.command or "") for step in text(finding).steps)

@@ -1,6 +1,6 @@
 from diagnosis.window import Window
-from tests.unit.diagnosis.consumers.own import found, gaps, only
-from tests.unit.diagnosis.pictures import channel, connection, look, snapshot, told
+from tests.unit.diagnosis.consumers.results import found, inconclusive, only
+from tests.unit.diagnosis.pictures import CHANNEL, channel, connection, look, snapshot
 
 
 def shared(version, limit=10):
@@ -19,22 +19,24 @@ def shared(version, limit=10):
 
 
 def test_a_shared_prefetch_is_listed():
-    """Once a virtual host, as information."""
+    """One finding a virtual host, as information."""
     finding = only(shared("3.10.8"))
 
     assert ("global-prefetch", "info", "/") == (finding.rule, finding.severity, finding.subject.name)
-    assert "'billing'" in finding.summary
-    assert "global=false" in told(finding)
+    assert ["billing"] == finding.facts["clients"]
+    assert [{"name": CHANNEL, "prefetch": 10}] == finding.facts["channels"]
 
 
-def test_a_limit_of_each_consumer_is_fine():
-    """That is what should be."""
+def test_a_prefetch_of_each_consumer_is_no_finding():
+    """That is how it should be."""
     assert [] == found(shared("3.10.8", limit=0))
 
 
-def test_later_brokers_do_not_tell():
-    """And nothing that anybody does changes it."""
-    verdict = shared("4.0.5", limit=None)
+def test_from_4_0_on_it_is_inconclusive():
+    """Those brokers do not report it, and nothing changes that."""
+    result = shared("4.0.5", limit=None)
 
-    assert [] == found(verdict)
-    assert [True] == [gap.permanent for gap in gaps(verdict, "global-prefetch")]
+    assert [] == found(result)
+    assert [("not_reported", True)] == [
+        (each.reason, each.permanent) for each in inconclusive(result, "global-prefetch")
+    ]

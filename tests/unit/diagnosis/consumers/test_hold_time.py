@@ -8,12 +8,12 @@ from tests.unit.diagnosis.pictures import film, moment
 
 
 def view_of(frame, outcomes=()):
-    """What a rule sees of twenty seconds."""
+    """What a rule sees after 20 s."""
     return View(film(frame, until=20), outcomes, moment(20), Thresholds())
 
 
-def test_held_is_rate_times_time():
-    """Ten held and five acknowledged a second: two seconds each."""
+def test_unacknowledged_messages_are_ack_rate_times_hold_time():
+    """Ten unacknowledged messages and five acknowledged a second: each is held for 2 s."""
     view = view_of(busy())
 
     held = hold_time(view.history(view.queues[0]))
@@ -22,7 +22,7 @@ def test_held_is_rate_times_time():
 
 
 def test_without_an_acknowledgement_there_is_no_hold_time():
-    """It may be any."""
+    """It could be any duration."""
     view = view_of(busy(goes=0.0))
 
     assert hold_time(view.history(view.queues[0])) is None
@@ -38,17 +38,17 @@ def test_without_an_acknowledgement_there_is_no_hold_time():
         (busy(on={"ack_required": False}), None),
         (busy(on={"active": False}), None),
     ],
-    ids=["three", "no limit", "quorum", "not told", "automatic", "standby"],
+    ids=["three", "no limit", "quorum", "not reported", "automatic", "standby"],
 )
 def test_what_consumers_may_hold(frame, most):
-    """Their prefetches, or what a quorum queue allows; None where there is no such figure."""
+    """The sum of their prefetches, or what a quorum queue allows; None where there is no such number."""
     view = view_of(frame)
 
     assert most == may_hold(view, view.queues[0])
 
 
 def test_the_round_trip_is_that_of_the_node_else_the_longest():
-    """A queue's own node, where a probe goes there."""
+    """The node of the queue, where a probe reaches it."""
     view = view_of(busy(), (trip(0.002), trip(0.050, node="rabbit@far")))
 
     assert 0.002 == round_trip(view, "rabbit@one").seconds

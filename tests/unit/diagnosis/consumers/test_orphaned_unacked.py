@@ -1,11 +1,11 @@
 import pytest
 
-from tests.unit.diagnosis.consumers.own import ever, only
-from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, told
+from tests.unit.diagnosis.consumers.results import ever, only
+from tests.unit.diagnosis.pictures import channel, connection, consumer, evidence, film, look, queue, stats, text
 
 
 def orphans(*, unacked=40, held=0, kind="quorum", got=None, uncommitted=0, second_queue=False, busy=True):
-    """A quorum queue that counts 40 as held; its consumer works and holds hardly any."""
+    """A quorum queue that counts 40 unacknowledged messages; its consumer works and holds hardly any."""
 
     def frame(t):
         done = int(10 * t) if busy else 0
@@ -24,18 +24,19 @@ def orphans(*, unacked=40, held=0, kind="quorum", got=None, uncommitted=0, secon
 
 
 def test_messages_that_nobody_holds_are_found_after_five_minutes():
-    """The queue says 40, its channels say 3 at most."""
+    """The queue counts 40, its channels at most 3."""
     assert "orphaned-unacked" not in ever([look(film(orphans(held=3), until=250))])
 
     finding = only(look(film(orphans(held=3), until=330)))
 
     assert ("orphaned-unacked", "warning", "orders") == (finding.rule, finding.severity, finding.subject.name)
-    assert "37 messages of queue 'orders' ('/') count as held by a consumer" in finding.summary
-    assert "rabbitmq-queues quorum_status -p / orders" in told(finding)
+    assert (37, 40, 3) == tuple(finding.facts[key] for key in ("orphans", "unacked", "channel_unacked"))
+    assert ["ctag1"] == [each["tag"] for each in evidence(finding, "consumers").facts["consumers"]]
+    assert "rabbitmq-queues quorum_status -p / orders" == text(finding).steps[0].command
 
 
 def test_without_any_acknowledgement_it_is_no_stuck_consumer():
-    """No channel holds them: that is not the consumer's doing."""
+    """No channel holds them, so the consumer did not cause it."""
     assert {"orphaned-unacked"} == ever([look(film(orphans(busy=False), until=330))])
 
 
@@ -49,8 +50,8 @@ def test_without_any_acknowledgement_it_is_no_stuck_consumer():
         orphans(uncommitted=3),
         orphans(second_queue=True),
     ],
-    ids=["held", "not told", "classic", "polled", "open transaction", "shared channel"],
+    ids=["held", "not reported", "classic", "polled", "open transaction", "shared channel"],
 )
-def test_where_the_sum_says_nothing(frame):
-    """They are held, or it cannot be known by whom."""
+def test_where_the_sum_over_channels_means_nothing(frame):
+    """A channel holds them, or it is not known which one."""
     assert "orphaned-unacked" not in ever([look(film(frame, until=330))])

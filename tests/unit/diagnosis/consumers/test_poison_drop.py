@@ -1,20 +1,22 @@
 import pytest
 
-from tests.unit.diagnosis.consumers.own import ever, found, only
-from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, told
+from tests.unit.diagnosis.consumers.results import ever, found, only
+from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, text
 
 
-def dropping(*, limit=3, lost=2.0, comes=2.0, again=None, begins=20.0, version_limit=None, kept=0, **fields):
-    """So many a second are published; after the limit's returns they are deleted."""
+def dropping(*, limit=3, lost=2.0, comes=2.0, again=None, begins=20.0, version_limit=None, initial=0, **fields):
+    """So many messages a second are published; at the delivery limit they are deleted."""
 
     def frame(t):
         seconds = max(0.0, t - begins)
-        published, gone = int(comes * seconds) + kept, int(lost * seconds)
+        published, dropped = int(comes * seconds) + initial, int(lost * seconds)
         redelivered = int((again if again is not None else lost * limit) * seconds)
-        counters = stats(publish=published, redeliver=redelivered, deliver=gone + redelivered)
+        counters = stats(publish=published, redeliver=redelivered, deliver=dropped + redelivered)
         settings = {"type": "quorum", "arguments": {"x-delivery-limit": limit}, **fields}
         return {
-            "queues": (queue(messages=published - gone, messages_ready=published - gone, stats=counters, **settings),),
+            "queues": (
+                queue(messages=published - dropped, messages_ready=published - dropped, stats=counters, **settings),
+            ),
             "consumers": (consumer(),),
             "channels": (channel(),),
             "connections": (connection(),),
@@ -23,26 +25,30 @@ def dropping(*, limit=3, lost=2.0, comes=2.0, again=None, begins=20.0, version_l
     return frame
 
 
-def ours(verdict):
+def of_rule(result):
     """Findings of this rule."""
-    return [each for each in found(verdict) if each[0] == "poison-drop"]
+    return [each for each in found(result) if each[0] == "poison-drop"]
 
 
-def test_messages_that_vanish_after_their_returns_are_lost():
-    """Critical at once; how many, and how to stop it."""
+def test_messages_that_disappear_at_the_delivery_limit_are_lost():
+    """It is critical from the start; the finding has how many, and how to stop it."""
     finding = only(look(film(dropping(), until=60)))
 
     assert ("poison-drop", "critical", "orders") == (finding.rule, finding.severity, finding.subject.name)
-    assert "gave back more than 3 times: lost, for it has no dead-letter exchange" in finding.summary
-    assert "rabbitmqctl set_policy -p / keep-rejects '^orders$'" in told(finding)
+    assert (50, 240, 3) == tuple(finding.facts[key] for key in ("dropped", "redelivered", "delivery_limit"))
+    assert (
+        "rabbitmqctl set_policy -p / dead-letters '^orders$' "
+        """'{"dead-letter-exchange":"","dead-letter-routing-key":"orders.dead-letters"}' """
+        "--apply-to queues --priority 10"
+    ) in [step.command for step in text(finding).steps]
     assert "requeue-loop" not in {each for each, _, _ in found(look(film(dropping(), until=60)))}
 
 
-def test_the_limit_of_the_broker_counts():
-    """From 4.0 on it says it itself: 20 unless set."""
+def test_the_delivery_limit_that_the_broker_reports_counts():
+    """From 4.0 on it reports it; 20 unless set."""
     frame = dropping(limit=20, arguments={}, delivery_limit=20)
 
-    assert [("poison-drop", "critical", "orders")] == ours(look(film(frame, until=90)))
+    assert [("poison-drop", "critical", "orders")] == of_rule(look(film(frame, until=90)))
 
 
 @pytest.mark.parametrize(
@@ -57,23 +63,23 @@ def test_the_limit_of_the_broker_counts():
         dropping(again=0.5),
         dropping(lost=0.0, again=50.0),
     ],
-    ids=["classic", "dead letters", "TTL", "length", "no limit", "limit off", "purged", "goes round"],
+    ids=["classic", "dead letters", "TTL", "length", "no limit", "limit off", "purged", "circulates"],
 )
 def test_what_is_no_poison_drop(frame):
-    """They are kept, or taken away by something else."""
-    verdicts = [look(film(frame, until=until)) for until in (40, 120)]
+    """Nothing is lost, or something else removes the messages."""
+    results = [look(film(frame, until=until)) for until in (40, 120)]
 
-    assert "poison-drop" not in ever(verdicts)
+    assert "poison-drop" not in ever(results)
 
 
-def test_figures_of_different_moments_are_no_loss():
-    """The counter of publishes is ahead of the length by up to ten seconds."""
+def test_counters_of_different_moments_are_no_loss():
+    """The counter of publishes is ahead of the queue length by up to 10 s."""
 
     def frame(t):
         counters = stats(publish=int(20 * t), redeliver=int(60 * t), deliver=int(80 * t), ack=int(20 * max(0, t - 5)))
         settings = {"type": "quorum", "delivery_limit": 3}
         return {"queues": (queue(messages=0, stats=counters, **settings),)}
 
-    verdicts = [look(film(frame, until=until)) for until in (20, 60, 120)]
+    results = [look(film(frame, until=until)) for until in (20, 60, 120)]
 
-    assert "poison-drop" not in ever(verdicts)
+    assert "poison-drop" not in ever(results)

@@ -1,7 +1,7 @@
 import pytest
 
-from tests.unit.diagnosis.consumers.own import ever, found, only, urgent
-from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, told
+from tests.unit.diagnosis.consumers.results import ever, found, only, urgent
+from tests.unit.diagnosis.pictures import channel, connection, consumer, evidence, film, look, queue, stats, text
 
 OTHER = "10.0.0.8:50002 -> 10.0.0.1:5672"
 
@@ -34,41 +34,45 @@ def hoard(*, held=1500, prefetch=0, rate=0.0, other=0, waiting=0, kind="classic"
 
 
 def test_a_consumer_that_holds_everything_is_found():
-    """As information at first, as a warning after a minute; who gets nothing is named."""
+    """Information at first, a warning after a minute; the finding names the consumers that get nothing."""
     assert [("prefetch-hoarder", "info", "orders")] == found(look(film(hoard(), until=15)))
 
     finding = only(look(film(hoard(), until=70)))
 
     assert ("prefetch-hoarder", "warning", "orders") == (finding.rule, finding.severity, finding.subject.name)
-    assert "'billing' holds 1500 messages of queue 'orders' ('/'), and 1 other consumer nothing" in finding.summary
-    assert "'starved'" in told(finding)
-    assert "X-Reason: holds the whole queue" in told(finding)
+    assert ("billing", 1500, 1) == (
+        finding.facts["hoarder"]["client"],
+        finding.facts["unacked"],
+        finding.facts["starving_consumers"],
+    )
+    assert "starved" == evidence(finding, "starving").facts["held_by"]["client"]
+    assert any("X-Reason: holds the whole queue" in (step.command or "") for step in text(finding).steps)
 
 
 def test_it_is_no_stuck_consumer():
-    """That one has a limit, and has reached it."""
-    verdicts = [look(film(hoard(waiting=5), until=until)) for until in (30, 90, 300)]
+    """A stuck consumer has a limit, and has reached it."""
+    results = [look(film(hoard(waiting=5), until=until)) for until in (30, 90, 300)]
 
-    assert {"prefetch-hoarder"} == ever(verdicts)
+    assert {"prefetch-hoarder"} == ever(results)
 
 
 @pytest.mark.parametrize(
     "frame",
     [hoard(held=900), hoard(prefetch=10), hoard(other=1000), hoard(rate=100.0)],
-    ids=["not many", "limited", "shared", "worked off in 15 s"],
+    ids=["not many", "limited", "shared", "processed in 15 s"],
 )
 def test_what_is_no_hoarder(frame):
-    """Each of them holds no more than it may, or not alone, or not for long."""
+    """It holds no more than its limit, or not alone, or not for long."""
     assert [] == [each for each in urgent(look(film(frame, until=90))) if each[0] == "prefetch-hoarder"]
 
 
 def test_a_slow_hoarder_is_one_too():
-    """It works off ten a second: two and a half minutes of work."""
+    """It acknowledges ten a second, which is 2.5 min of work."""
     assert [("prefetch-hoarder", "warning", "orders")] == urgent(look(film(hoard(rate=10.0), until=90)))
 
 
 def test_consumers_without_a_limit_are_listed_once_a_virtual_host():
-    """As information: nothing has happened yet."""
+    """It is information: nothing has happened yet."""
 
     def frame(t):
         counters = stats(deliver=int(10 * t), ack=int(10 * t))
@@ -83,6 +87,9 @@ def test_consumers_without_a_limit_are_listed_once_a_virtual_host():
             "connections": (connection(),),
         }
 
-    told_of = found(look(film(frame, until=30)))
+    result = look(film(frame, until=30))
 
-    assert [("prefetch-hoarder", "info", "/"), ("prefetch-hoarder", "info", "two")] == sorted(told_of)
+    assert [("prefetch-hoarder", "info", "/"), ("prefetch-hoarder", "info", "two")] == sorted(found(result))
+    assert [4, 4] == [
+        len(each.facts["unlimited_consumers"]) for each in result.findings if each.rule == "prefetch-hoarder"
+    ]

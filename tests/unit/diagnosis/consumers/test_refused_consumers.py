@@ -2,20 +2,32 @@ import pytest
 
 from ackscope.snapshot import Part
 from tests.unit.diagnosis.clients.loops import churning, looping, reconnecting, turns
-from tests.unit.diagnosis.consumers.own import ever, found
-from tests.unit.diagnosis.pictures import PEER, channel, connection, consumer, film, look, moment, queue, stats
+from tests.unit.diagnosis.consumers.results import ever, found
+from tests.unit.diagnosis.pictures import (
+    PEER,
+    channel,
+    connection,
+    consumer,
+    evidence,
+    film,
+    look,
+    moment,
+    queue,
+    stats,
+    text,
+)
 
 HOLDER = "10.0.0.5:50005 -> 10.0.0.1:5672"
 REFUSED = len("ACCESS_REFUSED - queue 'orders' in vhost '/' in exclusive use")
 
 
-def of(verdict, rule):
-    """Findings of one rule, wherever they hang."""
-    return [each for each in verdict.findings if each.rule == rule]
+def of(result, rule):
+    """Findings of one rule that are causes."""
+    return [each for each in result.findings if each.rule == rule]
 
 
 def contended(t, *, exclusive=True, sent=16 + 19 + REFUSED, name="orders"):
-    """One consumes exclusively, another one is refused five times a second."""
+    """One consumer is exclusive, another one is refused five times a second."""
     picture = looping(t, sent=sent, received=92)
     holder = consumer(name, connection_name=HOLDER, channel_name=f"{HOLDER} (1)", exclusive=exclusive)
     return {
@@ -26,15 +38,17 @@ def contended(t, *, exclusive=True, sent=16 + 19 + REFUSED, name="orders"):
     }
 
 
-def test_a_consumer_that_is_refused_is_found_with_the_one_that_keeps_it_out():
+def test_a_refused_consumer_is_found_with_the_exclusive_one():
     """Information at first, a warning after a minute."""
     (early,) = of(look(film(contended, until=20)), "exclusive-consumer-contention")
     (late,) = of(look(film(contended, until=90)), "exclusive-consumer-contention")
 
     assert ["info", "warning"] == [early.severity, late.severity]
     assert ("queue", "orders") == (late.subject.kind, late.subject.name)
-    assert "'billing' at 10.0.0.7:50001 tries to consume from queue 'orders' ('/') 5.0 times a second" in late.summary
-    assert "'holder' consumes from it exclusively" in late.summary
+    assert ("billing", "10.0.0.7:50001", 5.0) == tuple(late.facts[key] for key in ("client", "peer", "cycle_rate"))
+    assert ("holder", HOLDER) == (late.facts["holder"]["client"], late.facts["holder"]["connection"])
+    assert REFUSED == evidence(late, "error").value
+    assert ((HOLDER, PEER), ("holder", "billing")) == (late.involved.connections, late.involved.clients)
 
 
 @pytest.mark.parametrize(
@@ -43,12 +57,12 @@ def test_a_consumer_that_is_refused_is_found_with_the_one_that_keeps_it_out():
     ids=["nobody consumes exclusively", "another error", "another queue"],
 )
 def test_other_refusals_are_no_contention(change):
-    """The length of the error's text tells which queue it was about."""
+    """The length of the error text depends on the queue."""
     assert "exclusive-consumer-contention" not in ever([look(film(lambda t: contended(t, **change), until=60))])
 
 
-def test_a_twin_of_the_holder_that_reconnects_again_and_again_is_taken_for_a_standby():
-    """Where it ends its connection at each refusal, its name is all that there is."""
+def test_a_client_of_the_same_name_that_reconnects_in_a_loop_is_refused_too():
+    """A client that closes its connection at each refusal is known by its name only."""
 
     def frame(t):
         picture = reconnecting(t)
@@ -75,13 +89,14 @@ def bad_acks(t, *, redelivered=3, delivered=5, packets=8, sent=1000):
 
 
 def test_a_consumer_whose_channels_are_closed_over_its_acks_is_found():
-    """Its connection stays; what it held comes again each time. The loop of messages follows from it."""
+    """Its connection stays open and its messages are redelivered; the requeue loop is a consequence."""
     (finding,) = of(look(film(bad_acks, until=40)), "bad-ack-loop")
 
     assert ("connection", PEER) == (finding.subject.kind, finding.subject.name)
-    assert "'billing' at 10.0.0.7:50001 consumes from queue 'orders' on channels that are closed 5.0 times" in (
-        finding.summary
+    assert ("billing", "10.0.0.7:50001", 5.0, ["orders"]) == tuple(
+        finding.facts[key] for key in ("client", "peer", "cycle_rate", "queues")
     )
+    assert 3.0 == round(finding.facts["redelivered_per_cycle"], 1)
     assert "warning" == of(look(film(bad_acks, until=90)), "bad-ack-loop")[0].severity
     assert "requeue-loop" not in {rule for rule, _, _ in found(look(film(bad_acks, until=90)))}
 
@@ -94,7 +109,7 @@ def test_a_consumer_whose_channels_are_closed_over_its_acks_is_found():
         lambda t: bad_acks(t, packets=2, sent=188),
         looping,
     ],
-    ids=["nothing comes again", "nothing is delivered", "another loop redelivers", "a publisher"],
+    ids=["nothing is redelivered", "nothing is delivered", "another loop redelivers", "a publisher"],
 )
 def test_other_loops_are_not_about_acknowledgements(frame):
     """Channels for each message, or refused publishers."""
@@ -102,7 +117,7 @@ def test_other_loops_are_not_about_acknowledgements(frame):
 
 
 def flapping(t, *, every=4.0, consumers=1, until=1e9):
-    """Each consumer lives for some seconds, on a connection of its own."""
+    """Each consumer lives for a few seconds, on a connection of its own."""
     done = int(min(t, until) / every)
     names = [f"10.0.0.7:{50000 + done * consumers + number} -> b" for number in range(consumers)]
     held = stats(publish=10, deliver=10 * done, deliver_get=10 * done, redeliver=8 * done)
@@ -114,12 +129,14 @@ def flapping(t, *, every=4.0, consumers=1, until=1e9):
     }
 
 
-def test_consumers_that_come_and_go_are_found():
-    """Each was replaced, and replaced again."""
+def test_consumers_that_connect_and_disconnect_are_found():
+    """Each was replaced more than once."""
     (finding,) = of(look(film(flapping, until=30)), "consumer-flapping")
 
     assert ("warning", "orders") == (finding.severity, finding.subject.name)
-    assert "6 different ones of 'billing' in 25 s" in finding.summary
+    assert (6, 25.0, ["billing"]) == tuple(
+        finding.facts[key] for key in ("consumers_seen", "watched_seconds", "clients")
+    )
 
 
 def test_a_rolling_restart_is_no_flapping():
@@ -133,18 +150,18 @@ def test_a_rolling_restart_is_no_flapping():
             "connections": tuple(connection(name) for name in names),
         }
 
-    verdicts = [look(film(frame, until=until)) for until in range(15, 60, 5)]
+    results = [look(film(frame, until=until)) for until in range(15, 60, 5)]
 
-    assert not [each for verdict in verdicts for each in of(verdict, "consumer-flapping") if each.severity != "info"]
+    assert not [each for result in results for each in of(result, "consumer-flapping") if each.severity != "info"]
 
 
-def test_consumers_that_stay_are_left_alone():
-    """Also those that came once."""
+def test_consumers_that_stay_are_no_finding():
+    """Nor are those that connected once."""
     assert "consumer-flapping" not in ever([look(film(lambda t: flapping(t, until=5.0), until=60))])
 
 
-def test_consumers_that_live_too_short_to_be_seen_are_found_by_what_comes_again():
-    """Connections come and go, messages are delivered and come again, and nobody consumes at any look."""
+def test_consumers_too_short_lived_to_be_seen_are_found_by_redeliveries():
+    """Connections open and close, messages are redelivered, and no reading has a consumer."""
 
     def frame(t):
         done = turns(t, 1.0, 0.0)
@@ -160,31 +177,32 @@ def test_consumers_that_live_too_short_to_be_seen_are_found_by_what_comes_again(
     (finding,) = of(look(film(frame, until=90)), "consumer-flapping")
 
     assert "warning" == finding.severity
-    assert "too short-lived to be seen, those of 'billing'" in finding.summary
+    assert (0, ["billing"]) == (finding.facts["consumers_seen"], finding.facts["clients"])
+    assert "none of 'billing' lived long enough to be seen" in text(finding).summary
     assert "requeue-loop" not in {rule for rule, _, _ in found(look(film(frame, until=90)))}
 
 
 def requeued(t, **fields):
-    """A queue of which ten messages go round each second."""
+    """A queue that redelivers ten messages a second."""
     done = int(10 * t)
     again = stats(publish=10, deliver=done, deliver_get=done, redeliver=done)
     churned = churning(t, connections=int(t), stats=stats(deliver_get=done, redeliver=done))
     return {"overview": churned, "queues": (queue(consumers=0, messages_ready=10, stats=again),), **fields}
 
 
-def test_consumers_that_live_for_a_second_are_flapping_before_anybody_can_be_named():
-    """As early as the requeue loop, which hangs under it: whoever gives messages back would be there to be seen."""
-    verdict = look(film(requeued, until=15))
+def test_consumers_that_live_for_a_second_are_flapping_before_a_client_is_known():
+    """As early as the requeue loop, its consequence: a consumer that requeues would be in some reading."""
+    result = look(film(requeued, until=15))
 
-    (finding,) = of(verdict, "consumer-flapping")
-    assert "too short-lived to be seen in" in finding.summary
-    assert "whoever consumes from it" in finding.next_steps[0]
-    assert "requeue-loop" not in {rule for rule, _, _ in found(verdict)}
+    (finding,) = of(result, "consumer-flapping")
+    assert (0, []) == (finding.facts["consumers_seen"], finding.facts["clients"])
+    assert "none lived long enough to be seen" in text(finding).summary
+    assert "requeue-loop" not in {rule for rule, _, _ in found(result)}
 
 
 @pytest.mark.parametrize("how", ["consumes", "polls"])
-def test_who_stays_and_gives_messages_back_is_a_requeue_loop(how):
-    """Connections come and go beside it; a consumer, or a client that polls, is there in every look."""
+def test_a_client_that_stays_and_requeues_is_a_requeue_loop(how):
+    """Other connections open and close; a consumer, or a client that polls, is in every reading."""
 
     def frame(t):
         done = int(10 * t)
@@ -201,8 +219,8 @@ def test_who_stays_and_gives_messages_back_is_a_requeue_loop(how):
 
 
 @pytest.mark.parametrize(("there", "read"), [((), -5.0), ((consumer(),), 0.0)], ids=["never", "once"])
-def test_of_whom_little_was_read_meanwhile_it_is_not_told_that_they_do_not_stay(there, read):
-    """A broker under load is asked seldom for those who are connected."""
+def test_with_too_few_readings_of_consumers_nothing_is_flapping(there, read):
+    """A broker under load is polled less often for consumers and channels."""
 
     def frame(t):
         parts = {"consumers": there, "channels": (channel(),) if there else (), "connections": ()}

@@ -1,16 +1,16 @@
 import pytest
 
-from tests.unit.diagnosis.consumers.own import ever, found, own, urgent
-from tests.unit.diagnosis.pictures import PEER, WALL, channel, connection, consumer, film, look, queue, stats, told
+from tests.unit.diagnosis.consumers.results import ever, found, own, urgent
+from tests.unit.diagnosis.pictures import PEER, WALL, channel, connection, consumer, film, look, queue, stats
 
-LEFT = 40.0
+CLOSED = 40.0
 
 
 def zombie(t, *, channels=0, received=lambda t: 400 + 8 * int(t / 30), others=0, consumed=True, born=-1000.0, grows=1):
-    """A consumer whose channel is closed at second 40, while its connection stays."""
-    alive = t < LEFT and consumed
-    waiting = 0 if alive else 1 + int(grows * max(0.0, t - LEFT))
-    acked = int(5 * min(t, LEFT))
+    """A consumer whose channel is closed at second 40, while its connection stays open."""
+    alive = t < CLOSED and consumed
+    waiting = 0 if alive else 1 + int(grows * max(0.0, t - CLOSED))
+    acked = int(5 * min(t, CLOSED))
     return {
         "queues": (
             queue(
@@ -33,38 +33,38 @@ def zombie(t, *, channels=0, received=lambda t: 400 + 8 * int(t / 30), others=0,
     }
 
 
-def ours(verdict):
+def of_rule(result):
     """Findings of this rule."""
-    return [each for each in found(verdict) if each[0] == "zombie-connection"]
+    return [each for each in found(result) if each[0] == "zombie-connection"]
 
 
 def test_a_connection_that_lost_its_channel_is_found():
-    """Soon as information, after two minutes without a consumer as a warning; the queue without consumer follows."""
-    assert [] == ours(look(film(zombie, until=45)))
-    assert [("zombie-connection", "info", PEER)] == ours(look(film(zombie, until=60)))
+    """Information soon, a warning after 2 min without a consumer; the queue without a consumer is a consequence."""
+    assert [] == of_rule(look(film(zombie, until=45)))
+    assert [("zombie-connection", "info", PEER)] == of_rule(look(film(zombie, until=60)))
 
     (finding,) = own(look(film(zombie, until=180)))
 
     assert ("zombie-connection", "warning", PEER) == (finding.rule, finding.severity, finding.subject.name)
     assert ["no-consumer"] == [each.rule for each in finding.consequences if each.rule == "no-consumer"]
-    assert "'orders' lost the last consumer then" in finding.summary
-    assert "api/connections/10.0.0.7" in told(finding)
+    assert ("billing", ["orders"], False) == tuple(finding.facts[key] for key in ("client", "queues", "consumer_seen"))
+    assert ((PEER,), ("billing",)) == (finding.involved.connections, finding.involved.clients)
 
 
 @pytest.mark.parametrize(
     "change",
     [{"channels": 1}, {"channels": None}, {"received": lambda t: int(1000 * t)}, {"others": 5}, {"born": 100.0}],
-    ids=["it has a channel", "not told", "it talks", "a pool", "it came later"],
+    ids=["it has a channel", "not reported", "it sends data", "a pool", "it connected later"],
 )
 def test_what_is_no_zombie(change):
-    """A channel, traffic, many of the kind, or a connection that was not there then."""
-    verdicts = [look(film(lambda t: zombie(t, **change), until=until)) for until in (120, 200)]
+    """A channel, traffic, many such connections, or one that was not connected then."""
+    results = [look(film(lambda t: zombie(t, **change), until=until)) for until in (120, 200)]
 
-    assert [] == [each for verdict in verdicts for each in urgent(verdict) if each[0] == "zombie-connection"]
+    assert [] == [each for result in results for each in urgent(result) if each[0] == "zombie-connection"]
 
 
-def test_a_connection_that_never_consumed_is_left_alone():
-    """A pool that opens its channels late looks like this from the first look on."""
-    verdicts = [look(film(lambda t: zombie(t, consumed=False, grows=0), until=until)) for until in (30, 300)]
+def test_a_connection_that_never_consumed_is_no_finding():
+    """A pool that opens its channels on demand looks like this from the start."""
+    results = [look(film(lambda t: zombie(t, consumed=False, grows=0), until=until)) for until in (30, 300)]
 
-    assert "zombie-connection" not in ever(verdicts)
+    assert "zombie-connection" not in ever(results)

@@ -1,7 +1,7 @@
-"""Deliveries that are held for long, and what the broker did about it: the search behind consumer-ack-timeout.
+"""Consumers that reach the acknowledgement timeout, or soon will: the search behind consumer-ack-timeout.
 
-Up to 4.2 the broker closes the whole channel (406), whatever the queue; from 4.3 on only quorum queues have a timeout,
-and it is the consumer that is cancelled. It looks once a minute.
+Up to 4.2 the broker closes the whole channel (406), whatever the queue type; from 4.3 on only quorum queues have the
+timeout, and the broker cancels the consumer. The broker checks once a minute.
 Source: https://www.rabbitmq.com/docs/consumers#acknowledgement-timeout; seen on 3.10, 4.0 and 4.3.
 """
 
@@ -15,36 +15,36 @@ from diagnosis.kept import kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overdue:
-    """A consumer that held messages for long.
+class OverdueConsumer:
+    """A consumer that holds messages for long.
 
     Attributes:
-        held: messages on its channel.
-        idle: seconds that its channel is idle, and so holds them at least.
-        timeout: seconds that the broker allows; `told` where it says so itself, else its default.
-        ended: the broker has acted.
+        unacked: messages on its channel.
+        idle_seconds: how long its channel has been idle, and so has held them at least.
+        timeout_seconds: the acknowledgement timeout.
+        timeout_reported: the broker reports that timeout; otherwise it is RabbitMQ's default.
+        ended: the broker has already acted.
     """
 
     queue: Queue
     consumer: Consumer
-    held: int
-    idle: float
-    timeout: float
-    told: bool
+    unacked: int
+    idle_seconds: float
+    timeout_seconds: float
+    timeout_reported: bool
     ended: bool
 
 
-def overdue(view: View) -> tuple[Overdue, ...]:
+def overdue_consumers(view: View) -> tuple[OverdueConsumer, ...]:
     """All such consumers."""
-    return kept(view, _Overdue).found
+    return kept(view, _overdue)
 
 
-class _Overdue:
-    def __init__(self, view: View) -> None:
-        self.found = (*_ended(view), *_near(view))
+def _overdue(view: View) -> tuple[OverdueConsumer, ...]:
+    return (*_ended(view), *_near(view))
 
 
-def _near(view: View) -> Iterator[Overdue]:
+def _near(view: View) -> Iterator[OverdueConsumer]:
     readings = view.window.readings("channels")
     if not readings or not view.fresh("channels"):
         return
@@ -59,12 +59,12 @@ def _near(view: View) -> Iterator[Overdue]:
             continue
         found = _judge(view, queue, consumer, channel, now)
         near = view.limits(queue).consumers.ack_timeout_near
-        if found is not None and found.idle >= near * found.timeout:
+        if found is not None and found.idle_seconds >= near * found.timeout_seconds:
             yield found
 
 
-def _ended(view: View) -> Iterator[Overdue]:
-    """Consumers that were idle with messages when they were seen last, and past their time when they were not."""
+def _ended(view: View) -> Iterator[OverdueConsumer]:
+    """Consumers that were last seen idle with messages, and past their timeout when they were no longer seen."""
     latest = view.window.latest
     if latest is None or not view.fresh("consumers"):
         return
@@ -78,26 +78,28 @@ def _ended(view: View) -> Iterator[Overdue]:
         held = {each.name: each for each in older.channels.value or () if each.messages_unacked and each.idle_since}
         if not held:
             continue
-        left = {_who(each) for each in newer.consumers.value or ()}
+        left = {_identity(each) for each in newer.consumers.value or ()}
         now = {each.name: each for each in newer.channels.value or ()}
         for consumer in older.consumers.value or ():
-            who = _who(consumer)
+            identity = _identity(consumer)
             channel, queue = held.get(consumer.channel_name or ""), queues.get((consumer.vhost, consumer.queue))
-            if channel is None or queue is None or who in seen:
+            if channel is None or queue is None or identity in seen:
                 continue
-            # An application that comes back at once may have the same names as before.
-            if who in left and not _taken_back(channel, now.get(channel.name), older, newer, queue):
+            # An application that consumes again at once may have the same names as before.
+            if identity in left and not _requeued(channel, now.get(channel.name), older, newer, queue):
                 continue
             at = newer.consumers.at
             found = None if at is None else _judge(view, queue, consumer, channel, at.wall, ended=True)
-            # A client that went took its connection along; the broker leaves it.
-            if found is not None and found.idle >= found.timeout and _connection(consumer, older) in connected:
-                seen.add(who)
+            if found is None or found.idle_seconds < found.timeout_seconds:
+                continue
+            # A client that ended closed its connection too; the timeout leaves the connection open.
+            if _connection(consumer, older) in connected:
+                seen.add(identity)
                 yield found
 
 
-def _taken_back(channel: Channel, now: Channel | None, older: Snapshot, newer: Snapshot, queue: Queue) -> bool:
-    """Whether what a channel held was delivered again, without an acknowledgement in between."""
+def _requeued(channel: Channel, now: Channel | None, older: Snapshot, newer: Snapshot, queue: Queue) -> bool:
+    """Whether the messages of a channel were redelivered without an acknowledgement in between."""
     if now is None or now.idle_since == channel.idle_since:
         return False
     before, after = (next((q for q in each.queues.value or () if q.key == queue.key), None) for each in (older, newer))
@@ -107,7 +109,7 @@ def _taken_back(channel: Channel, now: Channel | None, older: Snapshot, newer: S
     return again > 0 and (after.stats.ack or 0) == (before.stats.ack or 0)
 
 
-def _who(consumer: Consumer) -> tuple[str, str, str, str]:
+def _identity(consumer: Consumer) -> tuple[str, str, str, str]:
     return (consumer.vhost, consumer.queue, consumer.channel_name or "", consumer.tag)
 
 
@@ -120,25 +122,25 @@ def _connection(consumer: Consumer, snapshot: Snapshot) -> str | None:
 
 def _judge(
     view: View, queue: Queue, consumer: Consumer, channel: Channel, now: float, *, ended: bool = False
-) -> Overdue | None:
+) -> OverdueConsumer | None:
     version = view.version
     if version is None or (version >= (4, 3) and queue.type != "quorum"):
         return None
-    timeout, told = consumer.consumer_timeout_ms, True
+    timeout, reported = consumer.consumer_timeout_ms, True
     if timeout is None:
         own = queue.setting("consumer-timeout")
-        timeout, told = (own, True) if isinstance(own, int) and version >= (3, 12) else (None, False)
+        timeout, reported = (own, True) if isinstance(own, int) and version >= (3, 12) else (None, False)
     if timeout is None and version >= (4, 0):
         return None
     seconds = view.limits(queue).consumers.ack_timeout_default if timeout is None else timeout / 1000
     if seconds <= 0 or channel.idle_since is None:
         return None
-    return Overdue(
+    return OverdueConsumer(
         queue=queue,
         consumer=consumer,
-        held=channel.messages_unacked or 0,
-        idle=now - channel.idle_since,
-        timeout=seconds,
-        told=told,
+        unacked=channel.messages_unacked or 0,
+        idle_seconds=now - channel.idle_since,
+        timeout_seconds=seconds,
+        timeout_reported=reported,
         ended=ended,
     )

@@ -1,0 +1,58 @@
+"""Clients that open and close channels or connections in a loop (`diagnosis.closing`), as far as they consume."""
+
+from ackscope.findings import Certainty, Evidence, Fact, Severity, Unit, source
+from diagnosis.closing import Closing
+from diagnosis.contract import View
+
+MIN_PER_CYCLE = 1 / 3
+"""Messages a cycle: less is noise, because the broker refreshes its counters at different moments."""
+
+
+def loop_severity(view: View, loop: Closing) -> Severity:
+    """Information until it has lasted for a while: a failed start of an application is over by then."""
+    return Severity.WARNING if loop.lasts >= view.thresholds.consumers.loop_for else Severity.INFO
+
+
+def loop_certainty(view: View, loop: Closing) -> Certainty:
+    """As certain as the duration allows; what the broker refused is derived, not reported by it."""
+    return Certainty.EARLY if loop_severity(view, loop) is Severity.INFO else Certainty.LIKELY
+
+
+def loop_facts(view: View, loop: Closing) -> dict[str, Fact]:
+    """A loop: for the macro `loop_client`, and for the command that closes its connection.
+
+    Returns:
+        `{"client", "peer", "connection", "reconnects", "cycle_rate", "loop_seconds", "error_bytes",
+        "warning_after_seconds"}`; `connection` is None where whole connections come and go, `error_bytes` is the
+        length of the broker's error text, None where it is not known.
+    """
+    return {
+        "client": loop.client,
+        "peer": loop.peer,
+        "connection": None if loop.whole else loop.connection.name,
+        "reconnects": loop.whole,
+        "cycle_rate": loop.rate,
+        "loop_seconds": loop.lasts,
+        "error_bytes": loop.error,
+        "warning_after_seconds": view.thresholds.consumers.loop_for,
+    }
+
+
+def loop_evidence(loop: Closing) -> Evidence:
+    """How often the client opens and closes a channel or a connection."""
+    kind = "connection" if loop.whole else "channel"
+    return Evidence(
+        key="cycles",
+        value=loop.rate,
+        unit=Unit.PER_SECOND,
+        source=source("/api/overview", f"churn_rates.{kind}_created", f"churn_rates.{kind}_closed")
+        + source("/api/connections", "send_oct"),
+        facts={"client": loop.client, "reconnects": loop.whole, "loop_seconds": loop.lasts},
+    )
+
+
+def error_evidence(loop: Closing, text: str) -> Evidence:
+    """The length of the error with which the broker closes each channel, and the text that has this length."""
+    return Evidence(
+        key="error", value=loop.error, source=source("/api/connections", "send_oct", "send_cnt"), facts={"text": text}
+    )

@@ -1,0 +1,27 @@
+"""Relations of causes about connections to what follows from them."""
+
+from collections.abc import Hashable, Iterable
+
+from ackscope.findings import Finding
+from diagnosis.contract import Relation, View
+from diagnosis.facts import client_name
+
+
+def _queues_of_connection(view: View, finding: Finding) -> Iterable[Hashable]:
+    consumers = view.part("consumers")
+    return {(each.vhost, each.queue) for each in consumers if each.connection_name == finding.subject.name}
+
+
+def queue_key(_view: View, finding: Finding) -> Iterable[Hashable]:
+    """The queue that a finding is about."""
+    return ((finding.subject.vhost, finding.subject.name),) if finding.subject.kind == "queue" else ()
+
+
+QUEUES_OF_CONNECTION = Relation(_queues_of_connection, queue_key)
+"""The cause is a connection; the effect is about a queue that it consumes from."""
+
+
+def connection_names(view: View, finding: Finding) -> Iterable[Hashable]:
+    """What a finding about a connection may be known by: its name, and the name of its client."""
+    name = finding.subject.name
+    return {name, client_name(view.connection(name), name)} if finding.subject.kind == "connection" else ()

@@ -1,0 +1,237 @@
+"""Queues that grow although their consumers hold all they may and acknowledge: consumers at capacity."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+
+from ackscope.baselines import Band
+from ackscope.findings import Certainty, Evidence, Fact, Facts, Finding, Severity, Unit, source
+from ackscope.snapshot import Queue
+from diagnosis.contract import Link, View
+from diagnosis.facts import consumer_facts, queue_facts
+from diagnosis.hold_time import HoldTime, RoundTrip, hold_time, may_hold, prefetch, round_trip
+from diagnosis.kept import kept
+from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
+from diagnosis.series import delta, span, steps
+from diagnosis.usual import band_facts, is_less, is_more, of_queue, queue_baselines, usual_backlog
+from diagnosis.window import Series
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaturatedQueue:
+    """A queue that grows while its consumers work at capacity.
+
+    Attributes:
+        links: the consumers that work.
+        prefetch_total: messages that they may hold together.
+        prefetch: the largest prefetch of them; 0 is no limit.
+        work: what they held and acknowledged while the queue grew.
+        growing: the readings during which the queue grew.
+        warning_after_seconds: it is a warning once it has grown for this long and enough work is waiting.
+        trip: the round trip to its node; None where no probe measures it.
+        usual: facts of the shared reason `usual_backlog`; None where the backlog is not usual.
+        compared: `{"change", "band_of"}`: whether consumers acknowledge less than usual (`acked_less`) or more is
+            published (`published_more`); None where neither is known.
+        baselines: what is usual, as evidence.
+    """
+
+    queue: Queue
+    links: tuple[Link, ...]
+    prefetch_total: int
+    prefetch: int
+    work: HoldTime
+    growing: Series[Queue]
+    severity: Severity
+    warning_after_seconds: float
+    trip: RoundTrip | None
+    usual: Facts | None
+    compared: Facts | None
+    baselines: tuple[Evidence, ...]
+
+    @property
+    def growing_seconds(self) -> float:
+        """How long the queue has been seen growing."""
+        return span(self.growing)
+
+    @property
+    def backlog_seconds(self) -> float:
+        """Seconds that a message published now waits at least."""
+        return (self.queue.messages_ready or 0) / self.work.ack_rate
+
+
+def saturated_queues(view: View) -> tuple[SaturatedQueue, ...]:
+    """All such queues, in the order of the view."""
+    return kept(view, _saturated)
+
+
+def _saturated(view: View) -> tuple[SaturatedQueue, ...]:
+    return tuple(_find(view))
+
+
+def _find(view: View) -> Iterator[SaturatedQueue]:
+    before = _ready_before(view)
+    for queue in view.queues:
+        if not (queue.consumers and queue.messages_ready and queue.messages_unacked) or queue.type == "stream":
+            continue
+        # A cheap check, so that the whole history is read only of queues that grow.
+        if queue.details_at is None and queue.messages_ready <= before.get(queue.key, 0):
+            continue
+        total = may_hold(view, queue) if view.moved(queue, "ack") else None
+        if total is None:
+            continue
+        found = _judge(view, queue, total)
+        if found is not None:
+            yield found
+
+
+def _ready_before(view: View) -> dict[tuple[str, str], int]:
+    """Messages that were ready in each queue an interval ago."""
+    readings = view.window.readings("queues")
+    for seen in reversed(readings):
+        if readings[-1].at.since(seen.at) >= view.thresholds.interval:
+            return {queue.key: queue.messages_ready or 0 for queue in seen.value}
+    return {}
+
+
+def _judge(view: View, queue: Queue, prefetch_total: int) -> SaturatedQueue | None:
+    limits = view.limits(queue)
+    history = view.history(queue)
+    early = _growing(history, limits.interval)
+    late = _growing(history, max(limits.interval, limits.consumers.slow_for / 4))
+    growing = late if span(late) >= limits.consumers.slow_for else early
+    work = hold_time(growing)
+    if work is None or span(growing) < limits.early or work.unacked < limits.consumers.slow_full * prefetch_total:
+        return None
+    delivered = delta(growing, "deliver")
+    # Growth within a tenth of the publish rate is noise; mostly redeliveries are a loop, which has its own rule.
+    redelivered = delta(growing, "redeliver")
+    if work.publish_rate < 1.1 * work.ack_rate or redelivered > limits.consumers.requeue_share * delivered:
+        return None
+    waits = (queue.messages_ready or 0) / work.ack_rate >= limits.consumers.slow_wait
+    links = tuple(
+        link
+        for link in view.links(queue)
+        if link.consumer.active is not False and link.consumer.ack_required is not False
+    )
+    return SaturatedQueue(
+        queue=queue,
+        links=links,
+        prefetch_total=prefetch_total,
+        prefetch=max(prefetch(view, link) or 0 for link in links),
+        work=work,
+        growing=growing,
+        severity=Severity.WARNING if span(growing) >= limits.consumers.slow_for and waits else Severity.INFO,
+        warning_after_seconds=limits.consumers.slow_for,
+        trip=round_trip(view, queue.node),
+        usual=usual_backlog(view, queue, work.ack_rate),
+        compared=_compared(view, queue, work),
+        baselines=queue_baselines(view, queue, "acked", "published", "ready"),
+    )
+
+
+def _compared(view: View, queue: Queue, work: HoldTime) -> Facts | None:
+    """Whether the consumers changed or the load did, by what is usual at this hour."""
+    acked, published = of_queue(view, queue, "acked"), of_queue(view, queue, "published")
+    if isinstance(acked, Band) and is_less(view, work.ack_rate, acked):
+        return {"change": "acked_less", "band_of": band_facts(acked, "acked")}
+    if isinstance(published, Band) and is_more(view, work.publish_rate, published):
+        return {"change": "published_more", "band_of": band_facts(published, "published")}
+    return None
+
+
+def _growing(history: Series[Queue], seconds: float) -> Series[Queue]:
+    """The end of the history in which more messages are ready after each step than before."""
+    start = None
+    for older, newer in reversed(steps(history, seconds)):
+        if (newer.value.messages_ready or 0) <= (older.value.messages_ready or 0):
+            break
+        start = older.at
+    return () if start is None else tuple(seen for seen in history if seen.at.mono >= start.mono)
+
+
+def network_bound(view: View, found: SaturatedQueue) -> bool | None:
+    """Whether the network round trip takes the time, and not the handler; None where that is not known."""
+    limits = view.limits(found.queue).consumers
+    hold = found.work.hold
+    if found.prefetch == 0 or found.prefetch > limits.prefetch_small or hold > limits.prefetch_unknown:
+        return False
+    if hold <= limits.prefetch_quick:
+        return True
+    return hold <= limits.prefetch_round_trips * found.trip.seconds if found.trip else None
+
+
+def saturation_finding(rule: str, found: SaturatedQueue, facts: Facts) -> Finding:
+    """The finding for one queue.
+
+    Args:
+        rule: slow-consumer or prefetch-too-small.
+        found: the queue.
+        facts: what only this rule's page names.
+    """
+    queue, work = found.queue, found.work
+    common: dict[str, Fact] = {
+        "queue": queue_facts(queue),
+        "clients": client_names(found.links),
+        "consumers": len(found.links),
+        "consumers_needed": ceil(len(found.links) * work.publish_rate / work.ack_rate),
+        "prefetch": found.prefetch,
+        "prefetch_total": found.prefetch_total,
+        "ready": queue.messages_ready or 0,
+        "unacked": work.unacked,
+        "publish_rate": work.publish_rate,
+        "ack_rate": work.ack_rate,
+        "hold_seconds": work.hold,
+        "seconds_per_message": len(found.links) / work.ack_rate,
+        "backlog_seconds": found.backlog_seconds,
+        "round_trip_seconds": found.trip.seconds if found.trip else None,
+        "warning_after_seconds": found.warning_after_seconds,
+    }
+    early = found.growing_seconds < found.warning_after_seconds
+    return Finding(
+        rule=rule,
+        severity=found.severity,
+        subject=queue_subject(queue),
+        since=found.growing[0].at.iso(),
+        facts={**common, **facts},
+        evidence=tuple(_evidence(found)),
+        involved=involved_consumers((queue,), found.links),
+        certainty=Certainty.EARLY if early else Certainty.LIKELY,
+        seen_seconds=found.growing_seconds,
+    )
+
+
+def _evidence(found: SaturatedQueue) -> Iterator[Evidence]:
+    queue, work = found.queue, found.work
+    for key, value, field in (("published", work.publish_rate, "publish"), ("acked", work.ack_rate, "ack")):
+        yield Evidence(
+            key=key, value=value, unit=Unit.PER_SECOND, source=source("/api/queues", f"message_stats.{field}")
+        )
+    yield Evidence(
+        key="ready",
+        value=queue.messages_ready or 0,
+        unit=Unit.MESSAGES,
+        source=source("/api/queues", "messages_ready"),
+    )
+    yield Evidence(
+        key="unacked",
+        value=round(work.unacked),
+        unit=Unit.MESSAGES,
+        source=source("/api/queues", "messages_unacknowledged", "message_stats.ack")
+        + source("/api/consumers", "prefetch_count"),
+    )
+    if found.trip:
+        yield Evidence(
+            key="round_trip",
+            value=found.trip.seconds,
+            unit=Unit.SECONDS,
+            source=source("probe rtt", "declare"),
+            facts={"node": found.trip.node},
+        )
+    yield from found.baselines
+    for link in found.links[:3]:
+        yield Evidence(
+            key="consumer",
+            value=link.consumer.prefetch_count,
+            source=source("/api/consumers", "prefetch_count"),
+            facts={"held_by": consumer_facts(link)},
+        )

@@ -1,0 +1,59 @@
+"""Queues, connections and consumers as findings about consumers name them."""
+
+from collections.abc import Iterable
+
+from ackscope.findings import Fact, Involved, Subject
+from ackscope.snapshot import Connection, Queue
+from diagnosis.contract import Link
+from diagnosis.facts import client_name, consumer_facts, queue_ref
+
+
+def queue_subject(queue: Queue) -> Subject:
+    """A queue as the subject of a finding."""
+    return Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.node)
+
+
+def connection_subject(connection: Connection) -> Subject:
+    """A connection as the subject of a finding."""
+    return Subject(kind="connection", name=connection.name, vhost=connection.vhost, node=connection.node)
+
+
+def connection_peer(connection: Connection | None) -> str:
+    """Where an application runs, `host:port` or `host`; "" where the broker does not say."""
+    host, port = (connection.peer_host, connection.peer_port) if connection else (None, None)
+    return f"{host}:{port}" if host and port else host or ""
+
+
+def client_names(links: Iterable[Link]) -> list[str]:
+    """The applications of some consumers by name, sorted; those that are not known are left out."""
+    names = {client_name(link.connection, link.consumer.connection_name) for link in links}
+    return sorted(name for name in names if name)
+
+
+def process_facts(link: Link) -> dict[str, Fact]:
+    """A consumer, and what finds its process and its connection.
+
+    Returns:
+        `diagnosis.facts.consumer_facts`, and `{"host", "port", "connection_channels"}`: host "" and port "" where the
+        broker does not say; `connection_channels` is how many channels its connection has.
+    """
+    facts = consumer_facts(link)
+    host, _, port = str(facts["peer"]).rpartition(":")
+    channels = link.connection.channels if link.connection else None
+    return {**facts, "host": host, "port": port if host else "", "connection_channels": channels}
+
+
+def involved_consumers(queues: Iterable[Queue], links: Iterable[Link]) -> Involved:
+    """Queues and their consumers by their identifiers."""
+    found = tuple(links)
+    connections = [link.connection.name if link.connection else link.consumer.connection_name for link in found]
+    return Involved(
+        queues=tuple(dict.fromkeys(map(queue_ref, queues))),
+        channels=_distinct(link.consumer.channel_name for link in found),
+        connections=_distinct(connections),
+        clients=_distinct(link.connection.client_name for link in found if link.connection),
+    )
+
+
+def _distinct(names: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in names if name))

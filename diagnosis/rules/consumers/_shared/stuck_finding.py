@@ -1,0 +1,90 @@
+"""The finding about a stall, for the two rules that report one."""
+
+from collections.abc import Iterator
+
+from ackscope.clock import iso
+from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, source
+from diagnosis.contract import Link
+from diagnosis.facts import consumer_facts, queue_facts
+from diagnosis.rules.consumers._shared.objects import involved_consumers, process_facts, queue_subject
+from diagnosis.rules.consumers._shared.stalled_consumers import Stall
+
+
+def stuck_finding(rule: str, stall: Stall) -> Finding:
+    """The finding for one queue."""
+    queue = stall.queue
+    stopped = stall.whole_queue and stall.growing and not stall.one_at_a_time
+    severity = Severity.CRITICAL if stopped else Severity.WARNING
+    unacked = sum(map(_unacked, stall.stuck))
+    return Finding(
+        rule=rule,
+        severity=Severity.INFO if stall.early else severity,
+        subject=queue_subject(queue),
+        since=iso(stall.since),
+        facts={
+            "queue": queue_facts(queue),
+            "whole_queue": stall.whole_queue,
+            "consumers": stall.consumers,
+            "stuck_consumers": len(stall.stuck),
+            "standbys": stall.standbys,
+            "ready": queue.messages_ready or 0,
+            "published": stall.published,
+            "unacked": (queue.messages_unacked or 0) if stall.whole_queue else unacked,
+            "held_seconds": stall.held_seconds,
+            "warning_after_seconds": stall.warning_after_seconds,
+            "one_at_a_time": stall.one_at_a_time,
+            "unlimited": 0 in stall.prefetches,
+            "socket_unread": any(link.connection is not None and link.connection.send_pend for link in stall.stuck),
+            "stuck_consumer": process_facts(stall.stuck[0]),
+        },
+        evidence=tuple(_evidence(stall)),
+        involved=involved_consumers((queue,), stall.stuck),
+        certainty=Certainty.EARLY if stall.early else Certainty.LIKELY,
+        seen_seconds=stall.seen_seconds,
+    )
+
+
+def _unacked(link: Link) -> int:
+    return (link.channel.messages_unacked or 0) if link.channel else 0
+
+
+def _evidence(stall: Stall) -> Iterator[Evidence]:
+    queue = stall.queue
+    yield Evidence(
+        key="acked",
+        value=0,
+        source=source("/api/queues" if stall.whole_queue else "/api/channels", "message_stats.ack"),
+    )
+    yield Evidence(
+        key="unacked",
+        value=queue.messages_unacked or 0,
+        unit=Unit.MESSAGES,
+        source=source("/api/queues", "messages_unacknowledged"),
+    )
+    yield Evidence(
+        key="ready",
+        value=queue.messages_ready or 0,
+        unit=Unit.MESSAGES,
+        source=source("/api/queues", "messages_ready", "message_stats.publish"),
+    )
+    for link, prefetch in list(zip(stall.stuck, stall.prefetches, strict=True))[:5]:
+        idle = link.channel.idle_since if link.channel else None
+        yield Evidence(
+            key="consumer",
+            value=_unacked(link),
+            unit=Unit.MESSAGES,
+            source=source("/api/consumers") + source("/api/channels", "messages_unacknowledged", "idle_since"),
+            facts={
+                "held_by": consumer_facts(link),
+                "prefetch": prefetch,
+                "idle_since": None if idle is None else iso(idle),
+            },
+        )
+        if link.connection is not None and link.connection.send_pend:
+            yield Evidence(
+                key="unsent",
+                value=link.connection.send_pend,
+                unit=Unit.BYTES,
+                source=source("/api/connections", "send_pend"),
+                facts={"connection": link.connection.name},
+            )

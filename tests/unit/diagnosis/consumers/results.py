@@ -1,0 +1,42 @@
+"""Results of the rules about consumers; what other rules find in the same film is tested elsewhere."""
+
+from ackscope.findings import flat
+from diagnosis.pages import pages
+
+OWN = {name for name, page in pages().items() if page.group == "consumers"}
+
+
+def own(result):
+    """Findings of these rules that are causes, in order."""
+    return [finding for finding in result.findings if finding.rule in OWN]
+
+
+def found(result):
+    """Rule, severity and name of each of them."""
+    return [(finding.rule, finding.severity.value, finding.subject.name) for finding in own(result)]
+
+
+def only(result):
+    """The one that there must be."""
+    (finding,) = own(result)
+    return finding
+
+
+def ever(results):
+    """Rules that had a finding in any of these results, as a cause or as a consequence."""
+    return {finding.rule for result in results for finding in flat(result.findings) if finding.rule in OWN}
+
+
+def suppressed(result):
+    """What was suppressed: rule, name and reason code."""
+    return [(each.rule, each.subject.name, each.reason) for each in result.suppressed if each.rule in OWN]
+
+
+def inconclusive(result, rule):
+    """Why a rule was inconclusive."""
+    return [each for each in result.inconclusive if each.rule == rule]
+
+
+def urgent(result):
+    """Rule, severity and name of those that are more than information."""
+    return [each for each in found(result) if each[1] != "info"]
