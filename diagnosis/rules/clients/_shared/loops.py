@@ -1,0 +1,84 @@
+"""Loops that open and close channels or connections, as facts and evidence of findings (see `diagnosis.closing`).
+
+Their texts are in `diagnosis/catalogue/shared/clients.yaml` and `clients.jinja`.
+"""
+
+from collections.abc import Iterator
+
+from ackscope.findings import Evidence, Fact, Involved, Unit, source
+from diagnosis.closing import Closing
+
+MIN_PER_CYCLE = 0.7
+"""Events a cycle that count as one in each cycle: counters of the cluster are refreshed at different moments."""
+
+
+def loop_facts(closing: Closing) -> dict[str, Fact]:
+    """An application that loops: for the macros `loop_client` and `loop_activity`.
+
+    Returns:
+        `client`, `peer`, `user`, `vhost`, `node`, `connection`; `cycle_rate` a second; `by_broker`: whether the broker
+        closes the channels, None where that is not known; `activities`: what each cycle does, empty where not known.
+    """
+    return {
+        "client": closing.client,
+        "peer": closing.peer,
+        "user": closing.connection.user,
+        "vhost": closing.connection.vhost,
+        "node": closing.connection.node,
+        "connection": closing.connection.name,
+        "cycle_rate": closing.rate,
+        "by_broker": closing.by_broker,
+        "activities": _activities(closing),
+    }
+
+
+def loop_involved(closing: Closing) -> Involved:
+    """Its connection, unless connections come and go, and the name that its application gave it."""
+    there = closing.connection
+    return Involved(
+        connections=() if closing.whole else (there.name,),
+        clients=(there.client_name,) if there.client_name else (),
+        nodes=(there.node,) if there.node else (),
+    )
+
+
+def loop_evidence(closing: Closing, counter: str) -> Iterator[Evidence]:
+    """What was seen of the loop: its rate, and the traffic of one cycle.
+
+    Args:
+        closing: the loop.
+        counter: `channel` or `connection`, whichever opens and closes.
+    """
+    yield Evidence(
+        key="loop_rate",
+        value=closing.rate,
+        unit=Unit.PER_SECOND,
+        source=source("/api/overview", f"churn_rates.{counter}_created", f"churn_rates.{counter}_closed"),
+        facts={"what": counter, "seen_seconds": closing.lasts},
+    )
+    if closing.sent is not None and closing.received is not None:
+        yield Evidence(
+            key="loop_traffic",
+            source=source("/api/connections", "recv_oct", "send_oct"),
+            facts={"received_bytes": closing.received, "sent_bytes": closing.sent},
+        )
+    if closing.error is not None:
+        yield Evidence(
+            key="loop_error",
+            value=closing.error,
+            unit=Unit.BYTES,
+            source=source("/api/connections", "send_oct", "send_cnt"),
+        )
+    if closing.alone and closing.declares >= MIN_PER_CYCLE:
+        yield Evidence(
+            key="loop_declares",
+            value=closing.declares,
+            source=source("/api/overview", "churn_rates.queue_declared"),
+        )
+
+
+def _activities(closing: Closing) -> list[Fact]:
+    if not closing.alone:
+        return []
+    done = {"declare": closing.declares, "consume": closing.delivered, "publish": closing.published}
+    return [what for what, times in done.items() if times >= MIN_PER_CYCLE]
