@@ -1,4 +1,4 @@
-"""Numbers that the rules about queues by themselves (C) judge by."""
+"""Thresholds of the rules about queues (C)."""
 
 from typing import Self
 
@@ -8,48 +8,51 @@ from ackscope.settings import Seconds, Settings
 
 
 class QueueThresholds(Settings):
-    """Of the rules about queues by themselves (C).
+    """Of the rules about queues (C).
 
     Attributes:
-        overload_for: how long a queue must have been growing behind working consumers for a warning; longer than a
-            burst or a deployment (catalogue: window of 2 min and more).
-        overload_surge: publishes come faster than before by this factor, so that it is the load that changed.
-        overload_share: of what came, at least this share was left over; less is chance.
-        stale_after: how old the oldest message of a queue may be whose consumers work (catalogue: 5 min).
-        stale_early: an oldest message of this age is told as information where younger ones overtook it.
-        stale_overtaken: messages acknowledged since it came, as a multiple of those that the queue holds.
-        loss_skew: counters of channels and numbers of queues are refreshed every 5 s, each at its own moment: so many
-            seconds of traffic prove no loss.
-        loss_least: fewer messages than this prove none either.
-        loss_share: of what was published, at least this share is gone (catalogue: 1 %).
-        full_share: a queue that drops at its length limit is never emptier than this share of it.
-        maxlen_for: how long a queue must have been dropping its oldest messages to be critical; a burst ends sooner.
-        expiry_for: how long messages must have been expiring for a warning (catalogue: 5 min).
-        dead_letters_for: how long a dead-letter queue must have been growing for a warning (catalogue: 5 min).
-        dead_letters_least: by how many messages.
-        dlx_for: how long a dead-letter exchange must have been missing for a warning; a deployment declares it late.
-        dlx_waiting_for: how long dead letters may wait for their way to come to be (catalogue: 2 min).
-        cycle_for: how long messages must have gone round for a warning.
-        cycle_rate: rejected a second, at least this.
-        cycle_acked: acknowledged, of all delivered, less than this.
-        hot_share: of all that is published and delivered, the one queue has more than this.
-        hot_rate: messages a second in and out of it, more than this: below, one core is not the limit.
-        hot_for: how long for a warning.
-        leak_rate: queues that come to stay a second, more than this, for a leak that is told early.
-        leak_least: fewer than these are no leak that is told early; the probes themselves make some.
-        leak_seen: how long that must have been seen: a deployment declares all its queues within seconds.
-        leak_slow: queues a minute that come to stay, more than this, for a leak that is slow (catalogue: 1/min).
-        leak_for: how long that must have been seen (catalogue: 30 min).
-        leak_many: more queues than this cost whatever they do (catalogue: 10,000).
-        orphan_for: how long a queue that nobody ever took from must have been growing for a warning.
-        orphan_alone: the same where no other queue gets the same messages: then it may have been taken from before
-            the broker began to count.
-        node_down_for: how long classic queues may be away whose node runs (catalogue: 2 min).
-        large_bytes: messages of this size on average are large (catalogue: 1 MiB).
-        large_least: and there are at least so many.
-        segment_pinned: bytes that passed a quorum queue while a consumer held one message, and so stay on its disks;
-            up to about this many are there anyhow, as the log is cut in large pieces.
-        segment_much: so many of them are a warning.
+        overload_for: a queue that has grown for this long although its consumers work is a warning; a burst or a
+            deployment is shorter.
+        overload_surge: publishes must have become faster by this factor for the load to be what changed.
+        overload_share: of what was published, at least this share must be left over; less is chance.
+        stale_after: an oldest message of this age is a warning if the consumers of its queue work.
+        stale_early: an oldest message of this age is information if many younger messages overtook it.
+        stale_overtaken: it is overtaken if this many times as many messages were acknowledged since as the queue has
+            now.
+        loss_skew: counters and numbers of messages are refreshed every 5 s at different times; this many seconds of
+            traffic prove no loss.
+        loss_least: fewer lost messages than this prove no loss.
+        loss_share: at least this share of what was published must be lost.
+        full_share: a queue that drops messages at its length limit always has at least this share of it.
+        maxlen_for: a queue with consumers that has dropped its oldest messages for this long is critical; a burst ends
+            sooner.
+        expiry_for: a queue with consumers whose messages have expired for this long is a warning.
+        dead_letters_for: a dead-letter queue that has grown for this long is a warning.
+        dead_letters_least: it must have grown by this many messages for that.
+        dlx_for: a missing route that has been seen for this long is a warning, or critical if messages are lost; a
+            deployment declares it a little late.
+        dlx_waiting_for: dead letters that a quorum queue has kept for this long are critical.
+        cycle_for: a cycle that has been seen for this long is a warning.
+        cycle_rate: at least this many messages a second are rejected.
+        cycle_acked: less than this share of all deliveries is acknowledged.
+        hot_share: the busiest queue carries more than this share of all that is published and delivered.
+        hot_rate: it has at least this many messages a second in and out; with fewer, one core is not the limit.
+        hot_for: traffic that has been at the limit for this long is a warning.
+        leak_rate: a fast leak adds more queues a second than this.
+        leak_least: a fast leak has added at least this many queues; the probes of ackscope create a few.
+        leak_seen: a fast leak has lasted this long; a deployment declares all its queues within seconds.
+        leak_slow: a slow leak adds more queues a minute than this.
+        leak_for: a slow leak has lasted this long.
+        leak_many: more queues than this cost by their number alone.
+        orphan_for: a queue that nobody has ever read, with a sibling that is consumed, is a warning after this long.
+        orphan_alone: the same without a sibling; somebody may have read it before the broker began to count.
+        node_down_for: classic queues that cannot be reached although their node is running are reported after this
+            long.
+        large_bytes: messages of this size on average are large.
+        large_least: a queue with fewer messages than this is not judged.
+        segment_pinned: a quorum queue is reported when this many bytes passed it while a consumer held one message; a
+            healthy log has up to about this many, because it is truncated in large pieces.
+        segment_much: this many pinned bytes are a warning.
     """
 
     overload_for: Seconds = 180.0
@@ -90,7 +93,7 @@ class QueueThresholds(Settings):
 
     @classmethod
     def one_shot(cls) -> Self:
-        """For two looks 6 to 10 s apart; what a burst may look like stays information."""
+        """For two polls 6 to 10 s apart."""
         return cls(
             loss_skew=3.0,
             maxlen_for=4.0,

@@ -1,4 +1,4 @@
-"""Numbers that the rules about how things are declared and configured (G) judge by."""
+"""Thresholds of the rules about topology and configuration (G)."""
 
 from typing import Self
 
@@ -8,13 +8,12 @@ from ackscope.settings import Settings
 
 
 class TopologyThresholds(Settings):
-    """Of the rules about how things are declared and configured (G).
+    """Of the rules about topology and configuration (G).
 
     Attributes:
-        unreplicated_nodes: nodes of a cluster from which on a durable queue with one copy is worth telling.
-        binding_lost: messages that an exchange took and passed to nobody, after a binding went, from which on it is
-            told.
-        usual_features: deprecated features that every broker uses, and that are therefore no news.
+        unreplicated_nodes: durable queues with one replica are reported on clusters of at least this many nodes.
+        binding_lost: a binding that was removed is reported once this many messages were not routed since.
+        usual_features: deprecated features that every broker uses, and that are therefore not reported.
     """
 
     unreplicated_nodes: int = Field(default=3, ge=2)
@@ -23,5 +22,5 @@ class TopologyThresholds(Settings):
 
     @classmethod
     def one_shot(cls) -> Self:
-        """For two looks 6 to 10 s apart."""
+        """For two polls 6 to 10 s apart."""
         return cls()

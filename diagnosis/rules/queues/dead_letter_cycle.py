@@ -1,129 +1,116 @@
 """dead-letter-cycle (C07): messages go from a queue to its dead-letter queue and back, without end.
 
-A retry by way of a delay is a circle on purpose: most messages leave it by an ack. It is a fault when next to nothing
-is acknowledged, and what consumers reject comes again. The broker ends a circle only if no reject is in it.
+A retry through a delay queue is a cycle on purpose: most messages leave it by an ack. It is a fault if almost nothing
+is acknowledged, and the same messages are rejected again. The broker ends a cycle only if no reject is in it.
 Source: https://www.rabbitmq.com/docs/dlx#effects
 """
 
 from collections.abc import Iterator
 
-from ackscope.findings import Severity
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.findings import Evidence, Finding, QueueRef, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
+from diagnosis.facts import queue_facts
 from diagnosis.routes import Place, dead_letters_to
-from diagnosis.rules.queues.balance import Balance, all_along, balance
-from diagnosis.rules.queues.telling import about, named, so_far
+from diagnosis.rules.queues._shared.message_balance import MessageBalance, balance, latest_run
+from diagnosis.rules.queues._shared.queue import certainty, involved_queue, queue_subject
 from diagnosis.series import count, delta, span
 from diagnosis.window import Series
-from diagnosis.words import amount, lasting, list_consumers, place
 
 NAME = "dead-letter-cycle"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue with consumers whose dead letters come back to it."""
-    following: dict[Place, frozenset[Place]] | None = None
+    routes: dict[Place, frozenset[Place]] | None = None
     for queue in view.queues:
         if queue.setting("dead-letter-exchange") is None or not queue.consumers or not view.moved(queue, "deliver"):
             continue
-        whirls = _whirling(view, queue)
-        if whirls is None:
+        rejecting = _rejecting_run(view, queue)
+        if rejecting is None:
             continue
-        if following is None:
-            following = {each.key: dead_letters_to(view, each) or frozenset() for each in view.queues}
-        way = circle(queue.key, following)
-        if way:
-            yield _finding(view, queue, way, *whirls)
+        if routes is None:
+            routes = {each.key: dead_letters_to(view, each) or frozenset() for each in view.queues}
+        path = cycle_path(queue.key, routes)
+        if path:
+            yield _finding(view, queue, path, *rejecting)
 
 
-def circle(start: Place, following: dict[Place, frozenset[Place]]) -> tuple[Place, ...]:
-    """The shortest way of dead letters from a queue back to it, without the end; empty where there is none."""
-    ways: list[tuple[Place, ...]] = [(start,)]
+def cycle_path(start: Place, routes: dict[Place, frozenset[Place]]) -> tuple[Place, ...]:
+    """The shortest path of dead letters from a queue back to it, without the end; empty where there is none."""
+    paths: list[tuple[Place, ...]] = [(start,)]
     seen: set[Place] = set()
-    for way in ways:
-        for target in sorted(following.get(way[-1], ())):
+    for path in paths:
+        for target in sorted(routes.get(path[-1], ())):
             if target == start:
-                return way
+                return path
             if target not in seen:
                 seen.add(target)
-                ways.append((*way, target))
+                paths.append((*path, target))
     return ()
 
 
-def _whirling(view: View, queue: Queue) -> tuple[Series[Queue], Balance] | None:
-    """The time until now in which nearly all that was delivered was rejected, and came anew."""
+def _rejecting_run(view: View, queue: Queue) -> tuple[Series[Queue], MessageBalance] | None:
+    """The time until now in which almost all deliveries were rejected, and the same messages came back."""
     limits = view.limits(queue)
 
-    def whirls(pair: Series[Queue]) -> bool:
+    def rejects(pair: Series[Queue]) -> bool:
         delivered, acked = delta(pair, "deliver"), delta(pair, "ack")
         step = balance(pair)
         # As many are redelivered as requeued: those never left the queue.
-        gone = step.given_back - delta(pair, "redeliver") if step is not None else 0
-        return gone >= limits.queues.cycle_rate * span(pair) and acked <= limits.queues.cycle_acked * delivered
+        dead_lettered = step.rejected - delta(pair, "redeliver") if step is not None else 0
+        return dead_lettered >= limits.queues.cycle_rate * span(pair) and acked <= limits.queues.cycle_acked * delivered
 
-    lately = all_along(view.history(queue), limits.interval, whirls)
-    whole = balance(lately)
+    run = latest_run(view.history(queue), limits.interval, rejects)
+    whole = balance(run)
     if whole is None or whole.seconds < limits.early:
         return None
-    # Rejected more often than it was published: the same ones come again.
-    come_again = whole.given_back > 2 * whole.published and whole.given_back > 2 * (queue.messages or 0)
-    return (lately, whole) if come_again else None
+    # Rejected more often than it was published: the same messages come back.
+    same = whole.rejected > 2 * whole.published and whole.rejected > 2 * (queue.messages or 0)
+    return (run, whole) if same else None
 
 
-def _finding(view: View, queue: Queue, way: tuple[Place, ...], lately: Series[Queue], whole: Balance) -> FindingReport:
-    limits, seconds = view.limits(queue).queues, span(lately)
+def _finding(view: View, queue: Queue, path: tuple[Place, ...], run: Series[Queue], whole: MessageBalance) -> Finding:
+    limits, seconds = view.limits(queue).queues, span(run)
     severity = Severity.WARNING if seconds >= limits.cycle_for else Severity.INFO
-    path = " -> ".join(repr(name) for _, name in (*way, way[0]))
-    rate = whole.given_back / seconds
-    store = view.queue(*way[-1]) or queue
-    remove = f"rabbitmqctl purge_queue {place(store)}"
-    return FindingReport(
+    last_queue = view.queue(*path[-1]) or queue
+    counters = source("/api/queues", "message_stats.deliver", "message_stats.ack", "messages_unacknowledged")
+    return Finding(
         rule=NAME,
         severity=severity,
-        subject=about(queue),
-        since=lately[0].at.iso(),
-        summary=(
-            f"Messages go round without end: {path}; {rate:.1f} a second are rejected in {named(queue)}, "
-            f"{whole.taken} acknowledged in {lasting(seconds)}; "
-            f"{so_far(severity, seconds, limits.cycle_for, 'a retry that ends')}"
-        ),
-        cause=(
-            "Consumers reject what they cannot process, it is dead-lettered, and the dead letters are led back to the "
-            "same queue; nothing counts the rounds."
-        ),
+        subject=queue_subject(queue),
+        since=run[0].at.iso(),
+        facts={
+            "queue": queue_facts(queue),
+            "path": [name for _, name in (*path, path[0])],
+            "last_queue": queue_facts(last_queue),
+            "reject_rate": whole.rejected / seconds,
+            "rejected": whole.rejected,
+            "published": whole.published,
+            "acked": whole.consumed,
+            "over_seconds": seconds,
+            "delivered_total": count(queue.stats, "deliver"),
+            "acked_total": count(queue.stats, "ack"),
+            "warning_after_seconds": limits.cycle_for,
+        },
+        certainty=certainty(severity, seconds, limits.cycle_for),
+        seen_seconds=seconds,
         evidence=(
-            EvidenceReport(
-                what="rejected",
-                value=f"{amount(whole.given_back, 'message')} in {lasting(seconds)}, the same ones again and again",
-                expected="fewer than are published",
-                source="/api/queues message_stats.deliver, ack, messages_unacknowledged",
+            Evidence(key="rejected", value=whole.rejected, unit=Unit.MESSAGES, source=counters),
+            Evidence(
+                key="published",
+                value=whole.published,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "message_stats.publish"),
             ),
-            EvidenceReport(
-                what="published to it",
-                value=f"{amount(whole.published, 'message')} in {lasting(seconds)} (dead letters are not counted)",
-                source="/api/queues message_stats.publish",
+            Evidence(
+                key="acked", value=whole.consumed, unit=Unit.MESSAGES, source=source("/api/queues", "message_stats.ack")
             ),
-            EvidenceReport(
-                what="acknowledged", value=f"{whole.taken}", expected="most", source="/api/queues message_stats.ack"
+            Evidence(
+                key="path",
+                source=source("/api/queues", "arguments", "effective_policy_definition") + source("/api/bindings"),
             ),
-            EvidenceReport(
-                what="way of the dead letters",
-                value=path,
-                expected="ends in a queue that is looked at by people",
-                source="/api/queues arguments, effective_policy_definition; /api/bindings",
-            ),
-            EvidenceReport(
-                what="since it exists",
-                value=f"{count(queue.stats, 'deliver')} delivered, {count(queue.stats, 'ack')} acknowledged",
-                source="/api/queues message_stats",
-            ),
+            Evidence(key="totals", source=source("/api/queues", "message_stats.deliver", "message_stats.ack")),
         ),
-        next_steps=(
-            f"see who rejects, and read its log: {list_consumers(queue)}",
-            "stop that consumer, or let it count x-death and park what came more than a few times in another queue",
-            f"to end it now (what is on its way round is gone then): {remove}",
-            "later: a quorum queue with a delivery limit for retries, and a dead-letter queue that leads nowhere",
-        ),
-        runbook=runbook(NAME),
+        involved=involved_queue(queue, view.links(queue), [QueueRef(*each) for each in path[1:]]),
     )

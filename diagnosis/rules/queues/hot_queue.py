@@ -1,114 +1,145 @@
 """hot-queue (C08): one queue carries most of the traffic, and a queue is one process: it runs on one core.
 
-Only told where that limit is felt: somebody waits for the queue (flow), or its consumers could hold more than it hands
-out while messages wait.
+Only reported if that limit has an effect: publishers are throttled (flow), or its consumers could have more
+unacknowledged messages than the queue delivers while messages are ready.
 Source: https://www.rabbitmq.com/docs/queues#runtime-characteristics
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from ackscope.findings import Severity
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.findings import Evidence, Finding, Involved, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
+from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.hold_time import may_hold
-from diagnosis.rules.queues.balance import all_along
-from diagnosis.rules.queues.telling import about, named, so_far
+from diagnosis.rules.queues._shared.message_balance import latest_run
+from diagnosis.rules.queues._shared.queue import certainty, queue_subject
 from diagnosis.series import delta, last, span
 from diagnosis.window import Series
-from diagnosis.words import client, lasting, some
 
 NAME = "hot-queue"
 
-WORK = ("publish", "deliver_get")
+TRAFFIC = ("publish", "deliver_get")
 FLOW = "flow"
-LEAST_READINGS = 3
+MIN_READINGS = 3
+"""Readings of a channel below which its states mean nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effects:
+    """What shows that the queue is the limit.
+
+    Attributes:
+        in_flow: the queue itself is in flow.
+        throttled: clients whose publishes are in flow.
+        prefetch: unacknowledged messages that its consumers may have, if they have far fewer; else None.
+    """
+
+    in_flow: bool
+    throttled: tuple[str, ...]
+    prefetch: int | None
+
+    def __bool__(self) -> bool:
+        return self.in_flow or bool(self.throttled) or self.prefetch is not None
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Find the queue that carries most, and whether it is at its limit."""
+    """Find the queue with most traffic, and whether it is at its limit."""
     busy = [queue for queue in view.queues if queue.type != "stream" and view.moved(queue, "publish")]
     if not busy:
         return
     interval = view.thresholds.interval
-    work = {queue.key: delta(last(view.history(queue), interval), *WORK) for queue in busy}
-    total = sum(work.values())
-    queue = max(busy, key=lambda each: (work[each.key], each.key))
+    traffic = {queue.key: delta(last(view.history(queue), interval), *TRAFFIC) for queue in busy}
+    total = sum(traffic.values())
+    queue = max(busy, key=lambda each: (traffic[each.key], each.key))
     limits = view.limits(queue).queues
-    if work[queue.key] <= limits.hot_share * total:
+    if traffic[queue.key] <= limits.hot_share * total:
         return
-    lately = _hot(view.history(queue), interval, limits.hot_rate)
-    if span(lately) < view.thresholds.early:
+    run = _hot_run(view.history(queue), interval, limits.hot_rate)
+    if span(run) < view.thresholds.early:
         return
-    felt = _felt(view, queue)
-    if felt:
-        yield _finding(view, queue, lately, work[queue.key] / max(total, 1), felt)
+    effects = _effects(view, queue)
+    if effects:
+        yield _finding(view, queue, run, traffic[queue.key] / max(total, 1), effects)
 
 
-def _hot(history: Series[Queue], interval: float, rate: float) -> Series[Queue]:
-    """The time until now in which it carried so much in each interval."""
-    return all_along(history, interval, lambda pair: delta(pair, *WORK) >= rate * span(pair))
+def _hot_run(history: Series[Queue], interval: float, rate: float) -> Series[Queue]:
+    """The time until now in which it had this much traffic in each interval."""
+    return latest_run(history, interval, lambda pair: delta(pair, *TRAFFIC) >= rate * span(pair))
 
 
-def _felt(view: View, queue: Queue) -> list[str]:
-    """Signs that the queue is the limit, in words."""
-    signs = []
-    if queue.state == FLOW:
-        signs.append("the queue itself is in flow")
-    slowed = _throttled(view, queue.vhost)
-    if slowed:
-        signs.append(f"publishers are held back (flow): {some(repr(name) for name in slowed)}")
-    allowed = may_hold(view, queue)
-    unacked, ready = queue.messages_unacked, queue.messages_ready
-    if allowed and unacked is not None and unacked < 0.5 * allowed and (ready or 0) > allowed:
-        signs.append(f"{ready} messages wait while consumers hold {unacked} of the {allowed} that they may")
-    return signs
+def _effects(view: View, queue: Queue) -> Effects:
+    allowed, unacked = may_hold(view, queue), queue.messages_unacked
+    room = (
+        allowed is not None
+        and unacked is not None
+        and unacked < 0.5 * allowed
+        and (queue.messages_ready or 0) > allowed > 0
+    )
+    return Effects(
+        in_flow=queue.state == FLOW,
+        throttled=tuple(_throttled(view, queue.vhost)),
+        prefetch=allowed if room else None,
+    )
 
 
 def _throttled(view: View, vhost: str) -> list[str]:
-    """Clients of a virtual host whose publishing channels were in flow at half of the last readings."""
+    """Clients of a virtual host whose publishing channels were in flow in half of the recent readings."""
     found = set()
     for channel in view.channels:
         if channel.vhost != vhost or not channel.stats.publish:
             continue
         states = [seen.value.state == FLOW for seen in view.channel_history(channel.name)]
-        if len(states) >= LEAST_READINGS and sum(states) * 2 >= len(states):
-            found.add(client(view.connection(channel.connection_name), channel.connection_name))
+        if len(states) >= MIN_READINGS and sum(states) * 2 >= len(states):
+            name = client_name(view.connection(channel.connection_name), channel.connection_name)
+            found.add(name or "unknown connection")
     return sorted(found)
 
 
-def _finding(view: View, queue: Queue, lately: Series[Queue], share: float, felt: list[str]) -> FindingReport:
-    limits, seconds = view.limits(queue).queues, span(lately)
+def _finding(view: View, queue: Queue, run: Series[Queue], share: float, effects: Effects) -> Finding:
+    limits, seconds = view.limits(queue).queues, span(run)
     severity = Severity.WARNING if seconds >= limits.hot_for else Severity.INFO
-    rate = delta(lately, *WORK) / seconds
+    rate = delta(run, *TRAFFIC) / seconds
     node = queue.leader or queue.node
-    return FindingReport(
+    return Finding(
         rule=NAME,
         severity=severity,
-        subject=about(queue),
-        since=lately[0].at.iso(),
-        summary=(
-            f"{share:.0%} of all messages go through {named(queue)}, {rate:.0f} a second in and out, and it is at its "
-            f"limit; {so_far(severity, seconds, limits.hot_for, 'a burst')}"
-        ),
-        cause=f"A queue is one process and uses one core of {node or 'its node'}; {'; '.join(felt)}.",
+        subject=queue_subject(queue),
+        since=run[0].at.iso(),
+        facts={
+            "queue": queue_facts(queue),
+            "traffic_rate": rate,
+            "traffic_share": share,
+            "in_flow": effects.in_flow,
+            "throttled": list(effects.throttled),
+            "prefetch": effects.prefetch,
+            "ready": queue.messages_ready,
+            "unacked": queue.messages_unacked,
+            "warning_after_seconds": limits.hot_for,
+        },
+        certainty=certainty(severity, seconds, limits.hot_for),
+        seen_seconds=seconds,
         evidence=(
-            EvidenceReport(
-                what="published and delivered",
-                value=f"{rate:.0f} a second over {lasting(seconds)}, {share:.0%} of the cluster's",
-                expected="spread over several queues",
-                source="/api/queues message_stats.publish, deliver_get",
+            Evidence(
+                key="traffic",
+                value=rate,
+                unit=Unit.PER_SECOND,
+                source=source("/api/queues", "message_stats.publish", "message_stats.deliver_get"),
             ),
-            *(
-                EvidenceReport(what="sign", value=sign, source="/api/queues state, messages_*; /api/channels state")
-                for sign in felt
-            ),
+            *_effect_evidence(effects),
         ),
-        next_steps=(
-            "see that it is the queue: rabbitmq-diagnostics observer: its process has the most reductions",
-            "spread the load: several queues behind a consistent-hash exchange, or by key; or a super stream",
-            "win some room: larger prefetch, fewer and larger messages, confirms in batches",
-            "a classic queue without need of copies carries more than a quorum queue",
+        involved=Involved(
+            queues=(queue_ref(queue),), clients=effects.throttled, nodes=(node,) if node is not None else ()
         ),
-        runbook=runbook(NAME),
     )
+
+
+def _effect_evidence(effects: Effects) -> Iterator[Evidence]:
+    if effects.in_flow:
+        yield Evidence(key="queue_state", value=FLOW, source=source("/api/queues", "state"))
+    if effects.throttled:
+        yield Evidence(key="publisher_state", source=source("/api/channels", "state"))
+    if effects.prefetch is not None:
+        fields = source("/api/queues", "messages_ready", "messages_unacknowledged")
+        yield Evidence(key="unacked", source=fields + source("/api/consumers", "prefetch_count"))

@@ -1,18 +1,17 @@
-"""large-messages (C13): queues whose messages are large, which memory, disk and quorum queues feel first.
+"""large-messages (C13): queues whose messages are large; memory, disk and quorum queues suffer from that first.
 
-One finding a virtual host that lists them: it is a way of use, not an event.
+One finding a virtual host lists the queues: large messages are a way of use, not an event.
 Source: https://www.rabbitmq.com/docs/quorum-queues#disk-space
 """
 
 from collections.abc import Iterator
 
-from ackscope.findings import Severity, Subject
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, Severity, Subject, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
+from diagnosis.facts import queue_ref
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen
-from diagnosis.words import amount, lasting, size, some
 
 NAME = "large-messages"
 
@@ -26,7 +25,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if _average(queue) >= view.limits(queue).queues.large_bytes:
             found.setdefault(queue.vhost, []).append(queue)
     for vhost, queues in sorted(found.items()):
-        seconds = max(span(stretch(view.history(queue), _both_large)) for queue in queues[:20])
+        seconds = max(span(stretch(view.history(queue), _have_messages)) for queue in queues[:20])
         if seconds >= view.thresholds.early:
             yield _finding(view, vhost, sorted(queues, key=lambda q: (-(q.message_bytes or 0), q.name)))
 
@@ -35,50 +34,46 @@ def _average(queue: Queue) -> float:
     return (queue.message_bytes or 0) / (queue.messages or 1)
 
 
-def _both_large(older: Seen[Queue], newer: Seen[Queue]) -> bool:
+def _have_messages(older: Seen[Queue], newer: Seen[Queue]) -> bool:
     return all(seen.value.messages and seen.value.message_bytes for seen in (older, newer))
 
 
-def _finding(view: View, vhost: str, queues: list[Queue]) -> FindingReport:
-    total = sum(queue.message_bytes or 0 for queue in queues)
-    quorum = [queue for queue in queues if queue.type == "quorum"]
-    listed = some(
-        f"{queue.name!r}: {amount(queue.messages or 0, 'message')} of {size(_average(queue))}" for queue in queues
-    )
-    cause = "Payloads are sent through the broker that a file store would carry more cheaply."
-    if quorum:
-        cause += (
-            f" {amount(len(quorum), 'quorum queue')} among them: each of their nodes writes every message to its log, "
-            "and frees the space late."
-        )
+def _size_facts(queue: Queue) -> dict[str, Fact]:
+    return {
+        "name": queue.name,
+        "messages": queue.messages or 0,
+        "average_bytes": _average(queue),
+        "total_bytes": queue.message_bytes or 0,
+    }
+
+
+def _finding(view: View, vhost: str, queues: list[Queue]) -> Finding:
     first = queues[0]
-    return FindingReport(
+    history = stretch(view.history(first), _have_messages)
+    return Finding(
         rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="vhost", name=vhost),
-        since=stretch(view.history(first), _both_large)[0].at.iso(),
-        summary=f"Large messages: {size(total)} in {amount(len(queues), 'queue')} of vhost {vhost!r}, {listed}",
-        cause=cause,
+        since=history[0].at.iso(),
+        facts={
+            "vhost": vhost,
+            "queue_count": len(queues),
+            "quorum_count": sum(queue.type == "quorum" for queue in queues),
+            "total_bytes": sum(queue.message_bytes or 0 for queue in queues),
+            "largest": [_size_facts(queue) for queue in queues[:3]],
+            "bytes_of_100": 100 * _average(first),
+        },
+        certainty=Certainty.CERTAIN,
+        seen_seconds=span(history),
         evidence=tuple(
-            EvidenceReport(
-                what=f"queue {queue.name!r}",
-                value=f"{size(_average(queue))} a message on average, {size(queue.message_bytes or 0)} in all",
-                expected=f"below {size(view.limits(queue).queues.large_bytes)} a message",
-                source="/api/queues message_bytes, messages",
+            Evidence(
+                key="message_size",
+                value=_average(queue),
+                unit=Unit.BYTES,
+                source=source("/api/queues", "message_bytes", "messages"),
+                facts={**_size_facts(queue), "limit_bytes": view.limits(queue).queues.large_bytes},
             )
             for queue in queues[:3]
         ),
-        next_steps=(
-            "keep payloads elsewhere and send a reference to them; or compress them",
-            (
-                "keep such queues short: consumers that keep up, and a small prefetch (a prefetch of 100 is "
-                f"{size(100 * _average(first))} here)"
-            ),
-            (
-                "watch memory and disk: rabbitmq-diagnostics memory_breakdown; "
-                f"seen for {lasting(span(view.history(first)))} so far"
-            ),
-            "set a bound: max_message_size in rabbitmq.conf (128 MiB by default before 4.0, 16 MiB since)",
-        ),
-        runbook=runbook(NAME),
+        involved=Involved(queues=tuple(queue_ref(queue) for queue in queues)),
     )

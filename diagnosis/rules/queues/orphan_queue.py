@@ -1,65 +1,72 @@
-"""orphan-queue (C10): a queue that grows and that nobody ever took a message from: a forgotten subscription.
+"""orphan-queue (C10): a queue that grows and that has never been consumed from: a forgotten subscription.
 
-Not the same as no-consumer, where somebody left: here the broker's counters know of no delivery at all. Early proof is
-a sibling: another queue that the same exchange fills, and that is consumed.
+Not the same as no-consumer, where a consumer left: here the broker's counters show no delivery at all. Early proof is
+a sibling: another queue that the same exchange routes to, and that is consumed.
 """
 
 from collections.abc import Iterator
-from shlex import quote
+from dataclasses import dataclass
 
-from ackscope.findings import Severity
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.findings import Evidence, ExchangeRef, Finding, Involved, QueueRef, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
+from diagnosis.facts import queue_ref
 from diagnosis.kept import kept
 from diagnosis.routes import Place, dead_letter_targets, is_delay
-from diagnosis.rules.queues.telling import about, is_private, named, set_policy, so_far
+from diagnosis.rules.queues._shared.queue import certainty, is_private, queue_subject, queue_with_policy
 from diagnosis.series import count, delta, span, stretch
 from diagnosis.window import Seen, Series
-from diagnosis.words import amount, lasting, place, some
 
 NAME = "orphan-queue"
 
-TAKEN = ("deliver_get", "deliver", "deliver_no_ack", "get", "get_no_ack", "get_empty", "ack", "redeliver")
-"""None of these ever moved."""
+READS = ("deliver_get", "deliver", "deliver_no_ack", "get", "get_no_ack", "get_empty", "ack", "redeliver")
+"""Counters that rise when somebody consumes from a queue or polls it."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Sibling:
+    """A queue that is consumed from and bound to the same exchange as another one."""
+
+    exchange: str
+    queue: str
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge every durable queue without consumers that nobody took from since the broker counts."""
-    suspects = [queue for queue in view.queues if _forgotten(queue)]
+    """Judge every durable queue without consumers that nobody has read since the broker counts."""
+    suspects = [queue for queue in view.queues if _never_read(queue)]
     if not suspects:
         return
     targets = dead_letter_targets(view)
     for queue in suspects:
         if queue.key in targets or not (queue.stats.publish or 0):
             continue
-        alone = stretch(view.history(queue), _alone)
-        seconds, limits = span(alone), view.limits(queue)
-        if delta(alone, "publish") <= 0 or _ready(alone[-1]) <= _ready(alone[0]):
+        run = stretch(view.history(queue), _without_consumers)
+        seconds, limits = span(run), view.limits(queue)
+        if delta(run, "publish") <= 0 or _ready(run[-1]) <= _ready(run[0]):
             continue
         siblings = kept(view, _consumed_siblings).get(queue.key, ())
         if siblings and seconds >= limits.early:
             severity = Severity.WARNING if seconds >= limits.queues.orphan_for else Severity.INFO
-            yield _finding(view, queue, alone, siblings, severity)
+            yield _finding(view, queue, run, siblings, severity)
         elif seconds >= limits.queues.orphan_alone:
-            yield _finding(view, queue, alone, (), Severity.WARNING)
+            yield _finding(view, queue, run, (), Severity.WARNING)
 
 
-def _forgotten(queue: Queue) -> bool:
+def _never_read(queue: Queue) -> bool:
     return (
         queue.consumers == 0
         and bool(queue.messages_ready)
         and queue.durable is not False
         and queue.type != "stream"
-        and count(queue.stats, *TAKEN) == 0
+        and count(queue.stats, *READS) == 0
         and not is_private(queue)
         and not is_delay(queue)
-        # What keeps the newest few, or what is recent, may be there for people to look at.
+        # A queue that holds the newest few, or what is recent, may be there for people to look at.
         and all(queue.setting(name) is None for name in ("max-length", "max-length-bytes", "message-ttl", "expires"))
     )
 
 
-def _alone(older: Seen[Queue], newer: Seen[Queue]) -> bool:
+def _without_consumers(older: Seen[Queue], newer: Seen[Queue]) -> bool:
     return older.value.consumers == newer.value.consumers == 0
 
 
@@ -67,66 +74,62 @@ def _ready(seen: Seen[Queue]) -> int:
     return seen.value.messages_ready or 0
 
 
-def _consumed_siblings(view: View) -> dict[Place, tuple[tuple[str, str], ...]]:
-    """Queue -> (exchange, queue) pairs: others bound to the same exchange that somebody consumes from."""
+def _consumed_siblings(view: View) -> dict[Place, tuple[Sibling, ...]]:
+    """Queue -> others that are bound to the same exchange and are consumed from, one for each exchange."""
     consumed = {queue.key for queue in view.queues if queue.consumers}
     by_exchange: dict[tuple[str, str], set[str]] = {}
     for binding in view.bindings or ():
         if binding.destination_type == "queue":
             by_exchange.setdefault((binding.vhost, binding.source), set()).add(binding.destination)
-    found: dict[Place, list[tuple[str, str]]] = {}
+    found: dict[Place, list[Sibling]] = {}
     for (vhost, exchange), names in by_exchange.items():
         read = sorted(name for name in names if (vhost, name) in consumed)
         if read:
             for name in names - set(read):
-                found.setdefault((vhost, name), []).append((exchange, read[0]))
-    return {key: tuple(sorted(pairs)) for key, pairs in found.items()}
+                found.setdefault((vhost, name), []).append(Sibling(exchange, read[0]))
+    return {key: tuple(sorted(siblings)) for key, siblings in found.items()}
 
 
 def _finding(
-    view: View, queue: Queue, alone: Series[Queue], siblings: tuple[tuple[str, str], ...], severity: Severity
-) -> FindingReport:
-    seconds, waiting = span(alone), queue.messages_ready or 0
-    told = so_far(severity, seconds, view.limits(queue).queues.orphan_for, "a consumer that is about to be deployed")
-    if siblings:
-        pairs = some(f"{other!r} (exchange {exchange!r})" for exchange, other in siblings)
-        cause = f"It is bound beside queues that are read, {pairs}, and nobody ever read this one: perhaps forgotten."
-    else:
-        cause = "Nobody consumed from it or polled it since the broker began to count. Perhaps it is forgotten."
-    return FindingReport(
+    view: View, queue: Queue, run: Series[Queue], siblings: tuple[Sibling, ...], severity: Severity
+) -> Finding:
+    seconds, limit = span(run), view.limits(queue).queues.orphan_for
+    published = delta(run, "publish")
+    node = queue.leader or queue.node
+    return Finding(
         rule=NAME,
         severity=severity,
-        subject=about(queue),
-        since=alone[0].at.iso(),
-        summary=(
-            f"Nobody ever read {named(queue)}, and it grows: {amount(waiting, 'message')}, "
-            f"{delta(alone, 'publish')} more in {lasting(seconds)}; {told}"
-        ),
-        cause=cause,
+        subject=queue_subject(queue),
+        since=run[0].at.iso(),
+        facts={
+            "queue": queue_with_policy(queue),
+            "ready": queue.messages_ready or 0,
+            "published": published,
+            "over_seconds": seconds,
+            "siblings": [{"queue": each.queue, "exchange": each.exchange} for each in siblings],
+            "warning_after_seconds": limit,
+        },
+        certainty=certainty(severity, seconds, limit),
+        seen_seconds=seconds,
         evidence=(
-            EvidenceReport(
-                what="ever taken from it",
-                value="0 deliveries, 0 gets, 0 acks",
-                expected="about as many as were published",
-                source="/api/queues message_stats",
+            Evidence(key="reads", source=source("/api/queues", "message_stats")),
+            Evidence(key="consumers", value=0, source=source("/api/queues", "consumers")),
+            Evidence(
+                key="published",
+                value=published,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "message_stats.publish"),
             ),
-            EvidenceReport(what="consumers", value="0", expected="at least 1", source="/api/queues consumers"),
-            EvidenceReport(
-                what="published to it",
-                value=f"{amount(delta(alone, 'publish'), 'message')} in {lasting(seconds)}",
-                source="/api/queues message_stats.publish",
-            ),
-            EvidenceReport(
-                what="waiting", value=amount(waiting, "message"), expected="0", source="/api/queues messages_ready"
+            Evidence(
+                key="ready",
+                value=queue.messages_ready or 0,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "messages_ready"),
             ),
         ),
-        next_steps=(
-            (
-                "ask who made it, and whether its consumer is yet to come: "
-                f"rabbitmqctl list_bindings -p {quote(queue.vhost)} | grep -F -- {quote(queue.name)}"
-            ),
-            f"nobody needs it: delete it with its messages: rabbitmqctl delete_queue {place(queue)} --if-unused",
-            f"not sure: bound it meanwhile: {set_policy(queue, 'bound', {'max-length': 10_000})}",
+        involved=Involved(
+            queues=(queue_ref(queue), *(QueueRef(queue.vhost, each.queue) for each in siblings)),
+            exchanges=tuple(ExchangeRef(queue.vhost, each.exchange) for each in siblings),
+            nodes=(node,) if node else (),
         ),
-        runbook=runbook(NAME),
     )

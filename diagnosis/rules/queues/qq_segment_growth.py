@@ -1,49 +1,48 @@
-"""qq-segment-growth (C14): a quorum queue keeps on disk what passed through it, for one old message is still held.
+"""qq-segment-growth (C14): a quorum queue cannot free its disk space because one old message is unacknowledged.
 
-The log of a quorum queue can only be cut off before its oldest message. A consumer that holds one while others work
-pins all that came after it, although the queue is small by every count. How much that is follows from what passed.
-Seen on 4.0.5: of 1031 MiB that passed, 1056 MB were on disk with one message held, and 65 MB without. Not so on 4.3.6,
-whose log gives back what lies between: it is not judged.
+The log of a quorum queue can only be truncated before its oldest message. A consumer that does not acknowledge one
+message while others work pins all that came after it, although the queue is small by every count. How much that is
+follows from what was acknowledged meanwhile.
+Measured on 4.0.5: of 1031 MiB that passed, 1056 MB were on disk with one unacknowledged message, and 65 MB without. Not
+so on 4.3.6, whose log frees what lies between: it is not judged.
 Source: https://www.rabbitmq.com/docs/quorum-queues#disk-space
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from shlex import quote
 
-from ackscope.findings import Severity
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.findings import Evidence, Finding, Severity, Unit, source
 from ackscope.snapshot import Channel, Queue
 from diagnosis.contract import Link, RuleResult, View
-from diagnosis.rules.queues.telling import about, named
+from diagnosis.facts import consumer_facts, queue_facts
+from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
 from diagnosis.series import delta, span, stretch
 from diagnosis.window import Seen
-from diagnosis.words import lasting, size, some, whose
 
 NAME = "qq-segment-growth"
 
 COMPACTS = (4, 3)
-"""From this version on an old message pins no others."""
+"""The first version in which an old message pins no others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pinned:
-    """A quorum queue whose log cannot be cut.
+    """A quorum queue whose log cannot be truncated.
 
     Attributes:
-        holders: consumers that hold messages and acknowledge none.
-        held: seconds since the first of them does, at least.
-        passed: bytes that came to the queue meanwhile and were acknowledged, about.
+        holders: consumers that have unacknowledged messages and acknowledge none.
+        seconds: since the first of them acknowledges none, at least.
+        size: bytes that were published to the queue and acknowledged meanwhile, about.
     """
 
     queue: Queue
     holders: tuple[Link, ...]
-    held: float
-    passed: float
+    seconds: float
+    size: float
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge every quorum queue with consumers through which messages pass."""
+    """Judge every quorum queue with several consumers and some traffic."""
     if view.version is None or view.version >= COMPACTS:
         return
     for queue in view.queues:
@@ -52,7 +51,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if not queue.message_bytes or not view.moved(queue, "ack"):
             continue
         pinned = _pinned(view, queue)
-        if pinned is not None and pinned.passed >= view.limits(queue).queues.segment_pinned:
+        if pinned is not None and pinned.size >= view.limits(queue).queues.segment_pinned:
             yield _finding(view, pinned)
 
 
@@ -63,91 +62,86 @@ def _pinned(view: View, queue: Queue) -> Pinned | None:
         channel = link.channel
         if channel is None or channel.consumer_count != 1 or not channel.messages_unacked:
             continue
-        seconds = _still(view, channel)
+        seconds = _idle_seconds(view, channel)
         if seconds >= view.thresholds.early:
             holders.append(link)
             held = max(held, seconds)
     if not holders:
         return None
     history = view.history(queue)
-    lately = tuple(seen for seen in history if view.now.since(seen.at) <= held + view.thresholds.interval)
-    watched = span(lately)
+    recent = tuple(seen for seen in history if view.now.since(seen.at) <= held + view.thresholds.interval)
+    watched = span(recent)
     if watched <= 0:
         return None
-    # What came before it was watched is taken to have come as fast.
-    passed = delta(lately, "ack") / watched * held
-    each = (queue.message_bytes or 0) / (queue.messages or 1)
-    return Pinned(queue=queue, holders=tuple(holders), held=held, passed=passed * each)
+    # Before it was watched, the rate is assumed to have been the same.
+    acked = delta(recent, "ack") / watched * held
+    average = (queue.message_bytes or 0) / (queue.messages or 1)
+    return Pinned(queue=queue, holders=tuple(holders), seconds=held, size=acked * average)
 
 
-def _still(view: View, channel: Channel) -> float:
-    """Seconds that a channel holds messages and does nothing, by our own readings or the broker's clock."""
-    seen = span(stretch(view.channel_history(channel.name), _motionless))
+def _idle_seconds(view: View, channel: Channel) -> float:
+    """Seconds that a channel has been idle with unacknowledged messages, by our readings or the broker's clock."""
+    seen = span(stretch(view.channel_history(channel.name), _idle))
     if seen <= 0:
         return 0.0
     return max(seen, view.now.wall - channel.idle_since) if channel.idle_since is not None else seen
 
 
-def _motionless(older: Seen[Channel], newer: Seen[Channel]) -> bool:
+def _idle(older: Seen[Channel], newer: Seen[Channel]) -> bool:
     held = older.value.messages_unacked == newer.value.messages_unacked and bool(newer.value.messages_unacked)
     return held and delta((older, newer), "ack", "deliver", "redeliver") == 0
 
 
-def _finding(view: View, pinned: Pinned) -> FindingReport:
+def _finding(view: View, pinned: Pinned) -> Finding:
     queue = pinned.queue
-    limits = view.limits(queue).queues
     node = view.node(queue.leader or queue.node)
     free = node.disk_free if node is not None else None
-    bad = pinned.passed >= limits.segment_much or (free is not None and pinned.passed >= 0.5 * free)
-    members = len(queue.members or ())
-    each = f"each of its {members} nodes" if members > 1 else "its node"
+    much = view.limits(queue).queues.segment_much
+    bad = pinned.size >= much or (free is not None and pinned.size >= 0.5 * free)
+    unacked = [link.channel.messages_unacked if link.channel else 0 for link in pinned.holders]
+    holders = [consumer_facts(link) for link in pinned.holders]
     evidence = [
-        EvidenceReport(
-            what="acknowledged meanwhile, about",
-            value=f"{size(pinned.passed)} in {lasting(pinned.held)}",
-            source="/api/queues message_stats.ack, message_bytes, messages",
+        Evidence(
+            key="acked",
+            value=pinned.size,
+            unit=Unit.BYTES,
+            source=source("/api/queues", "message_stats.ack", "message_bytes", "messages"),
         ),
-        EvidenceReport(
-            what="held by the queue, by its own count",
-            value=f"{queue.messages} messages, {size(queue.message_bytes or 0)}",
-            source="/api/queues messages, message_bytes",
+        Evidence(
+            key="queue_size",
+            value=queue.message_bytes,
+            unit=Unit.BYTES,
+            source=source("/api/queues", "messages", "message_bytes"),
         ),
         *(
-            EvidenceReport(
-                what=whose(link),
-                value=f"holds {link.channel.messages_unacked if link.channel else 0}, acknowledged none meanwhile",
-                expected="acknowledges",
-                source="/api/channels messages_unacknowledged, message_stats.ack, idle_since",
+            Evidence(
+                key="holder",
+                value=count,
+                unit=Unit.MESSAGES,
+                source=source("/api/channels", "messages_unacknowledged", "message_stats.ack", "idle_since"),
+                facts={"holder": holder},
             )
-            for link in pinned.holders[:3]
+            for holder, count in list(zip(holders, unacked, strict=True))[:3]
         ),
     ]
     if free is not None:
-        evidence.append(
-            EvidenceReport(
-                what=f"free on {queue.leader or queue.node}", value=size(free), source="/api/nodes disk_free"
-            )
-        )
-    where = f"--vhost {quote(queue.vhost)} {quote(queue.name)}"
-    return FindingReport(
+        evidence.append(Evidence(key="free", value=free, unit=Unit.BYTES, source=source("/api/nodes", "disk_free")))
+    return Finding(
         rule=NAME,
         severity=Severity.WARNING if bad else Severity.INFO,
-        subject=about(queue),
-        since=None,
-        summary=(
-            f"About {size(pinned.passed)} cannot be freed on the disk of {each} for {named(queue)}: one old message is "
-            f"held for {lasting(pinned.held)} while others pass"
-        ),
-        cause=(
-            "The log of a quorum queue is kept from its oldest message on, and "
-            f"{some(whose(link) for link in pinned.holders)} holds that one without acknowledging."
-        ),
+        subject=queue_subject(queue),
+        facts={
+            "queue": queue_facts(queue),
+            "pinned_bytes": pinned.size,
+            "held_seconds": pinned.seconds,
+            "holders": holders,
+            "members": len(queue.members or ()),
+            "messages": queue.messages,
+            "message_bytes": queue.message_bytes,
+            "free_bytes": free,
+            "warning_from_bytes": much,
+        },
+        seen_seconds=pinned.seconds,
         evidence=tuple(evidence),
-        next_steps=(
-            "restart that consumer: its message comes again, first in line, and the log can be cut",
-            f"see how long its log is (snapshot index, last log index): rabbitmq-queues quorum_status {where}",
-            "if nobody acknowledges it in the end: move it away, or let a delivery limit do so",
-            "later: 4.3, whose quorum queues free what lies between; a time limit in the handler",
-        ),
-        runbook=runbook(NAME),
+        involved=involved_queue(queue, pinned.holders),
     )

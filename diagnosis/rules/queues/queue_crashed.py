@@ -1,19 +1,17 @@
-"""queue-crashed (C12): the process of a queue died so often that the broker gave it up.
+"""queue-crashed (C12): the process of a queue crashed so often that the broker no longer restarts it.
 
-Seen on 3.10, 4.0 and 4.3: `state` is `crashed`, and its figures stay as they were last.
+Seen on 3.10, 4.0 and 4.3: `state` is `crashed`, and its other figures stay as they were last.
 """
 
 from collections.abc import Iterator
-from shlex import quote
 
-from ackscope.findings import Severity
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.findings import Certainty, Evidence, Finding, Severity, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.queues.telling import about
+from diagnosis.facts import queue_facts
+from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen
-from diagnosis.words import lasting, place
 
 NAME = "queue-crashed"
 
@@ -24,48 +22,32 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue by its state."""
     for queue in view.all_queues:
         if queue.state == CRASHED:
-            # Between two attempts of the broker to start it again it is crashed for a moment only.
-            lately = stretch(view.history(queue), _both)
-            yield _finding(queue, span(lately), lately[0].at.iso(), view.thresholds.early)
+            # Between two restarts by the broker it is crashed for a short time only.
+            run = stretch(view.history(queue), _both_crashed)
+            yield _finding(queue, span(run), run[0].at.iso(), view.thresholds.early)
 
 
-def _both(older: Seen[Queue], newer: Seen[Queue]) -> bool:
+def _both_crashed(older: Seen[Queue], newer: Seen[Queue]) -> bool:
     return older.value.state == CRASHED and newer.value.state == CRASHED
 
 
-def _finding(queue: Queue, seconds: float, since: str, early: float) -> FindingReport:
-    held = "" if queue.messages is None else f"; it held {queue.messages} messages when it was last heard of"
-    return FindingReport(
+def _finding(queue: Queue, seconds: float, since: str, early: float) -> Finding:
+    return Finding(
         rule=NAME,
         severity=Severity.CRITICAL if seconds >= early else Severity.WARNING,
-        subject=about(queue),
+        subject=queue_subject(queue),
         since=since,
-        summary=(
-            f"Queue {queue.name!r} ({queue.vhost!r}) has crashed: nobody can publish to it or consume from it{held}; "
-            f"seen for {lasting(seconds)}"
-        ),
-        cause=(
-            "Its process ended with an error again and again, and the broker stopped to start it; "
-            f"the log of node {queue.node or 'that holds it'} has the error."
-        ),
+        facts={
+            "queue": queue_facts(queue),
+            "messages": queue.messages,
+            "for_seconds": seconds,
+            "critical_after_seconds": early,
+        },
+        certainty=Certainty.CERTAIN,
+        seen_seconds=seconds,
         evidence=(
-            EvidenceReport(what="state", value=CRASHED, expected="running", source="/api/queues state"),
-            EvidenceReport(what="node", value=queue.node or "unknown", source="/api/queues node"),
+            Evidence(key="state", value=CRASHED, source=source("/api/queues", "state")),
+            Evidence(key="node", value=queue.node, source=source("/api/queues", "node")),
         ),
-        next_steps=(
-            (
-                f"read the error first, in the log of {queue.node or 'its node'}, by the queue's name; "
-                "keep the log, it is a defect of the broker or damage on its disk"
-            ),
-            (
-                "start it again, with all queues of its virtual host (connections to that vhost close): "
-                f"rabbitmqctl restart_vhost -p {quote(queue.vhost)}"
-            ),
-            (
-                "if it crashes again, and its messages may be lost: "
-                f"rabbitmqctl delete_queue {place(queue)}   # then declare it anew"
-            ),
-            "publish again what was nacked meanwhile",
-        ),
-        runbook=runbook(NAME),
+        involved=involved_queue(queue),
     )

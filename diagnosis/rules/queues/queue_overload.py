@@ -1,24 +1,23 @@
-"""queue-overload (C01): more comes than the consumers of a queue can take, and it is not they who changed.
+"""queue-overload (C01): a queue receives more than its consumers process, and the consumers are not what changed.
 
-Two cases. A surge: publishes came to be faster, the consumers work as fast as before. Or consumers that wait although
-messages do: they hold less than they may, or need not acknowledge. Full consumers that are slow are another cause
-(slow-consumer, prefetch-too-small), and this is its consequence.
+Two cases. A surge: publishes became faster, and the consumers are as fast as before. Or the consumers have room while
+messages are ready: they have fewer unacknowledged messages than their prefetch allows, or need not acknowledge.
+Full consumers that are slow are another cause (slow-consumer, prefetch-too-small), and this is its consequence.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ackscope.findings import Severity
-from ackscope.reports import EvidenceReport, FindingReport, SuppressedReport, runbook
+from ackscope.findings import Evidence, Fact, Finding, Severity, Suppressed, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
+from diagnosis.facts import queue_facts
 from diagnosis.hold_time import may_hold
-from diagnosis.rules.queues.balance import TAKEN, all_along
-from diagnosis.rules.queues.telling import about, named, so_far
+from diagnosis.rules.queues._shared.message_balance import CONSUMED, latest_run
+from diagnosis.rules.queues._shared.queue import certainty, involved_queue, queue_subject
 from diagnosis.series import delta, last, span
-from diagnosis.usual_text import grows_as_usual, is_less, is_more, lines, of_queue, usual_backlog
+from diagnosis.usual import is_less, is_more, of_queue, queue_baselines, usual_backlog
 from diagnosis.window import Series
-from diagnosis.words import amount, lasting, list_consumers
 
 NAME = "queue-overload"
 
@@ -28,28 +27,30 @@ class Growth:
     """A queue that grows while its consumers work; rates are messages a second.
 
     Attributes:
-        lately: the time in which it grew.
-        before: published a second before; None where there was no such time.
-        room: the consumers might hold more than they do.
-        unusual: what comes is far above what is usual at this hour, and what is taken is not below it.
+        run: the time in which it grew.
+        publish_rate_before: None where the load did not change in the time that was watched.
+        has_room: its consumers may have more unacknowledged messages than they have.
+        unusual: publishes are far above what is usual at this hour, and acknowledgements are not below it.
     """
 
     queue: Queue
-    lately: Series[Queue]
-    published: float
-    taken: float
-    before: float | None
-    room: bool
+    run: Series[Queue]
+    publish_rate: float
+    consume_rate: float
+    publish_rate_before: float | None
+    has_room: bool
     unusual: bool
 
     @property
-    def surge(self) -> bool:
-        """The load changed."""
-        return self.before is not None
+    def reason(self) -> str:
+        """What is at its limit, for the variants of the page."""
+        if self.publish_rate_before is not None:
+            return "surge"
+        return "unusual_load" if self.unusual and not self.has_room else "queue_limit"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge every queue with consumers in which messages wait."""
+    """Judge every queue with consumers and ready messages."""
     for queue in view.queues:
         if not queue.consumers or not queue.messages_ready or queue.type == "stream":
             continue
@@ -58,9 +59,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         growth = _growth(view, queue)
         if growth is None:
             continue
-        usual = usual_backlog(view, queue, growth.taken)
+        usual = usual_backlog(view, queue, growth.consume_rate)
         if usual is not None:
-            yield SuppressedReport(rule=NAME, subject=about(queue), because=grows_as_usual(usual))
+            yield Suppressed(rule=NAME, subject=queue_subject(queue), reason="usual_backlog", facts=usual)
         else:
             yield _finding(view, growth)
 
@@ -73,112 +74,104 @@ def _growth(view: View, queue: Queue) -> Growth | None:
         gained = _ready(pair[-1].value) - _ready(pair[0].value)
         return gained > max(0.0, limits.queues.overload_share * delta(pair, "publish"))
 
-    lately = all_along(history, limits.interval, grows)
-    if not lately:
+    run = latest_run(history, limits.interval, grows)
+    if not run:
         return None
-    seconds, began = span(lately), lately[0].at.mono
-    published, taken = delta(lately, "publish") / max(seconds, 1.0), delta(lately, *TAKEN) / max(seconds, 1.0)
-    if seconds < limits.early or taken <= 0 or _ready(queue) < limits.queues.loss_skew * published:
+    seconds, began = span(run), run[0].at.mono
+    published, consumed = delta(run, "publish") / max(seconds, 1.0), delta(run, *CONSUMED) / max(seconds, 1.0)
+    if seconds < limits.early or consumed <= 0 or _ready(queue) < limits.queues.loss_skew * published:
         return None
-    if delta(lately, "redeliver") > 0.5 * delta(lately, "deliver"):
+    if delta(run, "redeliver") > 0.5 * delta(run, "deliver"):
         return None
-    before = _before(history, began, published, taken, limits.queues.overload_surge)
+    before = _publish_rate_before(history, began, published, consumed, limits.queues.overload_surge)
     allowed = may_hold(view, queue)
-    automatic = delta(lately, "deliver_no_ack") > delta(lately, "deliver")
-    room = automatic or (allowed is not None and (queue.messages_unacked or 0) < 0.5 * allowed)
-    unusual = _unusual(view, queue, published, taken)
-    if before is None and not room and not unusual:
+    automatic = delta(run, "deliver_no_ack") > delta(run, "deliver")
+    has_room = automatic or (allowed is not None and (queue.messages_unacked or 0) < 0.5 * allowed)
+    unusual = _unusual(view, queue, published, consumed)
+    if before is None and not has_room and not unusual:
         return None
     return Growth(
-        queue=queue, lately=lately, published=published, taken=taken, before=before, room=room, unusual=unusual
+        queue=queue,
+        run=run,
+        publish_rate=published,
+        consume_rate=consumed,
+        publish_rate_before=before,
+        has_room=has_room,
+        unusual=unusual,
     )
 
 
-def _unusual(view: View, queue: Queue, published: float, taken: float) -> bool:
-    """The load changed, by what is usual at this hour: also where it did before we watched."""
+def _unusual(view: View, queue: Queue, published: float, consumed: float) -> bool:
+    """Whether the load changed, by what is usual at this hour: also where it did before we watched."""
     more = is_more(view, published, of_queue(view, queue, "published"))
-    return more and not is_less(view, taken, of_queue(view, queue, "acked"))
+    return more and not is_less(view, consumed, of_queue(view, queue, "acked"))
 
 
-def _before(history: Series[Queue], began: float, published: float, taken: float, surge: float) -> float | None:
-    """Published a second before it grew, where that was clearly less and consumers kept up; None otherwise."""
+def _publish_rate_before(
+    history: Series[Queue], began: float, published: float, consumed: float, surge: float
+) -> float | None:
+    """Published a second before it grew, if that was clearly less and consumers kept up; None otherwise."""
     past = last(tuple(seen for seen in history if seen.at.mono <= began), 60.0)
     seconds = span(past)
     if seconds < 4.0:
         return None
-    was, took = delta(past, "publish") / seconds, delta(past, *TAKEN) / seconds
-    kept_up = took >= 0.8 * was and was > 0
-    return was if kept_up and published >= surge * was and taken >= 0.8 * took else None
+    published_then, consumed_then = delta(past, "publish") / seconds, delta(past, *CONSUMED) / seconds
+    kept_up = consumed_then >= 0.8 * published_then and published_then > 0
+    surged = published >= surge * published_then and consumed >= 0.8 * consumed_then
+    return published_then if kept_up and surged else None
 
 
 def _ready(queue: Queue | None) -> int:
     return (queue.messages_ready or 0) if queue is not None else 0
 
 
-def _finding(view: View, growth: Growth) -> FindingReport:
-    queue, limit, seconds = growth.queue, view.limits(growth.queue).queues.overload_for, span(growth.lately)
+def _finding(view: View, growth: Growth) -> Finding:
+    queue, limit, seconds = growth.queue, view.limits(growth.queue).queues.overload_for, span(growth.run)
     severity = Severity.WARNING if seconds >= limit else Severity.INFO
-    waits = _ready(queue) / growth.taken
-    if growth.surge:
-        cause = (
-            f"Publishes rose from {growth.before:.1f} to {growth.published:.1f} a second; its consumers take "
-            f"{growth.taken:.1f}, as fast as before."
-        )
-    elif growth.unusual and not growth.room:
-        cause = (
-            f"{growth.published:.1f} messages a second come, far more than is usual at this hour; its consumers take "
-            f"{growth.taken:.1f}, no less than usual."
-        )
-    else:
-        cause = (
-            f"{growth.published:.1f} messages a second come and {growth.taken:.1f} are taken, though its consumers "
-            "may hold more than they do: the queue or the way to them is the limit."
-        )
-    return FindingReport(
+    return Finding(
         rule=NAME,
         severity=severity,
-        subject=about(queue),
-        since=growth.lately[0].at.iso(),
-        summary=(
-            f"More comes to {named(queue)} than is taken: {amount(_ready(queue), 'message')} waiting, "
-            f"{lasting(waits)} of work; {so_far(severity, seconds, limit, 'a burst')}"
-        ),
-        cause=cause,
+        subject=queue_subject(queue),
+        since=growth.run[0].at.iso(),
+        facts=_facts(growth, limit, seconds),
+        certainty=certainty(severity, seconds, limit),
+        seen_seconds=seconds,
         evidence=(
-            EvidenceReport(
-                what="published, taken",
-                value=f"{growth.published:.1f} and {growth.taken:.1f} messages a second over {lasting(seconds)}",
-                expected="as many taken as published",
-                source="/api/queues message_stats.publish, ack, deliver_no_ack",
+            Evidence(
+                key="rates",
+                source=source(
+                    "/api/queues", "message_stats.publish", "message_stats.ack", "message_stats.deliver_no_ack"
+                ),
             ),
-            EvidenceReport(
-                what="waiting",
-                value=amount(_ready(queue), "message"),
-                expected="not growing",
-                source="/api/queues messages_ready",
+            Evidence(
+                key="ready", value=_ready(queue), unit=Unit.MESSAGES, source=source("/api/queues", "messages_ready")
             ),
-            EvidenceReport(
-                what="held by consumers",
-                value=f"{queue.messages_unacked} by {amount(queue.consumers or 0, 'consumer')}",
-                source="/api/queues messages_unacknowledged, consumers",
+            Evidence(
+                key="unacked",
+                value=queue.messages_unacked,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "messages_unacknowledged", "consumers"),
             ),
-            *lines(view, queue, "published", "acked", "ready"),
+            *queue_baselines(view, queue, "published", "acked", "ready"),
         ),
-        next_steps=_steps(growth),
-        runbook=runbook(NAME),
+        involved=involved_queue(queue, view.links(queue)),
     )
 
 
-def _steps(growth: Growth) -> tuple[str, ...]:
+def _facts(growth: Growth, limit: float, seconds: float) -> dict[str, Fact]:
     queue = growth.queue
-    needed = -(-growth.published * (queue.consumers or 1) // max(growth.taken, 0.1))
-    who = "rabbitmqctl list_channels connection name vhost messages_unconfirmed | sort"
-    return (
-        (
-            f"see who consumes, and start more: about {needed:.0f} of them keep up, {queue.consumers} run: "
-            f"{list_consumers(queue)}"
-        ),
-        f"see who publishes so much, and whether it is meant to: {who}",
-        "if it is a burst that ends, wait: see whether memory and disk last that long",
-        "later: a length limit with overflow=reject-publish, so that publishers slow down with it",
-    )
+    needed = -(-growth.publish_rate * (queue.consumers or 1) // max(growth.consume_rate, 0.1))
+    return {
+        "queue": queue_facts(queue),
+        "reason": growth.reason,
+        "ready": _ready(queue),
+        "unacked": queue.messages_unacked,
+        "consumers": queue.consumers,
+        "consumers_needed": int(needed),
+        "publish_rate": growth.publish_rate,
+        "consume_rate": growth.consume_rate,
+        "publish_rate_before": growth.publish_rate_before,
+        "work_seconds": _ready(queue) / growth.consume_rate,
+        "growing_seconds": seconds,
+        "warning_after_seconds": limit,
+    }

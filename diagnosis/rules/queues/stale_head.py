@@ -1,23 +1,22 @@
 """stale-head (C02): the oldest message of a queue grows old although its consumers work.
 
-Its age is told by the timestamp that publishers set (classic queues only), or follows from first in, first out: while
-fewer messages left a queue than it held at some moment, the oldest one now was there then.
+Its age is known from the timestamp that publishers set (classic queues only), or follows from first in, first out:
+while fewer messages left a queue than it had at some time, the oldest one now was there then.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ackscope.clock import Instant
-from ackscope.findings import Severity
-from ackscope.reports import EvidenceReport, FindingReport, SuppressedReport, runbook
+from ackscope.findings import Certainty, Evidence, Finding, Severity, Suppressed, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.queues.balance import TAKEN, balance
-from diagnosis.rules.queues.telling import about, named
+from diagnosis.facts import queue_facts
+from diagnosis.rules.queues._shared.message_balance import CONSUMED, balance
+from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
 from diagnosis.series import delta, span
-from diagnosis.usual_text import usual_backlog
-from diagnosis.window import Seen, Series
-from diagnosis.words import amount, lasting, list_consumers, place
+from diagnosis.usual import usual_backlog
+from diagnosis.window import Series
 
 NAME = "stale-head"
 
@@ -27,18 +26,18 @@ class Head:
     """The oldest message of a queue.
 
     Attributes:
-        age: seconds; at least so much where it follows from the order.
-        stamped: it is what its publisher's clock says.
-        overtaken: messages acknowledged while it waited, as far as was watched.
+        age: seconds; at least this much where it follows from the order of the queue.
+        stamped: the age is from a timestamp, by its publisher's clock.
+        consumed: messages consumed since it was published, as far as was watched.
     """
 
     age: float
     stamped: bool
-    overtaken: int
+    consumed: int
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge every queue whose consumers work and that holds messages."""
+    """Judge every queue with messages whose consumers work."""
     for queue in view.queues:
         if not queue.consumers or not queue.messages or queue.type == "stream":
             continue
@@ -50,28 +49,21 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         head = _head(view, queue, limits.stale_early)
         if head is None:
             continue
-        stands = head.stamped and _stands(view, queue)
-        passed = stands and head.overtaken >= limits.stale_overtaken * queue.messages
-        if head.stamped and not stands and not _may_be_as_old(view.history(queue), head.age):
+        unchanged = head.stamped and _unchanged(view, queue)
+        overtaken = unchanged and head.consumed >= limits.stale_overtaken * queue.messages
+        if head.stamped and not unchanged and not _may_be_as_old(view.history(queue), head.age):
             if head.age >= limits.stale_after:
-                yield SuppressedReport(
-                    rule=NAME,
-                    subject=about(queue),
-                    because=(
-                        f"its oldest message is {lasting(head.age)} old by its timestamp, and all that was there "
-                        "before has passed since: it was old when it came, or its publisher's clock is wrong"
-                    ),
-                )
+                facts = {"age_seconds": head.age}
+                yield Suppressed(rule=NAME, subject=queue_subject(queue), reason="old_when_published", facts=facts)
         elif head.age >= limits.stale_after:
-            # One that others overtake is no matter of the backlog.
-            usual = None if passed else usual_backlog(view, queue, _ack_rate(view, queue))
+            # A message that others overtake has nothing to do with the backlog.
+            usual = None if overtaken else usual_backlog(view, queue, _ack_rate(view, queue))
             if usual is None:
-                yield _finding(view, queue, head, Severity.WARNING, passed=passed)
+                yield _finding(view, queue, head, Severity.WARNING, overtaken=overtaken)
             else:
-                because = f"it waits in line, behind as many as every time at this hour: {usual}"
-                yield SuppressedReport(rule=NAME, subject=about(queue), because=because)
-        elif passed and head.age >= limits.stale_early:
-            yield _finding(view, queue, head, Severity.INFO, passed=True)
+                yield Suppressed(rule=NAME, subject=queue_subject(queue), reason="behind_usual_backlog", facts=usual)
+        elif overtaken and head.age >= limits.stale_early:
+            yield _finding(view, queue, head, Severity.INFO, overtaken=True)
 
 
 def _head(view: View, queue: Queue, early: float) -> Head | None:
@@ -80,24 +72,24 @@ def _head(view: View, queue: Queue, early: float) -> Head | None:
         age = view.now.wall - queue.head_message_timestamp
         began = history[-1].at.wall - age
         since = tuple(seen for seen in history if seen.at.wall >= began)
-        return Head(age=age, stamped=True, overtaken=delta(since, *TAKEN)) if age >= early else None
+        return Head(age=age, stamped=True, consumed=delta(since, *CONSUMED)) if age >= early else None
     waited = _residence(history, view.limits(queue).queues.stale_after)
-    return None if waited is None else Head(age=waited, stamped=False, overtaken=0)
+    return None if waited is None else Head(age=waited, stamped=False, consumed=0)
 
 
-def _residence(history: Series[Queue], least: float) -> float | None:
-    """Seconds that the oldest message waits at least, if it is first in, first out; None where that is too little."""
+def _residence(history: Series[Queue], minimum: float) -> float | None:
+    """Seconds that the oldest message waits at least, if it is first in, first out; None where that is too short."""
     final = history[-1]
-    old = [seen for seen in history if final.at.since(seen.at) >= least]
-    # From the nearest on: of most queues it says already that all has passed since.
+    old = [seen for seen in history if final.at.since(seen.at) >= minimum]
+    # The latest first: of most queues it already shows that all that was there has left since.
     found = None
     for seen in reversed(old):
         since = tuple(each for each in history if each.at.mono >= seen.at.mono)
         whole = balance(since)
         if whole is None or seen.value.messages is None:
             break
-        # Whatever left: taken, rejected, expired. Counters are current and the number of messages is seconds old.
-        left = whole.taken + max(0, whole.missing)
+        # All that left: consumed, rejected, expired. Counters are current, the number of messages is seconds old.
+        left = whole.consumed + max(0, whole.missing)
         if left >= 0.9 * seen.value.messages:
             break
         found = final.at.since(seen.at)
@@ -105,69 +97,50 @@ def _residence(history: Series[Queue], least: float) -> float | None:
 
 
 def _may_be_as_old(history: Series[Queue], age: float) -> bool:
-    """Whether a message of that age may still be there, as far as was watched: not all has passed since."""
+    """Whether a message of that age may still be there, as far as was watched: not all has left since."""
     watched = span(history)
     return watched <= 0 or _residence(history, min(age, watched)) is not None
 
 
 def _ack_rate(view: View, queue: Queue) -> float | None:
-    """Acknowledged a second, of what was watched; None where nothing was."""
+    """Acknowledged a second in the time that was watched; None where there was none."""
     history = view.history(queue)
     return delta(history, "ack") / span(history) if span(history) > 0 else None
 
 
-def _stands(view: View, queue: Queue) -> bool:
-    """Whether the same message was the oldest for a while: every reading of the last seconds shows its timestamp."""
-    lately = [
-        s for s in view.history(queue) if view.now.since(s.at) <= view.thresholds.early + view.thresholds.interval
-    ]
-    return len(lately) >= 2 and len({_stamp(seen) for seen in lately}) == 1
+def _unchanged(view: View, queue: Queue) -> bool:
+    """Whether the same message was the oldest for a while: every recent reading shows its timestamp."""
+    period = view.thresholds.early + view.thresholds.interval
+    recent = [seen.value for seen in view.history(queue) if view.now.since(seen.at) <= period]
+    return len(recent) >= 2 and len({seen.head_message_timestamp for seen in recent}) == 1
 
 
-def _stamp(seen: Seen[Queue]) -> int | None:
-    return seen.value.head_message_timestamp
-
-
-def _finding(view: View, queue: Queue, head: Head, severity: Severity, *, passed: bool) -> FindingReport:
-    about_age = f"{lasting(head.age)} old" if head.stamped else f"at least {lasting(head.age)} old"
-    if passed:
-        cause = (
-            f"{amount(head.overtaken, 'message')} were acknowledged while it waited: it is overtaken. A consumer that "
-            "holds it without acknowledging does that, or messages of a higher priority."
-        )
-    else:
-        cause = "Messages wait in line: all that came before must be worked off first."
-    source = "/api/queues head_message_timestamp" if head.stamped else "/api/queues messages, message_stats.ack"
-    told = "by the clock of its publisher" if head.stamped else "by the order of the queue: fewer left than were there"
+def _finding(view: View, queue: Queue, head: Head, severity: Severity, *, overtaken: bool) -> Finding:
     limit = view.limits(queue).queues.stale_after
-    later = "" if severity is Severity.WARNING else f"; a warning comes at {lasting(limit)}"
-    return FindingReport(
+    age_source = (
+        source("/api/queues", "head_message_timestamp")
+        if head.stamped
+        else source("/api/queues", "messages", "message_stats.ack")
+    )
+    return Finding(
         rule=NAME,
         severity=severity,
-        subject=about(queue),
+        subject=queue_subject(queue),
         since=Instant(wall=view.now.wall - head.age, mono=view.now.mono - head.age).iso(),
-        summary=f"The oldest message in {named(queue)} is {about_age}, though its consumers work{later}",
-        cause=cause,
+        facts={
+            "queue": queue_facts(queue),
+            "age_seconds": head.age,
+            "stamped": head.stamped,
+            "overtaken": overtaken,
+            "consumed": head.consumed if head.stamped else None,
+            "ready": queue.messages_ready,
+            "unacked": queue.messages_unacked,
+            "warning_after_seconds": limit,
+        },
+        certainty=Certainty.EARLY if severity is Severity.INFO else Certainty.LIKELY,
         evidence=(
-            EvidenceReport(
-                what="age of the oldest message",
-                value=f"{about_age}, {told}",
-                expected=f"below {lasting(limit)}",
-                source=source,
-            ),
-            EvidenceReport(
-                what="ready, unacknowledged",
-                value=f"{queue.messages_ready} and {queue.messages_unacked}",
-                source="/api/queues messages_ready, messages_unacknowledged",
-            ),
+            Evidence(key="age", value=head.age, unit=Unit.SECONDS, source=age_source),
+            Evidence(key="messages", source=source("/api/queues", "messages_ready", "messages_unacknowledged")),
         ),
-        next_steps=(
-            (
-                f"see who holds messages for long: {list_consumers(queue)}; "
-                "rabbitmqctl list_channels connection name prefetch_count messages_unacknowledged"
-            ),
-            f"see whether it has priorities: rabbitmqctl list_queues -p {place(queue).split()[1]} name arguments",
-            "restart a consumer that holds one message and acknowledges others: it comes again, first in line",
-        ),
-        runbook=runbook(NAME),
+        involved=involved_queue(queue, view.links(queue)),
     )

@@ -1,1 +1,1 @@
-"""Rules about how things are declared and configured (G)."""
+"""Rules about topology and configuration (G)."""

@@ -1,26 +1,24 @@
-"""declare-mismatch (G01): an application declares a queue otherwise than it is, is refused, and tries again.
+"""declare-mismatch (G01): an application declares a queue with other properties than it has, is refused, and retries.
 
-The broker answers 406 PRECONDITION_FAILED "inequivalent arg ..." and closes the channel; the application never comes
-to consume or publish. Declarations count in the cluster's churn also when they are refused, so that a loop of one
-declaration a cycle which the broker ends with an error is this, or a locked exclusive queue (405), which has a rule of
-its own. A client that ends its whole connection at the error shows as connection-churn.
+The broker answers 406 PRECONDITION_FAILED "inequivalent arg ..." and closes the channel; the application never gets to
+consume or publish. The cluster's churn counts declarations also when they are refused, so a loop with one declaration a
+cycle that the broker ends with an error is this, or a locked exclusive queue (405), which has a rule of its own. A
+client that closes its whole connection at the error shows as connection-churn.
 Source: https://www.rabbitmq.com/docs/queues#property-equivalence
 """
 
 from collections.abc import Iterator
-from shlex import quote
 
-from ackscope.findings import Severity
-from ackscope.reports import FindingReport, runbook
+from ackscope.findings import Finding, Severity
 from diagnosis.closing import Closing, closings
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.clients.loop_report import CLEAR, evidence, pace, read_log, who
-from diagnosis.rules.topology.exclusive_name_locked import locked
-from diagnosis.words import lasting
+from diagnosis.rules.clients._shared.loops import MIN_PER_CYCLE, loop_evidence, loop_facts, loop_involved
+from diagnosis.rules.queues._shared.queue import certainty
+from diagnosis.rules.topology.exclusive_name_locked import locked_queues
 
 NAME = "declare-mismatch"
 
-SHORTEST = 100
+MIN_TEXT_BYTES = 100
 """Bytes: "PRECONDITION_FAILED - inequivalent arg 'durable' for queue 'q' in vhost '/': received 'false' but current is
 'true'" has 112; a longer name makes it longer."""
 
@@ -30,36 +28,22 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for closing in closings(view):
         if closing.whole or closing.error is None or closing.lasts < view.thresholds.early:
             continue
-        declares = closing.alone and closing.declares >= CLEAR
-        if declares and closing.error >= SHORTEST and not locked(view, closing):
+        declares = closing.alone and closing.declares >= MIN_PER_CYCLE
+        if declares and closing.error >= MIN_TEXT_BYTES and not locked_queues(view, closing):
             yield _finding(view, closing)
 
 
-def _finding(view: View, closing: Closing) -> FindingReport:
+def _finding(view: View, closing: Closing) -> Finding:
     limit = view.thresholds.clients.refused_for
-    late = closing.lasts >= limit
-    later = "" if late else f"; a rolling deployment looks the same; warning after {lasting(limit)}"
-    vhost = quote(closing.connection.vhost or "/")
-    return FindingReport(
+    severity = Severity.WARNING if closing.lasts >= limit else Severity.INFO
+    return Finding(
         rule=NAME,
-        severity=Severity.WARNING if late else Severity.INFO,
+        severity=severity,
         subject=closing.subject,
         since=closing.since.iso(),
-        summary=(
-            f"{who(closing)} declares a queue and is refused, {pace(closing.rate)}, for {lasting(closing.lasts)}: "
-            f"it does not come to its work{later}"
-        ),
-        cause=(
-            "The queue exists with other properties than the application declares (406 PRECONDITION_FAILED, "
-            "'inequivalent arg'), and the broker closes the channel each time."
-        ),
-        evidence=tuple(evidence(closing, "channel")),
-        next_steps=(
-            read_log(closing),
-            "which property of which queue: grep -h 'inequivalent arg' /var/log/rabbitmq/*.log | tail -3",
-            f"what it is now: rabbitmqctl list_queues -p {vhost} name type durable auto_delete arguments policy",
-            "give the application the properties that the queue has; or delete the queue, once it is empty and unused",
-            "later: set TTL, lengths and dead-lettering by policy, which can be changed without declaring anew",
-        ),
-        runbook=runbook(NAME),
+        facts={**loop_facts(closing), "warning_after_seconds": limit},
+        certainty=certainty(severity, closing.lasts, limit),
+        seen_seconds=closing.lasts,
+        evidence=tuple(loop_evidence(closing, "channel")),
+        involved=loop_involved(closing),
     )

@@ -1,26 +1,25 @@
-"""ha-policy-without-effect (G05): a policy asks for mirrored classic queues, which RabbitMQ 4.0 did away with.
+"""ha-policy-without-effect (G05): a policy asks for mirrored classic queues, which RabbitMQ 4.0 removed.
 
-The queues that it covers have one copy, silently.
+The queues that it matches have one replica, silently.
 Source: https://www.rabbitmq.com/release-information, 4.0; https://www.rabbitmq.com/docs/3.13/ha
 """
 
 from collections.abc import Iterator
 
-from ackscope.findings import Severity, Subject
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Subject, source
 from ackscope.topology import Policy
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.topology.policies import MIRRORING, matches
-from diagnosis.words import amount, some
+from diagnosis.facts import queue_ref
+from diagnosis.rules.topology._shared.policies import MIRRORING, matches
 
 NAME = "ha-policy-without-effect"
 
-GONE = (4, 0)
+REMOVED_IN = (4, 0)
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for each virtual host that has such policies."""
-    if view.version is None or view.version < GONE:
+    if view.version is None or view.version < REMOVED_IN:
         return
     found: dict[str, list[Policy]] = {}
     for policy in view.policies:
@@ -30,39 +29,34 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(view, vhost, sorted(policies, key=lambda policy: policy.name))
 
 
-def _finding(view: View, vhost: str, policies: list[Policy]) -> FindingReport:
-    covered = sorted(
-        queue.name
-        for queue in view.all_queues
-        if queue.vhost == vhost
-        and queue.type in {None, "classic"}
-        and any(matches(policy, queue) for policy in policies)
+def _finding(view: View, vhost: str, policies: list[Policy]) -> Finding:
+    matched = sorted(
+        (
+            queue
+            for queue in view.all_queues
+            if queue.vhost == vhost
+            and queue.type in {None, "classic"}
+            and any(matches(policy, queue) for policy in policies)
+        ),
+        key=lambda queue: queue.name,
     )
     several = len(view.nodes) > 1
-    names = some(repr(policy.name) for policy in policies)
-    keys = sorted({key for policy in policies for key in policy.definition if key in MIRRORING})
-    return FindingReport(
+    return Finding(
         rule=NAME,
-        severity=Severity.WARNING if several and covered else Severity.INFO,
+        severity=Severity.WARNING if several and matched else Severity.INFO,
         subject=Subject(kind="vhost", name=vhost, vhost=vhost),
-        since=None,
-        summary=(
-            f"{amount(len(covered), 'classic queue')} in vhost {vhost!r} should be mirrored by policy {names}, "
-            "and have one copy: when its node is gone, so are they"
-        ),
-        cause="Classic queue mirroring ended with RabbitMQ 4.0; such keys of a policy are kept, and do nothing.",
+        facts={
+            "vhost": vhost,
+            "policies": [policy.name for policy in policies],
+            "keys": sorted({key for policy in policies for key in policy.definition if key in MIRRORING}),
+            "queue_count": len(matched),
+            "queue_names": [queue.name for queue in matched],
+            "node_count": len(view.nodes),
+        },
+        certainty=Certainty.CERTAIN,
         evidence=(
-            EvidenceReport(
-                what="policies", value=f"{names}: {', '.join(keys)}", expected="no ha-* keys", source="/api/policies"
-            ),
-            EvidenceReport(
-                what="queues covered", value=some(map(repr, covered), 5) or "none", source="/api/queues, pattern"
-            ),
+            Evidence(key="policies", source=source("/api/policies", "definition")),
+            Evidence(key="queues", source=source("/api/queues", "name", "type") + source("/api/policies", "pattern")),
         ),
-        next_steps=(
-            "see them: rabbitmq-queues list_policies_with_classic_queue_mirroring",
-            "declare the queues that must outlive a node as quorum queues (x-queue-type: quorum), and move to them",
-            "then drop the keys, so that nobody believes in them: rabbitmqctl set_policy or clear_policy",
-        ),
-        runbook=runbook(NAME),
+        involved=Involved(queues=tuple(map(queue_ref, matched))),
     )

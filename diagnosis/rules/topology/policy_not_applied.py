@@ -1,29 +1,26 @@
-"""policy-not-applied (G03): a policy that covers nothing, or of which nobody can say whether it counts.
+"""policy-not-applied (G03): a policy that is in force for no queue, or of which it is undefined whether it is.
 
-Of several policies that fit a queue, one counts: that of the highest priority. Of two with the same priority it is
-not defined which.
+Of several policies that match a queue, one is in force: that with the highest priority. Of two with the same priority
+it is undefined which.
 Source: https://www.rabbitmq.com/docs/policies
 """
 
 from collections.abc import Iterator
-from shlex import quote
 
-from ackscope.findings import Severity, Subject
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Subject, source
 from ackscope.snapshot import Queue
 from ackscope.topology import Policy
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.topology.policies import covers_queues, matches
-from diagnosis.words import amount, some
+from diagnosis.rules.topology._shared.policies import applies_to_queues, matches
 
 NAME = "policy-not-applied"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each virtual host: its policies without effect, and those that are in each other's way."""
+    """One finding for each virtual host: its policies without effect, and those that conflict."""
     by_vhost: dict[str, list[Policy]] = {}
     for policy in view.policies:
-        if not policy.operator and covers_queues(policy):
+        if not policy.operator and applies_to_queues(policy):
             by_vhost.setdefault(policy.vhost, []).append(policy)
     if not by_vhost:
         return
@@ -32,62 +29,54 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if queue.vhost in by_vhost and not queue.exclusive:
             queues.setdefault(queue.vhost, []).append(queue)
     for vhost, policies in sorted(by_vhost.items()):
-        there = queues.get(vhost, [])
-        if there:
-            yield from _judge(vhost, sorted(policies, key=lambda policy: policy.name), there)
+        existing = queues.get(vhost, [])
+        if existing:
+            yield from _judge(vhost, sorted(policies, key=lambda policy: policy.name), existing)
 
 
-def _judge(vhost: str, policies: list[Policy], queues: list[Queue]) -> Iterator[FindingReport]:
-    covered = {policy.name: 0 for policy in policies}
-    won = dict(covered)
+def _judge(vhost: str, policies: list[Policy], queues: list[Queue]) -> Iterator[Finding]:
+    matched = {policy.name: 0 for policy in policies}
+    in_force = dict(matched)
     ties: dict[tuple[str, str], list[str]] = {}
     for queue in queues:
-        fitting = [policy for policy in policies if matches(policy, queue)]
-        if not fitting:
+        matching = [policy for policy in policies if matches(policy, queue)]
+        if not matching:
             continue
-        highest = max(policy.priority or 0 for policy in fitting)
-        first = [policy for policy in fitting if (policy.priority or 0) == highest]
-        for policy in fitting:
-            covered[policy.name] += 1
+        highest = max(policy.priority or 0 for policy in matching)
+        first = [policy for policy in matching if (policy.priority or 0) == highest]
+        for policy in matching:
+            matched[policy.name] += 1
         for policy in first:
-            won[policy.name] += 1
+            in_force[policy.name] += 1
         if len(first) > 1 and first[0].definition != first[1].definition:
             ties.setdefault((first[0].name, first[1].name), []).append(queue.name)
-    # A policy for exchanges as well may be there for those alone.
-    idle = [policy for policy in policies if policy.apply_to != "all" and not covered[policy.name]]
-    beaten = [policy for policy in policies if covered[policy.name] and not won[policy.name]]
-    told = [
-        *(f"{policy.name!r}: pattern {policy.pattern!r} fits no queue" for policy in idle),
-        *(f"{policy.name!r}: others of higher priority cover all its queues" for policy in beaten),
-        *(f"{one!r} and {two!r} have the same priority and fit {some(names, 2)}" for (one, two), names in ties.items()),
+    # A policy for exchanges as well may exist for those alone.
+    unmatched = [policy for policy in policies if policy.apply_to != "all" and not matched[policy.name]]
+    overridden = [policy for policy in policies if matched[policy.name] and not in_force[policy.name]]
+    if unmatched or overridden or ties:
+        yield _finding(vhost, unmatched, overridden, ties)
+
+
+def _finding(
+    vhost: str, unmatched: list[Policy], overridden: list[Policy], ties: dict[tuple[str, str], list[str]]
+) -> Finding:
+    without_effect: list[Fact] = [
+        *({"name": policy.name, "pattern": policy.pattern, "reason": "matches_no_queue"} for policy in unmatched),
+        *({"name": policy.name, "pattern": policy.pattern, "reason": "overridden"} for policy in overridden),
     ]
-    if told:
-        yield _finding(vhost, told, len(idle) + len(beaten), len(ties))
-
-
-def _finding(vhost: str, told: list[str], idle: int, ties: int) -> FindingReport:
-    parts = [f"{amount(idle, 'policy').replace('policys', 'policies')} without effect"] if idle else []
-    if ties:
-        parts.append(f"{amount(ties, 'pair')} of policies that are in each other's way")
-    return FindingReport(
+    conflicts: list[Fact] = [{"policies": list(names), "queues": queues} for names, queues in ties.items()]
+    evidence = []
+    if without_effect:
+        fields = source("/api/policies", "pattern", "priority") + source("/api/queues", "name")
+        evidence.append(Evidence(key="without_effect", value=len(without_effect), source=fields))
+    if conflicts:
+        fields = source("/api/policies", "pattern", "priority", "definition") + source("/api/queues", "name")
+        evidence.append(Evidence(key="conflicts", value=len(conflicts), source=fields))
+    return Finding(
         rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="vhost", name=vhost, vhost=vhost),
-        since=None,
-        summary=f"{' and '.join(parts)} in vhost {vhost!r}: queues may lack what they should have",
-        cause="A queue takes one policy, that of the highest priority of those that fit; the others do nothing.",
-        evidence=(
-            EvidenceReport(
-                what="policies",
-                value=some(told, 5),
-                expected="each counts somewhere",
-                source="/api/policies, /api/queues",
-            ),
-        ),
-        next_steps=(
-            f"see what each queue has: rabbitmqctl list_queues -p {quote(vhost)} name policy",
-            f"see the policies: rabbitmqctl list_policies -p {quote(vhost)}",
-            "mend the pattern or the priority, merge the definitions, or clear what nobody needs",
-        ),
-        runbook=runbook(NAME),
+        facts={"vhost": vhost, "without_effect": without_effect, "conflicts": conflicts},
+        certainty=Certainty.CERTAIN,
+        evidence=tuple(evidence),
     )

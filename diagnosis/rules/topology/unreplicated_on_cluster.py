@@ -1,69 +1,58 @@
-"""unreplicated-on-cluster (G06): durable queues with one copy, though there are nodes for more.
+"""unreplicated-on-cluster (G06): durable queues with one replica, although there are nodes for more.
 
-When the node of such a queue is gone, the queue is gone with it, until the node is back.
+If the node of such a queue is down, the queue cannot be used until the node is back.
 Source: https://www.rabbitmq.com/docs/classic-queues, https://www.rabbitmq.com/docs/quorum-queues
 """
 
 from collections import Counter
 from collections.abc import Iterator
-from shlex import quote
 
-from ackscope.findings import Severity, Subject
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Subject, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.words import amount, some
+from diagnosis.facts import queue_ref
 
 NAME = "unreplicated-on-cluster"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each virtual host: its durable classic queues that carry messages."""
+    """One finding for each virtual host: its durable classic queues that have messages."""
     if len(view.nodes) < view.thresholds.topology.unreplicated_nodes:
         return
     found: dict[str, list[Queue]] = {}
     for queue in view.queues:
-        # A mirrored one (before 4.0) has its mirrors in the list, be they behind or not.
-        lone = queue.type == "classic" and queue.durable and not queue.exclusive and not queue.mirrors
-        if lone and (queue.messages or view.moved(queue, "publish")):
+        # A mirrored queue (before 4.0) lists its mirrors, whether they are synchronised or not.
+        single = queue.type == "classic" and queue.durable and not queue.exclusive and not queue.mirrors
+        if single and (queue.messages or view.moved(queue, "publish")):
             found.setdefault(queue.vhost, []).append(queue)
     for vhost, queues in sorted(found.items()):
         yield _finding(view, vhost, queues)
 
 
-def _finding(view: View, vhost: str, queues: list[Queue]) -> FindingReport:
-    waiting = sum(queue.messages or 0 for queue in queues)
+def _finding(view: View, vhost: str, queues: list[Queue]) -> Finding:
+    messages = sum(queue.messages or 0 for queue in queues)
     nodes = Counter(queue.node or "unknown" for queue in queues)
-    busiest = sorted(queues, key=lambda queue: (-(queue.messages or 0), queue.name))
-    return FindingReport(
+    largest_first = sorted(queues, key=lambda queue: (-(queue.messages or 0), queue.name))
+    return Finding(
         rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="vhost", name=vhost, vhost=vhost),
-        since=None,
-        summary=(
-            f"{amount(len(queues), 'durable queue')} in use in vhost {vhost!r} with one copy on a cluster of "
-            f"{len(view.nodes)} nodes: each is away whenever its node is"
-        ),
-        cause="They are classic queues, which live on one node; a cluster alone copies no messages.",
+        facts={
+            "vhost": vhost,
+            "queue_count": len(queues),
+            "queue_names": [queue.name for queue in largest_first],
+            "queues_by_node": dict(sorted(nodes.items())),
+            "node_count": len(view.nodes),
+            "messages": messages,
+        },
+        certainty=Certainty.CERTAIN,
         evidence=(
-            EvidenceReport(
-                what="queues", value=some((repr(queue.name) for queue in busiest), 5), source="/api/queues type"
-            ),
-            EvidenceReport(
-                what="their nodes",
-                value=some((f"{node}: {number}" for node, number in sorted(nodes.items())), 5),
-                source="/api/queues node",
-            ),
-            EvidenceReport(
-                what="what they carry",
-                value=amount(waiting, "message"),
-                source="/api/queues messages",
-            ),
+            Evidence(key="queues", value=len(queues), source=source("/api/queues", "type", "durable")),
+            Evidence(key="nodes", source=source("/api/queues", "node")),
+            Evidence(key="messages", value=messages, unit=Unit.MESSAGES, source=source("/api/queues", "messages")),
         ),
-        next_steps=(
-            f"see them: rabbitmqctl list_queues -p {quote(vhost)} name type durable node messages",
-            "which of them must outlive a node? Declare those as quorum queues (x-queue-type: quorum) and move to them",
-            "for new ones: rabbitmqctl update_vhost_metadata VHOST --default-queue-type quorum   # 3.11 on",
+        involved=Involved(
+            queues=tuple(map(queue_ref, largest_first)),
+            nodes=tuple(sorted(name for name in nodes if name != "unknown")),
         ),
-        runbook=runbook(NAME),
     )

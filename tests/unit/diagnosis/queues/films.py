@@ -1,17 +1,17 @@
-"""Queues at work: so much published, taken and dropped a second."""
+"""Queues with traffic: messages published, acknowledged and rejected a second."""
 
 from ackscope.findings import flat
 from ackscope.topology import Binding, Bindings, Exchange
 from tests.unit.diagnosis.pictures import queue, stats
 
 
-def flowing(t, name="orders", *, published=8.0, taken=0.0, rejected=0.0, ready=0, unacked=0, **fields):
-    """A queue to which so many messages a second are published; consumers acknowledge and reject some of them.
+def flowing(t, name="orders", *, published=8.0, acked=0.0, rejected=0.0, ready=0, unacked=0, **fields):
+    """A queue with this many messages a second published; consumers acknowledge and reject some of them.
 
-    What is neither taken nor in it is gone.
+    Messages that are neither acknowledged nor in the queue are lost.
     """
-    delivered = int((taken + rejected) * t) + unacked
-    counters = stats(publish=int(100 + published * t), ack=int(taken * t), deliver=delivered, deliver_get=delivered)
+    delivered = int((acked + rejected) * t) + unacked
+    counters = stats(publish=int(100 + published * t), ack=int(acked * t), deliver=delivered, deliver_get=delivered)
     return queue(name, messages_ready=ready, messages_unacked=unacked, stats=counters, **fields)
 
 
@@ -26,12 +26,12 @@ def exchange(name, kind="fanout", **fields):
 
 
 def frame(*queues, exchanges=(), bindings=()):
-    """What a snapshot holds; bindings were read."""
+    """The parts of a snapshot; bindings were read."""
     return {"queues": queues, "exchanges": tuple(exchanges), "bindings": Bindings(listed=tuple(bindings))}
 
 
 def of(rule, verdict):
-    """Severity and subject of the findings of one rule, wherever they hang."""
+    """Severity and subject of the findings of one rule, consequences included."""
     return [(each.severity.value, each.subject.name) for each in flat(verdict.findings) if each.rule == rule]
 
 

@@ -9,34 +9,37 @@ MIB = 1_048_576
 
 
 def shot(until, *queues, **more):
-    """The verdict after so many seconds."""
+    """The result after this many seconds."""
     return look(film(lambda _: frame(*queues), until=until), **more)
 
 
 def large(name="orders", **fields):
-    """A queue with ten messages of two MiB."""
+    """A queue with ten messages of 2 MiB."""
     return queue(name, **{"messages_ready": 10, "message_bytes": 20 * MIB, **fields})
 
 
 def test_one_finding_a_virtual_host_lists_them():
-    """The largest first; a fact, and no more."""
+    """The largest first, as information."""
     finding = one(RULE, shot(20, large("a"), large("b", message_bytes=40 * MIB)))
 
     assert ("info", "vhost", "/") == (finding.severity, finding.subject.kind, finding.subject.name)
-    assert "Large messages: 60 MiB in 2 queues of vhost '/', 'b': 10 messages of 4 MiB" in finding.summary
+    assert (60 * MIB, 2) == (finding.facts["total_bytes"], finding.facts["queue_count"])
+    assert ("b", 10, 4 * MIB) == tuple(
+        finding.facts["largest"][0][key] for key in ("name", "messages", "average_bytes")
+    )
 
 
-def test_quorum_queues_are_worse():
-    """Each node writes every message."""
-    assert "1 quorum queue among them" in one(RULE, shot(20, large(type="quorum"))).cause
+def test_quorum_queues_are_counted():
+    """Each of their nodes writes every message."""
+    assert 1 == one(RULE, shot(20, large(type="quorum"))).facts["quorum_count"]
 
 
 @pytest.mark.parametrize(
     "fields",
     [{"message_bytes": 9 * MIB}, {"messages_ready": 4}, {"message_bytes": None}, {"messages_ready": 0}],
-    ids=["smaller", "few", "not told", "empty"],
+    ids=["smaller", "few", "absent", "empty"],
 )
-def test_other_queues_are_left_alone(fields):
+def test_other_queues_are_not_reported(fields):
     """Absent is not zero, and not large either."""
     assert [] == of(RULE, shot(60, large(**fields)))
 

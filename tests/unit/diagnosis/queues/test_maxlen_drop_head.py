@@ -1,7 +1,7 @@
 import pytest
 
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.pictures import film, look, told
+from tests.unit.diagnosis.pictures import film, look, text
 from tests.unit.diagnosis.queues.films import flowing, frame, of, one
 
 RULE = "maxlen-drop-head"
@@ -9,16 +9,16 @@ LIMITED = {"x-max-length": 10}
 
 
 def dropping(t, **fields):
-    """A queue at its limit of 10: 8 a second come, half a message a second is taken."""
-    return flowing(t, **{"taken": 0.5, "ready": 10, "unacked": 1, "arguments": LIMITED, **fields})
+    """A queue at its limit of 10: 8 messages a second are published, one every 2 s is acknowledged."""
+    return flowing(t, **{"acked": 0.5, "ready": 10, "unacked": 1, "arguments": LIMITED, **fields})
 
 
 def shot(until, **fields):
-    """The verdict on that queue after so many seconds."""
+    """The result for that queue after this many seconds."""
     return look(film(lambda t: frame(dropping(t, **fields)), until=until))
 
 
-def test_it_is_told_early_and_is_critical_after_a_minute():
+def test_it_is_information_first_and_critical_after_a_minute():
     """A burst ends sooner."""
     assert [] == of(RULE, shot(10))
     assert [("info", "orders")] == of(RULE, shot(20))
@@ -26,46 +26,66 @@ def test_it_is_told_early_and_is_critical_after_a_minute():
     assert [("critical", "orders")] == of(RULE, shot(75))
 
 
-def test_the_finding_says_how_many_are_gone_and_how_to_stop_it():
+def test_the_finding_says_how_many_are_lost_and_how_to_stop_it():
     """With the exact command."""
     finding = one(RULE, shot(75))
+    commands = [step.command or "" for step in text(finding).steps]
 
-    assert "full (10 of 10 messages) and drops its oldest messages: at least" in finding.summary
-    assert "overflow" in finding.cause
-    assert """'{"max-length": 10, "overflow": "reject-publish"}'""" in told(finding)
+    assert (10, 10, None) == tuple(finding.facts[key] for key in ("ready", "max_length", "overflow"))
+    assert 500 <= finding.facts["lost"] <= 563
+    assert """'{"max-length": 10, "overflow": "reject-publish"}'""" in commands[1]
 
 
-def test_two_looks_find_it():
+def test_the_command_includes_the_settings_of_the_policy_in_force():
+    """A queue has one policy."""
+    limited = {"arguments": {}, "policy": "short", "effective_policy": {"max-length": 10, "expires": 60_000}}
+    steps = text(one(RULE, shot(75, **limited))).steps
+
+    assert """'{"expires": 60000, "max-length": 10, "overflow": "reject-publish"}'""" in (steps[1].command or "")
+    assert "replaces policy 'short'" in steps[1].text
+
+
+def test_an_overflow_by_argument_cannot_be_changed_by_a_policy():
+    """The argument is in force."""
+    limited = {**LIMITED, "x-overflow": "drop-head"}
+    report = text(one(RULE, shot(75, arguments=limited)))
+
+    assert not any("reject-publish" in (step.command or "") for step in report.steps)
+
+
+def test_two_polls_find_it():
     """As `ackscope diagnose` does."""
     window = film(lambda t: frame(dropping(t)), until=6, every=6)
 
     assert [("critical", "orders")] == of(RULE, look(window, thresholds=Thresholds.one_shot()))
 
 
-def test_the_time_when_it_was_still_filling_does_not_count():
+def test_the_time_before_it_was_full_does_not_count():
     """It lost messages within the interval in which it became full."""
     window = film(lambda t: frame(dropping(t, ready=min(10, int(4 * t)), unacked=0)), until=30)
 
-    assert "in 25 s;" in one(RULE, look(window)).summary
+    assert 25.0 == one(RULE, look(window)).facts["over_seconds"]
 
 
 def test_a_limit_in_bytes_counts_like_one_in_messages():
     """And so does one by policy."""
     limited = {"arguments": {}, "effective_policy": {"max-length-bytes": 1000}, "message_bytes_ready": 980}
 
-    assert "980 B of 1000 B" in one(RULE, shot(75, **limited)).summary
+    assert (980, 1000) == tuple(
+        one(RULE, shot(75, **limited)).facts[key] for key in ("ready_bytes", "max_length_bytes")
+    )
 
 
-def test_what_is_written_down_is_no_more_than_a_warning():
-    """Somebody chose drop-head."""
+def test_an_explicit_drop_head_is_at_most_a_warning():
+    """Somebody chose it."""
     limited = {**LIMITED, "x-overflow": "drop-head"}
 
     assert [("warning", "orders")] == of(RULE, shot(120, arguments=limited))
 
 
-def test_without_consumers_it_may_keep_the_newest_few_on_purpose():
-    """A ring buffer is a fact, and no alarm."""
-    assert [("info", "orders")] == of(RULE, shot(300, consumers=0, taken=0.0, unacked=0))
+def test_without_consumers_it_may_hold_the_newest_few_on_purpose():
+    """A ring buffer is information, not an alarm."""
+    assert [("info", "orders")] == of(RULE, shot(300, consumers=0, acked=0.0, unacked=0))
 
 
 @pytest.mark.parametrize(
@@ -74,22 +94,22 @@ def test_without_consumers_it_may_keep_the_newest_few_on_purpose():
         {"arguments": {**LIMITED, "x-overflow": "reject-publish"}},
         {"arguments": {}},
         {"ready": 3},
-        {"taken": 8.0},
+        {"acked": 8.0},
         {"published": 0.0},
         {"type": "stream"},
     ],
-    ids=["refuses", "no limit", "not full", "keeps up", "nothing comes", "stream"],
+    ids=["refuses", "no limit", "not full", "keeps up", "nothing published", "stream"],
 )
-def test_other_queues_are_left_alone(fields):
-    """Each looks like it in all but one thing."""
+def test_other_queues_are_not_reported(fields):
+    """Each differs in one thing only."""
     assert [] == of(RULE, shot(120, **fields))
 
 
-def test_what_is_dead_lettered_is_not_lost_and_that_is_said():
-    """It is set aside, with the reason."""
+def test_messages_that_are_dead_lettered_are_not_lost():
+    """It is suppressed, with the reason."""
     verdict = shot(120, arguments={**LIMITED, "x-dead-letter-exchange": "kept"})
 
     assert [] == of(RULE, verdict)
-    assert ["it dead-letters to 'kept'"] == [
-        each.because.split(": ")[1] for each in verdict.suppressed if each.rule == RULE
+    assert [("dead_lettered", "kept")] == [
+        (each.reason, each.facts["exchange"]) for each in verdict.suppressed if each.rule == RULE
     ]

@@ -1,7 +1,7 @@
 import pytest
 
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.pictures import film, look, told
+from tests.unit.diagnosis.pictures import film, look, text
 from tests.unit.diagnosis.queues.films import flowing, frame, of, one
 
 RULE = "ttl-expiry-loss"
@@ -9,66 +9,65 @@ TTL = {"x-message-ttl": 500}
 
 
 def expiring(t, **fields):
-    """A queue whose messages live half a second: 8 a second come, 2 are taken."""
-    return flowing(t, **{"taken": 2.0, "ready": 3, "unacked": 1, "arguments": TTL, **fields})
+    """A queue with a TTL of 500 ms: 8 messages a second are published, 2 are acknowledged."""
+    return flowing(t, **{"acked": 2.0, "ready": 3, "unacked": 1, "arguments": TTL, **fields})
 
 
 def shot(until, **fields):
-    """The verdict on that queue after so many seconds."""
+    """The result for that queue after this many seconds."""
     return look(film(lambda t: frame(expiring(t, **fields)), until=until))
 
 
-def test_it_is_told_early_and_is_a_warning_after_five_minutes():
-    """As the catalogue says."""
+def test_it_is_information_first_and_a_warning_after_five_minutes():
+    """A burst looks the same."""
     assert [] == of(RULE, shot(10))
     assert [("info", "orders")] == of(RULE, shot(20))
     assert [("warning", "orders")] == of(RULE, shot(330))
 
 
-def test_the_finding_says_how_long_messages_live_and_what_is_taken():
-    """Two numbers that do not fit together."""
-    finding = one(RULE, shot(40))
+def test_the_finding_has_the_ttl_and_the_balance():
+    """240 of 320 messages expired."""
+    facts = one(RULE, shot(40)).facts
 
-    assert "At least 240 messages of 320 expired in queue 'orders' ('/')" in finding.summary
-    assert "longer than 500 ms" in finding.cause
-    assert "the TTL is an argument" in told(finding)
+    assert (240, 320, 80) == (facts["lost"], facts["published"], facts["consumed"])
+    assert (0.5, True, None) == (facts["ttl_seconds"], facts["ttl_is_argument"], facts["dead_letter_exchange"])
 
 
-def test_two_looks_find_it():
+def test_two_polls_find_it():
     """As `ackscope diagnose` does."""
     window = film(lambda t: frame(expiring(t)), until=6, every=6)
 
     assert [("warning", "orders")] == of(RULE, look(window, thresholds=Thresholds.one_shot()))
 
 
-def test_a_policy_can_be_changed_at_once():
-    """Ten times as long, to win time."""
+def test_a_ttl_by_policy_can_be_changed_at_once():
+    """Ten times as long, to gain time."""
     by_policy = {"arguments": {}, "effective_policy": {"message-ttl": 500}, "policy": "short"}
 
-    text = told(one(RULE, shot(40, **by_policy)))
+    step = text(one(RULE, shot(40, **by_policy))).steps[1]
 
-    assert """'{"message-ttl": 5000}'""" in text
-    assert "replaces policy 'short'" in text
+    assert """'{"message-ttl": 5000}'""" in (step.command or "")
+    assert "replaces policy 'short'" in step.text
 
 
-def test_without_consumers_it_may_be_a_store_of_what_is_recent():
-    """A fact, and no alarm."""
-    assert [("info", "orders")] == of(RULE, shot(400, consumers=0, taken=0.0, unacked=0))
+def test_without_consumers_it_may_hold_what_is_recent_on_purpose():
+    """It is information, not an alarm."""
+    assert [("info", "orders")] == of(RULE, shot(400, consumers=0, acked=0.0, unacked=0))
 
 
 @pytest.mark.parametrize(
     "fields",
     [
         {"arguments": {}},
-        {"taken": 8.0},
-        {"taken": 2.0, "rejected": 6.0},
+        {"acked": 8.0},
+        {"acked": 2.0, "rejected": 6.0},
         {"exclusive": True},
         {"auto_delete": True},
-        {"consumers": 0, "taken": 0.0, "arguments": {**TTL, "x-dead-letter-exchange": "work"}},
+        {"consumers": 0, "acked": 0.0, "arguments": {**TTL, "x-dead-letter-exchange": "work"}},
         {"arguments": {**TTL, "x-max-length": 3}},
     ],
-    ids=["no TTL", "keeps up", "rejected", "private", "ends with its client", "delay", "at its length limit"],
+    ids=["no TTL", "keeps up", "rejected", "private", "auto-delete", "delay queue", "at its length limit"],
 )
-def test_other_queues_are_left_alone(fields):
-    """Each looks like it in all but one thing."""
+def test_other_queues_are_not_reported(fields):
+    """Each differs in one thing only."""
     assert [] == of(RULE, shot(120, **fields))

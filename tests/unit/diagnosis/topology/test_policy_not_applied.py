@@ -1,7 +1,7 @@
 import pytest
 
 from ackscope.topology import Policy
-from tests.unit.diagnosis.pictures import film, look, queue, told
+from tests.unit.diagnosis.pictures import film, look, queue
 
 
 def policy(name, pattern="^orders", priority=0, **fields):
@@ -14,27 +14,35 @@ def policy(name, pattern="^orders", priority=0, **fields):
 
 
 def judged(*policies, queues=None):
-    """What this rule found."""
+    """Findings of this rule."""
     parts = {"policies": policies, "queues": (queue(),) if queues is None else queues}
     return [each for each in look(film(lambda _t: parts, until=10)).findings if each.rule == "policy-not-applied"]
 
 
 @pytest.mark.parametrize(
-    ("policies", "words"),
+    ("policies", "name", "reason"),
     [
-        ((policy("typo", "^oders"),), "'typo': pattern '^oders' fits no queue"),
-        ((policy("low"), policy("high", priority=5)), "'low': others of higher priority cover all its queues"),
-        ((policy("one"), policy("two")), "'one' and 'two' have the same priority and fit orders"),
-        ((policy("streams", apply_to="streams"),), "'streams': pattern '^orders' fits no queue"),
+        ((policy("typo", "^oders"),), "typo", "matches_no_queue"),
+        ((policy("low"), policy("high", priority=5)), "low", "overridden"),
+        ((policy("streams", apply_to="streams"),), "streams", "matches_no_queue"),
     ],
-    ids=["a slip", "beaten", "a tie", "another type"],
+    ids=["a typing error", "overridden", "another type"],
 )
-def test_policies_that_do_nothing_or_are_in_each_others_way_are_told(policies, words):
+def test_policies_without_effect_are_reported(policies, name, reason):
     """One finding for the virtual host."""
     (finding,) = judged(*policies)
 
     assert ("info", "vhost", "/") == (finding.severity, finding.subject.kind, finding.subject.name)
-    assert words in told(finding)
+    assert [(name, reason)] == [(each["name"], each["reason"]) for each in finding.facts["without_effect"]]
+    assert [] == finding.facts["conflicts"]
+
+
+def test_policies_of_equal_priority_are_a_conflict():
+    """It is undefined which is in force."""
+    (finding,) = judged(policy("one"), policy("two"))
+
+    assert [{"policies": ["one", "two"], "queues": ["orders"]}] == finding.facts["conflicts"]
+    assert [] == finding.facts["without_effect"]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +58,7 @@ def test_policies_that_do_nothing_or_are_in_each_others_way_are_told(policies, w
         ((policy("one", "^oders"),), ()),
     ],
     ids=[
-        "fits",
+        "matches",
         "default and exception",
         "a tie of equals",
         "exchanges",
@@ -60,6 +68,6 @@ def test_policies_that_do_nothing_or_are_in_each_others_way_are_told(policies, w
         "no queue yet",
     ],
 )
-def test_the_rest_is_quiet(policies, queues):
-    """A default with exceptions above it is how it should be."""
+def test_other_policies_are_not_reported(policies, queues):
+    """A default with exceptions above it is as it should be."""
     assert [] == judged(*policies, queues=queues)

@@ -1,0 +1,139 @@
+"""What happened to the messages of a queue: published, consumed, stored; the rest was lost.
+
+Counters come from channels and the number of messages from the queue, each refreshed every 5 s at its own time. So the
+balance of one interval proves nothing; that of several in a row does, once it exceeds what the delay can explain.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ackscope.findings import Evidence, Facts, Unit, source
+from ackscope.snapshot import Queue
+from diagnosis.contract import View
+from diagnosis.series import delta, span, steps
+from diagnosis.window import Series
+
+CONSUMED = ("ack", "deliver_no_ack", "get_no_ack")
+"""Counters of messages that left a queue for good, into the hands of a client."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageBalance:
+    """The messages of one queue over some time.
+
+    Attributes:
+        consumed: acknowledged, or delivered without need of it.
+        stored: how many more messages the queue has at the end.
+        rejected: delivered, and then rejected or requeued: neither acknowledged nor unacknowledged at the end.
+        seconds: how long that time is.
+    """
+
+    published: int
+    consumed: int
+    stored: int
+    rejected: int
+    seconds: float
+
+    @property
+    def missing(self) -> int:
+        """Published, and neither consumed nor stored; negative where messages arrived without being published to it."""
+        return self.published - self.consumed - self.stored
+
+    @property
+    def lost(self) -> int:
+        """At least this many disappeared without being rejected by a consumer."""
+        return max(0, self.missing - self.rejected)
+
+
+def balance(series: Series[Queue]) -> MessageBalance | None:
+    """The balance over a series; None where a number of messages is not known."""
+    if not series:
+        return None
+    first, final = series[0].value, series[-1].value
+    if None in (first.messages, final.messages, first.messages_unacked, final.messages_unacked):
+        return None
+    unacked = (final.messages_unacked or 0) - (first.messages_unacked or 0)
+    return MessageBalance(
+        published=delta(series, "publish"),
+        consumed=delta(series, *CONSUMED),
+        stored=(final.messages or 0) - (first.messages or 0),
+        rejected=max(0, delta(series, "deliver", "get") - delta(series, "ack") - unacked),
+        seconds=span(series),
+    )
+
+
+def latest_run(history: Series[Queue], interval: float, holds: Callable[[Series[Queue]], bool]) -> Series[Queue]:
+    """The time until now in each interval of which something holds; empty where it does not hold in the latest."""
+    start = len(history)
+    for pair in reversed(steps(history, interval)):
+        if not holds(pair):
+            break
+        start = history.index(pair[0])
+    # What is left before may be shorter than an interval, and counts if it shows the same.
+    if 0 < start < len(history) and holds(history[start - 1 : start + 1]):
+        start -= 1
+    return history[start:]
+
+
+def losing_run(
+    view: View, queue: Queue, meanwhile: Callable[[Queue], bool] = lambda _: True
+) -> tuple[Series[Queue], MessageBalance] | None:
+    """The time until now in which a queue kept losing messages, and its balance; None where it did not.
+
+    Args:
+        view: the view that is being judged.
+        queue: as it is now.
+        meanwhile: what must be true of the queue at each reading of that time.
+    """
+    limits = view.limits(queue)
+
+    def loses(pair: Series[Queue]) -> bool:
+        step = balance(pair)
+        vanished = step is not None and step.lost > limits.queues.loss_share * step.published
+        return vanished and all(meanwhile(seen.value) for seen in pair)
+
+    run = latest_run(view.history(queue), limits.interval, loses)
+    whole = balance(run)
+    if whole is None or whole.seconds < limits.early:
+        return None
+    delay = limits.queues.loss_skew * whole.published / whole.seconds
+    proof = max(limits.queues.loss_least, delay, limits.queues.loss_share * whole.published)
+    return (run, whole) if whole.lost >= proof else None
+
+
+def balance_facts(found: MessageBalance) -> Facts:
+    """The balance as facts.
+
+    Returns:
+        `{"lost", "published", "consumed", "over_seconds", "publish_rate", "consume_rate"}`.
+    """
+    return {
+        "lost": found.lost,
+        "published": found.published,
+        "consumed": found.consumed,
+        "over_seconds": found.seconds,
+        "publish_rate": found.published / found.seconds,
+        "consume_rate": found.consumed / found.seconds,
+    }
+
+
+def balance_evidence(found: MessageBalance) -> list[Evidence]:
+    """The balance as evidence; its texts are shared."""
+    over = {"over_seconds": found.seconds}
+    counters = source("/api/queues", "message_stats.ack", "message_stats.deliver_no_ack", "message_stats.get_no_ack")
+    return [
+        Evidence(
+            key="balance_published",
+            value=found.published,
+            unit=Unit.MESSAGES,
+            source=source("/api/queues", "message_stats.publish"),
+            facts=over,
+        ),
+        Evidence(key="balance_consumed", value=found.consumed, unit=Unit.MESSAGES, source=counters, facts=over),
+        Evidence(
+            key="balance_lost",
+            value=found.lost,
+            unit=Unit.MESSAGES,
+            source=source("/api/queues", "message_stats", "messages"),
+        ),
+    ]

@@ -1,0 +1,62 @@
+"""A queue as the subject of a finding, its facts, and the relation of a queue to where it dead-letters."""
+
+from collections.abc import Hashable, Iterable
+
+from ackscope.findings import Certainty, Fact, Finding, Involved, QueueRef, Severity, Subject
+from ackscope.snapshot import Queue
+from diagnosis.contract import Link, Relation, View
+from diagnosis.facts import client_name, queue_facts, queue_ref
+from diagnosis.routes import dead_letters_to
+
+
+def queue_subject(queue: Queue) -> Subject:
+    """The queue as the subject of a finding."""
+    return Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.leader or queue.node)
+
+
+def queue_with_policy(queue: Queue) -> dict[str, Fact]:
+    """A queue and the settings of its policy: for the macro `queues_set_policy`, which adds to them.
+
+    Returns:
+        `{"vhost", "name", "type", "node", "policy", "policy_definition"}`.
+    """
+    return {**queue_facts(queue), "policy_definition": dict(queue.effective_policy)}
+
+
+def involved_queue(queue: Queue, links: Iterable[Link] = (), others: Iterable[QueueRef] = ()) -> Involved:
+    """A queue, its node, and some of its consumers."""
+    links = tuple(links)
+    channels = dict.fromkeys(link.consumer.channel_name for link in links if link.consumer.channel_name)
+    connections = dict.fromkeys(link.consumer.connection_name for link in links if link.consumer.connection_name)
+    clients = dict.fromkeys(name for link in links if (name := client_name(link.connection)))
+    node = queue.leader or queue.node
+    return Involved(
+        queues=(queue_ref(queue), *others),
+        channels=tuple(channels),
+        connections=tuple(connections),
+        clients=tuple(clients),
+        nodes=(node,) if node else (),
+    )
+
+
+def certainty(severity: Severity, seconds: float, limit: float, known: Certainty = Certainty.LIKELY) -> Certainty:
+    """EARLY for information that was seen for less than the limit, else `known`."""
+    return Certainty.EARLY if severity is Severity.INFO and seconds < limit else known
+
+
+def is_private(queue: Queue) -> bool:
+    """Whether a queue belongs to one client and is deleted with it: for replies, or for a temporary subscription."""
+    return queue.exclusive is True or queue.auto_delete is True or queue.name.startswith("amq.gen")
+
+
+def _dead_letter_targets_of(view: View, finding: Finding) -> Iterable[Hashable]:
+    source = view.queue(finding.subject.vhost, finding.subject.name)
+    return () if source is None else (dead_letters_to(view, source) or ())
+
+
+def _queue_of(_view: View, finding: Finding) -> Iterable[Hashable]:
+    return ((finding.subject.vhost, finding.subject.name),) if finding.subject.kind == "queue" else ()
+
+
+DEAD_LETTERS_INTO = Relation(_dead_letter_targets_of, _queue_of)
+"""The cause is a queue; what follows is about the queue that its dead letters go to."""

@@ -1,0 +1,46 @@
+"""Which policy matches which queue, as the broker decides it.
+
+A policy applies to queues or exchanges of its virtual host whose name matches its pattern; of several that match, only
+the one with the highest priority is in force. An operator policy is merged into it.
+Source: https://www.rabbitmq.com/docs/policies
+"""
+
+import re
+
+from ackscope.snapshot import Queue
+from ackscope.topology import Policy
+
+_QUEUES = {"queues", "all"}
+_BY_TYPE = {"classic_queues": "classic", "quorum_queues": "quorum", "streams": "stream"}
+
+MIRRORING = (
+    "ha-mode",
+    "ha-params",
+    "ha-sync-mode",
+    "ha-sync-batch-size",
+    "ha-promote-on-shutdown",
+    "ha-promote-on-failure",
+)
+"""Keys of classic queue mirroring, removed in 4.0."""
+REMOVED = {"queue-mode": (4, 0), "queue-version": (4, 0), "queue-master-locator": (4, 3)}
+"""Keys without effect -> the first version in which that is so. For classic queues only: all are lazy since 3.12, and
+have storage version 2 since 4.0; 4.3 refuses a new policy with the last one."""
+
+
+def applies_to_queues(policy: Policy) -> bool:
+    """Whether it is about queues at all, as far as that is known."""
+    return policy.apply_to is None or policy.apply_to in _QUEUES or policy.apply_to in _BY_TYPE
+
+
+def matches(policy: Policy, queue: Queue) -> bool:
+    """Whether virtual host, pattern and type of a policy match a queue; not whether it is in force."""
+    if policy.vhost != queue.vhost or not applies_to_queues(policy):
+        return False
+    queue_type = _BY_TYPE.get(policy.apply_to or "")
+    if queue_type is not None and queue.type != queue_type:
+        return False
+    try:
+        return re.search(policy.pattern or "", queue.name) is not None
+    except re.error:
+        # The broker's regular expressions are those of Erlang: one that Python cannot read is taken to match nothing.
+        return False
