@@ -14,7 +14,7 @@ def node(name, **fields):
 
 
 def nodes(*stopped, **fields):
-    """Three nodes, of which some do not run."""
+    """Three nodes, some of which do not run."""
     return tuple(
         Node(name=name, running=False, being_drained=False) if name in stopped else node(name, **fields) for name in ALL
     )
@@ -26,7 +26,7 @@ def replicated(name="orders", *, online=ALL, members=ALL, **fields):
 
 
 def told_of(verdict, rule):
-    """Severity, kind and name of each finding of a rule, also of those that hang under others."""
+    """Severity, kind and name of each finding of a rule, also of consequences."""
     return [
         (finding.severity.value, finding.subject.kind, finding.subject.name)
         for finding in flat(verdict.findings)
@@ -41,6 +41,6 @@ def finding_of(verdict, rule):
 
 
 def cause_of(verdict, rule):
-    """The finding that the one of this rule hangs under."""
+    """The rule of the finding that explains the one of this rule."""
     (cause,) = (each.rule for each in verdict.findings for below in each.consequences if below.rule == rule)
     return cause

@@ -9,8 +9,8 @@ def stream(**fields):
     return replicated("events", type="stream", **fields)
 
 
-def test_a_replica_that_is_away_is_told_about_its_node():
-    """Information, until it stays away."""
+def test_a_missing_replica_is_a_finding_about_its_node():
+    """It is information first, and a warning if it stays away."""
 
     def frame(t):
         return {"nodes": nodes(), "queues": (stream(online=ALL if t < 20 else (ONE, TWO)),)}
@@ -21,7 +21,7 @@ def test_a_replica_that_is_away_is_told_about_its_node():
 
 
 def test_a_node_that_is_down_is_the_cause():
-    """Though the stream still calls its replica online."""
+    """Although the stream still reports its replica as online."""
 
     def frame(t):
         online = ALL if t < 40 else (ONE, TWO)
@@ -31,21 +31,21 @@ def test_a_node_that_is_down_is_the_cause():
 
 
 def test_without_a_majority_nothing_is_confirmed():
-    """Critical at once, by the broker's own word."""
+    """Critical at once, by the state that the broker reports."""
     window = film(lambda _: {"nodes": nodes(), "queues": (stream(state="minority", online=(ONE, TWO)),)}, until=0)
 
     assert [("critical", "queue", "events")] == told_of(look(window), RULE)
 
 
-def test_quorum_queues_are_no_streams():
-    """They have rules of their own."""
+def test_quorum_queues_have_rules_of_their_own():
+    """They are no streams."""
     window = film(lambda _: {"nodes": nodes(), "queues": (replicated(state="minority", online=(ONE,)),)}, until=30)
 
     assert [] == told_of(look(window), RULE)
 
 
-def test_only_a_lost_majority_explains_that_clients_stand_still():
-    """A stream that works on is no reason for a queue beside it that nobody reads."""
+def test_only_a_lost_majority_explains_that_clients_get_nothing():
+    """A stream that works is not the cause of another queue without consumers."""
 
     def frame(t):
         lonely = queue("lonely", consumers=0, messages_ready=int(5 + t), stats=stats(publish=int(5 + t)))
