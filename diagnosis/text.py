@@ -79,7 +79,7 @@ def render(finding: Finding, cluster: Cluster = Cluster()) -> FindingReport:
         next_steps=tuple(str(step) for step in steps),
         runbook=runbook(finding.rule),
         last_seen=finding.last_seen,
-        consequences=tuple(render(each, cluster) for each in finding.consequences),
+        consequences=tuple(_consequence(each, cluster) for each in finding.consequences),
         steps=steps,
         facts=finding.facts,
         involved=finding.involved,
@@ -87,6 +87,11 @@ def render(finding: Finding, cluster: Cluster = Cluster()) -> FindingReport:
         certainty=finding.certainty,
         seen_seconds=finding.seen_seconds,
     )
+
+
+def _consequence(each: Any, cluster: Cluster) -> FindingReport:
+    # Groups that are not converted yet yield text.
+    return each if isinstance(each, FindingReport) else render(each, cluster)
 
 
 def render_inconclusive(each: Inconclusive) -> InconclusiveReport:
