@@ -75,7 +75,7 @@ def _finding(view: View, name: str, away: Series[Node]) -> Finding:
 def _evidence(
     view: View, name: str, last_seen: Node | None, homed: list[Queue], replicated: list[Queue]
 ) -> Iterator[Evidence]:
-    yield Evidence(key="state", value="does not run", source=source("/api/nodes", "running"))
+    yield Evidence(key="state", source=source("/api/nodes", "running"))
     yield Evidence(key="running", value=len(running_nodes(view)), source=source("/api/nodes", "running"))
     if last_seen is not None:
         yield Evidence(

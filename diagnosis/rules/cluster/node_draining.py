@@ -42,7 +42,7 @@ def _finding(view: View, node: Node) -> Finding:
         certainty=Certainty.CERTAIN,
         seen_seconds=seconds,
         evidence=(
-            Evidence(key="maintenance", value="yes", source=source("/api/nodes", "being_drained")),
+            Evidence(key="maintenance", source=source("/api/nodes", "being_drained")),
             Evidence(key="state", source=source("/api/nodes", "running")),
         ),
         involved=Involved(nodes=(node.name,)),

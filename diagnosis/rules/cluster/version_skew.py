@@ -56,7 +56,7 @@ def _skew(view: View) -> Finding:
         evidence=tuple(
             Evidence(
                 key="version",
-                value=node.rabbitmq_version or "not reported",
+                value=node.rabbitmq_version,
                 source=source("/api/nodes", "applications"),
                 facts={"node": node.name},
             )

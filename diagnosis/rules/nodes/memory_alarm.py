@@ -31,7 +31,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 def _finding(view: View, name: str | None, where: Source) -> Finding:
     node, largest = view.node(name), by_memory(view, name)
-    evidence = [Evidence(key="alarm", value="in effect", source=where)]
+    evidence = [Evidence(key="alarm", source=where)]
     if node is not None and node.mem_used is not None and node.mem_limit is not None:
         evidence.append(
             Evidence(
