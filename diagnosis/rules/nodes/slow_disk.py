@@ -76,8 +76,8 @@ def _severity(view: View, outcome: ProbeOutcome, confirms: Sequence[ProbeOutcome
 
 def _is_unusual(view: View, outcome: ProbeOutcome, quick: float) -> bool:
     """Whether the median confirm takes far longer than usual at this hour, and longer than what needs no disk."""
-    times, least = outcome.confirm, view.thresholds.usual.confirm_least
-    if times.p50 is None or times.count < _WARNING_SAMPLES or times.p50 < max(quick, least):
+    times, floor = outcome.confirm, view.thresholds.usual.confirm_least
+    if times.p50 is None or times.count < _WARNING_SAMPLES or times.p50 < max(quick, floor):
         return False
     return is_more(view, times.p50, of_probe(view, outcome, "confirm_p50"))
 

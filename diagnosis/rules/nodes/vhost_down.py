@@ -43,8 +43,10 @@ def _failing(view: View) -> Series[tuple[HealthCheck, ...]]:
 
 def _stopped(view: View, vhost: VHost) -> tuple[str, ...]:
     """Nodes where it does not run; on a node that is down nothing runs, which is a finding about the node."""
-    gone = {node.name for node in view.nodes if node.running is False}
-    return tuple(sorted(node for node, state in vhost.cluster_state.items() if state != "running" and node not in gone))
+    stopped = {node.name for node in view.nodes if node.running is False}
+    return tuple(
+        sorted(node for node, state in vhost.cluster_state.items() if state != "running" and node not in stopped)
+    )
 
 
 def _finding(view: View, name: str | None, nodes: tuple[str, ...], failing: Series[tuple[HealthCheck, ...]]) -> Finding:

@@ -69,9 +69,9 @@ def test_each_node_has_its_own_finding():
 def test_a_disk_alarm_is_another_cause():
     """It blocks publishers too, and has its own rule."""
     disk = HealthCheck(name="alarms", ok=False, alarms=(Alarm(node=NODE, resource="disk"),))
-    verdict = look(film(lambda _: {"health": (disk,)}, until=0))
+    result = look(film(lambda _: {"health": (disk,)}, until=0))
 
-    assert "memory-alarm" not in [finding.rule for finding in verdict.findings]
+    assert "memory-alarm" not in [finding.rule for finding in result.findings]
 
 
 def test_the_health_check_overrules_the_nodes():
@@ -91,10 +91,10 @@ def test_without_the_check_an_alarm_in_the_list_of_nodes_counts():
 @pytest.mark.parametrize("health", [BLIND, (HealthCheck(name="alarms", ok=None),), ()], ids=["failed", "None", "no"])
 def test_without_the_check_and_without_an_alarm_it_is_inconclusive(health):
     """/api/nodes shows alarms too late to prove that there is none."""
-    verdict = look(film(lambda _: {"health": health, "nodes": (node(mem_alarm=False),)}, until=5))
+    result = look(film(lambda _: {"health": health, "nodes": (node(mem_alarm=False),)}, until=5))
 
-    assert [] == found(verdict)
-    gaps = {gap.rule: gap.reason for gap in verdict.inconclusive}
+    assert [] == found(result)
+    gaps = {gap.rule: gap.reason for gap in result.inconclusive}
 
     assert "no_alarm_check" == gaps["memory-alarm"]
 

@@ -2,7 +2,7 @@ import pytest
 
 from ackscope.records import ProbeOutcome, ProbeState, Step
 from ackscope.snapshot import Overview, Part
-from tests.unit.diagnosis.cluster.scenes import ONE, THREE, finding_of, nodes, told_of
+from tests.unit.diagnosis.cluster.scenes import ONE, THREE, finding_of, nodes, reported
 from tests.unit.diagnosis.pictures import OK, WALL, evidence, film, look, moment, text
 
 RULE = "hung-peer"
@@ -36,23 +36,23 @@ def handshake(name, *, hangs):
 def test_the_frozen_node_is_named_by_its_handshake():
     """TCP is accepted and AMQP never answers, at exactly one node."""
     probes = (handshake(ONE, hangs=False), handshake(THREE, hangs=True))
-    verdict = look(film(frozen, until=30), outcomes=probes)
+    result = look(film(frozen, until=30), outcomes=probes)
 
-    assert [("critical", "node", THREE)] == told_of(verdict, RULE)
-    assert f"rabbitmq-diagnostics -n {THREE} ping --timeout 5" == text(finding_of(verdict, RULE)).steps[0].command
+    assert [("critical", "node", THREE)] == reported(result, RULE)
+    assert f"rabbitmq-diagnostics -n {THREE} ping --timeout 5" == text(finding_of(result, RULE)).steps[0].command
 
 
 def test_without_probes_of_each_node_the_finding_is_about_the_cluster():
     """Which node it is remains inconclusive."""
-    verdict = look(film(frozen, until=30))
+    result = look(film(frozen, until=30))
 
-    assert [("critical", "cluster", "shop")] == told_of(verdict, RULE)
-    assert ["node_unknown"] == [gap.reason for gap in verdict.inconclusive if gap.rule == RULE]
+    assert [("critical", "cluster", "shop")] == reported(result, RULE)
+    assert ["node_unknown"] == [gap.reason for gap in result.inconclusive if gap.rule == RULE]
 
 
 def test_one_late_answer_is_no_frozen_node():
     """The last good reading must be 10 s old."""
-    assert [] == told_of(look(film(frozen, until=20)), RULE)
+    assert [] == reported(look(film(frozen, until=20)), RULE)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_one_late_answer_is_no_frozen_node():
 )
 def test_look_alikes_are_not_reported(change):
     """An overloaded API answers for three nodes; a broker that is down does not answer at all."""
-    assert [] == told_of(look(film(lambda t: frozen(t, **change), until=40)), RULE)
+    assert [] == reported(look(film(lambda t: frozen(t, **change), until=40)), RULE)
 
 
 def test_without_health_checks_it_is_not_known():
@@ -72,7 +72,7 @@ def test_without_health_checks_it_is_not_known():
         health = {"health": stale((OK,), HUNG - 5)} if t >= HUNG else {}
         return {**frozen(t), **health}
 
-    assert [] == told_of(look(film(frame, until=40)), RULE)
+    assert [] == reported(look(film(frame, until=40)), RULE)
 
 
 def test_a_frozen_node_that_its_peers_consider_down_is_named_as_frozen():

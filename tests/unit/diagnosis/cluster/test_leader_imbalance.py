@@ -1,6 +1,6 @@
 import pytest
 
-from tests.unit.diagnosis.cluster.scenes import ALL, ONE, TWO, finding_of, nodes, replicated, told_of
+from tests.unit.diagnosis.cluster.scenes import ALL, ONE, TWO, finding_of, nodes, replicated, reported
 from tests.unit.diagnosis.pictures import evidence, film, look, queue, stats
 
 RULE = "leader-imbalance"
@@ -32,7 +32,7 @@ def test_a_node_that_leads_most_and_carries_most_traffic_is_reported():
 )
 def test_a_harmless_distribution_is_not_reported(change):
     """Half and half, a few queues, or unused queues."""
-    assert [] == told_of(look(film(lambda t: led(t, **change), until=30)), RULE)
+    assert [] == reported(look(film(lambda t: led(t, **change), until=30)), RULE)
 
 
 def test_classic_queues_do_not_count():
@@ -42,11 +42,11 @@ def test_classic_queues_do_not_count():
         numbers = stats(publish=int(5 * t), ack=int(5 * t))
         return {"nodes": nodes(), "queues": tuple(queue(f"c{n}", node=ONE, stats=numbers) for n in range(20))}
 
-    assert [] == told_of(look(film(frame, until=30)), RULE)
+    assert [] == reported(look(film(frame, until=30)), RULE)
 
 
 def test_two_nodes_have_little_to_balance():
     """One of two leads more in any case."""
     window = film(lambda t: {**led(t, members=ALL[:2], online=ALL[:2]), "nodes": nodes()[:2]}, until=30)
 
-    assert [] == told_of(look(window), RULE)
+    assert [] == reported(look(window), RULE)

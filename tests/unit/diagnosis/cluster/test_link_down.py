@@ -1,7 +1,7 @@
 import pytest
 
 from ackscope.topology import Link
-from tests.unit.diagnosis.cluster.scenes import ONE, finding_of, told_of
+from tests.unit.diagnosis.cluster.scenes import ONE, finding_of, reported
 from tests.unit.diagnosis.pictures import film, look, text
 
 RULE = "link-down"
@@ -27,19 +27,19 @@ def test_a_shovel_that_ended_is_reported_at_once_and_a_warning_after_a_minute():
 
     assert ("info", "link", "to-warehouse") == (finding.severity, finding.subject.kind, finding.subject.name)
     assert ("terminated", "econnrefused") == (finding.facts["state"], finding.facts["reason"])
-    assert [("warning", "link", "to-warehouse")] == told_of(look(film(lambda _: frame, until=60)), RULE)
+    assert [("warning", "link", "to-warehouse")] == reported(look(film(lambda _: frame, until=60)), RULE)
 
 
 @pytest.mark.parametrize(("until", "expected"), [(10, 0), (20, 1)])
 def test_a_link_that_starts_is_given_time(until, expected):
     """It starts for some seconds after each change."""
-    assert expected == len(told_of(look(film(lambda _: {"links": (shovel("starting"),)}, until=until)), RULE))
+    assert expected == len(reported(look(film(lambda _: {"links": (shovel("starting"),)}, until=until)), RULE))
 
 
 @pytest.mark.parametrize("state", ["running", "flow", None])
 def test_a_link_that_transfers_messages_or_reports_no_state_is_not_reported(state):
     """In flow it is slower, and transfers them."""
-    assert [] == told_of(look(film(lambda _: {"links": (shovel(state),)}, until=90)), RULE)
+    assert [] == reported(look(film(lambda _: {"links": (shovel(state),)}, until=90)), RULE)
 
 
 def test_a_blocked_shovel_is_the_other_brokers_alarm():
@@ -52,9 +52,9 @@ def test_a_blocked_shovel_is_the_other_brokers_alarm():
 def test_links_to_one_upstream_are_one_finding():
     """They fail for the same reason."""
     links = (*(federated(f"x{number}") for number in range(20)), federated("well", state="running"))
-    verdict = look(film(lambda _: {"links": links}, until=90))
+    result = look(film(lambda _: {"links": links}, until=90))
 
-    assert [("warning", "link", "head-office")] == told_of(verdict, RULE)
-    finding = finding_of(verdict, RULE)
+    assert [("warning", "link", "head-office")] == reported(result, RULE)
+    finding = finding_of(result, RULE)
     assert ("federation", "head-office") == (finding.facts["kind"], finding.facts["remote"])
     assert sorted(f"x{number}" for number in range(20)) == finding.facts["serves"]

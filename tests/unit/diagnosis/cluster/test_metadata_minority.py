@@ -2,7 +2,7 @@ import pytest
 
 from ackscope.records import ProbeOutcome, ProbeState, Step
 from ackscope.topology import Feature
-from tests.unit.diagnosis.cluster.scenes import ONE, THREE, TWO, finding_of, nodes, told_of
+from tests.unit.diagnosis.cluster.scenes import ONE, THREE, TWO, finding_of, nodes, reported
 from tests.unit.diagnosis.pictures import WALL, evidence, film, look
 
 RULE = "metadata-minority"
@@ -28,23 +28,23 @@ def test_khepri_needs_a_majority_and_mnesia_does_not(version, features, stopped,
     """At once: the health checks do not show it."""
     frame = {"nodes": nodes(*stopped), "version": version, "features": features}
 
-    assert expected == told_of(look(film(lambda _: frame, until=0)), RULE)
+    assert expected == reported(look(film(lambda _: frame, until=0)), RULE)
 
 
 def test_one_of_two_is_no_majority():
     """Of two nodes none may fail."""
     window = film(lambda _: {"nodes": nodes(TWO)[:2]}, until=0)
 
-    assert [("critical", "cluster", "shop")] == told_of(look(window), RULE)
+    assert [("critical", "cluster", "shop")] == reported(look(window), RULE)
 
 
 def test_without_knowing_the_metadata_store_it_is_inconclusive():
     """4.0 to 4.2 may have either."""
     window = film(lambda _: {"nodes": nodes(TWO, THREE), "version": "4.1.0"}, until=0)
-    verdict = look(window)
+    result = look(window)
 
-    assert [] == told_of(verdict, RULE)
-    assert [False] == [gap.permanent for gap in verdict.inconclusive if gap.rule == RULE]
+    assert [] == reported(result, RULE)
+    assert [False] == [gap.permanent for gap in result.inconclusive if gap.rule == RULE]
 
 
 def test_a_probe_that_cannot_declare_is_evidence():

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.unit.diagnosis.cluster.scenes import ONE, THREE, TWO, finding_of, told_of
+from tests.unit.diagnosis.cluster.scenes import ONE, THREE, TWO, finding_of, reported
 from tests.unit.diagnosis.pictures import film, look, queue, text
 
 RULE = "mirror-unsynchronised"
@@ -21,7 +21,7 @@ def mirrored(t, at=20.0, *, mirrors=(TWO, THREE), filled=()):
 )
 def test_a_mirror_is_given_time_to_synchronise(until, expected):
     """It is a warning if nobody synchronises it."""
-    assert expected == told_of(look(film(mirrored, until=until)), RULE)
+    assert expected == reported(look(film(mirrored, until=until)), RULE)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_mirrors_that_are_synchronised_or_not_reported_are_no_finding(mirrors, f
     """Absent is not unsynchronised."""
     window = film(lambda t: mirrored(t, 0, mirrors=mirrors, filled=filled), until=60)
 
-    assert [] == told_of(look(window), RULE)
+    assert [] == reported(look(window), RULE)
 
 
 def test_it_names_what_may_be_lost():

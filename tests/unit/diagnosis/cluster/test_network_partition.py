@@ -1,7 +1,7 @@
 import pytest
 
 from ackscope.topology import Feature
-from tests.unit.diagnosis.cluster.scenes import ONE, THREE, TWO, cause_of, finding_of, node, nodes, told_of
+from tests.unit.diagnosis.cluster.scenes import ONE, THREE, TWO, cause_of, finding_of, node, nodes, reported
 from tests.unit.diagnosis.pictures import film, look
 
 RULE, IGNORED = "network-partition", "partition-handling-ignore"
@@ -36,7 +36,7 @@ def test_one_side_is_enough():
     def frame(_):
         return {"nodes": (node(ONE, partitions=(THREE,)), node(TWO), node(THREE, running=False, partitions=None))}
 
-    assert [("critical", "cluster", "shop")] == told_of(look(film(frame, until=0)), RULE)
+    assert [("critical", "cluster", "shop")] == reported(look(film(frame, until=0)), RULE)
 
 
 def test_what_each_side_sees_of_the_other_is_a_consequence():
@@ -58,12 +58,12 @@ def test_with_khepri_it_is_inconclusive(version, features, expected):
 
 def test_a_partition_that_stays_is_not_healed_by_the_cluster():
     """Autoheal and pause_minority act within seconds."""
-    assert [] == told_of(look(film(parted, until=50)), IGNORED)
+    assert [] == reported(look(film(parted, until=50)), IGNORED)
 
-    verdict = look(film(parted, until=70))
+    result = look(film(parted, until=70))
 
-    assert [("info", "cluster", "shop")] == told_of(verdict, IGNORED)
-    assert RULE == cause_of(verdict, IGNORED)
+    assert [("info", "cluster", "shop")] == reported(result, IGNORED)
+    assert RULE == cause_of(result, IGNORED)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tests.unit.diagnosis.cluster.scenes import (
     node,
     nodes,
     replicated,
-    told_of,
+    reported,
 )
 from tests.unit.diagnosis.pictures import evidence, film, look, queue
 
@@ -30,26 +30,26 @@ def dies(at=20.0, *stopped, **fields):
 @pytest.mark.parametrize(("until", "severity"), [(25, "info"), (75, "info"), (80, "warning"), (300, "warning")])
 def test_a_node_that_is_down_is_reported_soon_and_a_warning_after_a_minute(until, severity):
     """A restart is over by then."""
-    assert [(severity, "node", THREE)] == told_of(look(film(dies(), until=until)), RULE)
+    assert [(severity, "node", THREE)] == reported(look(film(dies(), until=until)), RULE)
 
 
 def test_one_poll_is_not_enough():
     """A node that starts is for a moment not reported as running."""
-    assert [] == told_of(look(film(dies(), until=20)), RULE)
+    assert [] == reported(look(film(dies(), until=20)), RULE)
 
 
 def test_a_single_diagnosis_reports_it():
     """Two readings 8 s apart."""
     window = film(dies(0), until=8, every=8)
 
-    assert [("warning", "node", THREE)] == told_of(look(window, thresholds=Thresholds.one_shot()), RULE)
+    assert [("warning", "node", THREE)] == reported(look(window, thresholds=Thresholds.one_shot()), RULE)
 
 
 def test_without_a_majority_it_is_critical_at_once():
     """Two of three, each a cause of its own."""
-    verdict = look(film(dies(20, TWO, THREE), until=25))
+    result = look(film(dies(20, TWO, THREE), until=25))
 
-    assert {("critical", "node", TWO), ("critical", "node", THREE)} == set(told_of(verdict, RULE))
+    assert {("critical", "node", TWO), ("critical", "node", THREE)} == set(reported(result, RULE))
 
 
 def test_maintenance_is_suppressed():
@@ -58,17 +58,17 @@ def test_maintenance_is_suppressed():
     def frame(_):
         return {"nodes": (node(ONE), node(TWO), node(THREE, running=False, being_drained=True))}
 
-    verdict = look(film(frame, until=30))
+    result = look(film(frame, until=30))
 
-    assert [] == told_of(verdict, RULE)
+    assert [] == reported(result, RULE)
     assert [(THREE, "maintenance")] == [
-        (each.subject.name, each.reason) for each in verdict.suppressed if each.rule == RULE
+        (each.subject.name, each.reason) for each in result.suppressed if each.rule == RULE
     ]
 
 
 def test_a_node_without_a_state_is_not_reported_as_down():
     """Absent is not false."""
-    assert [] == told_of(look(film(lambda _: {"nodes": (node(ONE), node(TWO, running=None))}, until=30)), RULE)
+    assert [] == reported(look(film(lambda _: {"nodes": (node(ONE), node(TWO, running=None))}, until=30)), RULE)
 
 
 def test_it_names_the_affected_queues_and_what_the_node_used():
@@ -92,6 +92,6 @@ def test_missing_replicas_on_the_node_are_a_consequence():
     def frame(t):
         return {**dies()(t), "queues": (replicated(online=ALL if t < 30 else (ONE, TWO)),)}
 
-    verdict = look(film(frame, until=60))
+    result = look(film(frame, until=60))
 
-    assert RULE == cause_of(verdict, "quorum-queue-under-replicated")
+    assert RULE == cause_of(result, "quorum-queue-under-replicated")

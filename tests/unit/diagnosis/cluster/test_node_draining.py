@@ -1,4 +1,4 @@
-from tests.unit.diagnosis.cluster.scenes import ONE, THREE, TWO, cause_of, finding_of, node, replicated, told_of
+from tests.unit.diagnosis.cluster.scenes import ONE, THREE, TWO, cause_of, finding_of, node, replicated, reported
 from tests.unit.diagnosis.pictures import film, look, text
 
 RULE = "node-draining"
@@ -11,10 +11,10 @@ def drained(t, since=20.0, **fields):
 
 def test_maintenance_is_information():
     """At once, so that its consequences are understood."""
-    verdict = look(film(lambda t: {"nodes": drained(t)}, until=20))
+    result = look(film(lambda t: {"nodes": drained(t)}, until=20))
 
-    assert [("info", "node", THREE)] == told_of(verdict, RULE)
-    commands = [step.command for step in text(finding_of(verdict, RULE)).steps]
+    assert [("info", "node", THREE)] == reported(result, RULE)
+    commands = [step.command for step in text(finding_of(result, RULE)).steps]
     assert f"rabbitmq-upgrade -n {THREE} revive" in commands
 
 
@@ -22,14 +22,14 @@ def test_maintenance_that_was_probably_forgotten_is_a_warning():
     """After nearly two hours."""
     window = film(lambda t: {"nodes": drained(t, 0)}, until=7000, every=50)
 
-    assert [("warning", "node", THREE)] == told_of(look(window), RULE)
+    assert [("warning", "node", THREE)] == reported(look(window), RULE)
 
 
 def test_a_version_that_does_not_report_maintenance_has_no_finding():
     """3.10 can be drained and does not report it."""
     window = film(lambda _: {"nodes": (node(ONE, being_drained=None),), "version": "3.10.8"}, until=30)
 
-    assert [] == told_of(look(window), RULE)
+    assert [] == reported(look(window), RULE)
 
 
 def test_replicas_that_it_stopped_are_a_consequence():

@@ -1,7 +1,7 @@
 import pytest
 
 from ackscope.snapshot import HealthCheck
-from tests.unit.diagnosis.cluster.scenes import ONE, THREE, TWO, nodes, replicated, told_of
+from tests.unit.diagnosis.cluster.scenes import ONE, THREE, TWO, nodes, replicated, reported
 from tests.unit.diagnosis.pictures import OK, film, look
 
 RULE = "quorum-queue-leaderless"
@@ -20,7 +20,7 @@ def headless(t, at=20.0, **fields):
 )
 def test_an_election_is_given_time(until, expected):
     """It takes seconds; after that clients are blocked."""
-    assert expected == told_of(look(film(headless, until=until)), RULE)
+    assert expected == reported(look(film(headless, until=until)), RULE)
 
 
 def test_a_leader_on_a_stopped_node_is_no_leader():
@@ -29,14 +29,14 @@ def test_a_leader_on_a_stopped_node_is_no_leader():
     def frame(_):
         return {"nodes": nodes(THREE), "queues": (replicated(leader=THREE, online=(ONE, TWO)),)}
 
-    assert [("critical", "queue", "orders")] == told_of(look(film(frame, until=30)), RULE)
+    assert [("critical", "queue", "orders")] == reported(look(film(frame, until=30)), RULE)
 
 
 def test_without_a_majority_it_is_another_fault():
     """No leader could be elected."""
     frame = lambda t: headless(t, 0, state="minority", online=(ONE,))  # noqa: E731  a film in a line
 
-    assert [] == told_of(look(film(frame, until=60)), RULE)
+    assert [] == reported(look(film(frame, until=60)), RULE)
 
 
 def test_the_brokers_own_check_is_enough():
@@ -45,8 +45,8 @@ def test_the_brokers_own_check_is_enough():
     def frame(t):
         return {"nodes": nodes(), "queues": (replicated(),), "health": (OK, FAILS) if t >= 20 else (OK,)}
 
-    assert [] == told_of(look(film(frame, until=25)), RULE)
-    assert [("critical", "cluster", "shop")] == told_of(look(film(frame, until=45)), RULE)
+    assert [] == reported(look(film(frame, until=25)), RULE)
+    assert [("critical", "cluster", "shop")] == reported(look(film(frame, until=45)), RULE)
 
 
 def test_versions_without_the_check_are_inconclusive():

@@ -7,7 +7,7 @@ from ackscope.records import ProbeOutcome, ProbeState
 from diagnosis.rules.cluster._shared.consequences import AFFECTED_QUEUES
 from diagnosis.thresholds import Thresholds
 from diagnosis.view import View
-from tests.unit.diagnosis.cluster.scenes import ALL, ONE, THREE, TWO, cause_of, finding_of, nodes, replicated, told_of
+from tests.unit.diagnosis.cluster.scenes import ALL, ONE, THREE, TWO, cause_of, finding_of, nodes, replicated, reported
 from tests.unit.diagnosis.pictures import WALL, channel, evidence, film, look, moment
 
 RULE = "quorum-queue-minority"
@@ -26,15 +26,15 @@ def loses(at=20.0, *, state="minority", online=(ONE,), **fields):
 
 def test_the_state_that_the_broker_reports_counts_at_once():
     """`minority` on 4.x."""
-    assert [("critical", "queue", "orders")] == told_of(look(film(loses(), until=20)), RULE)
+    assert [("critical", "queue", "orders")] == reported(look(film(loses(), until=20)), RULE)
 
 
 def test_without_that_state_the_replicas_are_counted():
     """3.10 still reports running and a leader: it takes two readings."""
     frame = loses(state="running")
 
-    assert [] == told_of(look(film(frame, until=20)), RULE)
-    assert [("critical", "queue", "orders")] == told_of(look(film(frame, until=25)), RULE)
+    assert [] == reported(look(film(frame, until=20)), RULE)
+    assert [("critical", "queue", "orders")] == reported(look(film(frame, until=25)), RULE)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_majority_is_counted(members, online, expected):
     """Absent is not missing."""
     frame = loses(0, state="running", members=members, online=online)
 
-    assert expected == len(told_of(look(film(frame, until=30)), RULE))
+    assert expected == len(reported(look(film(frame, until=30)), RULE))
 
 
 def test_replicas_on_stopped_nodes_are_missing_although_reported_online():
@@ -62,7 +62,7 @@ def test_replicas_on_stopped_nodes_are_missing_although_reported_online():
     def frame(t):
         return {"nodes": nodes(TWO, THREE) if t >= 20 else nodes(), "queues": (replicated(state="running"),)}
 
-    assert [("critical", "queue", "orders")] == told_of(look(film(frame, until=25)), RULE)
+    assert [("critical", "queue", "orders")] == reported(look(film(frame, until=25)), RULE)
     assert "node-down" == cause_of(look(film(frame, until=40)), RULE)
 
 
@@ -73,12 +73,12 @@ def test_many_queues_are_one_finding():
         queues = [replicated(f"q{number}", state="minority", online=(ONE,)) for number in range(40)]
         return {"nodes": nodes(), "queues": tuple(queues)}
 
-    verdict = look(film(frame, until=0))
+    result = look(film(frame, until=0))
 
-    assert [("critical", "vhost", "/")] == told_of(verdict, RULE)
+    assert [("critical", "vhost", "/")] == reported(result, RULE)
     assert (40, 40) == (
-        finding_of(verdict, RULE).facts["queue_count"],
-        len(finding_of(verdict, RULE).involved.queues),
+        finding_of(result, RULE).facts["queue_count"],
+        len(finding_of(result, RULE).involved.queues),
     )
 
 
@@ -91,11 +91,11 @@ def test_nodes_that_are_down_are_its_cause():
             "queues": (replicated(state="minority" if t >= 20 else "running", online=(ONE,) if t >= 30 else ALL),),
         }
 
-    verdict = look(film(frame, until=60))
+    result = look(film(frame, until=60))
 
-    assert "node-down" == cause_of(verdict, RULE)
-    assert "node-down" == cause_of(verdict, "metadata-minority")
-    assert [] == told_of(verdict, "quorum-queue-leaderless")
+    assert "node-down" == cause_of(result, RULE)
+    assert "node-down" == cause_of(result, "metadata-minority")
+    assert [] == reported(result, "quorum-queue-leaderless")
 
 
 def test_it_shows_what_clients_see():
@@ -122,7 +122,7 @@ def test_few_queues_are_findings_of_their_own():
         queues = [replicated(name, state="minority", online=(ONE,)) for name in ("b", "a")]
         return {"nodes": nodes(), "queues": tuple(queues)}
 
-    assert [("critical", "queue", "a"), ("critical", "queue", "b")] == told_of(look(film(frame, until=0)), RULE)
+    assert [("critical", "queue", "a"), ("critical", "queue", "b")] == reported(look(film(frame, until=0)), RULE)
 
 
 def test_it_covers_its_queues_and_their_vhost():

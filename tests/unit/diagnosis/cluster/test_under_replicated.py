@@ -1,6 +1,6 @@
 import pytest
 
-from tests.unit.diagnosis.cluster.scenes import ALL, ONE, THREE, TWO, finding_of, nodes, replicated, told_of
+from tests.unit.diagnosis.cluster.scenes import ALL, ONE, THREE, TWO, finding_of, nodes, replicated, reported
 from tests.unit.diagnosis.pictures import film, look, queue, text
 
 RULE = "quorum-queue-under-replicated"
@@ -18,7 +18,7 @@ def away(t, at=20.0, *queues):
 )
 def test_missing_replicas_are_a_finding_about_the_node(until, expected):
     """It is a warning only if they stay away."""
-    assert expected == told_of(look(film(away, until=until)), RULE)
+    assert expected == reported(look(film(away, until=until)), RULE)
 
 
 def test_queues_with_too_few_members_are_one_finding_for_each_vhost():
@@ -28,10 +28,10 @@ def test_queues_with_too_few_members_are_one_finding_for_each_vhost():
         small = [replicated(name, members=(ONE,), online=(ONE,)) for name in ("a", "b")]
         return {"nodes": nodes(), "queues": (*small, replicated(), queue("classic"))}
 
-    verdict = look(film(frame, until=10))
+    result = look(film(frame, until=10))
 
-    assert [("info", "vhost", "/")] == told_of(verdict, RULE)
-    finding = finding_of(verdict, RULE)
+    assert [("info", "vhost", "/")] == reported(result, RULE)
+    finding = finding_of(result, RULE)
     assert (2, [1], 3) == tuple(finding.facts[key] for key in ("queue_count", "member_counts", "nodes"))
     assert (
         f"rabbitmq-queues grow {THREE} all --vhost-pattern '^/$' --queue-pattern '.*'" == text(finding).steps[0].command
@@ -42,16 +42,16 @@ def test_a_single_node_cannot_have_more_members():
     """There is nothing to do."""
     frame = {"nodes": nodes()[:1], "queues": (replicated(members=(ONE,), online=(ONE,)),)}
 
-    assert [] == told_of(look(film(lambda _: frame, until=30)), RULE)
+    assert [] == reported(look(film(lambda _: frame, until=30)), RULE)
 
 
 def test_a_queue_without_a_majority_is_not_reported_twice():
     """It is stopped already."""
-    assert [] == told_of(look(film(lambda t: away(t, 0, replicated(online=(ONE,))), until=30)), RULE)
+    assert [] == reported(look(film(lambda t: away(t, 0, replicated(online=(ONE,))), until=30)), RULE)
 
 
 def test_replicas_that_are_not_reported_are_not_missing():
     """A new queue reports no replicas yet."""
     frame = {"nodes": nodes(), "queues": (replicated(online=None), replicated("new", members=None, online=None))}
 
-    assert [] == told_of(look(film(lambda _: frame, until=30)), RULE)
+    assert [] == reported(look(film(lambda _: frame, until=30)), RULE)

@@ -1,7 +1,7 @@
 import pytest
 
 from ackscope.topology import Feature
-from tests.unit.diagnosis.cluster.scenes import ONE, TWO, finding_of, node, told_of
+from tests.unit.diagnosis.cluster.scenes import ONE, TWO, finding_of, node, reported
 from tests.unit.diagnosis.pictures import film, look
 
 RULE = "version-skew"
@@ -24,7 +24,7 @@ def test_an_upgrade_that_was_not_finished_is_a_warning():
     """After an hour, by the long history of nodes."""
     window = film(lambda t: {"nodes": mixed(t)}, until=3700, every=50)
 
-    assert [("warning", "cluster", "shop")] == told_of(look(window), RULE)
+    assert [("warning", "cluster", "shop")] == reported(look(window), RULE)
 
 
 @pytest.mark.parametrize("second", [None, "4.3.5"], ids=["not reported", "the same"])
@@ -32,7 +32,7 @@ def test_a_version_that_is_not_reported_is_no_other_version(second):
     """A node that is down has none."""
     pair = (node(ONE, rabbitmq_version="4.3.5"), node(TWO, rabbitmq_version=second))
 
-    assert [] == told_of(look(film(lambda _: {"nodes": pair}, until=30)), RULE)
+    assert [] == reported(look(film(lambda _: {"nodes": pair}, until=30)), RULE)
 
 
 def test_stable_feature_flags_that_are_off_are_named():

@@ -65,13 +65,13 @@ def outcome(probe: str, stream: str | None = None, **fields: Any) -> ProbeOutcom
     return ProbeOutcome(probe=probe, stream=stream or probe, **{**defaults, **fields})
 
 
-def asked(p50: float = 0.001, reason: str | None = None) -> ProbeOutcome:
+def round_trip_probe(p50: float = 0.001, reason: str | None = None) -> ProbeOutcome:
     """The rtt probe."""
     step = Step(attempts=60, failures=1 if reason else 0, seconds=seconds(p50), reason=reason)
     return outcome("rtt", steps={"declare": step}, success=reason is None)
 
 
-def shaken(tcp: str | None = None, opening: str | None = None, *, worked: bool = True) -> ProbeOutcome:
+def handshake_probe(tcp: str | None = None, opening: str | None = None, *, worked: bool = True) -> ProbeOutcome:
     """The handshake probe, with the reason why its last step failed."""
     before = 5 if worked else 0
     steps = {"tcp": Step(attempts=before + 1, failures=1 if tcp else 0, reason=tcp)}

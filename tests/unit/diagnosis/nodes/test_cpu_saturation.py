@@ -1,7 +1,7 @@
 import pytest
 
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.nodes.machines import asked, frame
+from tests.unit.diagnosis.nodes.machines import frame, round_trip_probe
 from tests.unit.diagnosis.pictures import NODE, evidence, film, found, look, only, queue
 
 
@@ -49,7 +49,7 @@ def test_the_objects_that_do_most_work_are_named():
             "queues": (queue("hot", reductions=int(9e6 * t)), queue("idle", reductions=5)),
         }
 
-    finding = only(look(film(busy, until=30), outcomes=(asked(0.2),)))
+    finding = only(look(film(busy, until=30), outcomes=(round_trip_probe(0.2),)))
 
     assert [{"kind": "queue", "vhost": "/", "name": "hot", "reductions_rate": 9e6}] == finding.facts["busiest"]
     assert 0.2 == evidence(finding, "round_trip").value
@@ -59,6 +59,6 @@ def test_the_objects_that_do_most_work_are_named():
 @pytest.mark.parametrize("fields", [{"run_queue": None}, {"processors": None}, {"running": False}])
 def test_absent_values_prove_nothing(fields):
     """Absent is not zero."""
-    verdict = look(film(frame(**{"run_queue": 90, **fields}), until=150))
+    result = look(film(frame(**{"run_queue": 90, **fields}), until=150))
 
-    assert "cpu-saturation" not in [finding.rule for finding in verdict.findings]
+    assert "cpu-saturation" not in [finding.rule for finding in result.findings]

@@ -39,9 +39,9 @@ def test_it_is_critical_at_once_and_names_what_is_blocked():
 
 def test_a_memory_alarm_is_another_cause():
     """Both block publishers; each has its own rule."""
-    verdict = look(film(lambda _: {"health": (MEMORY,)}, until=0))
+    result = look(film(lambda _: {"health": (MEMORY,)}, until=0))
 
-    assert ["memory-alarm"] == [finding.rule for finding in verdict.findings]
+    assert ["memory-alarm"] == [finding.rule for finding in result.findings]
 
 
 def test_a_limit_that_is_too_high_is_named_as_the_cause():
@@ -55,10 +55,10 @@ def test_a_limit_that_is_too_high_is_named_as_the_cause():
 def test_without_the_check_only_an_alarm_in_the_list_of_nodes_counts(late):
     """That /api/nodes shows no alarm proves nothing."""
     nodes = (node(disk_free_alarm=not late),)
-    verdict = look(film(lambda _: {"health": BLIND, "nodes": nodes}, until=5))
+    result = look(film(lambda _: {"health": BLIND, "nodes": nodes}, until=5))
 
-    assert [] == [f.rule for f in verdict.findings] if late else ["disk-alarm"] == [f.rule for f in verdict.findings]
-    assert late == ("disk-alarm" in [gap.rule for gap in verdict.inconclusive])
+    assert [] == [f.rule for f in result.findings] if late else ["disk-alarm"] == [f.rule for f in result.findings]
+    assert late == ("disk-alarm" in [gap.rule for gap in result.inconclusive])
 
 
 def test_without_the_check_a_blocked_probe_is_proof():

@@ -55,6 +55,6 @@ def test_a_disk_that_is_written_and_freed_is_no_trend():
 @pytest.mark.parametrize("fields", [{"disk_free_limit": None}, {"running": False}])
 def test_absent_values_prove_nothing(fields):
     """Absent is not zero."""
-    verdict = look(falling(10 * GB, GB, until=330, **fields))
+    result = look(falling(10 * GB, GB, until=330, **fields))
 
-    assert RULE not in [finding.rule for finding in verdict.findings]
+    assert RULE not in [finding.rule for finding in result.findings]

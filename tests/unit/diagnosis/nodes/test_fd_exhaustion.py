@@ -43,9 +43,9 @@ def test_the_alarm_of_3x_counts_at_once():
     alarm = HealthCheck(
         name="alarms", ok=False, alarms=(Alarm(node=NODE, resource="file_descriptor_limit"),), reason="alarms"
     )
-    verdict = look(film(lambda t: {**frame("3.10.8")(t), "health": (alarm,)}, until=0))
+    result = look(film(lambda t: {**frame("3.10.8")(t), "health": (alarm,)}, until=0))
 
-    assert [("fd-exhaustion", "critical", NODE)] == found(verdict)
+    assert [("fd-exhaustion", "critical", NODE)] == found(result)
 
 
 def test_the_clients_with_most_connections_are_named():
@@ -74,6 +74,6 @@ def test_connections_that_all_have_another_name_are_counted_by_user():
 )
 def test_absent_values_prove_nothing(fields):
     """Absent is not zero, a limit of zero is no limit, and a node that is down uses nothing."""
-    verdict = look(film(frame(**fields), until=30))
+    result = look(film(frame(**fields), until=30))
 
-    assert "fd-exhaustion" not in [finding.rule for finding in verdict.findings]
+    assert "fd-exhaustion" not in [finding.rule for finding in result.findings]

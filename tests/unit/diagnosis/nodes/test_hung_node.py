@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from ackscope.records import ProbeState
 from ackscope.snapshot import Node
-from tests.unit.diagnosis.nodes.machines import REFUSED, asked, node, outcome, shaken, silent
+from tests.unit.diagnosis.nodes.machines import REFUSED, handshake_probe, node, outcome, round_trip_probe, silent
 from tests.unit.diagnosis.pictures import NODE, film, look, only
 
 RULE = "hung-node"
@@ -10,14 +10,16 @@ MUTE = "broker:5672: no answer in time; check host, port and firewall"
 LOST = "no answer within 10 s"
 
 
-def rules(verdict):
+def rules(result):
     """Names of what was found."""
-    return [finding.rule for finding in verdict.findings]
+    return [finding.rule for finding in result.findings]
 
 
 def test_connections_that_are_accepted_and_not_answered_are_a_hung_node():
     """Neither over HTTP nor over AMQP; TCP connects."""
-    finding = only(look(film(silent(), until=40), outcomes=(shaken(opening=MUTE), asked(reason=LOST))))
+    finding = only(
+        look(film(silent(), until=40), outcomes=(handshake_probe(opening=MUTE), round_trip_probe(reason=LOST)))
+    )
 
     assert (RULE, "critical", NODE) == (finding.rule, finding.severity.value, finding.subject.name)
     assert finding.facts["accepts_connections"] is True
@@ -29,7 +31,7 @@ def test_connections_that_are_accepted_and_not_answered_are_a_hung_node():
 
 def test_a_passive_declare_without_an_answer_is_enough():
     """The handshake probe connects only every 30 s."""
-    finding = only(look(film(silent(), until=40), outcomes=(shaken(), asked(reason=LOST))))
+    finding = only(look(film(silent(), until=40), outcomes=(handshake_probe(), round_trip_probe(reason=LOST))))
 
     assert RULE == finding.rule
     assert finding.facts["accepts_connections"] is False
@@ -37,26 +39,27 @@ def test_a_passive_declare_without_an_answer_is_enough():
 
 def test_after_minutes_it_is_still_reported():
     """Everything that was read is too old for other rules then."""
-    verdict = look(film(silent(), until=300), outcomes=(shaken(opening=MUTE),))
+    result = look(film(silent(), until=300), outcomes=(handshake_probe(opening=MUTE),))
 
-    assert RULE in rules(verdict)
+    assert RULE in rules(result)
 
 
 def test_a_probe_that_is_served_proves_that_the_node_works():
     """Then it is the management API that hangs."""
-    verdict = look(film(silent(), until=40), outcomes=(shaken(), asked()))
+    result = look(film(silent(), until=40), outcomes=(handshake_probe(), round_trip_probe()))
 
-    assert ["management-overload"] == rules(verdict)
+    assert ["management-overload"] == rules(result)
 
 
 def test_health_checks_that_answer_are_another_cause():
     """A hung peer, or an overloaded API."""
     frame = silent()
-    verdict = look(
-        film(lambda t: {**frame(t), "health": ()}, until=40), outcomes=(shaken(opening=MUTE), asked(reason=LOST))
+    result = look(
+        film(lambda t: {**frame(t), "health": ()}, until=40),
+        outcomes=(handshake_probe(opening=MUTE), round_trip_probe(reason=LOST)),
     )
 
-    assert RULE not in rules(verdict)
+    assert RULE not in rules(result)
 
 
 def test_health_checks_that_are_merely_old_do_not_hide_it():
@@ -67,7 +70,7 @@ def test_health_checks_that_are_merely_old_do_not_hide_it():
         parts = frame(t)
         return {**parts, "health": replace(parts["health"], error=None)}
 
-    outcomes = (shaken(opening=MUTE), asked(reason=LOST))
+    outcomes = (handshake_probe(opening=MUTE), round_trip_probe(reason=LOST))
 
     assert [RULE] == rules(look(film(midst, until=40), outcomes=outcomes))
     assert RULE not in rules(look(film(midst, until=30), outcomes=outcomes))
@@ -75,25 +78,25 @@ def test_health_checks_that_are_merely_old_do_not_hide_it():
 
 def test_refused_connections_are_another_cause():
     """The host replies that nothing listens: the node is down."""
-    gone = outcome("rtt", state=ProbeState.FAILED, reason="connection refused", success=False)
+    stopped = outcome("rtt", state=ProbeState.FAILED, reason="connection refused", success=False)
 
-    assert RULE not in rules(look(film(silent(REFUSED), until=40), outcomes=(gone,)))
+    assert RULE not in rules(look(film(silent(REFUSED), until=40), outcomes=(stopped,)))
 
 
 def test_a_host_that_cannot_be_reached_does_not_accept_connections():
     """Not even TCP connects: that may be the network."""
-    away = shaken(tcp="broker:5672: no answer in time; check host, port and firewall")
-    verdict = look(film(silent(), until=40), outcomes=(away,))
+    away = handshake_probe(tcp="broker:5672: no answer in time; check host, port and firewall")
+    result = look(film(silent(), until=40), outcomes=(away,))
 
-    assert RULE not in rules(verdict)
+    assert RULE not in rules(result)
 
 
 def test_without_probes_nothing_is_guessed():
     """It may be the management API alone; the rules that need its data are inconclusive."""
-    verdict = look(film(silent(), until=90))
+    result = look(film(silent(), until=90))
 
-    assert RULE not in rules(verdict)
-    assert verdict.inconclusive
+    assert RULE not in rules(result)
+    assert result.inconclusive
 
 
 def test_of_several_nodes_the_polled_one_is_named():
@@ -102,7 +105,7 @@ def test_of_several_nodes_the_polled_one_is_named():
     other = outcome("rtt", state=ProbeState.FAILED, reason=LOST, node="rabbit@two", success=False)
     window = film(silent(nodes=nodes), until=40)
 
-    assert NODE == only(look(window, outcomes=(shaken(opening=MUTE),))).subject.name
+    assert NODE == only(look(window, outcomes=(handshake_probe(opening=MUTE),))).subject.name
     assert RULE not in rules(look(window, outcomes=(other,)))
 
 
@@ -114,6 +117,6 @@ def test_a_node_that_is_not_known_yet_is_named_as_the_cluster():
         parts = frame(t)
         return {**parts, "overview": type(parts["overview"])(error=parts["nodes"].error)}
 
-    finding = only(look(film(nameless, until=40), outcomes=(shaken(opening=MUTE),)))
+    finding = only(look(film(nameless, until=40), outcomes=(handshake_probe(opening=MUTE),)))
 
     assert ("cluster", "shop") == (finding.subject.kind, finding.subject.name)

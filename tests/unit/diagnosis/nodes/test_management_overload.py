@@ -2,7 +2,7 @@ import pytest
 
 from ackscope.snapshot import Part
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.nodes.machines import HANGS, REFUSED, asked, late, node, shaken, silent
+from tests.unit.diagnosis.nodes.machines import HANGS, REFUSED, handshake_probe, late, node, round_trip_probe, silent
 from tests.unit.diagnosis.pictures import evidence, film, found, look, moment, only, queue
 
 RULE = "management-overload"
@@ -49,7 +49,7 @@ def test_a_list_of_many_pages_takes_long_on_a_healthy_broker():
 
 def test_requests_without_an_answer_while_health_checks_get_one():
     """The API hangs and the node does not."""
-    finding = only(look(film(hanging("nodes", "channels"), until=40), outcomes=(asked(),)))
+    finding = only(look(film(hanging("nodes", "channels"), until=40), outcomes=(round_trip_probe(),)))
 
     assert (RULE, "warning") == (finding.rule, finding.severity.value)
     assert (["channels", "nodes"], 1) == (finding.facts["failed"], finding.facts["served_streams"])
@@ -58,25 +58,27 @@ def test_requests_without_an_answer_while_health_checks_get_one():
 
 def test_with_other_nodes_it_may_be_a_hung_peer():
     """A hung peer delays requests that involve all nodes; that has a rule of its own."""
-    verdict = look(film(hanging("nodes", "channels", nodes=(node(), node("b"))), until=40))
+    result = look(film(hanging("nodes", "channels", nodes=(node(), node("b"))), until=40))
 
-    assert RULE not in [finding.rule for finding in verdict.findings]
+    assert RULE not in [finding.rule for finding in result.findings]
 
 
 def test_an_api_without_any_answer_is_overloaded_if_clients_are_served():
     """If none is served, or without probes, it may be a hung node."""
     window = film(silent(), until=40)
 
-    assert [(RULE, "warning", "shop")] == found(look(window, outcomes=(asked(), shaken())))
+    assert [(RULE, "warning", "shop")] == found(look(window, outcomes=(round_trip_probe(), handshake_probe())))
     assert [] == found(look(window))
-    assert RULE not in [f.rule for f in look(window, outcomes=(asked(reason="no answer within 10 s"),)).findings]
+    assert RULE not in [
+        f.rule for f in look(window, outcomes=(round_trip_probe(reason="no answer within 10 s"),)).findings
+    ]
 
 
 def test_an_api_that_is_refused_is_another_cause():
     """Nothing listens there."""
-    verdict = look(film(silent(REFUSED), until=40), outcomes=())
+    result = look(film(silent(REFUSED), until=40), outcomes=())
 
-    assert RULE not in [finding.rule for finding in verdict.findings]
+    assert RULE not in [finding.rule for finding in result.findings]
 
 
 @pytest.mark.parametrize("took", [4.0, None])

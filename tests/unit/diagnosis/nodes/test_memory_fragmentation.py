@@ -40,10 +40,10 @@ def test_memory_in_use_is_another_cause():
 
 def test_it_explains_a_node_near_its_limit():
     """There is one cause, and the other finding is its consequence."""
-    verdict = look(using(9 * GB, reserved_unallocated=5 * GB))
+    result = look(using(9 * GB, reserved_unallocated=5 * GB))
 
-    assert [("memory-fragmentation", "info", NODE)] == found(verdict)
-    assert ["memory-fragmentation", "memory-near-limit"] == [each.rule for each in flat(verdict.findings)]
+    assert [("memory-fragmentation", "info", NODE)] == found(result)
+    assert ["memory-fragmentation", "memory-near-limit"] == [each.rule for each in flat(result.findings)]
 
 
 @pytest.mark.parametrize("parts", [{}, {"queue_procs": 6 * GB}], ids=["none", "others"])

@@ -49,9 +49,9 @@ def test_a_single_diagnosis_reports_it():
 def test_over_the_limit_it_is_the_alarm():
     """The alarm has a rule of its own."""
     alarm = HealthCheck(name="alarms", ok=False, reason="x", alarms=(Alarm(node=NODE, resource="memory"),))
-    verdict = look(film(lambda t: {**frame(mem_used=11 * GB)(t), "health": (alarm,)}, until=320))
+    result = look(film(lambda t: {**frame(mem_used=11 * GB)(t), "health": (alarm,)}, until=320))
 
-    assert [("memory-alarm", "critical", NODE)] == found(verdict)
+    assert [("memory-alarm", "critical", NODE)] == found(result)
 
 
 def test_what_uses_the_memory_is_named():
@@ -72,6 +72,6 @@ def test_what_uses_the_memory_is_named():
 @pytest.mark.parametrize("fields", [{"mem_used": None}, {"mem_limit": None}, {"mem_limit": 0}, {"running": False}])
 def test_absent_values_prove_nothing(fields):
     """Absent is not zero."""
-    verdict = look(film(frame(**{"mem_used": 9 * GB, **fields}), until=320))
+    result = look(film(frame(**{"mem_used": 9 * GB, **fields}), until=320))
 
-    assert "memory-near-limit" not in [finding.rule for finding in verdict.findings]
+    assert "memory-near-limit" not in [finding.rule for finding in result.findings]

@@ -1,7 +1,7 @@
 import pytest
 
 from ackscope.records import ProbeState
-from tests.unit.diagnosis.nodes.machines import asked, frame, outcome, seconds
+from tests.unit.diagnosis.nodes.machines import frame, outcome, round_trip_probe, seconds
 from tests.unit.diagnosis.pictures import NODE, evidence, film, found, look, only
 
 RULE = "slow-disk"
@@ -12,12 +12,12 @@ def probes(quorum, classic=(0.001, None), rtt=0.001, **fields):
     return (
         outcome("confirm", "quorum", confirm=seconds(*quorum), node=NODE, **fields),
         outcome("confirm", "classic", confirm=seconds(*classic), node=NODE),
-        *([asked(rtt)] if rtt is not None else []),
+        *([round_trip_probe(rtt)] if rtt is not None else []),
     )
 
 
 def seen(outcomes, version="4.3.6", **fields):
-    """The verdict on a healthy node, with these probes."""
+    """The result on a healthy node, with these probes."""
     return look(film(frame(version, **fields), until=30), outcomes=outcomes)
 
 
@@ -68,7 +68,7 @@ def test_few_confirms_prove_little(count, severity):
     slow = outcome("confirm", "quorum", confirm=seconds(0.4, count=count), node=NODE)
     expected = [(RULE, severity, NODE)] if severity else []
 
-    assert expected == found(seen((slow, asked())))
+    assert expected == found(seen((slow, round_trip_probe())))
 
 
 def test_3x_reports_its_syncs_itself():

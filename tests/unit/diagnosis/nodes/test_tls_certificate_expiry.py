@@ -60,10 +60,10 @@ def test_a_check_that_fails_without_a_certificate_in_the_list_is_reported_all_th
 def test_a_check_that_fails_by_itself_is_inconclusive():
     """4.0 answers 500 for a listener without cacertfile."""
     broken = HealthCheck(name="certificate-expiration", ok=None, reason="broker:15672/api: 500 from the server")
-    verdict = look(film(lambda _: {"health": (OK, broken)}, until=5))
+    result = look(film(lambda _: {"health": (OK, broken)}, until=5))
 
-    assert [] == found(verdict)
-    assert ["check_fails"] == [gap.reason for gap in verdict.inconclusive if gap.rule == RULE]
+    assert [] == found(result)
+    assert ["check_fails"] == [gap.reason for gap in result.inconclusive if gap.rule == RULE]
 
 
 def test_without_the_check_there_is_no_finding():

@@ -55,9 +55,9 @@ def test_a_list_that_is_older_than_the_failure_is_waited_for():
 
 def test_a_node_that_is_down_is_another_cause():
     """Nothing runs on it."""
-    verdict = look(down(until=10, nodes=(node(running=False),), checks=lambda _: WELL))
+    result = look(down(until=10, nodes=(node(running=False),), checks=lambda _: WELL))
 
-    assert RULE not in [finding.rule for finding in verdict.findings]
+    assert RULE not in [finding.rule for finding in result.findings]
 
 
 def test_a_single_diagnosis_reports_it():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.diagnosis.nodes.machines import asked, frame, outcome, seconds
+from tests.unit.diagnosis.nodes.machines import frame, outcome, round_trip_probe, seconds
 from tests.unit.diagnosis.pictures import NODE, evidence, film, look
 from tests.unit.diagnosis.probing.heard import outcome as heard
 from tests.unit.diagnosis.probing.heard import step
@@ -17,18 +17,18 @@ def disk(bands, *quorum, count=100, rtt=0.001, version="4.3.6"):
     probes = (
         outcome("confirm", "quorum", confirm=seconds(*quorum, count=count), node=NODE),
         outcome("confirm", "classic", confirm=seconds(0.001), node=NODE),
-        asked(rtt),
+        round_trip_probe(rtt),
     )
     return look(film(frame(version), until=30), outcomes=probes, baselines=known(bands, of=QUORUM))
 
 
 def test_confirms_that_are_far_slower_than_usual_are_reported_although_they_are_fast():
     """60 ms are not slow by themselves; they are if 3 ms are usual."""
-    verdict = disk({"confirm_p50": band(0.002, 0.004)}, 0.06)
+    result = disk({"confirm_p50": band(0.002, 0.004)}, 0.06)
 
     assert [] == told_of("slow-disk", disk({}, 0.06))
-    assert [("info", "node", NODE)] == told_of("slow-disk", verdict)
-    facts = one_of("slow-disk", verdict).facts
+    assert [("info", "node", NODE)] == told_of("slow-disk", result)
+    facts = one_of("slow-disk", result).facts
     assert (0.06, True) == (facts["median_seconds"], facts["unusual"])
     assert (0.002, 0.004, 6) == tuple(facts["band_of"][key] for key in ("low", "high", "values"))
 
