@@ -17,6 +17,7 @@ from diagnosis.rules.cluster._shared.cluster_state import (
     uses_khepri,
 )
 from diagnosis.rules.nodes._shared.node_history import cluster_subject, trailing
+from diagnosis.rules.probing._shared.outcomes import stream_name
 
 NAME = "metadata-minority"
 
@@ -42,8 +43,8 @@ def _finding(view: View) -> Finding:
         Evidence(
             key="declare",
             value=step.reason,
-            source=source(f"probe {outcome.probe}", name),
-            facts={"probe": outcome.probe, "step": name},
+            source=source(f"probe {stream_name(outcome)}", name),
+            facts={"stream": stream_name(outcome), "step": name},
         )
         for outcome in view.outcomes
         for name, step in sorted(outcome.steps.items())

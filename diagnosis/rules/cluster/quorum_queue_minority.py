@@ -25,6 +25,7 @@ from diagnosis.rules.cluster._shared.replica_state import (
     replicas_evidence,
 )
 from diagnosis.rules.nodes._shared.node_history import trailing
+from diagnosis.rules.probing._shared.outcomes import stream_name
 
 NAME = "quorum-queue-minority"
 
@@ -100,8 +101,8 @@ def _evidence(
         if outcome.queue_type == "quorum" and outcome.state is ProbeState.RUNNING and outcome.outstanding
     ]
     for outcome in probes[:1]:
-        where = source("probe confirm", "outstanding")
-        yield Evidence(key="probe", value=outcome.outstanding, source=where, facts={"stream": outcome.stream})
+        where = source(f"probe {stream_name(outcome)}", "outstanding")
+        yield Evidence(key="probe", value=outcome.outstanding, source=where, facts={"stream": stream_name(outcome)})
     waiting = _waiting_channels(view)
     if waiting:
         yield Evidence(

@@ -25,6 +25,7 @@ from ackscope.findings import (
 from ackscope.records import ProbeOutcome, ProbeState, Quantiles
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.nodes._shared.node_history import node_or_cluster, since_start
+from diagnosis.rules.probing._shared.outcomes import stream_name
 from diagnosis.series import last
 from diagnosis.usual import band_facts, baseline_evidence, is_more, is_sure, of_probe
 
@@ -134,16 +135,17 @@ def _finding(view: View, node: str, outcome: ProbeOutcome | None, sync: float | 
     unusual = outcome is not None and severity is Severity.INFO and _is_unusual(view, outcome, 0.0)
     band = of_probe(view, outcome, "confirm_p50") if outcome is not None and unusual else None
     early = severity is Severity.INFO and not unusual
+    judged_by = "sync" if outcome is None else "baseline" if unusual else "p90" if early else "median"
     return Finding(
         rule=NAME,
         severity=severity,
         subject=node_or_cluster(view, node or None),
         facts={
             "node": node or None,
-            "median_seconds": sync if outcome is None else outcome.confirm.p50,
+            "median_seconds": None if outcome is None else outcome.confirm.p50,
             "p90_seconds": None if outcome is None else outcome.confirm.p90,
             "sync_seconds": sync,
-            "unusual": unusual,
+            "judged_by": judged_by,
             "band_of": band_facts(band, "confirm_p50") if isinstance(band, Band) else None,
             "several_nodes": len(view.nodes) > 1,
         },
@@ -161,13 +163,13 @@ def _evidence(view: View, node: str, outcome: ProbeOutcome | None, sync: float |
                 yield _confirm("other_confirm", other)
         for other in view.outcomes_of("rtt")[:1]:
             if "declare" in other.steps:
-                yield _timed("round_trip", other.steps["declare"].seconds, "rtt", "declare", other.stream)
+                yield _timed("round_trip", other, "declare", other.steps["declare"].seconds)
         if outcome.batching is not None and outcome.batching.interval is not None:
             yield Evidence(
                 key="confirm_interval",
                 value=outcome.batching.interval,
                 unit=Unit.SECONDS,
-                source=source("probe confirm", "batching"),
+                source=source(f"probe {stream_name(outcome)}", "batching"),
             )
         yield from baseline_evidence(view, of_probe(view, outcome, "confirm_p50"), "confirm_p50")
     if sync is not None:
@@ -175,16 +177,16 @@ def _evidence(view: View, node: str, outcome: ProbeOutcome | None, sync: float |
 
 
 def _confirm(key: str, outcome: ProbeOutcome) -> Evidence:
-    return _timed(key, outcome.confirm, "confirm", "confirm", outcome.stream)
+    return _timed(key, outcome, "confirm", outcome.confirm)
 
 
-def _timed(key: str, times: Quantiles, probe: str, step: str, stream: str) -> Evidence:
+def _timed(key: str, outcome: ProbeOutcome, step: str, times: Quantiles) -> Evidence:
     return Evidence(
         key=key,
         value=times.p50,
         unit=Unit.SECONDS,
-        source=source(f"probe {probe}", step),
-        facts={"stream": stream, "p90_seconds": times.p90},
+        source=source(f"probe {stream_name(outcome)}", step),
+        facts={"stream": stream_name(outcome), "p90_seconds": times.p90},
     )
 
 

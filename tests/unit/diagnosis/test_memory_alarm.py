@@ -114,7 +114,7 @@ def test_a_blocked_probe_supports_the_finding():
 
     blocked = evidence(only(look(window, outcomes=held)), "blocked_probe")
 
-    assert ("connection.blocked: low on memory", "classic") == (blocked.value, blocked.facts["stream"])
+    assert ("connection.blocked: low on memory", "confirm.classic") == (blocked.value, blocked.facts["stream"])
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from ackscope.records import ProbeOutcome, ProbeState
 from ackscope.snapshot import Connection, Node, Queue
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_ref
+from diagnosis.rules.probing._shared.outcomes import stream_name
 
 BLOCKED_STATES = {"blocked", "blocking"}
 """Connection states under an alarm: the connection has tried to publish, or not yet."""
@@ -142,7 +143,7 @@ def blocked_evidence(view: View, reason: str) -> list[Evidence]:
             key="blocked_probe",
             value=outcome.reason,
             source=_of_probe(outcome),
-            facts={"probe": outcome.probe, "stream": outcome.stream},
+            facts={"stream": stream_name(outcome)},
         )
         for outcome in blocked_probes(view, reason)[:1]
     ]
@@ -160,4 +161,4 @@ def alarm_since(view: View, node: str | None, resource: str) -> str | None:
 
 
 def _of_probe(outcome: ProbeOutcome) -> Source:
-    return source(f"probe {outcome.probe}", "connection.blocked")
+    return source(f"probe {stream_name(outcome)}", "connection.blocked")

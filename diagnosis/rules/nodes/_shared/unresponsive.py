@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from ackscope.findings import Evidence, source
 from ackscope.records import ProbeOutcome, ProbeState
+from diagnosis.rules.probing._shared.outcomes import stream_name
 from diagnosis.view import View
 
 VITAL = ("overview", "nodes", "health")
@@ -103,13 +104,12 @@ def probe_evidence(outcomes: Iterable[ProbeOutcome]) -> list[Evidence]:
     found = []
     for outcome in list(outcomes)[:3]:
         steps = [f"{name}: {step.reason}" for name, step in outcome.steps.items() if step.reason]
-        name = outcome.probe if outcome.stream == outcome.probe else f"{outcome.probe} {outcome.stream}"
         found.append(
             Evidence(
                 key="probe_state",
                 value=outcome.reason or "; ".join(steps) or ("served" if is_served(outcome) else outcome.state.value),
-                source=source(f"probe {name}"),
-                facts={"probe": name},
+                source=source(f"probe {stream_name(outcome)}"),
+                facts={"stream": stream_name(outcome)},
             )
         )
     return found

@@ -58,4 +58,4 @@ def test_a_probe_that_cannot_declare_is_evidence():
 
     declare = evidence(finding_of(look(window, outcomes=(outcome,)), RULE), "declare")
 
-    assert ("the metadata store operation timed out", "rtt") == (declare.value, declare.facts["probe"])
+    assert ("the metadata store operation timed out", "rtt") == (declare.value, declare.facts["stream"])

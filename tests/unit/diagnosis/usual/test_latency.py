@@ -29,7 +29,7 @@ def test_confirms_that_are_far_slower_than_usual_are_reported_although_they_are_
     assert [] == told_of("slow-disk", disk({}, 0.06))
     assert [("info", "node", NODE)] == told_of("slow-disk", result)
     facts = one_of("slow-disk", result).facts
-    assert (0.06, True) == (facts["median_seconds"], facts["unusual"])
+    assert (0.06, "baseline") == (facts["median_seconds"], facts["judged_by"])
     assert (0.002, 0.004, 6) == tuple(facts["band_of"][key] for key in ("low", "high", "values"))
 
 
