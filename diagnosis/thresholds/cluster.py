@@ -1,4 +1,4 @@
-"""Numbers that the rules about nodes together: replication, partitions, links (E) judge by."""
+"""Thresholds of the rules about nodes together: replication, partitions, links (E)."""
 
 from typing import Self
 
@@ -11,22 +11,29 @@ class ClusterThresholds(Settings):
     """Of the rules about nodes together: replication, partitions, links (E).
 
     Attributes:
-        seen: how long a state of nodes or replicas must be seen before it is told; two polls (catalogue), for nodes
-            that start and queues that are new tell it for a moment.
-        node_down_for: how long a node must be away before that is a warning; one that is restarted is back sooner.
-        draining_for: how long a node may be in maintenance (catalogue: 2 h, of which slightly less is remembered).
-        replica_missing_for: how long replicas may be away from a node that runs; one that comes back reads up first.
-        leaderless_for: how long a queue may have no leader before its clients count as stopped; elections take seconds.
-        leader_share: leaders on one node, of all, more than this (catalogue: 0.6).
-        leader_queues: replicated queues and streams, fewer of which are no imbalance.
-        skew_for: how long nodes may run different versions; a rolling upgrade does so (catalogue: 1 h).
-        mirror_for: how long a mirror may be without the messages that others have; it is filled in the meantime.
-        link_for: how long a shovel or federation link may be away; it tries again every few seconds.
-        partition_kept: how long a partition lasts that no strategy heals; `autoheal` and `pause_minority` act within
-            seconds, and a large node takes its time to stop.
-        hung_for: how long the endpoints that ask all nodes must have been silent while health checks answer.
-        link_busy: bytes a second over one link between two nodes, in one direction, that come near what a network of
-            1 Gbit/s carries.
+        seen: the state of a node or replica is reported after this long, two polls (catalogue); starting nodes and new
+            queues pass through it.
+        node_down_for: a node that is down for this long is a warning; one that is restarted comes back sooner.
+        draining_for: a node that is in maintenance for this long is a warning (catalogue: 2 h, of which slightly less
+            is remembered).
+        replica_missing_for: replicas that are missing on a running node for this long are a warning; one that comes
+            back catches up first.
+        leaderless_for: a quorum queue without a leader for this long is critical; an election takes seconds.
+        leader_share: leaders are out of balance when one node has more than this share of the leaders and of their
+            traffic (catalogue: 0.6).
+        leader_queues: fewer quorum queues and streams than this are no imbalance.
+        skew_for: nodes that run different versions for this long are a warning (catalogue: 1 h); a rolling upgrade is
+            over sooner.
+        mirror_for: a mirror that lacks messages for this long is a warning; one that has just joined is synchronised
+            sooner.
+        link_for: a shovel or federation link that does not run for this long is a warning; it retries every few
+            seconds.
+        partition_kept: a partition that lasts this long is not healed by the cluster; `autoheal` and `pause_minority`
+            act within seconds.
+        hung_for: a peer is frozen when requests that involve all nodes have had no answer for this long, while health
+            checks answer.
+        link_busy: a link between two nodes is full from this many bytes a second in one direction; a 1 Gbit/s network
+            carries little more.
     """
 
     seen: Seconds = 4.0
@@ -45,7 +52,7 @@ class ClusterThresholds(Settings):
 
     @classmethod
     def one_shot(cls) -> Self:
-        """For two looks 6 to 10 s apart."""
+        """For two readings 6 to 10 s apart."""
         return cls(
             node_down_for=4.0,
             replica_missing_for=4.0,

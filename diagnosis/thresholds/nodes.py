@@ -1,4 +1,4 @@
-"""Numbers that the rules about nodes and what they run on (D) judge by."""
+"""Thresholds of the rules about nodes and what they run on (D)."""
 
 from typing import Self
 
@@ -11,38 +11,47 @@ class NodeThresholds(Settings):
     """Of the rules about nodes and what they run on (D).
 
     Attributes:
-        memory_near: memory used, of the limit, from which on the alarm is near (catalogue: 0.8).
-        memory_near_for: how long that must last for a warning (catalogue: 5 min); garbage collection ends before.
-        memory_eta: a limit that is reached sooner than this, at the pace of the last quarter of an hour, is a warning
+        memory_near: a node that uses more than this share of its memory limit is near the alarm (catalogue: 0.8).
+        memory_near_for: a node that is near its limit for this long is a warning (catalogue: 5 min); garbage collection
+            ends sooner.
+        memory_eta: a node whose peaks lead to the limit sooner than this, by the trend of the last 15 min, is a warning
             (catalogue: 30 min).
-        memory_unused: share of a node's memory that its allocators keep and do not use (catalogue: 0.4). It is told
-            from half the limit on only: of an idle node most is unused.
-        memory_unused_least: and so many bytes: code and tables of a small node are most of it.
-        disk_eta: a disk that is full sooner than this, at its present pace, is told (catalogue: 24 h).
-        disk_eta_soon: the same after a short look, or where it becomes a warning after minutes.
-        disk_watched: how long it must have been falling for a forecast of a day (a log rotation falls and rises).
-        disk_watched_soon: the same for a forecast of `disk_eta_soon`; a burst of messages ends before.
-        disk_look: the least time that tells anything; the broker looks at its disk every 10 s.
-        disk_unsafe_limit: a free disk limit that is no protection, bytes: RabbitMQ's default of 50 MB.
+        memory_unused: a node whose allocators hold more than this share of its memory unused is reported (catalogue:
+            0.4), above half of its limit: of an idle node most is unused.
+        memory_unused_least: unused memory below this many bytes is not reported; of a small node, code and tables are
+            most.
+        disk_eta: a disk that reaches its limit sooner than this, by its trend, is reported (catalogue: 24 h).
+        disk_eta_soon: the same for a trend that was watched only briefly.
+        disk_watched: a forecast of up to a day needs a trend of this long; a log rotation falls and rises again.
+        disk_watched_soon: a forecast of up to `disk_eta_soon` needs a trend of this long for a warning; a burst of
+            messages ends sooner.
+        disk_look: a trend shorter than this proves nothing; the broker checks its disk every 10 s.
+        disk_unsafe_limit: a free disk limit of this many bytes or fewer does not protect a node; it is RabbitMQ's
+            default of 50 MB.
             Source: https://www.rabbitmq.com/docs/production-checklist#resource-limits-disk-space
-        fd_near, fd_critical: file handles in use, of those allowed. Since 4.0 the node ends when it has none left
-            (catalogue: 0.7 and 0.85).
-        sockets_critical: connections, of those that 3.x allows itself; at the limit no client gets in.
-        processes_near, processes_critical: Erlang processes in use, of those allowed (catalogue: 0.7); the node ends
-            when it has none left.
-        cpu_queue: Erlang processes that wait for a processor, for each processor (catalogue: 3).
-        cpu_for: how long that must last for a warning; a start or a burst of connections ends before.
-        slow_confirm: seconds for a confirm that waits for the disk, from which on the disk is slow (catalogue: 0.1).
-        slow_times: and so many times what a question to the broker takes that needs no disk (catalogue: 5).
-        restart_told: how long a restart is told.
-        restart_loop: how many restarts within two hours are a warning.
-        overload_seconds: how long the management API takes for an answer that makes it overloaded (catalogue: 5 s).
-        overload_readings: for how many readings in a row (catalogue: 3).
-        certificate_days: days before a certificate ends that it becomes a warning; the broker looks a month ahead.
-        vhost_down_for: how long a virtual host must be down: one that fell over once starts again by itself.
-        hung_for: how long nothing must have been read of a node that takes connections and does not answer.
-        listener_for: how long the API must have refused while probes are served; of a node that stops they say sooner.
-        starts_for: seconds after its start in which a node is not judged by what it refuses or how fast it answers.
+        fd_near, fd_critical: a node that uses more than this share of its file descriptors is a warning, or critical
+            (catalogue: 0.7 and 0.85); since 4.0 it stops without any left.
+        sockets_critical: a 3.x node that uses this share of its sockets is critical; at the limit it serves no new
+            client.
+        processes_near, processes_critical: a node that uses more than this share of its Erlang processes is a warning
+            (catalogue: 0.7), or critical; without any left it stops.
+        cpu_queue: a node is saturated when more than this many Erlang processes wait for each CPU core (catalogue: 3).
+        cpu_for: a node that is saturated for this long is a warning; a start or a burst of connections ends sooner.
+        slow_confirm: a confirm that waits for the disk is slow when it takes longer than this (catalogue: 0.1 s).
+        slow_times: a confirm is slow only if it takes this many times as long as an operation that needs no disk
+            (catalogue: 5).
+        restart_told: a restart is reported for this long.
+        restart_loop: this many restarts within two hours are a warning.
+        overload_seconds: an answer of the management API that takes longer than this means that it is overloaded
+            (catalogue: 5 s).
+        overload_readings: the management API is a warning after this many slow readings in a row (catalogue: 3).
+        certificate_days: a certificate that expires in fewer days than this is a warning; the broker looks one month
+            ahead.
+        vhost_down_for: a vhost that is down for this long is critical; the broker restarts one that failed once sooner.
+        hung_for: a node is hung when nothing could be read from it for this long and probes get no answer.
+        listener_for: the management API must refuse for this long while probes are served; when a node stops, its
+            probes fail sooner.
+        starts_for: a node is not judged by what it refuses, or how slow it is, for this long after its start.
     """
 
     memory_near: float = Field(default=0.8, gt=0.0, lt=1.0)
@@ -77,5 +86,5 @@ class NodeThresholds(Settings):
 
     @classmethod
     def one_shot(cls) -> Self:
-        """For two looks 6 to 10 s apart."""
+        """For two readings 6 to 10 s apart."""
         return cls(memory_near_for=4.0, overload_readings=1, vhost_down_for=4.0, hung_for=4.0, listener_for=4.0)

@@ -1,124 +1,101 @@
-"""link-down (E13): a shovel or a federation link does not run, so that messages stay where they are.
+"""link-down (E13): a shovel or a federation link does not run, so its messages are not transferred.
 
-A shovel that cannot connect says "terminated" and why on 4.3, and "starting" without end on 3.10 and 4.0.
-What goes to the same place fails for the same reason: it is one finding, by the address.
+A shovel that cannot connect says "terminated" and why on 4.3, and "starting" forever on 3.10 and 4.0. Links to the
+same address fail for the same reason, so they are one finding.
 Source: https://www.rabbitmq.com/docs/shovel#monitoring, https://www.rabbitmq.com/docs/federation#links
 """
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from shlex import quote
 
-from ackscope.findings import Severity, Subject
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Subject, source
 from ackscope.topology import Link
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.cluster.standing import tail
+from diagnosis.rules.nodes._shared.node_history import trailing
 from diagnosis.series import span
-from diagnosis.words import lasting, some
 
 NAME = "link-down"
 
-RUNS = {"running", "flow"}
-"""States in which messages move."""
+_TRANSFERS = {"running", "flow"}
+"""States in which messages are transferred."""
 
-Key = tuple[str, str, str, str]
+_Key = tuple[str, str, str, str]
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Yield one finding for all links to the same place that do not run."""
-    limits = view.thresholds
-    bad = [link for link in view.bridges if link.state is not None and link.state not in RUNS]
-    if not bad:
+    """Yield one finding for all links to the same address that do not run."""
+    down = [link for link in view.bridges if link.state is not None and link.state not in _TRANSFERS]
+    if not down:
         return
-    lasts = {_key(link): _seconds(view, _key(link)) for link in bad}
-    places: dict[tuple[str, str, str], list[Link]] = defaultdict(list)
-    for link in bad:
-        # One that starts does so for seconds. What has ended says why, and that is no passing state.
-        if lasts[_key(link)] >= limits.early or (link.state == "terminated" or link.reason):
-            places[(link.kind, link.vhost or "", _peer(link))].append(link)
-    for _, links in sorted(places.items()):
+    seconds = {_key(link): _seconds(view, _key(link)) for link in down}
+    by_remote: dict[tuple[str, str, str], list[Link]] = defaultdict(list)
+    for link in down:
+        # A link starts for some seconds. One that has ended gives a reason, and that state does not pass.
+        if seconds[_key(link)] >= view.thresholds.early or (link.state == "terminated" or link.reason):
+            by_remote[(link.kind, link.vhost or "", _remote(link))].append(link)
+    for _, links in sorted(by_remote.items()):
         links.sort(key=_key)
-        yield _finding(view, links, max(lasts[_key(link)] for link in links))
+        yield _finding(view, links, max(seconds[_key(link)] for link in links))
 
 
-def _key(link: Link) -> Key:
+def _key(link: Link) -> _Key:
     return (link.kind, link.vhost or "", link.name, link.local or "")
 
 
-def _peer(link: Link) -> str:
-    """What a link reaches out to."""
+def _remote(link: Link) -> str:
+    """What a link connects to: its upstream, or the shovel itself."""
     if link.kind == "federation":
         return link.upstream or link.source or link.name
     return link.name
 
 
-def _seconds(view: View, key: Key) -> float:
+def _seconds(view: View, key: _Key) -> float:
+    """How long a link has not run."""
+
     def fails(links: Sequence[Link]) -> bool:
-        return any(_key(link) == key and link.state not in RUNS for link in links)
+        return any(_key(link) == key and link.state not in _TRANSFERS for link in links)
 
-    return span(tail(view.window.readings("links"), fails))
+    return span(trailing(view.window.readings("links"), fails))
 
 
-def _finding(view: View, links: Sequence[Link], seconds: float) -> FindingReport:
-    late = seconds >= view.thresholds.cluster.link_for
+def _finding(view: View, links: Sequence[Link], seconds: float) -> Finding:
+    limit = view.thresholds.cluster.link_for
+    lasting = seconds >= limit
     first = links[0]
-    federation = first.kind == "federation"
     reason = next((link.reason for link in links if link.reason), None)
-    what = f"Federation from upstream {_peer(first)!r}" if federation else f"Shovel {first.name!r}"
-    serves = sorted(link.local for link in links if link.local)
-    for_whom = f" for {some(serves)}" if serves else ""
+    if first.kind == "federation":
+        state, configured = source("/api/federation-links", "status", "error"), source("/api/federation-links", "uri")
+    else:
+        state, configured = source("/api/shovels", "state", "reason"), source("/api/shovels", "src_uri", "dest_uri")
     evidence = [
-        EvidenceReport(
-            what=f"{link.kind} {link.local or link.name!r}" + (f" at {link.node}" if link.node else ""),
-            value=f"{link.state}" + (f": {link.reason}" if link.reason else ""),
-            expected="running",
-            source="/api/federation-links status, error" if federation else "/api/shovels state, reason",
+        Evidence(
+            key="link",
+            value=link.state,
+            source=state,
+            facts={"link": link.local or link.name, "link_node": link.node, "link_reason": link.reason},
         )
         for link in links[:5]
     ]
-    if first.source or first.destination:
-        way = " to ".join(each for each in (first.source, first.destination) if each)
-        evidence.append(EvidenceReport(what="addresses", value=way, source="/api/shovels, /api/federation-links"))
-    patience = "" if late else f"; it tries again every few seconds, warning after {lasting(_limit(view))}"
-    blocked = first.state == "blocked"
-    return FindingReport(
+    addresses = [each for each in (first.source, first.destination) if each]
+    if addresses:
+        evidence.append(Evidence(key="addresses", source=configured, facts={"addresses": addresses}))
+    return Finding(
         rule=NAME,
-        severity=Severity.WARNING if late else Severity.INFO,
-        subject=Subject(kind="link", name=_peer(first), vhost=first.vhost, node=first.node),
-        since=None,
-        summary=f"{what}{for_whom} in {first.vhost or 'all vhosts'!r} does not run ({first.state}): nothing is moved"
-        + patience,
-        cause=(
-            "The other broker holds it back: it has a memory or disk alarm."
-            if blocked
-            else f"The broker says: {reason}."
-            if reason
-            else "It cannot reach the other broker, or was refused there: address, user, password, vhost, TLS."
-        ),
+        severity=Severity.WARNING if lasting else Severity.INFO,
+        subject=Subject(kind="link", name=_remote(first), vhost=first.vhost, node=first.node),
+        facts={
+            "kind": first.kind,
+            "name": first.name,
+            "remote": _remote(first),
+            "vhost": first.vhost,
+            "node": first.node,
+            "state": first.state,
+            "reason": reason,
+            "serves": sorted(link.local for link in links if link.local),
+            "warning_after_seconds": limit,
+        },
+        certainty=Certainty.EARLY if not lasting else Certainty.CERTAIN if reason else Certainty.LIKELY,
+        seen_seconds=seconds,
         evidence=tuple(evidence),
-        next_steps=_steps(first),
-        runbook=runbook(NAME),
-    )
-
-
-def _limit(view: View) -> float:
-    return view.thresholds.cluster.link_for
-
-
-def _steps(link: Link) -> tuple[str, ...]:
-    node = f"-n {link.node} " if link.node else ""
-    name, vhost = quote(link.name), quote(link.vhost or "/")
-    look = "federation_status --only-down" if link.kind == "federation" else "shovel_status"
-    again = (
-        f"rabbitmqctl {node}restart_federation_link LINK_ID (federation_status tells it)"
-        if link.kind == "federation"
-        else f"rabbitmqctl {node}restart_shovel --vhost {vhost} {name}"
-    )
-    kind = "federation-upstream" if link.kind == "federation" else "shovel"
-    return (
-        f"see what it says: rabbitmqctl {node}{look}",
-        "try its address from that node, with its user and vhost: ackscope probe handshake --amqp URL --for 5s",
-        f"see how it is set up: rabbitmqctl list_parameters -p {vhost} | grep -F {kind}",
-        f"when the other side is well again, it connects by itself; to try at once: {again}",
+        involved=Involved(nodes=tuple(sorted({link.node for link in links if link.node}))),
     )

@@ -1,105 +1,113 @@
-"""stream-replica-missing (E15): replicas of streams are away.
+"""stream-replica-missing (E15): replicas of streams are missing.
 
-With a majority left it is a risk; without one, nothing is confirmed any more. A consumer that connects to a node
-whose replica is away is refused (506 or stream not available).
+With a majority left it is a risk; without one, nothing is confirmed. A consumer that connects to a node whose replica
+is missing is refused (506 or stream not available).
 Source: https://www.rabbitmq.com/docs/streams#replication
 """
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from shlex import quote
 
-from ackscope.findings import Severity, Subject
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, Severity
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.cluster.quorum_queue_minority import buried, minority
-from diagnosis.rules.cluster.standing import about, absence, down, gone, listed, missing, other, tail, told
+from diagnosis.rules.cluster._shared.cluster_state import absence, confirmed_stopped, other_node, stopped_nodes
+from diagnosis.rules.cluster._shared.replica_state import (
+    lost_majority,
+    majority_stopped,
+    minority_seconds,
+    missing_replicas,
+    queue_list,
+    queue_refs,
+    queues_evidence,
+    queues_subject,
+    replicas_evidence,
+)
+from diagnosis.rules.nodes._shared.node_history import node_subject, trailing
 from diagnosis.series import span
-from diagnosis.words import lasting
 
 NAME = "stream-replica-missing"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Yield one finding for the streams without a majority, and one for each node without replicas of the others."""
-    stopped, limits = down(view), view.thresholds
-    away: dict[str, list[Queue]] = defaultdict(list)
+    """Yield one finding for the streams without a majority, and one for each node that lacks replicas of others."""
+    stopped, limits = stopped_nodes(view), view.thresholds
+    missing: dict[str, list[Queue]] = defaultdict(list)
     lost: list[Queue] = []
     for queue in view.all_queues:
         if queue.type != "stream" or not queue.members:
             continue
-        if minority(queue, stopped) and (
-            queue.state == "minority" or buried(queue, gone(view)) or _seconds(view, queue) >= limits.cluster.seen
+        if lost_majority(queue, stopped) and (
+            queue.state == "minority"
+            or majority_stopped(queue, confirmed_stopped(view))
+            or minority_seconds(view, queue) >= limits.cluster.seen
         ):
             lost.append(queue)
             continue
-        for name in missing(queue, stopped):
-            away[name].append(queue)
+        for name in missing_replicas(queue, stopped):
+            missing[name].append(queue)
     if lost:
-        yield _finding(view, sorted(lost, key=lambda queue: queue.key), stopped, None)
-    for name, queues in sorted(away.items()):
-        seconds = max(_absent(view, queue, name) for queue in queues[:50])
-        if name in gone(view):
+        yield _without_majority(view, sorted(lost, key=lambda queue: queue.key), stopped)
+    for name, queues in sorted(missing.items()):
+        seconds = max(_missing_seconds(view, queue, name) for queue in queues[:50])
+        if name in confirmed_stopped(view):
             seconds = max(seconds, span(absence(view, name)))
         if seconds >= (limits.cluster.seen if name in stopped else limits.early):
-            yield _finding(view, sorted(queues, key=lambda queue: queue.key), stopped, (name, seconds))
+            yield _missing_on(view, name, seconds, sorted(queues, key=lambda queue: queue.key), stopped)
 
 
-def _seconds(view: View, queue: Queue) -> float:
-    return span(tail(view.history(queue), lambda seen: minority(seen, frozenset())))
+def _missing_seconds(view: View, queue: Queue, name: str) -> float:
+    return span(trailing(view.history(queue), lambda seen: name in missing_replicas(seen)))
 
 
-def _absent(view: View, queue: Queue, name: str) -> float:
-    return span(tail(view.history(queue), lambda seen: name in missing(seen)))
-
-
-def _finding(
-    view: View, queues: Sequence[Queue], stopped: frozenset[str], place: tuple[str, float] | None
-) -> FindingReport:
-    first, helper = queues[0], other(view, place[0] if place else None)
-    who = told(queues, "stream")
-    late = place is not None and place[1] >= view.thresholds.cluster.replica_missing_for
-    if place is None:
-        severity, subject = Severity.CRITICAL, about(view, queues)
-        summary = f"No majority of replicas for {who}: publishes are not confirmed"
-        cause = "Half of the replicas or more are away; a stream confirms what a majority has written."
-    else:
-        name, seconds = place
-        severity, subject = Severity.WARNING if late else Severity.INFO, Subject(kind="node", name=name, node=name)
-        patience = "" if late else f"; warning after {lasting(view.thresholds.cluster.replica_missing_for)}"
-        summary = (
-            f"No replica at {name!r} of {who}, for {lasting(seconds)} or more: readers there are refused, and one more "
-            f"loss may stop it{patience}"
-        )
-        state = "the node does not run" if name in stopped else "the node runs, its replica does not"
-        cause = f"The replica at {name!r} does not answer: {state}."
-    evidence = [
-        EvidenceReport(
-            what=f"replicas of {first.name!r} online",
-            value=f"{len(first.members or ()) - len(missing(first, stopped))} of {len(first.members or ())}"
-            + (f", state {first.state}" if first.state else ""),
-            expected=f"{len(first.members or ())}",
-            source="/api/queues members, online, state",
-        )
-    ]
-    if len(queues) > 1:
-        evidence.append(EvidenceReport(what="streams", value=listed(queues), source="/api/queues"))
-    where = f"--vhost {quote(first.vhost)} {quote(first.name)}"
-    nodes = sorted({name for queue in queues for name in missing(queue, stopped)})
-    return FindingReport(
+def _without_majority(view: View, queues: Sequence[Queue], stopped: frozenset[str]) -> Finding:
+    return Finding(
         rule=NAME,
-        severity=severity,
-        subject=subject,
-        since=None,
-        summary=summary,
-        cause=cause,
-        evidence=tuple(evidence),
-        next_steps=(
-            f"see each replica: rabbitmq-streams -n {helper} stream_status {where}",
-            f"bring back {', '.join(nodes) or 'the nodes of the replicas'}: systemctl start rabbitmq-server",
-            f"where the node runs and its replica does not: rabbitmq-streams -n {helper} restart_stream {where}",
-            f"where a replica is lost: rabbitmq-streams -n {helper} delete_replica {where} NODE, then add_replica",
-        ),
-        runbook=runbook(NAME),
+        severity=Severity.CRITICAL,
+        subject=queues_subject(view, queues),
+        facts={**_facts(view, queues, stopped), "node": None, "other_node": other_node(view, None)},
+        certainty=Certainty.CERTAIN,
+        evidence=_evidence(queues, stopped),
+        involved=_involved(queues, stopped),
     )
+
+
+def _missing_on(view: View, name: str, seconds: float, queues: Sequence[Queue], stopped: frozenset[str]) -> Finding:
+    lasting = seconds >= view.thresholds.cluster.replica_missing_for
+    return Finding(
+        rule=NAME,
+        severity=Severity.WARNING if lasting else Severity.INFO,
+        subject=node_subject(name),
+        facts={
+            **_facts(view, queues, stopped),
+            "node": name,
+            "node_stopped": name in stopped,
+            "other_node": other_node(view, name),
+        },
+        certainty=Certainty.CERTAIN if lasting else Certainty.EARLY,
+        seen_seconds=seconds,
+        evidence=_evidence(queues, stopped),
+        involved=_involved(queues, stopped),
+    )
+
+
+def _facts(view: View, queues: Sequence[Queue], stopped: frozenset[str]) -> dict[str, Fact]:
+    return {
+        **queue_list(queues),
+        "first_queue": {"vhost": queues[0].vhost, "name": queues[0].name},
+        "missing_nodes": _missing_nodes(queues, stopped),
+        "warning_after_seconds": view.thresholds.cluster.replica_missing_for,
+    }
+
+
+def _evidence(queues: Sequence[Queue], stopped: frozenset[str]) -> tuple[Evidence, ...]:
+    replicas = replicas_evidence(queues[0], stopped, "state")
+    return (replicas, queues_evidence()) if len(queues) > 1 else (replicas,)
+
+
+def _involved(queues: Sequence[Queue], stopped: frozenset[str]) -> Involved:
+    return Involved(queues=queue_refs(queues), nodes=tuple(_missing_nodes(queues, stopped)))
+
+
+def _missing_nodes(queues: Sequence[Queue], stopped: frozenset[str]) -> list[str]:
+    return sorted({name for queue in queues for name in missing_replicas(queue, stopped)})

@@ -5,93 +5,70 @@ Source: https://www.rabbitmq.com/docs/disk-alarms
 
 from collections.abc import Iterator
 
-from ackscope.findings import Severity
-from ackscope.reports import EvidenceReport, FindingReport, runbook
-from ackscope.snapshot import Queue
+from ackscope.findings import Certainty, Evidence, Finding, Severity, Source, Unit, source
+from ackscope.snapshot import Node
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.nodes import alarm
-from diagnosis.rules.nodes.seen import of_cluster, of_node, on
-from diagnosis.words import amount, size
+from diagnosis.rules.nodes._shared.largest_queues import by_disk, disk_evidence
+from diagnosis.rules.nodes._shared.node_history import node_or_cluster
+from diagnosis.rules.nodes._shared.resource_alarm import (
+    Resource,
+    alarm_facts,
+    alarm_involved,
+    alarm_since,
+    blocked_evidence,
+    evaluate_alarm,
+)
 
 NAME = "disk-alarm"
-_WORDS = "low on disk"
-_DISK = alarm.Resource(
+_REASON = "low on disk"
+_DISK = Resource(
     rule=NAME,
     name="disk",
-    field="/api/nodes disk_free_alarm",
+    field="disk_free_alarm",
     in_alarm=lambda node: node.disk_free_alarm,
-    words=(_WORDS, "& disk"),
+    reasons=(_REASON, "& disk"),
 )
+
+_AMPLE_BYTES = 20 * 2**30
+"""Free bytes that are plenty for any node: an alarm above it means a limit that is set too high."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for each node with a disk alarm."""
-    yield from alarm.judge(view, _DISK, _finding)
+    yield from evaluate_alarm(view, _DISK, _finding)
 
 
-def _finding(view: View, name: str | None, source: str) -> FindingReport:
-    node = view.node(name)
-    evidence = [EvidenceReport(what="disk alarm", value="in force", expected="none", source=source)]
-    raised = False
+def _finding(view: View, name: str | None, where: Source) -> Finding:
+    node, largest = view.node(name), by_disk(view, name)
+    evidence = [Evidence(key="alarm", source=where)]
     if node is not None and node.disk_free is not None and node.disk_free_limit is not None:
-        raised = node.disk_free > 20 * 2**30 and node.disk_free < node.disk_free_limit
-        late = "" if node.disk_free <= node.disk_free_limit else " (a figure that is some seconds behind the alarm)"
         evidence.append(
-            EvidenceReport(
-                what=f"free disk{late}",
-                value=size(node.disk_free),
-                expected=f"above {size(node.disk_free_limit)}",
-                source="/api/nodes disk_free, disk_free_limit",
+            Evidence(
+                key="disk_free",
+                value=node.disk_free,
+                unit=Unit.BYTES,
+                source=source("/api/nodes", "disk_free", "disk_free_limit"),
+                facts={"limit_bytes": node.disk_free_limit, "behind_alarm": node.disk_free > node.disk_free_limit},
             )
         )
-    evidence += [*alarm.who_is_held(view, _WORDS), *_largest(view, name)]
-    blocked = alarm.blocked_count(view)
-    count = f", {amount(blocked, 'connection')} by now" if blocked else ""
-    subject = of_node(name) if name else of_cluster(view)
-    doubt = " There is much free disk all the same: perhaps the limit is set too high." if raised else ""
-    return FindingReport(
+    evidence += [*blocked_evidence(view, _REASON), *disk_evidence(largest)]
+    return Finding(
         rule=NAME,
         severity=Severity.CRITICAL,
-        subject=subject,
-        since=alarm.since(view, name, "disk"),
-        summary=f"Disk alarm on {subject}: every publisher of the cluster is held back{count}",
-        cause=(
-            "Less disk is free where the node keeps its data than its limit asks for; until there is more, the broker "
-            "stops reading from every connection that publishes." + doubt
-        ),
+        subject=node_or_cluster(view, name),
+        since=alarm_since(view, name, "disk"),
+        facts={
+            **alarm_facts(view, name, largest),
+            "free_bytes": node.disk_free if node else None,
+            "limit_bytes": node.disk_free_limit if node else None,
+            "limit_too_high": node is not None and _limit_too_high(node),
+        },
+        certainty=Certainty.CERTAIN,
         evidence=tuple(evidence),
-        next_steps=_steps(name),
-        runbook=runbook(NAME),
+        involved=alarm_involved(view, name, largest),
     )
 
 
-def _largest(view: View, node: str | None) -> list[EvidenceReport]:
-    """The queues that hold the most bytes on the node; a quorum queue has them on each of its members."""
-    here = [queue for queue in view.queues if queue.message_bytes and (node is None or node in _places(queue))]
-    here.sort(key=lambda queue: (-(queue.message_bytes or 0), queue.key))
-    return [
-        EvidenceReport(
-            what=f"queue {queue.name!r} in vhost {queue.vhost!r}",
-            value=f"{size(queue.message_bytes or 0)} in {amount(queue.messages or 0, 'message')}",
-            source="/api/queues message_bytes, messages",
-        )
-        for queue in here[:3]
-    ]
-
-
-def _places(queue: Queue) -> tuple[str | None, ...]:
-    return queue.members or (queue.leader or queue.node,)
-
-
-def _steps(name: str | None) -> tuple[str, ...]:
-    target = on(name)
-    lower = f"rabbitmqctl {target}set_disk_free_limit 1GB"
-    where = f"rabbitmq-diagnostics {target}status   # its section 'Data directory', then: df -h, du -xsh *"
-    return (
-        f"see which disk it is and what fills it: {where}",
-        "free what is not the broker's: old logs, crash dumps, package caches; never files in the data directory",
-        "drain the largest queues: scale their consumers, or purge: rabbitmqctl purge_queue -p VHOST QUEUE",
-        "extend the volume; the alarm ends by itself within seconds",
-        f"see the limit: rabbitmq-diagnostics {target}environment | grep disk_free_limit",
-        f"last resort, lower the limit: {lower}   # until restart; a full disk ends the node",
-    )
+def _limit_too_high(node: Node) -> bool:
+    free, limit = node.disk_free, node.disk_free_limit
+    return free is not None and limit is not None and _AMPLE_BYTES < free < limit

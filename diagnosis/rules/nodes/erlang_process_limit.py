@@ -1,20 +1,20 @@
-"""erlang-process-limit (D07): a node uses up the processes that its Erlang may have; at the limit the node ends.
+"""erlang-process-limit (D07): a node runs out of Erlang processes; at the limit its runtime stops.
 
-Every connection, channel and queue is a few of them. Source: https://www.rabbitmq.com/docs/runtime#process-limit
+Every connection, channel and queue uses a few. Source: https://www.rabbitmq.com/docs/runtime#process-limit
 """
 
 from collections.abc import Iterator
 
-from ackscope.findings import Severity
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, Severity, source
 from ackscope.snapshot import Node
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.nodes.seen import lasting, of_node, on, since_start
+from diagnosis.rules.nodes._shared.node_history import node_subject, since_start, trailing
 from diagnosis.series import last, span
 from diagnosis.window import Series
-from diagnosis.words import amount
 
 NAME = "erlang-process-limit"
+_PER_OBJECT = 20
+"""More processes for each connection, channel and queue are not of clients and queues."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -23,11 +23,11 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for node in view.nodes:
         if _use(node) <= limits.processes_near:
             continue
-        near = lasting(since_start(view.node_history(node.name)), lambda seen: _use(seen) > limits.processes_near)
+        near = trailing(since_start(view.node_history(node.name)), lambda seen: _use(seen) > limits.processes_near)
         if span(near) < view.thresholds.early:
             continue
-        lately = last(near, view.thresholds.interval)
-        critical = all(_use(seen.value) > limits.processes_critical for seen in lately)
+        recent = last(near, view.thresholds.interval)
+        critical = all(_use(seen.value) > limits.processes_critical for seen in recent)
         yield _finding(view, node, near, Severity.CRITICAL if critical else Severity.WARNING)
 
 
@@ -36,61 +36,37 @@ def _use(node: Node) -> float:
     return used / total if node.running and used is not None and total else 0.0
 
 
-def _finding(view: View, node: Node, near: Series[Node], severity: Severity) -> FindingReport:
-    evidence = [
-        EvidenceReport(
-            what="Erlang processes",
-            value=f"{node.proc_used} of {node.proc_total} ({_use(node):.0%})",
-            expected=f"below {view.thresholds.nodes.processes_near:.0%}",
-            source="/api/nodes proc_used, proc_total",
-        )
-    ]
-    # Absent is not none: only what was read is counted.
-    counts = {
-        "connection": sum(each.node == node.name for each in view.connections) if view.fresh("connections") else None,
-        "channel": sum(each.node == node.name for each in view.channels) if view.fresh("channels") else None,
-        "queue": sum(each.node == node.name for each in view.all_queues) if view.fresh("queues") else None,
+def _finding(view: View, node: Node, near: Series[Node], severity: Severity) -> Finding:
+    # Absent is not zero: only what was read is counted.
+    counts: dict[str, int | None] = {
+        "connections": sum(each.node == node.name for each in view.connections) if view.fresh("connections") else None,
+        "channels": sum(each.node == node.name for each in view.channels) if view.fresh("channels") else None,
+        "queues": sum(each.node == node.name for each in view.all_queues) if view.fresh("queues") else None,
     }
-    told = [amount(number, noun) for noun, number in counts.items() if number is not None]
-    if told:
-        evidence.append(
-            EvidenceReport(
-                what="what it serves", value=", ".join(told), source="/api/connections, /api/channels, /api/queues"
-            )
-        )
-    served = sum(number for number in counts.values() if number is not None)
-    inside = node.proc_used is not None and len(told) == len(counts) and node.proc_used > 20 * (served + 100)
-    whose = (
-        " Its clients and queues do not account for them: something inside the node starts them, perhaps a plugin."
-        if inside
-        else " A few belong to each connection, channel and queue; the largest of these numbers is where to look."
-    )
-    return FindingReport(
+    known = {name: count for name, count in counts.items() if count is not None}
+    facts: dict[str, Fact] = {
+        "used": node.proc_used,
+        "limit": node.proc_total,
+        "used_share": _use(node),
+        "near_share": view.thresholds.nodes.processes_near,
+        **counts,
+        # None: not everything was read, so it is not known.
+        "explained_by_clients": (
+            (node.proc_used or 0) <= _PER_OBJECT * (sum(known.values()) + 100) if len(known) == len(counts) else None
+        ),
+    }
+    evidence = [Evidence(key="processes", value=node.proc_used, source=source("/api/nodes", "proc_used", "proc_total"))]
+    if known:
+        where = source("/api/connections") + source("/api/channels") + source("/api/queues")
+        evidence.append(Evidence(key="objects", source=where))
+    return Finding(
         rule=NAME,
         severity=severity,
-        subject=of_node(node.name),
+        subject=node_subject(node.name),
         since=near[0].at.iso(),
-        summary=(
-            f"Node {node.name!r} uses {node.proc_used} of {node.proc_total} Erlang processes ({_use(node):.0%}); "
-            "at the limit it ends"
-        ),
-        cause="The node has nearly as many Erlang processes as it may have, and cannot go on without new ones." + whose,
+        facts=facts,
+        certainty=Certainty.CERTAIN,
+        seen_seconds=span(near),
         evidence=tuple(evidence),
-        next_steps=_steps(node.name),
-        runbook=runbook(NAME),
+        involved=Involved(nodes=(node.name,)),
     )
-
-
-def _steps(name: str) -> tuple[str, ...]:
-    target = on(name)
-    return (
-        f"see what there is most of: rabbitmq-diagnostics {target}status   # its section 'Totals'",
-        f"see who opens channels: rabbitmqctl {target}list_connections name channels client_properties | sort -k2",
-        "close what leaks: restart the application that opens connections or channels and does not close them",
-        f"delete queues that nobody uses; give temporary ones an expiry: {_EXPIRE}",
-        f"later, if all of it is wanted: {_RAISE}",
-    )
-
-
-_EXPIRE = "rabbitmqctl set_policy -p VHOST tmp '^tmp' '{\"expires\": 1800000}' --apply-to queues"
-_RAISE = "RABBITMQ_MAX_NUMBER_OF_PROCESSES=2097152 in rabbitmq-env.conf, then restart the node"

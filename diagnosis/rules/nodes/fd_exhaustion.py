@@ -1,29 +1,37 @@
-"""fd-exhaustion (D06): a node runs out of file handles or sockets.
+"""fd-exhaustion (D06): a node runs out of file descriptors or sockets.
 
-3.x keeps some back: at its own limit of sockets new clients get a TCP connection and no AMQP one, an alarm is raised,
-and the rest goes on. 4.x keeps none back and raises no alarm: the last handle ends the node (seen on 4.0 and 4.3).
-Source: https://www.rabbitmq.com/docs/networking#open-file-handle-limit
+3.x reserves some: at its own socket limit new clients get a TCP connection but no AMQP connection, an alarm is raised,
+and everything else continues. 4.x reserves none and raises no alarm: with the last descriptor the node stops (seen on
+4.0 and 4.3). Source: https://www.rabbitmq.com/docs/networking#open-file-handle-limit
 """
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from ackscope.findings import Severity
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, Severity, source
 from ackscope.snapshot import Connection, Node
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.nodes.seen import lasting, of_node, on, since_start
+from diagnosis.rules.nodes._shared.node_history import node_subject, since_start, trailing
+from diagnosis.rules.nodes._shared.resource_alarm import nodes_in_alarm
 from diagnosis.series import last, span
 from diagnosis.window import Series
-from diagnosis.words import amount, some
 
 NAME = "fd-exhaustion"
-_RESOURCE = "file_descriptor_limit"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Holder:
+    """Who opens connections: an application by its name, or a user; and where it runs."""
+
+    client: str | None
+    user: str | None
+    host: str | None
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge every running node by its file handles, and one of 3.x by its sockets and its alarm too."""
-    alarmed = {alarm.node for alarm in view.alarms if alarm.resource == _RESOURCE}
+    """Judge every running node by its file descriptors, and one of 3.x by its sockets and its alarm too."""
+    alarmed = nodes_in_alarm(view, "file_descriptor_limit")
     limits = view.thresholds.nodes
     for node in view.nodes:
         use = _use(node)
@@ -32,8 +40,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if node.name in alarmed or _sockets(node) >= limits.sockets_critical:
             yield _finding(view, node, Severity.CRITICAL, since_start(view.node_history(node.name))[-1:])
         elif use > limits.fd_near:
-            near = lasting(since_start(view.node_history(node.name)), lambda seen: _use(seen) > limits.fd_near)
-            # Not longer: a 4.x node that runs out ends within seconds.
+            near = trailing(since_start(view.node_history(node.name)), lambda seen: _use(seen) > limits.fd_near)
+            # Not longer: a 4.x node that runs out stops within seconds.
             if span(near) >= view.thresholds.interval:
                 critical = use > limits.fd_critical and all(
                     _use(seen.value) > limits.fd_critical for seen in last(near, view.thresholds.interval)
@@ -50,102 +58,67 @@ def _sockets(node: Node) -> float:
     return used / total if used is not None and total else 0.0
 
 
-def _finding(view: View, node: Node, severity: Severity, near: Series[Node]) -> FindingReport:
-    old = view.version is not None and view.version < (4, 0)
+def _finding(view: View, node: Node, severity: Severity, near: Series[Node]) -> Finding:
+    limits = view.thresholds.nodes
+    here = [connection for connection in view.connections if connection.node == node.name]
+    holders = [_holder_facts(holder, count) for holder, count in _holders(here)]
     evidence = []
     if node.fd_used is not None and node.fd_total:
         evidence.append(
-            EvidenceReport(
-                what="file handles in use",
-                value=f"{node.fd_used} of {node.fd_total} ({_use(node):.0%})",
-                expected=f"below {view.thresholds.nodes.fd_near:.0%}",
-                source="/api/nodes fd_used, fd_total",
+            Evidence(
+                key="descriptors",
+                value=node.fd_used,
+                source=source("/api/nodes", "fd_used", "fd_total"),
+                facts={"near_share": limits.fd_near},
             )
         )
-    full = _sockets(node) >= view.thresholds.nodes.sockets_critical
     if node.sockets_used is not None and node.sockets_total:
         evidence.append(
-            EvidenceReport(
-                what="sockets in use",
-                value=f"{node.sockets_used} of {node.sockets_total}",
-                expected="room for new clients",
-                source="/api/nodes sockets_used, sockets_total",
+            Evidence(
+                key="sockets", value=node.sockets_used, source=source("/api/nodes", "sockets_used", "sockets_total")
             )
         )
-    evidence += _holders(view, node)
-    here = sum(connection.node == node.name for connection in view.connections)
-    if old:
-        what = "new clients connect and are not served" if full else "soon no new client is served"
-        cause = (
-            "The node has hardly a file handle or socket left. RabbitMQ 3.x keeps some back for itself: clients that "
-            "are connected go on, new ones get a TCP connection and no answer."
-        )
-    else:
-        what = "when the last one is gone, the node ends"
-        cause = (
-            "The node has hardly a file handle left. Since 4.0 it keeps none back and raises no alarm: with the last "
-            "one the node itself ends, and takes all its connections along."
-        )
-    most = _largest_holder(view, node)
-    if most is not None and most[1] > here / 2:
-        cause += f" Most of its connections are of {most[0]!r}."
-    return FindingReport(
+    if holders:
+        evidence.append(Evidence(key="holders", source=source("/api/connections", "client_properties", "user")))
+    return Finding(
         rule=NAME,
         severity=severity,
-        subject=of_node(node.name),
+        subject=node_subject(node.name),
         since=near[0].at.iso() if near else None,
-        summary=(
-            f"Node {node.name!r} runs out of file handles: {_summed(node, full=full)}, "
-            f"{amount(here, 'connection')}; {what}"
-        ),
-        cause=cause,
+        facts={
+            "descriptors_used": node.fd_used,
+            "descriptors_limit": node.fd_total,
+            "used_share": _use(node),
+            "sockets_used": node.sockets_used,
+            "sockets_limit": node.sockets_total,
+            "sockets_full": _sockets(node) >= limits.sockets_critical,
+            "connections": len(here),
+            "holders": holders[:3],
+            "holder_count": len(holders),
+            # 4.x reserves no descriptor for itself.
+            "reserves_descriptors": view.version is not None and view.version < (4, 0),
+        },
+        certainty=Certainty.CERTAIN,
+        seen_seconds=span(near),
         evidence=tuple(evidence),
-        next_steps=_steps(node.name),
-        runbook=runbook(NAME),
+        involved=Involved(
+            nodes=(node.name,), clients=tuple(str(each["client"]) for each in holders[:3] if each["client"])
+        ),
     )
 
 
-def _summed(node: Node, *, full: bool) -> str:
-    if full:
-        return f"{node.sockets_used} of {node.sockets_total} sockets"
-    return f"{node.fd_used} of {node.fd_total} ({_use(node):.0%})"
-
-
-def _largest_holder(view: View, node: Node) -> tuple[str, int] | None:
-    return next(iter(_by_client(view, node)), None)
-
-
-def _by_client(view: View, node: Node) -> list[tuple[str, int]]:
-    """Who holds connections to a node, most first: by application, or where each has a name of its own, by user."""
-    here = [connection for connection in view.connections if connection.node == node.name]
-    by_name = Counter(_place(each, each.client_name or each.client_product or each.user) for each in here)
-    by_user = Counter(_place(each, f"user {each.user}" if each.user else None) for each in here)
+def _holders(here: list[Connection]) -> list[tuple[_Holder, int]]:
+    """Who holds connections, most first: by application, or by user where each connection has a name of its own."""
+    by_name = Counter(_by_name(each) for each in here)
+    by_user = Counter(_Holder(None, each.user, each.peer_host) for each in here)
     counts = by_name if 2 * max(by_name.values(), default=0) > len(here) else by_user
-    return sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    return sorted(counts.items(), key=lambda each: (-each[1], str(each[0])))
 
 
-def _place(connection: Connection, name: str | None) -> str:
-    return f"{name or 'unknown'}" + (f" at {connection.peer_host}" if connection.peer_host else "")
+def _by_name(each: Connection) -> _Holder:
+    name = each.client_name or each.client_product
+    return _Holder(name, None if name else each.user, each.peer_host)
 
 
-def _holders(view: View, node: Node) -> list[EvidenceReport]:
-    told = [f"{name}: {amount(number, 'connection')}" for name, number in _by_client(view, node)]
-    if not told:
-        return []
-    return [
-        EvidenceReport(
-            what="who holds connections to it", value=some(told), source="/api/connections client_properties"
-        )
-    ]
-
-
-def _steps(name: str) -> tuple[str, ...]:
-    target = on(name)
-    raised = "LimitNOFILE=500000 in the systemd unit, or --ulimit nofile of the container"
-    return (
-        f"see who holds them: rabbitmqctl {target}list_connections user peer_host channels client_properties",
-        "close what leaks: stop or restart that application; its connections go with it",
-        f"close all of one user: rabbitmqctl {target}close_all_user_connections USER 'too many connections'",
-        f"then raise the limit: {raised}, and restart the node when it is calm",
-        "later: limit what one user may open: rabbitmqctl set_user_limits USER '{\"max-connections\": 500}'",
-    )
+def _holder_facts(holder: _Holder, count: int) -> dict[str, Fact]:
+    return {"client": holder.client, "user": holder.user, "host": holder.host, "connections": count}

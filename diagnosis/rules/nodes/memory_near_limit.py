@@ -1,4 +1,4 @@
-"""memory-near-limit (D03): a node comes near its memory limit, where every publisher of the cluster is blocked.
+"""memory-near-limit (D03): a node approaches its memory limit, where the broker blocks every publisher.
 
 Memory goes up and down with garbage collection, and by up to 512 MiB with the log of quorum queues; so it must stay
 near the limit, or its peaks must rise. Source: https://www.rabbitmq.com/docs/memory
@@ -7,42 +7,43 @@ near the limit, or its peaks must rise. Source: https://www.rabbitmq.com/docs/me
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ackscope.findings import Severity
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Unit, source
 from ackscope.snapshot import Node
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.nodes.memory_use import breakdown, culprit, largest_queues
-from diagnosis.rules.nodes.seen import lasting, of_node, on, since_start
+from diagnosis.facts import queue_ref
+from diagnosis.rules.nodes._shared.largest_queues import by_memory
+from diagnosis.rules.nodes._shared.largest_queues import memory_evidence as queue_evidence
+from diagnosis.rules.nodes._shared.memory_breakdown import dominant_group, memory_evidence
+from diagnosis.rules.nodes._shared.node_history import node_subject, since_start, trailing
+from diagnosis.rules.nodes._shared.resource_alarm import nodes_in_alarm
 from diagnosis.series import last, span
 from diagnosis.window import Series
-from diagnosis.words import lasting as so_long
-from diagnosis.words import size
 
 NAME = "memory-near-limit"
-_LOOK_BACK = 900.0
+_LOOK_BACK_SECONDS = 900.0
 _FORECAST_FROM = 0.5
-"""Of the limit: below that a node has room for what comes and goes."""
+"""Share of the limit: below it a node has room for what comes and goes."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Near:
-    """How near a node is, since when, and when it will be there (seconds), where its peaks rise."""
+class _Pressure:
+    """How near a node is to its limit: since when, and the seconds until it reaches it, where its peaks rise."""
 
     severity: Severity
     readings: Series[Node]
-    eta: float | None
+    eta_seconds: float | None
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every running node by what it uses, and by where its peaks lead."""
-    alarmed = {alarm.node for alarm in view.alarms if alarm.resource == "memory"}
+    # Over the limit it is an alarm, which has its own rule.
+    alarmed = nodes_in_alarm(view, "memory")
     for node in view.nodes:
-        # Over the limit it is an alarm, which has its own rule.
         if node.name in alarmed or _use(node) <= _FORECAST_FROM:
             continue
-        near = _near(view, node)
-        if near is not None:
-            yield _finding(view, node, near)
+        pressure = _pressure(view, node)
+        if pressure is not None:
+            yield _finding(view, node, pressure)
 
 
 def _use(node: Node) -> float:
@@ -50,86 +51,75 @@ def _use(node: Node) -> float:
     return used / limit if node.running and used is not None and limit else 0.0
 
 
-def _near(view: View, node: Node) -> _Near | None:
+def _pressure(view: View, node: Node) -> _Pressure | None:
     limits = view.thresholds.nodes
-    readings = lasting(since_start(view.node_history(node.name)), lambda seen: _use(seen) > limits.memory_near)
-    eta = _eta(since_start(view.node_trend(node.name)))
+    history = since_start(view.node_history(node.name))
+    readings = trailing(history, lambda seen: _use(seen) > limits.memory_near)
+    eta = _eta_seconds(since_start(view.node_trend(node.name)))
     if eta is not None and eta < limits.memory_eta:
-        return _Near(Severity.WARNING, readings or since_start(view.node_history(node.name)), eta)
+        return _Pressure(Severity.WARNING, readings or history, eta)
     if span(readings) >= limits.memory_near_for:
-        return _Near(Severity.WARNING, readings, None)
-    return _Near(Severity.INFO, readings, None) if span(readings) >= view.thresholds.early else None
+        return _Pressure(Severity.WARNING, readings, None)
+    return _Pressure(Severity.INFO, readings, None) if span(readings) >= view.thresholds.early else None
 
 
-def _eta(trend: Series[Node]) -> float | None:
-    """Seconds until the limit is reached at the pace of the peaks of the last quarter of an hour; None where they fall.
+def _eta_seconds(trend: Series[Node]) -> float | None:
+    """Seconds until the peaks of the last 15 min lead to the limit; None where they do not rise.
 
-    Peaks of thirds, not all readings: what garbage collection gives back is no fall.
+    Peaks of three thirds, not all readings: what garbage collection frees is no decline.
     """
-    lately = last(trend, _LOOK_BACK)
-    if span(lately) < _LOOK_BACK or len(lately) < 9:
+    recent = last(trend, _LOOK_BACK_SECONDS)
+    if span(recent) < _LOOK_BACK_SECONDS or len(recent) < 9:
         return None
-    third = len(lately) // 3
-    parts = (lately[:third], lately[third:-third], lately[-third:])
+    third = len(recent) // 3
+    parts = (recent[:third], recent[third:-third], recent[-third:])
     peaks = [max(part, key=lambda seen: seen.value.mem_used or 0) for part in parts]
     used = [seen.value.mem_used or 0 for seen in peaks]
-    limit, now = lately[-1].value.mem_limit, lately[-1].value.mem_used
+    limit, now = recent[-1].value.mem_limit, recent[-1].value.mem_used
     if limit is None or now is None or not used[0] < used[1] < used[2]:
         return None
-    pace = (used[2] - used[0]) / max(peaks[2].at.since(peaks[0].at), 1.0)
-    return max(0.0, limit - used[2]) / pace
+    bytes_a_second = (used[2] - used[0]) / max(peaks[2].at.since(peaks[0].at), 1.0)
+    return max(0.0, limit - used[2]) / bytes_a_second
 
 
-def _finding(view: View, node: Node, near: _Near) -> FindingReport:
-    used, limit, seconds = node.mem_used or 0, node.mem_limit or 0, span(near.readings)
+def _finding(view: View, node: Node, pressure: _Pressure) -> Finding:
+    limits, largest = view.thresholds.nodes, by_memory(view, node.name)
     evidence = [
-        EvidenceReport(
-            what="memory used",
-            value=f"{size(used)} ({_use(node):.0%} of the limit)",
-            expected=f"below {view.thresholds.nodes.memory_near:.0%} of {size(limit)}",
-            source="/api/nodes mem_used, mem_limit",
+        Evidence(
+            key="memory_used",
+            value=node.mem_used,
+            unit=Unit.BYTES,
+            source=source("/api/nodes", "mem_used", "mem_limit"),
+            facts={"near_share": limits.memory_near},
         )
     ]
-    if near.eta is not None:
+    if pressure.eta_seconds is not None:
         evidence.append(
-            EvidenceReport(
-                what="at the limit in",
-                value=f"about {so_long(near.eta)}",
-                expected=f"more than {so_long(view.thresholds.nodes.memory_eta)}, or never",
-                source="/api/nodes mem_used, its peaks over 15 min",
+            Evidence(
+                key="eta",
+                value=pressure.eta_seconds,
+                unit=Unit.SECONDS,
+                source=source("/api/nodes", "mem_used"),
+                facts={"expected_seconds": limits.memory_eta},
             )
         )
-    evidence += [*breakdown(view, node.name), *largest_queues(view, node.name)]
-    most = culprit(view, node.name)
-    harmless = (
-        f"; seen for {so_long(seconds)}: garbage collection may end it, a warning after "
-        f"{so_long(view.thresholds.nodes.memory_near_for)}"
-        if near.severity is Severity.INFO
-        else ""
-    )
-    when = f", and reaches it in about {so_long(near.eta)}" if near.eta is not None else ""
-    return FindingReport(
+    evidence += [*memory_evidence(view, node.name), *queue_evidence(largest)]
+    info = pressure.severity is Severity.INFO
+    return Finding(
         rule=NAME,
-        severity=near.severity,
-        subject=of_node(node.name),
-        since=near.readings[0].at.iso() if near.readings else None,
-        summary=f"Node {node.name!r} uses {_use(node):.0%} of its memory limit of {size(limit)}{when}{harmless}",
-        cause=(
-            "At the limit the memory alarm blocks every publisher of the cluster."
-            + (f" Most of the memory is: {most}." if most else "")
-        ),
+        severity=pressure.severity,
+        subject=node_subject(node.name),
+        since=pressure.readings[0].at.iso() if pressure.readings else None,
+        facts={
+            "used_bytes": node.mem_used,
+            "limit_bytes": node.mem_limit,
+            "used_share": _use(node),
+            "eta_seconds": pressure.eta_seconds,
+            "dominant_group": dominant_group(view, node.name),
+            "warning_after_seconds": limits.memory_near_for,
+        },
+        certainty=Certainty.EARLY if info else Certainty.LIKELY if pressure.eta_seconds else Certainty.CERTAIN,
+        seen_seconds=span(pressure.readings),
         evidence=tuple(evidence),
-        next_steps=_steps(node.name),
-        runbook=runbook(NAME),
-    )
-
-
-def _steps(name: str) -> tuple[str, ...]:
-    target = on(name)
-    return (
-        f"see what uses the memory: rabbitmq-diagnostics {target}memory_breakdown --unit MB",
-        "drain the largest queues before the alarm does it the hard way: scale their consumers",
-        "close clients that hoard: rabbitmqctl list_channels connection pid prefetch_count messages_unacknowledged",
-        f"see whether memory comes back by itself: rabbitmqctl {target}force_gc",
-        "more memory, or a higher vm_memory_high_watermark where the machine has it to spare",
+        involved=Involved(nodes=(node.name,), queues=tuple(map(queue_ref, largest))),
     )

@@ -1,20 +1,18 @@
-"""node-restarted (D11): a node was started anew while it was watched; it explains what was lost or broken off then."""
+"""node-restarted (D11): a node was restarted while it was watched; this explains what was lost or disconnected."""
 
 from collections.abc import Iterator
 from itertools import pairwise
 
 from ackscope.clock import Instant
-from ackscope.findings import Severity
-from ackscope.reports import EvidenceReport, FindingReport, runbook
+from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Unit, source
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.nodes.seen import of_node, on
-from diagnosis.words import amount, lasting
+from diagnosis.rules.nodes._shared.node_history import node_subject
 
 NAME = "node-restarted"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge every running node by its uptime, which falls with a restart only."""
+    """Judge every running node by its uptime, which falls only with a restart."""
     limits = view.thresholds.nodes
     for node in view.nodes:
         if not node.running or node.uptime_seconds is None:
@@ -39,37 +37,19 @@ def _restarts(view: View, name: str) -> list[Instant]:
     ]
 
 
-def _finding(view: View, name: str, uptime: float, restarts: list[Instant]) -> FindingReport:
+def _finding(view: View, name: str, uptime: float, restarts: list[Instant]) -> Finding:
     looping = len(restarts) >= view.thresholds.nodes.restart_loop
-    times = f"{amount(len(restarts), 'time')} within two hours, last " if len(restarts) > 1 else ""
-    return FindingReport(
+    where = source("/api/nodes", "uptime")
+    return Finding(
         rule=NAME,
         severity=Severity.WARNING if looping else Severity.INFO,
-        subject=of_node(name),
+        subject=node_subject(name),
         since=restarts[0 if looping else -1].iso(),
-        summary=f"Node {name!r} was restarted {times}{lasting(uptime)} ago; all connections to it broke off",
-        cause=(
-            "Its Erlang runtime was started anew: by hand, by an upgrade, by its supervisor after a crash, or with its "
-            "machine. Transient messages and exclusive queues of that node are gone; unacknowledged messages were "
-            "queued again and are delivered twice."
-        ),
+        facts={"uptime_seconds": uptime, "restarts": len(restarts)},
+        certainty=Certainty.CERTAIN,
         evidence=(
-            EvidenceReport(
-                what="up for",
-                value=lasting(uptime),
-                expected="longer than it is watched",
-                source="/api/nodes uptime",
-            ),
-            EvidenceReport(
-                what="restarts seen", value=f"{len(restarts)}", expected="0", source="/api/nodes uptime, it fell"
-            ),
+            Evidence(key="uptime", value=uptime, unit=Unit.SECONDS, source=where),
+            Evidence(key="restarts", value=len(restarts), source=where),
         ),
-        next_steps=(
-            "ask whether somebody restarted it: deployment, upgrade, reboot",
-            f"if nobody did, see why it ended: rabbitmq-diagnostics {on(name)}log_tail -N 500",
-            "see whether the system killed it for its memory: journalctl -k | grep -i -E 'oom|killed process'",
-            f"look for a crash dump beside the log: rabbitmq-diagnostics {on(name)}log_location",
-            "see that all clients came back: rabbitmqctl list_connections user peer_host client_properties",
-        ),
-        runbook=runbook(NAME),
+        involved=Involved(nodes=(name,)),
     )

@@ -12,7 +12,7 @@ from statistics import median
 from ackscope.findings import Evidence, Finding, Involved, Severity, Subject, Suppressed, Unit, source
 from ackscope.records import ProbeOutcome, ProbeState, Quantiles
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.nodes.seen import just_started
+from diagnosis.rules.nodes._shared.node_history import just_started
 from diagnosis.rules.probing._shared.outcomes import exceeds_own_error, recent, stream_name
 
 NAME = "probe-node-differs"

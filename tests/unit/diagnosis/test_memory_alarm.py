@@ -2,13 +2,14 @@ import pytest
 
 from ackscope.records import ProbeOutcome, ProbeState
 from ackscope.snapshot import Alarm, HealthCheck, Node, Part
-from tests.unit.diagnosis.pictures import ALARM, NODE, OK, WALL, connection, film, found, look, only, queue, text, told
+from diagnosis.text import Cluster, render
+from tests.unit.diagnosis.pictures import ALARM, NODE, OK, WALL, connection, evidence, film, found, look, only, queue
 
 BLIND = Part(error="timed out")
 
 
 def outcome(state, reason=None):
-    """What the confirm probe lives through."""
+    """What the confirm probe sees."""
     return ProbeOutcome(
         probe="confirm", stream="classic", queue_type="classic", vhost="/", queue="ackscope.probe.confirm.classic",
         node=NODE, at=WALL, state=state, reason=reason,
@@ -21,13 +22,13 @@ def node(**fields):
 
 
 def test_an_alarm_is_critical_at_once():
-    """One reading of the health check is enough, whatever /api/nodes still says."""
+    """One reading of the health check is enough, whatever /api/nodes shows."""
     window = film(lambda _: {"health": (ALARM,), "nodes": (node(mem_alarm=False),)}, until=0)
 
     assert [("memory-alarm", "critical", NODE)] == found(look(window))
 
 
-def test_it_says_who_is_held_back_and_what_fills_the_memory():
+def test_it_names_what_is_blocked_and_what_uses_the_memory():
     """Connections that are blocked or will be, and the largest queues of the node."""
 
     def frame(_):
@@ -39,11 +40,11 @@ def test_it_says_who_is_held_back_and_what_fills_the_memory():
         }
 
     finding = only(look(film(frame, until=5)))
-    largest = [item.what for item in finding.evidence if item.what.startswith("queue ")]
+    largest = [item.facts["queue_name"] for item in finding.evidence if item.key == "queue_memory"]
 
-    assert "2 connections by now" in finding.summary
-    assert "900 MiB below 800 MiB" in told(finding)
-    assert ["queue 'large' in vhost '/'", "queue 'small' in vhost '/'"] == largest
+    assert 2 == finding.facts["blocked_connections"]
+    assert (900 * 2**20, 800 * 2**20) == (finding.facts["used_bytes"], finding.facts["limit_bytes"])
+    assert ["large", "small"] == largest == [queue.name for queue in finding.involved.queues]
 
 
 def test_since_is_the_first_reading_of_this_alarm():
@@ -56,7 +57,7 @@ def test_since_is_the_first_reading_of_this_alarm():
 
 
 def test_each_node_has_its_own_finding():
-    """The order of the list plays no part."""
+    """The order of the list does not matter."""
     both = HealthCheck(
         name="alarms", ok=False, alarms=tuple(Alarm(node=name, resource="memory") for name in ("b", "a"))
     )
@@ -68,9 +69,9 @@ def test_each_node_has_its_own_finding():
 def test_a_disk_alarm_is_another_cause():
     """It blocks publishers too, and has its own rule."""
     disk = HealthCheck(name="alarms", ok=False, alarms=(Alarm(node=NODE, resource="disk"),))
-    verdict = look(film(lambda _: {"health": (disk,)}, until=0))
+    result = look(film(lambda _: {"health": (disk,)}, until=0))
 
-    assert "memory-alarm" not in [finding.rule for finding in verdict.findings]
+    assert "memory-alarm" not in [finding.rule for finding in result.findings]
 
 
 def test_the_health_check_overrules_the_nodes():
@@ -80,7 +81,7 @@ def test_the_health_check_overrules_the_nodes():
     assert [] == found(look(window))
 
 
-def test_without_the_check_a_node_that_tells_is_believed():
+def test_without_the_check_an_alarm_in_the_list_of_nodes_counts():
     """An alarm in /api/nodes is late, but true."""
     window = film(lambda _: {"health": BLIND, "nodes": (node(mem_alarm=True),)}, until=5)
 
@@ -88,18 +89,18 @@ def test_without_the_check_a_node_that_tells_is_believed():
 
 
 @pytest.mark.parametrize("health", [BLIND, (HealthCheck(name="alarms", ok=None),), ()], ids=["failed", "None", "no"])
-def test_without_the_check_silence_of_the_nodes_proves_nothing(health):
-    """The rule says that it cannot tell, and what would make it."""
-    verdict = look(film(lambda _: {"health": health, "nodes": (node(mem_alarm=False),)}, until=5))
+def test_without_the_check_and_without_an_alarm_it_is_inconclusive(health):
+    """/api/nodes shows alarms too late to prove that there is none."""
+    result = look(film(lambda _: {"health": health, "nodes": (node(mem_alarm=False),)}, until=5))
 
-    assert [] == found(verdict)
-    gaps = {gap.rule: text(gap).needs for gap in verdict.inconclusive}
+    assert [] == found(result)
+    gaps = {gap.rule: gap.reason for gap in result.inconclusive}
 
-    assert "rabbitmq-diagnostics check_alarms" in gaps["memory-alarm"]
+    assert "no_alarm_check" == gaps["memory-alarm"]
 
 
 def test_without_the_check_a_blocked_probe_is_proof():
-    """The broker told a client why it holds it back; which node it is for, it did not say."""
+    """The broker gave a client the reason why it is blocked, but not the node."""
     held = (outcome(ProbeState.BLOCKED, "connection.blocked: low on memory"),)
     window = film(lambda _: {"health": BLIND, "nodes": ()}, until=5)
 
@@ -107,19 +108,22 @@ def test_without_the_check_a_blocked_probe_is_proof():
 
 
 def test_a_blocked_probe_supports_the_finding():
-    """What a client lives through stands beside what the broker says."""
+    """What a client sees is evidence next to what the broker reports."""
     held = (outcome(ProbeState.BLOCKED, "connection.blocked: low on memory"),)
     window = film(lambda _: {"health": (ALARM,)}, until=5)
 
-    assert "probe confirm classic blocked: connection.blocked: low on memory" in told(only(look(window, outcomes=held)))
+    blocked = evidence(only(look(window, outcomes=held)), "blocked_probe")
+
+    assert ("connection.blocked: low on memory", "confirm.classic") == (blocked.value, blocked.facts["stream"])
 
 
 @pytest.mark.parametrize(
-    ("version", "default", "raised"), [("3.10.8", "0.4", "0.6"), ("4.3.6", "0.6", "0.7")], ids=["3.10", "4.3"]
+    ("version", "default", "raised"), [((3, 10), "0.4", "0.6"), ((4, 3), "0.6", "0.7")], ids=["3.10", "4.3"]
 )
 def test_the_watermark_is_that_of_the_version(version, default, raised):
     """Its default rose with 4.0; a command that lowers it would make things worse."""
-    report = told(only(look(film(lambda _: {"health": (ALARM,), "version": version}, until=0))))
+    report = render(only(look(film(lambda _: {"health": (ALARM,)}, until=0))), Cluster(version=version))
+    (step,) = [each for each in report.steps if "set_vm_memory_high_watermark" in (each.command or "")]
 
-    assert f"-n {NODE} set_vm_memory_high_watermark {raised}" in report
-    assert f"default of this version: {default}" in report
+    assert f"rabbitmqctl -n {NODE} set_vm_memory_high_watermark {raised}" == step.command
+    assert f"default of this version: {default}" in step.text

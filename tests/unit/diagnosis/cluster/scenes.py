@@ -14,7 +14,7 @@ def node(name, **fields):
 
 
 def nodes(*stopped, **fields):
-    """Three nodes, of which some do not run."""
+    """Three nodes, some of which do not run."""
     return tuple(
         Node(name=name, running=False, being_drained=False) if name in stopped else node(name, **fields) for name in ALL
     )
@@ -25,22 +25,22 @@ def replicated(name="orders", *, online=ALL, members=ALL, **fields):
     return queue(name, **{"type": "quorum", "leader": ONE, "members": members, "online": online, **fields})
 
 
-def told_of(verdict, rule):
-    """Severity, kind and name of each finding of a rule, also of those that hang under others."""
+def reported(result, rule):
+    """Severity, kind and name of each finding of a rule, also of consequences."""
     return [
         (finding.severity.value, finding.subject.kind, finding.subject.name)
-        for finding in flat(verdict.findings)
+        for finding in flat(result.findings)
         if finding.rule == rule
     ]
 
 
-def finding_of(verdict, rule):
+def finding_of(result, rule):
     """The one finding of a rule that there must be."""
-    (finding,) = (each for each in flat(verdict.findings) if each.rule == rule)
+    (finding,) = (each for each in flat(result.findings) if each.rule == rule)
     return finding
 
 
-def cause_of(verdict, rule):
-    """The finding that the one of this rule hangs under."""
-    (cause,) = (each.rule for each in verdict.findings for below in each.consequences if below.rule == rule)
+def cause_of(result, rule):
+    """The rule of the finding that explains the one of this rule."""
+    (cause,) = (each.rule for each in result.findings for below in each.consequences if below.rule == rule)
     return cause

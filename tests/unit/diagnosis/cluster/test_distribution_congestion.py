@@ -1,7 +1,7 @@
 import pytest
 
 from ackscope.snapshot import NodeLink
-from tests.unit.diagnosis.cluster.scenes import ONE, TWO, node, told_of
+from tests.unit.diagnosis.cluster.scenes import ONE, TWO, node, reported
 from tests.unit.diagnosis.pictures import film, look
 
 RULE = "distribution-congestion"
@@ -23,19 +23,19 @@ def busy(rate, *, fell_at=None):
     [(10, []), (20, [("info", "node", ONE)]), (70, [("warning", "node", ONE)])],
     ids=["too soon", "a burst perhaps", "a minute"],
 )
-def test_a_full_link_is_told_and_a_warning_after_a_minute(until, expected):
+def test_a_full_link_is_reported_and_a_warning_after_a_minute(until, expected):
     """Replicas that catch up fill it for a while."""
-    assert expected == told_of(look(film(busy(110e6), until=until)), RULE)
+    assert expected == reported(look(film(busy(110e6), until=until)), RULE)
 
 
-@pytest.mark.parametrize("frame", [busy(20e6), busy(110e6, fell_at=60.0)], ids=["busy", "made anew"])
-def test_a_link_with_room_or_just_remade_is_left_alone(frame):
+@pytest.mark.parametrize("frame", [busy(20e6), busy(110e6, fell_at=60.0)], ids=["busy", "reconnected"])
+def test_a_link_with_room_or_a_new_connection_is_not_reported(frame):
     """Counters that fell belong to another connection."""
-    assert [] == told_of(look(film(frame, until=65)), RULE)
+    assert [] == reported(look(film(frame, until=65)), RULE)
 
 
-def test_links_that_are_not_counted_tell_nothing():
+def test_links_without_counters_prove_nothing():
     """Absent is not zero."""
     frame = {"nodes": (node(ONE, links=(NodeLink(peer=TWO),)), node(TWO))}
 
-    assert [] == told_of(look(film(lambda _: frame, until=30)), RULE)
+    assert [] == reported(look(film(lambda _: frame, until=30)), RULE)

@@ -1,7 +1,7 @@
 import pytest
 
-from tests.unit.diagnosis.cluster.scenes import ALL, ONE, TWO, finding_of, nodes, replicated, told_of
-from tests.unit.diagnosis.pictures import film, look, queue, stats, told
+from tests.unit.diagnosis.cluster.scenes import ALL, ONE, TWO, finding_of, nodes, replicated, reported
+from tests.unit.diagnosis.pictures import evidence, film, look, queue, stats
 
 RULE = "leader-imbalance"
 
@@ -16,13 +16,13 @@ def led(t, count=12, elsewhere=2, rate=5, **fields):
     return {"nodes": nodes(), "queues": tuple(queues)}
 
 
-def test_a_node_that_leads_most_and_carries_most_is_told():
-    """As information: nothing is broken."""
+def test_a_node_that_leads_most_and_carries_most_traffic_is_reported():
+    """It is information: nothing is broken."""
     finding = finding_of(look(film(led, until=30)), RULE)
 
     assert ("info", "node", ONE) == (finding.severity, finding.subject.kind, finding.subject.name)
-    assert "leads 10 of 12 quorum queues and streams, with 83% of their traffic" in finding.summary
-    assert "rabbitmq-queues rebalance all" in told(finding)
+    assert (10, 12) == (finding.facts["leaders"], finding.facts["queues"])
+    assert 0.833 == pytest.approx(evidence(finding, "traffic").value, abs=0.001)
 
 
 @pytest.mark.parametrize(
@@ -30,9 +30,9 @@ def test_a_node_that_leads_most_and_carries_most_is_told():
     [{"elsewhere": 6}, {"count": 9}, {"rate": 0}],
     ids=["balanced", "few queues", "no traffic"],
 )
-def test_what_is_harmless_is_not_told(change):
-    """Half and half, a handful, or queues that nobody uses."""
-    assert [] == told_of(look(film(lambda t: led(t, **change), until=30)), RULE)
+def test_a_harmless_distribution_is_not_reported(change):
+    """Half and half, a few queues, or unused queues."""
+    assert [] == reported(look(film(lambda t: led(t, **change), until=30)), RULE)
 
 
 def test_classic_queues_do_not_count():
@@ -42,11 +42,11 @@ def test_classic_queues_do_not_count():
         numbers = stats(publish=int(5 * t), ack=int(5 * t))
         return {"nodes": nodes(), "queues": tuple(queue(f"c{n}", node=ONE, stats=numbers) for n in range(20))}
 
-    assert [] == told_of(look(film(frame, until=30)), RULE)
+    assert [] == reported(look(film(frame, until=30)), RULE)
 
 
 def test_two_nodes_have_little_to_balance():
-    """Of two, one leads more in any case."""
+    """One of two leads more in any case."""
     window = film(lambda t: {**led(t, members=ALL[:2], online=ALL[:2]), "nodes": nodes()[:2]}, until=30)
 
-    assert [] == told_of(look(window), RULE)
+    assert [] == reported(look(window), RULE)

@@ -1,9 +1,9 @@
 import pytest
 
-from ackscope.records import ProbeOutcome, ProbeState, ProbeStep
+from ackscope.records import ProbeOutcome, ProbeState
 from ackscope.topology import Feature
-from tests.unit.diagnosis.cluster.scenes import ONE, THREE, TWO, finding_of, nodes, told_of
-from tests.unit.diagnosis.pictures import WALL, film, look, told
+from tests.unit.diagnosis.cluster.scenes import ONE, THREE, TWO, finding_of, nodes, reported
+from tests.unit.diagnosis.pictures import WALL, evidence, film, look
 
 RULE = "metadata-minority"
 
@@ -25,35 +25,37 @@ def flag(state):
     ids=["4.3", "a majority is left", "4.2 with Khepri", "4.0 with Mnesia", "3.10"],
 )
 def test_khepri_needs_a_majority_and_mnesia_does_not(version, features, stopped, expected):
-    """At once: the health checks say nothing of it."""
+    """At once: the health checks do not show it."""
     frame = {"nodes": nodes(*stopped), "version": version, "features": features}
 
-    assert expected == told_of(look(film(lambda _: frame, until=0)), RULE)
+    assert expected == reported(look(film(lambda _: frame, until=0)), RULE)
 
 
 def test_one_of_two_is_no_majority():
-    """Two nodes have no spare."""
+    """Of two nodes none may fail."""
     window = film(lambda _: {"nodes": nodes(TWO)[:2]}, until=0)
 
-    assert [("critical", "cluster", "shop")] == told_of(look(window), RULE)
+    assert [("critical", "cluster", "shop")] == reported(look(window), RULE)
 
 
-def test_where_the_store_is_not_told_it_says_what_it_lacks():
+def test_without_knowing_the_metadata_store_it_is_inconclusive():
     """4.0 to 4.2 may have either."""
     window = film(lambda _: {"nodes": nodes(TWO, THREE), "version": "4.1.0"}, until=0)
-    verdict = look(window)
+    result = look(window)
 
-    assert [] == told_of(verdict, RULE)
-    assert [False] == [gap.permanent for gap in verdict.inconclusive if gap.rule == RULE]
+    assert [] == reported(result, RULE)
+    assert [False] == [gap.permanent for gap in result.inconclusive if gap.rule == RULE]
 
 
 def test_a_probe_that_cannot_declare_is_evidence():
-    """With the broker's own words."""
-    step = ProbeStep(attempts=3, failures=3, reason="the metadata store operation timed out")
+    """With the broker's reason."""
+    step = Step(attempts=3, failures=3, reason="the metadata store operation timed out")
     outcome = ProbeOutcome(
         probe="rtt", stream="rtt", queue_type="none", vhost="/", queue="", node=ONE, at=WALL,
         state=ProbeState.RUNNING, steps={"declare": step},
     )  # fmt: skip
     window = film(lambda _: {"nodes": nodes(TWO, THREE)}, until=0)
 
-    assert "metadata store operation timed out" in told(finding_of(look(window, outcomes=(outcome,)), RULE))
+    declare = evidence(finding_of(look(window, outcomes=(outcome,)), RULE), "declare")
+
+    assert ("the metadata store operation timed out", "rtt") == (declare.value, declare.facts["stream"])

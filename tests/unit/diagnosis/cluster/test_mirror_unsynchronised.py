@@ -1,7 +1,7 @@
 import pytest
 
-from tests.unit.diagnosis.cluster.scenes import ONE, THREE, TWO, finding_of, told_of
-from tests.unit.diagnosis.pictures import film, look, queue, told
+from tests.unit.diagnosis.cluster.scenes import ONE, THREE, TWO, finding_of, reported
+from tests.unit.diagnosis.pictures import film, look, queue, text
 
 RULE = "mirror-unsynchronised"
 
@@ -19,27 +19,25 @@ def mirrored(t, at=20.0, *, mirrors=(TWO, THREE), filled=()):
     [(25, []), (40, [("info", "queue", "orders")]), (400, [("warning", "queue", "orders")])],
     ids=["joining", "seconds", "minutes"],
 )
-def test_a_mirror_is_given_time_to_fill(until, expected):
-    """It is a warning when nobody fills it."""
-    assert expected == told_of(look(film(mirrored, until=until)), RULE)
+def test_a_mirror_is_given_time_to_synchronise(until, expected):
+    """It is a warning if nobody synchronises it."""
+    assert expected == reported(look(film(mirrored, until=until)), RULE)
 
 
 @pytest.mark.parametrize(
     ("mirrors", "filled"), [((TWO,), (TWO,)), ((), ()), ((TWO,), None), (None, None)],
-    ids=["filled", "no mirrors", "not told", "4.0"],
+    ids=["synchronised", "no mirrors", "not reported", "4.0"],
 )  # fmt: skip
-def test_what_is_filled_or_not_told_is_left_alone(mirrors, filled):
+def test_mirrors_that_are_synchronised_or_not_reported_are_no_finding(mirrors, filled):
     """Absent is not unsynchronised."""
     window = film(lambda t: mirrored(t, 0, mirrors=mirrors, filled=filled), until=60)
 
-    assert [] == told_of(look(window), RULE)
+    assert [] == reported(look(window), RULE)
 
 
-def test_it_says_what_is_at_stake():
-    """Messages, nodes, and the command that fills them."""
+def test_it_names_what_may_be_lost():
+    """Messages, nodes, and the command that synchronises the mirrors."""
     finding = finding_of(look(film(lambda t: mirrored(t, filled=(TWO,)), until=60)), RULE)
 
-    assert "up to 50 messages" in finding.summary
-    assert THREE in told(finding)
-    assert TWO not in told(finding)
-    assert "rabbitmqctl sync_queue -p / orders" in told(finding)
+    assert (50, [THREE]) == (finding.facts["messages"], finding.facts["lagging_nodes"])
+    assert "rabbitmqctl sync_queue -p / orders" == text(finding).steps[0].command

@@ -1,5 +1,5 @@
-from tests.unit.diagnosis.cluster.scenes import ONE, THREE, TWO, cause_of, finding_of, node, replicated, told_of
-from tests.unit.diagnosis.pictures import film, look, told
+from tests.unit.diagnosis.cluster.scenes import ONE, THREE, TWO, cause_of, finding_of, node, replicated, reported
+from tests.unit.diagnosis.pictures import film, look, text
 
 RULE = "node-draining"
 
@@ -10,28 +10,29 @@ def drained(t, since=20.0, **fields):
 
 
 def test_maintenance_is_information():
-    """At once, so that what follows from it is understood."""
-    verdict = look(film(lambda t: {"nodes": drained(t)}, until=20))
+    """At once, so that its consequences are understood."""
+    result = look(film(lambda t: {"nodes": drained(t)}, until=20))
 
-    assert [("info", "node", THREE)] == told_of(verdict, RULE)
-    assert f"rabbitmq-upgrade -n {THREE} revive" in told(finding_of(verdict, RULE))
+    assert [("info", "node", THREE)] == reported(result, RULE)
+    commands = [step.command for step in text(finding_of(result, RULE)).steps]
+    assert f"rabbitmq-upgrade -n {THREE} revive" in commands
 
 
-def test_maintenance_that_was_forgotten_is_a_warning():
+def test_maintenance_that_was_probably_forgotten_is_a_warning():
     """After nearly two hours."""
     window = film(lambda t: {"nodes": drained(t, 0)}, until=7000, every=50)
 
-    assert [("warning", "node", THREE)] == told_of(look(window), RULE)
+    assert [("warning", "node", THREE)] == reported(look(window), RULE)
 
 
-def test_a_version_that_does_not_tell_is_no_ground():
-    """3.10 can be drained and does not say so."""
+def test_a_version_that_does_not_report_maintenance_has_no_finding():
+    """3.10 can be drained and does not report it."""
     window = film(lambda _: {"nodes": (node(ONE, being_drained=None),), "version": "3.10.8"}, until=30)
 
-    assert [] == told_of(look(window), RULE)
+    assert [] == reported(look(window), RULE)
 
 
-def test_replicas_that_it_stopped_hang_under_it():
+def test_replicas_that_it_stopped_are_a_consequence():
     """A drained node has no replicas of quorum queues online."""
 
     def frame(t):

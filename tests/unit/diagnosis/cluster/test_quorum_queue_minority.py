@@ -4,17 +4,17 @@ import pytest
 
 from ackscope.findings import Subject
 from ackscope.records import ProbeOutcome, ProbeState
-from diagnosis.rules.cluster.standing import ITS_QUEUES
+from diagnosis.rules.cluster._shared.consequences import AFFECTED_QUEUES
 from diagnosis.thresholds import Thresholds
 from diagnosis.view import View
-from tests.unit.diagnosis.cluster.scenes import ALL, ONE, THREE, TWO, cause_of, finding_of, nodes, replicated, told_of
-from tests.unit.diagnosis.pictures import WALL, channel, film, look, moment, told
+from tests.unit.diagnosis.cluster.scenes import ALL, ONE, THREE, TWO, cause_of, finding_of, nodes, replicated, reported
+from tests.unit.diagnosis.pictures import WALL, channel, evidence, film, look, moment
 
 RULE = "quorum-queue-minority"
 
 
 def loses(at=20.0, *, state="minority", online=(ONE,), **fields):
-    """A queue whose replicas go, while all nodes run."""
+    """A queue whose replicas disappear, while all nodes run."""
 
     def frame(t):
         if t < at:
@@ -24,17 +24,17 @@ def loses(at=20.0, *, state="minority", online=(ONE,), **fields):
     return frame
 
 
-def test_the_brokers_own_word_counts_at_once():
+def test_the_state_that_the_broker_reports_counts_at_once():
     """`minority` on 4.x."""
-    assert [("critical", "queue", "orders")] == told_of(look(film(loses(), until=20)), RULE)
+    assert [("critical", "queue", "orders")] == reported(look(film(loses(), until=20)), RULE)
 
 
-def test_a_version_without_that_word_is_told_by_its_replicas():
-    """3.10 goes on to say running, and names a leader: after two readings."""
+def test_without_that_state_the_replicas_are_counted():
+    """3.10 still reports running and a leader: it takes two readings."""
     frame = loses(state="running")
 
-    assert [] == told_of(look(film(frame, until=20)), RULE)
-    assert [("critical", "queue", "orders")] == told_of(look(film(frame, until=25)), RULE)
+    assert [] == reported(look(film(frame, until=20)), RULE)
+    assert [("critical", "queue", "orders")] == reported(look(film(frame, until=25)), RULE)
 
 
 @pytest.mark.parametrize(
@@ -47,40 +47,43 @@ def test_a_version_without_that_word_is_told_by_its_replicas():
         (ALL, None, 0),
         (None, None, 0),
     ],
-    ids=["one away of three", "single", "one away of two", "all away", "not told", "no members told"],
+    ids=["one away of three", "single", "one away of two", "all away", "not reported", "no members reported"],
 )
 def test_a_majority_is_counted(members, online, expected):
-    """Absent is not away."""
+    """Absent is not missing."""
     frame = loses(0, state="running", members=members, online=online)
 
-    assert expected == len(told_of(look(film(frame, until=30)), RULE))
+    assert expected == len(reported(look(film(frame, until=30)), RULE))
 
 
-def test_replicas_on_stopped_nodes_are_away_though_still_called_online():
+def test_replicas_on_stopped_nodes_are_missing_although_reported_online():
     """`online` is seconds behind."""
 
     def frame(t):
         return {"nodes": nodes(TWO, THREE) if t >= 20 else nodes(), "queues": (replicated(state="running"),)}
 
-    assert [("critical", "queue", "orders")] == told_of(look(film(frame, until=25)), RULE)
+    assert [("critical", "queue", "orders")] == reported(look(film(frame, until=25)), RULE)
     assert "node-down" == cause_of(look(film(frame, until=40)), RULE)
 
 
 def test_many_queues_are_one_finding():
-    """About what all of them are in."""
+    """Its subject is what all of them are in."""
 
     def frame(_):
         queues = [replicated(f"q{number}", state="minority", online=(ONE,)) for number in range(40)]
         return {"nodes": nodes(), "queues": tuple(queues)}
 
-    verdict = look(film(frame, until=0))
+    result = look(film(frame, until=0))
 
-    assert [("critical", "vhost", "/")] == told_of(verdict, RULE)
-    assert "40 quorum queues" in finding_of(verdict, RULE).summary
+    assert [("critical", "vhost", "/")] == reported(result, RULE)
+    assert (40, 40) == (
+        finding_of(result, RULE).facts["queue_count"],
+        len(finding_of(result, RULE).involved.queues),
+    )
 
 
 def test_nodes_that_are_down_are_its_cause():
-    """With the loss of the metadata beside it."""
+    """As of the lost majority of the metadata store."""
 
     def frame(t):
         return {
@@ -88,15 +91,15 @@ def test_nodes_that_are_down_are_its_cause():
             "queues": (replicated(state="minority" if t >= 20 else "running", online=(ONE,) if t >= 30 else ALL),),
         }
 
-    verdict = look(film(frame, until=60))
+    result = look(film(frame, until=60))
 
-    assert "node-down" == cause_of(verdict, RULE)
-    assert "node-down" == cause_of(verdict, "metadata-minority")
-    assert [] == told_of(verdict, "quorum-queue-leaderless")
+    assert "node-down" == cause_of(result, RULE)
+    assert "node-down" == cause_of(result, "metadata-minority")
+    assert [] == reported(result, "quorum-queue-leaderless")
 
 
-def test_it_says_what_clients_feel():
-    """Our own probe and channels that wait."""
+def test_it_shows_what_clients_see():
+    """Our own probe, and channels that wait."""
     outcome = ProbeOutcome(
         probe="confirm", stream="quorum", queue_type="quorum", vhost="/", queue="ackscope.probe.confirm.quorum",
         node=ONE, at=WALL, state=ProbeState.RUNNING, outstanding=17,
@@ -105,31 +108,31 @@ def test_it_says_what_clients_feel():
     def frame(t):
         return {**loses(0)(t), "channels": (channel(messages_unconfirmed=60, pending_raft_commands=60),)}
 
-    text = told(finding_of(look(film(frame, until=0), outcomes=(outcome,)), RULE))
+    finding = finding_of(look(film(frame, until=0), outcomes=(outcome,)), RULE)
 
-    assert "17 published and not confirmed" in text
-    assert "60 messages unconfirmed" in text
-    assert "quorum_status --vhost / orders" in text
+    assert 17 == evidence(finding, "probe").value
+    assert (60, 1) == (evidence(finding, "channels").value, evidence(finding, "channels").facts["channel_count"])
+    assert {"vhost": "/", "name": "orders"} == finding.facts["first_queue"]
 
 
-def test_few_queues_are_told_one_by_one():
+def test_few_queues_are_findings_of_their_own():
     """So that each is named."""
 
     def frame(_):
         queues = [replicated(name, state="minority", online=(ONE,)) for name in ("b", "a")]
         return {"nodes": nodes(), "queues": tuple(queues)}
 
-    assert [("critical", "queue", "a"), ("critical", "queue", "b")] == told_of(look(film(frame, until=0)), RULE)
+    assert [("critical", "queue", "a"), ("critical", "queue", "b")] == reported(look(film(frame, until=0)), RULE)
 
 
-def test_what_it_covers_are_its_queues_and_their_virtual_host():
-    """Clients that wait are told about either."""
+def test_it_covers_its_queues_and_their_vhost():
+    """Findings about clients that wait are about either."""
     view = View(film(loses(0), until=0), (), moment(0), Thresholds())
     minority = finding_of(look(film(loses(0), until=0)), RULE)
-    covered = set(ITS_QUEUES.of_cause(view, minority))
+    covered = set(AFFECTED_QUEUES.of_cause(view, minority))
 
     def about(**subject):
-        return set(ITS_QUEUES.of_other(view, replace(minority, subject=Subject(**subject))))
+        return set(AFFECTED_QUEUES.of_other(view, replace(minority, subject=Subject(**subject))))
 
     assert about(kind="queue", name="orders", vhost="/") <= covered
     assert about(kind="vhost", name="/") <= covered

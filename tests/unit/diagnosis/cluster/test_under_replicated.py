@@ -1,13 +1,13 @@
 import pytest
 
-from tests.unit.diagnosis.cluster.scenes import ALL, ONE, THREE, TWO, finding_of, nodes, replicated, told_of
-from tests.unit.diagnosis.pictures import film, look, queue, told
+from tests.unit.diagnosis.cluster.scenes import ALL, ONE, THREE, TWO, finding_of, nodes, replicated, reported
+from tests.unit.diagnosis.pictures import film, look, queue, text
 
 RULE = "quorum-queue-under-replicated"
 
 
 def away(t, at=20.0, *queues):
-    """Replicas that leave one node, which runs."""
+    """Replicas that disappear from one node, which runs."""
     return {"nodes": nodes(), "queues": queues or (replicated(online=ALL if t < at else (ONE, TWO)),)}
 
 
@@ -16,39 +16,42 @@ def away(t, at=20.0, *queues):
     [(25, []), (40, [("info", "node", THREE)]), (400, [("warning", "node", THREE)])],
     ids=["a moment", "some seconds", "minutes"],
 )
-def test_replicas_that_leave_a_node_are_told_about_the_node(until, expected):
-    """A warning only when they stay away."""
-    assert expected == told_of(look(film(away, until=until)), RULE)
+def test_missing_replicas_are_a_finding_about_the_node(until, expected):
+    """It is a warning only if they stay away."""
+    assert expected == reported(look(film(away, until=until)), RULE)
 
 
-def test_queues_of_too_few_members_are_one_finding_a_vhost():
-    """Information: it is a risk, of two queues here."""
+def test_queues_with_too_few_members_are_one_finding_for_each_vhost():
+    """It is information: a risk."""
 
     def frame(_):
         small = [replicated(name, members=(ONE,), online=(ONE,)) for name in ("a", "b")]
         return {"nodes": nodes(), "queues": (*small, replicated(), queue("classic"))}
 
-    verdict = look(film(frame, until=10))
+    result = look(film(frame, until=10))
 
-    assert [("info", "vhost", "/")] == told_of(verdict, RULE)
-    assert "2 quorum queues in '/' have only 1 of 3" in finding_of(verdict, RULE).summary
-    assert "rabbitmq-queues grow" in told(finding_of(verdict, RULE))
+    assert [("info", "vhost", "/")] == reported(result, RULE)
+    finding = finding_of(result, RULE)
+    assert (2, [1], 3) == tuple(finding.facts[key] for key in ("queue_count", "member_counts", "nodes"))
+    assert (
+        f"rabbitmq-queues grow {THREE} all --vhost-pattern '^/$' --queue-pattern '.*'" == text(finding).steps[0].command
+    )
 
 
-def test_a_single_node_has_no_more_members_to_give():
-    """Nothing to be done there."""
+def test_a_single_node_cannot_have_more_members():
+    """There is nothing to do."""
     frame = {"nodes": nodes()[:1], "queues": (replicated(members=(ONE,), online=(ONE,)),)}
 
-    assert [] == told_of(look(film(lambda _: frame, until=30)), RULE)
+    assert [] == reported(look(film(lambda _: frame, until=30)), RULE)
 
 
-def test_a_queue_without_a_majority_is_not_told_twice():
+def test_a_queue_without_a_majority_is_not_reported_twice():
     """It is stopped already."""
-    assert [] == told_of(look(film(lambda t: away(t, 0, replicated(online=(ONE,))), until=30)), RULE)
+    assert [] == reported(look(film(lambda t: away(t, 0, replicated(online=(ONE,))), until=30)), RULE)
 
 
-def test_what_is_not_told_is_not_missing():
-    """A new queue names no replicas yet."""
+def test_replicas_that_are_not_reported_are_not_missing():
+    """A new queue reports no replicas yet."""
     frame = {"nodes": nodes(), "queues": (replicated(online=None), replicated("new", members=None, online=None))}
 
-    assert [] == told_of(look(film(lambda _: frame, until=30)), RULE)
+    assert [] == reported(look(film(lambda _: frame, until=30)), RULE)

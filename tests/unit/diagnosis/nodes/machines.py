@@ -1,4 +1,4 @@
-"""Nodes, and what probes live through, for the films of this folder."""
+"""Nodes, and what probes see, for the films of this folder."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def node(name: str = NODE, **fields: Any) -> Node:
 
 
 def frame(version: str = "4.3.6", **fields: Any) -> Any:
-    """A film of one node; fields that are functions are asked for each second."""
+    """A film of one node; fields that are functions are called for each moment."""
 
     def _at(t: float) -> dict[str, Any]:
         now = {key: value(t) if callable(value) else value for key, value in fields.items()}
@@ -40,7 +40,7 @@ def frame(version: str = "4.3.6", **fields: Any) -> Any:
 
 
 def check(name: str, *, ok: bool = False, reason: str | None = None, **fields: Any) -> tuple[HealthCheck, ...]:
-    """Health checks of which this one stands out."""
+    """Health checks: the alarms are fine, and this one."""
     return (OK, HealthCheck(name=name, ok=ok, reason=reason, **fields))
 
 
@@ -65,13 +65,13 @@ def outcome(probe: str, stream: str | None = None, **fields: Any) -> ProbeOutcom
     return ProbeOutcome(probe=probe, stream=stream or probe, **{**defaults, **fields})
 
 
-def asked(p50: float = 0.001, reason: str | None = None) -> ProbeOutcome:
+def round_trip_probe(p50: float = 0.001, reason: str | None = None) -> ProbeOutcome:
     """The rtt probe."""
     step = ProbeStep(attempts=60, failures=1 if reason else 0, seconds=seconds(p50), reason=reason)
     return outcome("rtt", steps={"declare": step}, success=reason is None)
 
 
-def shaken(tcp: str | None = None, opening: str | None = None, *, worked: bool = True) -> ProbeOutcome:
+def handshake_probe(tcp: str | None = None, opening: str | None = None, *, worked: bool = True) -> ProbeOutcome:
     """The handshake probe, with the reason why its last step failed."""
     before = 5 if worked else 0
     steps = {"tcp": ProbeStep(attempts=before + 1, failures=1 if tcp else 0, reason=tcp)}
@@ -82,12 +82,12 @@ def shaken(tcp: str | None = None, opening: str | None = None, *, worked: bool =
 
 
 def late(value: Any, at: float, error: str | None) -> Part[Any]:
-    """A part that was read last at some second, and cannot be read now."""
+    """A family that was last read at some second, and cannot be read now."""
     return Part(value=value, at=moment(at), seconds=0.1, error=error)
 
 
 def silent(error: str = HANGS, since: float = 20.0, nodes: tuple[Node, ...] | None = None) -> Any:
-    """A film of a node that answers until some second, and then nothing."""
+    """A film of a node that answers until some second, and not after that."""
 
     def _at(t: float) -> dict[str, Any]:
         at, why = (t, None) if t <= since else (since, error)

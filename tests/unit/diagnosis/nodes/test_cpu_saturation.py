@@ -1,21 +1,21 @@
 import pytest
 
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.nodes.machines import asked, frame
-from tests.unit.diagnosis.pictures import NODE, film, found, look, only, queue, told
+from tests.unit.diagnosis.nodes.machines import frame, round_trip_probe
+from tests.unit.diagnosis.pictures import NODE, evidence, film, found, look, only, queue
 
 
-def test_it_is_told_early_and_becomes_a_warning_after_two_minutes():
-    """A start or a burst of connections ends before, and the finding says so."""
+def test_it_is_reported_early_and_becomes_a_warning_after_two_minutes():
+    """A start or a burst of connections ends sooner, and the finding gives the limit."""
     early = only(look(film(frame(run_queue=40), until=20)))
 
-    assert ("cpu-saturation", "info") == (early.rule, early.severity.value)
-    assert "a warning after 2 min" in early.summary
+    assert ("cpu-saturation", "info", "early") == (early.rule, early.severity, early.certainty)
+    assert (40, 4, 120.0) == tuple(early.facts[key] for key in ("run_queue", "cores", "warning_after_seconds"))
     assert [("cpu-saturation", "warning", NODE)] == found(look(film(frame(run_queue=40), until=150)))
 
 
 def test_three_of_four_readings_must_show_it():
-    """It is a sample of one moment: it may be short once in between, and long once by chance."""
+    """The run queue is a sample of one moment: it may be short or long once by chance."""
     mostly = film(frame(run_queue=lambda t: 1 if t % 20 == 5 else 40), until=150)
     rarely = film(frame(run_queue=lambda t: 40 if t % 20 == 5 else 1), until=150)
 
@@ -23,25 +23,25 @@ def test_three_of_four_readings_must_show_it():
     assert [] == found(look(rarely))
 
 
-def test_it_is_judged_by_processor():
-    """Forty that wait are few for sixteen processors."""
+def test_the_run_queue_is_compared_with_the_number_of_cores():
+    """40 waiting processes are few for 16 cores."""
     assert [] == found(look(film(frame(run_queue=40, processors=16), until=150)))
 
 
-def test_it_is_over_when_it_is_short_again():
-    """The past is no fault."""
+def test_it_ends_when_the_run_queue_is_short_again():
+    """A long run queue in the past is no fault."""
     assert [] == found(look(film(frame(run_queue=lambda t: 40 if t < 130 else 0), until=150)))
 
 
-def test_one_look_tells_of_it_as_information():
-    """Two readings of one moment each."""
+def test_a_single_diagnosis_reports_it_as_information():
+    """It has two readings."""
     window = film(frame(run_queue=40), until=6, every=6)
 
     assert [("cpu-saturation", "info", NODE)] == found(look(window, thresholds=Thresholds.one_shot()))
 
 
-def test_what_works_most_is_named():
-    """By reductions since the reading before, with what a question to the broker takes."""
+def test_the_objects_that_do_most_work_are_named():
+    """By reductions since the previous reading, together with the broker round trip."""
 
     def busy(t):
         return {
@@ -49,16 +49,16 @@ def test_what_works_most_is_named():
             "queues": (queue("hot", reductions=int(9e6 * t)), queue("idle", reductions=5)),
         }
 
-    finding = only(look(film(busy, until=30), outcomes=(asked(0.2),)))
+    finding = only(look(film(busy, until=30), outcomes=(round_trip_probe(0.2),)))
 
-    assert "queue 'hot' in vhost '/' (9.0 million reductions/s)" in finding.cause
-    assert "200.0 ms" in told(finding)
-    assert "idle" not in told(finding)
+    assert [{"kind": "queue", "vhost": "/", "name": "hot", "reductions_rate": 9e6}] == finding.facts["busiest"]
+    assert 0.2 == evidence(finding, "round_trip").value
+    assert ["hot"] == [queue.name for queue in finding.involved.queues]
 
 
 @pytest.mark.parametrize("fields", [{"run_queue": None}, {"processors": None}, {"running": False}])
-def test_absent_figures_tell_nothing(fields):
+def test_absent_values_prove_nothing(fields):
     """Absent is not zero."""
-    verdict = look(film(frame(**{"run_queue": 90, **fields}), until=150))
+    result = look(film(frame(**{"run_queue": 90, **fields}), until=150))
 
-    assert "cpu-saturation" not in [finding.rule for finding in verdict.findings]
+    assert "cpu-saturation" not in [finding.rule for finding in result.findings]

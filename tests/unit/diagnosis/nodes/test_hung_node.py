@@ -2,59 +2,64 @@ from dataclasses import replace
 
 from ackscope.records import ProbeState
 from ackscope.snapshot import Node
-from tests.unit.diagnosis.nodes.machines import REFUSED, asked, node, outcome, shaken, silent
-from tests.unit.diagnosis.pictures import NODE, film, look, only, told
+from tests.unit.diagnosis.nodes.machines import REFUSED, handshake_probe, node, outcome, round_trip_probe, silent
+from tests.unit.diagnosis.pictures import NODE, film, look, only
 
 RULE = "hung-node"
 MUTE = "broker:5672: no answer in time; check host, port and firewall"
 LOST = "no answer within 10 s"
 
 
-def rules(verdict):
+def rules(result):
     """Names of what was found."""
-    return [finding.rule for finding in verdict.findings]
+    return [finding.rule for finding in result.findings]
 
 
-def test_connections_that_are_taken_and_not_answered_are_a_hung_node():
+def test_connections_that_are_accepted_and_not_answered_are_a_hung_node():
     """Neither over HTTP nor over AMQP; TCP connects."""
-    finding = only(look(film(silent(), until=40), outcomes=(shaken(opening=MUTE), asked(reason=LOST))))
+    finding = only(
+        look(film(silent(), until=40), outcomes=(handshake_probe(opening=MUTE), round_trip_probe(reason=LOST)))
+    )
 
     assert (RULE, "critical", NODE) == (finding.rule, finding.severity.value, finding.subject.name)
-    assert "takes connections and answers none" in finding.summary
-    assert "reading health" in told(finding)
+    assert finding.facts["accepts_connections"] is True
+    assert ["overview", "nodes", "health"] == [
+        each.facts["family"] for each in finding.evidence if each.key == "api_error"
+    ]
     assert "2027-01-15T08:00:20Z" == finding.since
 
 
-def test_a_question_without_an_answer_is_enough():
-    """The handshake probe comes once in half a minute only."""
-    finding = only(look(film(silent(), until=40), outcomes=(shaken(), asked(reason=LOST))))
+def test_a_passive_declare_without_an_answer_is_enough():
+    """The handshake probe connects only every 30 s."""
+    finding = only(look(film(silent(), until=40), outcomes=(handshake_probe(), round_trip_probe(reason=LOST))))
 
     assert RULE == finding.rule
-    assert "answers nothing" in finding.summary
+    assert finding.facts["accepts_connections"] is False
 
 
-def test_after_minutes_it_is_still_told():
-    """When all that was read is too old for other rules."""
-    verdict = look(film(silent(), until=300), outcomes=(shaken(opening=MUTE),))
+def test_after_minutes_it_is_still_reported():
+    """Everything that was read is too old for other rules then."""
+    result = look(film(silent(), until=300), outcomes=(handshake_probe(opening=MUTE),))
 
-    assert RULE in rules(verdict)
+    assert RULE in rules(result)
 
 
-def test_a_probe_that_is_served_proves_that_it_lives():
+def test_a_probe_that_is_served_proves_that_the_node_works():
     """Then it is the management API that hangs."""
-    verdict = look(film(silent(), until=40), outcomes=(shaken(), asked()))
+    result = look(film(silent(), until=40), outcomes=(handshake_probe(), round_trip_probe()))
 
-    assert ["management-overload"] == rules(verdict)
+    assert ["management-overload"] == rules(result)
 
 
 def test_health_checks_that_answer_are_another_cause():
     """A hung peer, or an overloaded API."""
     frame = silent()
-    verdict = look(
-        film(lambda t: {**frame(t), "health": ()}, until=40), outcomes=(shaken(opening=MUTE), asked(reason=LOST))
+    result = look(
+        film(lambda t: {**frame(t), "health": ()}, until=40),
+        outcomes=(handshake_probe(opening=MUTE), round_trip_probe(reason=LOST)),
     )
 
-    assert RULE not in rules(verdict)
+    assert RULE not in rules(result)
 
 
 def test_health_checks_that_are_merely_old_do_not_hide_it():
@@ -65,42 +70,42 @@ def test_health_checks_that_are_merely_old_do_not_hide_it():
         parts = frame(t)
         return {**parts, "health": replace(parts["health"], error=None)}
 
-    outcomes = (shaken(opening=MUTE), asked(reason=LOST))
+    outcomes = (handshake_probe(opening=MUTE), round_trip_probe(reason=LOST))
 
     assert [RULE] == rules(look(film(midst, until=40), outcomes=outcomes))
     assert RULE not in rules(look(film(midst, until=30), outcomes=outcomes))
 
 
 def test_refused_connections_are_another_cause():
-    """The host answers that nobody listens: the node is down."""
-    gone = outcome("rtt", state=ProbeState.FAILED, reason="connection refused", success=False)
+    """The host replies that nothing listens: the node is down."""
+    stopped = outcome("rtt", state=ProbeState.FAILED, reason="connection refused", success=False)
 
-    assert RULE not in rules(look(film(silent(REFUSED), until=40), outcomes=(gone,)))
+    assert RULE not in rules(look(film(silent(REFUSED), until=40), outcomes=(stopped,)))
 
 
-def test_a_host_that_cannot_be_reached_is_not_said_to_take_connections():
+def test_a_host_that_cannot_be_reached_does_not_accept_connections():
     """Not even TCP connects: that may be the network."""
-    away = shaken(tcp="broker:5672: no answer in time; check host, port and firewall")
-    verdict = look(film(silent(), until=40), outcomes=(away,))
+    away = handshake_probe(tcp="broker:5672: no answer in time; check host, port and firewall")
+    result = look(film(silent(), until=40), outcomes=(away,))
 
-    assert RULE not in rules(verdict)
+    assert RULE not in rules(result)
 
 
 def test_without_probes_nothing_is_guessed():
-    """It may be the management API alone; the rules that need its parts say that they cannot tell."""
-    verdict = look(film(silent(), until=90))
+    """It may be the management API alone; the rules that need its data are inconclusive."""
+    result = look(film(silent(), until=90))
 
-    assert RULE not in rules(verdict)
-    assert verdict.inconclusive
+    assert RULE not in rules(result)
+    assert result.inconclusive
 
 
-def test_of_several_nodes_the_one_that_was_asked_is_named():
+def test_of_several_nodes_the_polled_one_is_named():
     """By the overview; probes of the others do not count."""
     nodes = (node(), node("rabbit@two"))
     other = outcome("rtt", state=ProbeState.FAILED, reason=LOST, node="rabbit@two", success=False)
     window = film(silent(nodes=nodes), until=40)
 
-    assert NODE == only(look(window, outcomes=(shaken(opening=MUTE),))).subject.name
+    assert NODE == only(look(window, outcomes=(handshake_probe(opening=MUTE),))).subject.name
     assert RULE not in rules(look(window, outcomes=(other,)))
 
 
@@ -112,6 +117,6 @@ def test_a_node_that_is_not_known_yet_is_named_as_the_cluster():
         parts = frame(t)
         return {**parts, "overview": type(parts["overview"])(error=parts["nodes"].error)}
 
-    finding = only(look(film(nameless, until=40), outcomes=(shaken(opening=MUTE),)))
+    finding = only(look(film(nameless, until=40), outcomes=(handshake_probe(opening=MUTE),)))
 
     assert ("cluster", "shop") == (finding.subject.kind, finding.subject.name)

@@ -4,17 +4,27 @@ import pytest
 
 from ackscope.records import ProbeState
 from ackscope.snapshot import Overview
-from tests.unit.diagnosis.nodes.machines import HANGS, REFUSED, asked, check, late, node, outcome, shaken, silent
+from tests.unit.diagnosis.nodes.machines import (
+    HANGS,
+    REFUSED,
+    check,
+    handshake_probe,
+    late,
+    node,
+    outcome,
+    round_trip_probe,
+    silent,
+)
 from tests.unit.diagnosis.pictures import NODE, connection, film, found, look, only, told
 
 RULE = "listener-missing"
 TURNED_AWAY = "broker:5672: connection refused; is RabbitMQ listening there?"
-ASKED = Overview(rabbitmq_version="4.3.6", statistics=True, rates_mode="basic", node=NODE)
+POLLED = Overview(rabbitmq_version="4.3.6", statistics=True, rates_mode="basic", node=NODE)
 
 
 def answering(checks=(), **fields):
     """An API that answers."""
-    return film(lambda _: {"overview": ASKED, "health": checks, "nodes": (node(**fields),)}, until=10)
+    return film(lambda _: {"overview": POLLED, "health": checks, "nodes": (node(**fields),)}, until=10)
 
 
 LATER = 1e12
@@ -23,29 +33,29 @@ NONE = check("ready-to-serve-clients", reason="no active listeners for AMQP/AMQP
 FINE = check("ready-to-serve-clients", ok=True)
 
 
-def test_the_nodes_own_check_tells_at_once():
-    """From 4.1 on, without any probe."""
+def test_the_nodes_own_check_is_enough():
+    """Since 4.1, without any probe."""
     finding = only(look(answering(NONE)))
 
     assert (RULE, "critical", NODE) == (finding.rule, finding.severity.value, finding.subject.name)
     assert "no active listeners for AMQP/AMQPS" in told(finding)
 
 
-def test_a_check_that_fails_for_another_reason_is_left_alone():
-    """A node that is not ready since it is starting has other words."""
+def test_a_check_that_fails_for_another_reason_is_not_reported():
+    """A node that is starting gives another reason."""
     assert [] == found(look(answering(check("ready-to-serve-clients", reason="the rabbit node is booting"))))
 
 
-def test_a_probe_that_is_refused_where_it_got_in_before_tells_on_any_version():
-    """Those that are connected go on."""
-    finding = only(look(answering(FINE), outcomes=(shaken(tcp=TURNED_AWAY), asked())))
+def test_a_probe_that_is_refused_where_it_connected_before_is_enough_on_any_version():
+    """Connected clients continue."""
+    finding = only(look(answering(FINE), outcomes=(handshake_probe(tcp=TURNED_AWAY), round_trip_probe())))
 
     assert (RULE, "critical", NODE) == (finding.rule, finding.severity.value, finding.subject.name)
     assert TURNED_AWAY in told(finding)
 
 
-def test_a_probe_that_lost_its_connection_and_is_refused_tells_too():
-    """Its stream has failed, and it had connections before."""
+def test_a_probe_that_lost_its_connection_and_is_refused_is_enough_too():
+    """Its stream has failed, and it was connected before."""
     lost = outcome("confirm", "classic", state=ProbeState.FAILED, reason=TURNED_AWAY, connects=2, success=False)
 
     assert [(RULE, "critical", NODE)] == found(look(answering(FINE), outcomes=(lost,)))
@@ -54,118 +64,120 @@ def test_a_probe_that_lost_its_connection_and_is_refused_tells_too():
 def test_of_several_nodes_the_one_that_refuses_is_named():
     """By the address of its handshake; one that does not run is another cause."""
     two = Overview(rabbitmq_version="4.3.6", statistics=True, rates_mode="basic", node=NODE)
-    refused = (replace(shaken(tcp=TURNED_AWAY), node="rabbit@two"),)
+    refused = (replace(handshake_probe(tcp=TURNED_AWAY), node="rabbit@two"),)
 
-    def verdict(**fields):
+    def result(**fields):
         nodes = (node(), node("rabbit@two", **fields))
         return look(film(lambda _: {"overview": two, "health": FINE, "nodes": nodes}, until=10), outcomes=refused)
 
-    assert [(RULE, "critical", "rabbit@two")] == found(verdict())
-    assert RULE not in [finding.rule for finding in verdict(running=False).findings]
+    assert [(RULE, "critical", "rabbit@two")] == found(result())
+    assert RULE not in [finding.rule for finding in result(running=False).findings]
 
 
-def test_a_probe_that_never_got_in_may_have_a_wrong_address():
+def test_a_probe_that_never_connected_may_have_a_wrong_address():
     """That is no fault of the node."""
-    never = replace(shaken(tcp=TURNED_AWAY, worked=False), connects=0)
+    never = replace(handshake_probe(tcp=TURNED_AWAY, worked=False), connects=0)
 
     assert [] == found(look(answering(FINE), outcomes=(never,)))
 
 
 def test_a_node_that_is_being_drained_does_so_on_purpose():
-    """It is set aside, and the reason is told."""
-    verdict = look(answering(NONE, being_drained=True))
+    """It is suppressed, with the reason."""
+    result = look(answering(NONE, being_drained=True))
 
-    assert RULE not in [finding.rule for finding in verdict.findings]
-    assert [RULE] == [each.rule for each in verdict.suppressed if each.rule == RULE]
+    assert RULE not in [finding.rule for finding in result.findings]
+    assert ["draining"] == [each.reason for each in result.suppressed if each.rule == RULE]
 
 
 def test_suspended_listeners_close_the_api_too():
-    """It is refused, and who is connected is served."""
-    finding = only(look(film(silent(REFUSED), until=40), outcomes=(asked(),)))
+    """The API is refused, and connected clients are served."""
+    finding = only(look(film(silent(REFUSED), until=40), outcomes=(round_trip_probe(),)))
 
     assert (RULE, "critical", NODE) == (finding.rule, finding.severity.value, finding.subject.name)
-    assert "all listeners" in finding.summary
+    assert finding.facts["api_refuses"] is True
 
 
-def test_a_node_that_answers_nobody_is_another_cause():
+def test_a_node_that_does_not_answer_at_all_is_another_cause():
     """The API is refused, and so are the probes: it is down."""
-    gone = outcome("rtt", state=ProbeState.FAILED, reason=TURNED_AWAY, success=False)
-    verdict = look(film(silent(REFUSED), until=40), outcomes=(gone,))
+    stopped = outcome("rtt", state=ProbeState.FAILED, reason=TURNED_AWAY, success=False)
+    result = look(film(silent(REFUSED), until=40), outcomes=(stopped,))
 
-    assert RULE not in [finding.rule for finding in verdict.findings]
-
-
-@pytest.mark.parametrize(("uptime", "told"), [(10.0, False), (70.0, True)], ids=["starts", "has started"])
-def test_a_node_that_starts_opens_its_port_last(uptime, told):
-    """Of a node that has just started it is set aside, with the reason."""
-    for outcomes, checks in (((shaken(tcp=TURNED_AWAY),), FINE), ((), NONE)):
-        verdict = look(answering(checks, uptime_seconds=uptime), outcomes=outcomes)
-
-        assert told == (RULE in [finding.rule for finding in verdict.findings])
-        assert told != (RULE in [each.rule for each in verdict.suppressed])
+    assert RULE not in [finding.rule for finding in result.findings]
 
 
-def test_a_port_that_was_open_does_not_open_last():
-    """Somebody is served over a connection to it: its listener is gone again, however young the node."""
-    verdict = look(answering(NONE, uptime_seconds=10.0), outcomes=(replace(asked(), at=LATER),))
+@pytest.mark.parametrize(("uptime", "reported"), [(10.0, False), (70.0, True)], ids=["starts", "has started"])
+def test_a_node_that_starts_opens_its_port_last(uptime, reported):
+    """For a node that has just started it is suppressed, with the reason."""
+    for outcomes, checks in (((handshake_probe(tcp=TURNED_AWAY),), FINE), ((), NONE)):
+        result = look(answering(checks, uptime_seconds=uptime), outcomes=outcomes)
 
-    assert [(RULE, "critical", NODE)] == found(verdict)
+        assert reported == (RULE in [finding.rule for finding in result.findings])
+        assert reported != (RULE in [each.rule for each in result.suppressed])
 
 
-@pytest.mark.parametrize(("until", "told"), [(10, False), (50, True)])
-def test_a_node_that_cannot_be_read_grows_older(until, told):
-    """The check still answers on a connection of its own; the nodes hang since, when the node was 30 s old."""
+def test_a_port_that_was_open_before_is_reported():
+    """A client is served over a connection to it, so its listener is missing again, however recent the start."""
+    result = look(answering(NONE, uptime_seconds=10.0), outcomes=(replace(round_trip_probe(), at=LATER),))
+
+    assert [(RULE, "critical", NODE)] == found(result)
+
+
+@pytest.mark.parametrize(("until", "reported"), [(10, False), (50, True)])
+def test_the_uptime_grows_while_the_node_cannot_be_read(until, reported):
+    """The check still answers on a connection of its own; the list of nodes hangs, and its last uptime was 30 s."""
 
     def frame(t):
         nodes = late((node(uptime_seconds=30.0),), min(t, 5), HANGS if t > 5 else None)
-        return {"overview": ASKED, "health": NONE, "nodes": nodes}
+        return {"overview": POLLED, "health": NONE, "nodes": nodes}
 
-    assert told == (RULE in [finding.rule for finding in look(film(frame, until=until)).findings])
+    assert reported == (RULE in [finding.rule for finding in look(film(frame, until=until)).findings])
 
 
-@pytest.mark.parametrize(("until", "told"), [(8, False), (40, True)])
-def test_an_api_that_serves_old_connections_and_refuses_new_ones(until, told):
-    """Each family has a connection of its own: those that were kept are served, so the node runs."""
+@pytest.mark.parametrize(("until", "reported"), [(8, False), (40, True)])
+def test_an_api_that_serves_old_connections_and_refuses_new_ones(until, reported):
+    """Each family has a connection of its own: the open ones are served, so the node runs."""
 
     def frame(t):
         health = late(FINE, min(t, 5), REFUSED if t > 5 else None)
-        return {"overview": ASKED, "health": health, "nodes": (node(),)}
+        return {"overview": POLLED, "health": health, "nodes": (node(),)}
 
-    verdict = look(film(frame, until=until))
+    result = look(film(frame, until=until))
 
-    assert told == (RULE in [finding.rule for finding in verdict.findings])
+    assert reported == (RULE in [finding.rule for finding in result.findings])
 
 
 def test_a_node_that_stops_was_last_seen_running():
-    """Its probes are refused at once; the API is asked again some seconds later, and does not answer then."""
+    """Its probes are refused at once; the next poll of the API is some seconds later, and fails then."""
     own = connection("10.0.0.9:1 -> b", client_name="ackscope-probe-confirm", node=NODE)
     lost = outcome("confirm", "classic", state=ProbeState.FAILED, reason=TURNED_AWAY, connects=2, success=False)
-    parts = {"overview": ASKED, "health": FINE, "nodes": (node(),)}
+    parts = {"overview": POLLED, "health": FINE, "nodes": (node(),)}
 
-    def verdict(**more):
+    def result(**more):
         return look(film(lambda _: {**parts, **more}, until=10), outcomes=(lost,))
 
-    assert RULE not in [finding.rule for finding in verdict(connections=(own,)).findings]
-    assert RULE in [finding.rule for finding in verdict(connections=()).findings]
-    refused = {"overview": late(ASKED, 5, REFUSED), "nodes": late((node(),), 5, REFUSED)}
-    assert RULE not in [finding.rule for finding in verdict(**refused).findings]
+    assert RULE not in [finding.rule for finding in result(connections=(own,)).findings]
+    assert RULE in [finding.rule for finding in result(connections=()).findings]
+    refused = {"overview": late(POLLED, 5, REFUSED), "nodes": late((node(),), 5, REFUSED)}
+    assert RULE not in [finding.rule for finding in result(**refused).findings]
 
 
 def test_an_api_that_has_just_begun_to_refuse_may_be_that_of_a_node_that_stops():
-    """A probe that is still told as served has not noticed yet."""
-    verdict = look(film(silent(REFUSED, since=20), until=25), outcomes=(asked(),))
+    """A probe that is reported as served has not noticed yet."""
+    result = look(film(silent(REFUSED, since=20), until=25), outcomes=(round_trip_probe(),))
 
-    assert RULE not in [finding.rule for finding in verdict.findings]
+    assert RULE not in [finding.rule for finding in result.findings]
 
 
-def test_a_node_that_has_just_come_up_tells_no_uptime():
+def test_a_node_that_has_just_started_reports_no_uptime():
     """Seen on 4.3.6: its first reading after a restart has none."""
 
     def frame(t):
         there = node(uptime_seconds=30.0 + t if t < 10 else None)
-        return {"overview": ASKED, "health": FINE, "nodes": (there,)}
+        return {"overview": POLLED, "health": FINE, "nodes": (there,)}
 
-    verdict = look(film(frame, until=10), outcomes=(shaken(tcp=TURNED_AWAY), asked()))
+    result = look(film(frame, until=10), outcomes=(handshake_probe(tcp=TURNED_AWAY), round_trip_probe()))
 
-    assert RULE not in [finding.rule for finding in verdict.findings]
-    assert "started just now" in next(each.because for each in verdict.suppressed if each.rule == RULE)
+    assert RULE not in [finding.rule for finding in result.findings]
+    assert [("starting", None)] == [
+        (each.reason, each.facts["uptime_seconds"]) for each in result.suppressed if each.rule == RULE
+    ]

@@ -4,15 +4,15 @@ from ackscope.snapshot import Alarm, HealthCheck
 from ackscope.topology import NodeMemory
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.nodes.machines import GB, frame
-from tests.unit.diagnosis.pictures import NODE, film, found, look, only, queue, told
+from tests.unit.diagnosis.pictures import NODE, film, found, look, only, queue
 
 
-def test_it_is_told_early_and_becomes_a_warning_after_five_minutes():
-    """Garbage collection may end it before, and the finding says so."""
+def test_it_is_reported_early_and_becomes_a_warning_after_five_minutes():
+    """Garbage collection may end it sooner, and the finding gives the limit."""
     early = only(look(film(frame(mem_used=9 * GB), until=20)))
 
-    assert ("memory-near-limit", "info") == (early.rule, early.severity.value)
-    assert "a warning after 5 min" in early.summary
+    assert ("memory-near-limit", "info", "early") == (early.rule, early.severity, early.certainty)
+    assert (0.9, 300.0) == (early.facts["used_share"], early.facts["warning_after_seconds"])
     assert [("memory-near-limit", "warning", NODE)] == found(look(film(frame(mem_used=9 * GB), until=320)))
 
 
@@ -29,7 +29,7 @@ def test_peaks_that_rise_towards_the_limit_are_a_warning():
     finding = only(look(rising))
 
     assert ("memory-near-limit", "warning") == (finding.rule, finding.severity.value)
-    assert "reaches it in about" in finding.summary
+    assert 900 < finding.facts["eta_seconds"] < 1200
 
 
 def test_a_rise_that_takes_hours_is_not_reported():
@@ -39,7 +39,7 @@ def test_a_rise_that_takes_hours_is_not_reported():
     assert [] == found(look(slow))
 
 
-def test_one_look_tells_of_it():
+def test_a_single_diagnosis_reports_it():
     """Two readings six seconds apart."""
     window = film(frame(mem_used=9 * GB), until=6, every=6)
 
@@ -47,11 +47,11 @@ def test_one_look_tells_of_it():
 
 
 def test_over_the_limit_it_is_the_alarm():
-    """Which has a rule of its own."""
+    """The alarm has a rule of its own."""
     alarm = HealthCheck(name="alarms", ok=False, reason="x", alarms=(Alarm(node=NODE, resource="memory"),))
-    verdict = look(film(lambda t: {**frame(mem_used=11 * GB)(t), "health": (alarm,)}, until=320))
+    result = look(film(lambda t: {**frame(mem_used=11 * GB)(t), "health": (alarm,)}, until=320))
 
-    assert [("memory-alarm", "critical", NODE)] == found(verdict)
+    assert [("memory-alarm", "critical", NODE)] == found(result)
 
 
 def test_what_uses_the_memory_is_named():
@@ -60,14 +60,18 @@ def test_what_uses_the_memory_is_named():
     parts = {"memory": (use,), "queues": (queue("large", memory=5 * GB, messages_ready=3),)}
     finding = only(look(film(lambda t: {**frame(mem_used=9 * GB)(t), **parts}, until=30)))
 
-    assert "Most of the memory is: queues and their messages" in finding.cause
-    assert "5.6 GiB of 8.4 GiB" in told(finding)
-    assert "queue 'large'" in told(finding)
+    assert "queues" == finding.facts["dominant_group"]
+    assert [("queues", 6 * GB, 9 * GB), ("base", 2 * GB, 9 * GB)] == [
+        (each.facts["memory_group_name"], each.value, each.facts["total_bytes"])
+        for each in finding.evidence
+        if each.key == "memory_part"
+    ]
+    assert ["large"] == [queue.name for queue in finding.involved.queues]
 
 
 @pytest.mark.parametrize("fields", [{"mem_used": None}, {"mem_limit": None}, {"mem_limit": 0}, {"running": False}])
-def test_absent_figures_tell_nothing(fields):
+def test_absent_values_prove_nothing(fields):
     """Absent is not zero."""
-    verdict = look(film(frame(**{"mem_used": 9 * GB, **fields}), until=320))
+    result = look(film(frame(**{"mem_used": 9 * GB, **fields}), until=320))
 
-    assert "memory-near-limit" not in [finding.rule for finding in verdict.findings]
+    assert "memory-near-limit" not in [finding.rule for finding in result.findings]

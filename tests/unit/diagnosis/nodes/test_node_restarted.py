@@ -15,7 +15,7 @@ def test_a_fall_of_the_uptime_is_a_restart():
 
     assert (RULE, "info", NODE) == (finding.rule, finding.severity.value, finding.subject.name)
     assert "2027-01-15T08:01:05Z" == finding.since
-    assert "18 s ago" in finding.summary
+    assert (18.0, 1) == (finding.facts["uptime_seconds"], finding.facts["restarts"])
 
 
 def test_a_young_node_was_not_restarted():
@@ -23,8 +23,8 @@ def test_a_young_node_was_not_restarted():
     assert [] == found(look(film(frame(uptime_seconds=lambda t: 5.0 + t), until=60)))
 
 
-def test_it_is_told_for_a_quarter_of_an_hour():
-    """Then it explains nothing any more."""
+def test_it_is_reported_for_a_quarter_of_an_hour():
+    """After that it explains nothing any more."""
     assert [(RULE, "info", NODE)] == found(look(film(started(100), until=900, every=10.0)))
     assert [] == found(look(film(started(100), until=1200, every=10.0)))
 
@@ -34,11 +34,11 @@ def test_three_restarts_are_a_loop():
     finding = only(look(film(started(100, 300, 500), until=600)))
 
     assert (RULE, "warning") == (finding.rule, finding.severity.value)
-    assert "3 times within two hours" in finding.summary
+    assert 3 == finding.facts["restarts"]
 
 
 def test_a_node_that_is_down_is_another_cause():
-    """And one that tells no uptime tells nothing."""
+    """A node without an uptime proves nothing."""
     down = film(frame(uptime_seconds=lambda t: 10.0 if t > 30 else 3600.0, running=lambda t: t < 60), until=80)
 
     assert RULE not in [finding.rule for finding in look(down).findings]

@@ -1,7 +1,7 @@
 from ackscope.topology import VHost
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.nodes.machines import check, late, node
-from tests.unit.diagnosis.pictures import NODE, film, found, look, only, told
+from tests.unit.diagnosis.pictures import NODE, film, found, look, only, text, told
 
 RULE = "vhost-down"
 FAILS = check("virtual-hosts", reason="Some virtual hosts are down")
@@ -9,7 +9,7 @@ WELL = check("virtual-hosts", ok=True)
 
 
 def down(until, state="stopped", checks=lambda _: FAILS, nodes=None):
-    """A virtual host that is stopped on the one node."""
+    """A vhost that is stopped on the only node."""
     shop = VHost(name="my shop", cluster_state={NODE: state})
     return film(lambda t: {"vhosts": (shop,), "health": checks(t), "nodes": nodes or (node(),)}, until=until)
 
@@ -22,29 +22,28 @@ def test_it_is_critical_when_it_stays_down():
     assert f"rabbitmqctl -n {NODE} restart_vhost -p 'my shop'" in told(finding)
 
 
-def test_one_that_just_fell_over_is_information():
-    """It starts again by itself within seconds."""
+def test_a_vhost_that_has_just_failed_is_information():
+    """The broker restarts it within seconds."""
     finding = only(look(down(until=10, checks=lambda t: FAILS if t > 5 else WELL)))
 
-    assert "info" == finding.severity.value
-    assert "it may start again by itself" in finding.summary
+    assert ("info", "early", 8.0) == (finding.severity, finding.certainty, finding.facts["critical_after_seconds"])
 
 
 def test_the_check_knows_that_it_is_over():
-    """The list of virtual hosts is read less often."""
+    """The list of vhosts is read less often."""
     assert [] == found(look(down(until=20, checks=lambda t: WELL if t > 10 else FAILS)))
 
 
-def test_the_check_alone_tells_that_some_are_down():
-    """Not which: the command to see it comes first."""
+def test_the_check_alone_shows_that_some_vhost_is_down():
+    """It does not say which: the command that shows it is the first step."""
     finding = only(look(down(until=10, state="running")))
 
     assert (RULE, "critical", "shop") == (finding.rule, finding.severity.value, finding.subject.name)
-    assert "rabbitmqctl list_vhosts name cluster_state" in finding.next_steps[0]
+    assert "rabbitmqctl list_vhosts name cluster_state" == text(finding).steps[0].command
 
 
 def test_a_list_that_is_older_than_the_failure_is_waited_for():
-    """It is read less often than the check, and will say which one it is."""
+    """It is read less often than the check, and will show which one it is."""
     shop = (VHost(name="shop", cluster_state={NODE: "running"}),)
 
     def old(t):
@@ -56,12 +55,12 @@ def test_a_list_that_is_older_than_the_failure_is_waited_for():
 
 def test_a_node_that_is_down_is_another_cause():
     """Nothing runs on it."""
-    verdict = look(down(until=10, nodes=(node(running=False),), checks=lambda _: WELL))
+    result = look(down(until=10, nodes=(node(running=False),), checks=lambda _: WELL))
 
-    assert RULE not in [finding.rule for finding in verdict.findings]
+    assert RULE not in [finding.rule for finding in result.findings]
 
 
-def test_one_look_tells_of_it():
+def test_a_single_diagnosis_reports_it():
     """Two readings six seconds apart."""
     shop = VHost(name="my shop", cluster_state={NODE: "stopped"})
     window = film(lambda _: {"vhosts": (shop,), "health": FAILS, "nodes": (node(),)}, until=6, every=6)

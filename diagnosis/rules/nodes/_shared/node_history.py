@@ -1,0 +1,67 @@
+"""A node over time: trailing readings, restarts, slopes; and subjects that are a node or the cluster."""
+
+from collections.abc import Callable, Sequence
+
+from ackscope.findings import Subject
+from ackscope.snapshot import Node
+from diagnosis.series import T, stretch
+from diagnosis.view import View
+from diagnosis.window import Series
+
+
+def node_subject(name: str) -> Subject:
+    """A node as the subject of a finding."""
+    return Subject(kind="node", name=name, node=name)
+
+
+def cluster_subject(view: View) -> Subject:
+    """The cluster as the subject of a finding."""
+    return Subject(kind="cluster", name=view.window.cluster)
+
+
+def node_or_cluster(view: View, name: str | None) -> Subject:
+    """The node as the subject, or the cluster where the node is not known."""
+    return node_subject(name) if name else cluster_subject(view)
+
+
+def trailing(series: Series[T], holds: Callable[[T], bool]) -> Series[T]:
+    """The latest consecutive readings for which `holds` is true; empty if it is false for the last one."""
+    if not series or not holds(series[-1].value):
+        return ()
+    return stretch(series, lambda older, _: holds(older.value))
+
+
+def since_start(series: Series[Node]) -> Series[Node]:
+    """The readings of a running node since its last start, by its uptime."""
+    return stretch(
+        tuple(seen for seen in series if seen.value.running),
+        lambda older, newer: (newer.value.uptime_seconds or 0) >= (older.value.uptime_seconds or 0),
+    )
+
+
+def just_started(view: View, node: Node) -> bool:
+    """Whether a node started so recently that what it refuses, or how slow it is, proves nothing yet.
+
+    In its first seconds it reports no uptime where it did before (seen on 4.3.6).
+    """
+    if not node.running:
+        return False
+    if node.uptime_seconds is None:
+        return any(seen.value.uptime_seconds is not None for seen in view.node_history(node.name))
+    # The uptime has grown since it was read.
+    return node.uptime_seconds + (view.age("nodes") or 0.0) < view.thresholds.nodes.starts_for
+
+
+def slope(points: Sequence[tuple[float, float]]) -> float | None:
+    """The increase of a value a second, by least squares; None if all points are of one moment."""
+    if len(points) < 2:
+        return None
+    mean_x = sum(x for x, _ in points) / len(points)
+    mean_y = sum(y for _, y in points) / len(points)
+    variance = sum((x - mean_x) ** 2 for x, _ in points)
+    return sum((x - mean_x) * (y - mean_y) for x, y in points) / variance if variance else None
+
+
+def points_of(series: Series[Node], value: Callable[[Node], float | None]) -> list[tuple[float, float]]:
+    """Seconds since the first reading, and a value of the node; readings without it are left out."""
+    return [(seen.at.since(series[0].at), found) for seen in series if (found := value(seen.value)) is not None]

@@ -1,0 +1,164 @@
+"""What the two resource alarms share: where they are reported, since when, and whom they block.
+
+The health check is the authority: `mem_alarm` of /api/nodes was still false 8 s after the alarm on 4.0.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+
+from ackscope.findings import Evidence, Facts, Finding, Inconclusive, Involved, Source, source
+from ackscope.records import ProbeOutcome, ProbeState
+from ackscope.snapshot import Connection, Node, Queue
+from diagnosis.contract import Relation, RuleResult, View
+from diagnosis.facts import client_name, queue_ref
+from diagnosis.rules.probing._shared.outcomes import stream_name
+
+BLOCKED_STATES = {"blocked", "blocking"}
+"""Connection states under an alarm: the connection has tried to publish, or not yet."""
+
+_CLIENTS = 20
+"""Clients of blocked connections that a finding names at most."""
+
+
+def _of_alarm(view: View, _finding: Finding) -> Iterable[Hashable]:
+    return ("blocked",) if blocked_connections(view) else ()
+
+
+def _of_consumers(view: View, finding: Finding) -> Iterable[Hashable]:
+    """Whether a connection that consumes from the queue is blocked: the broker does not read its acks then."""
+    subject = finding.subject
+    queue = view.queue(subject.vhost, subject.name) if subject.kind == "queue" else None
+    links = view.links(queue) if queue else ()
+    return ("blocked",) if any(link.connection and link.connection.state in BLOCKED_STATES for link in links) else ()
+
+
+BLOCKED_CONSUMERS = Relation(_of_alarm, _of_consumers)
+"""Consumers of a queue are on connections that the alarm blocks."""
+
+BLOCKED_CONNECTIONS = Relation(_of_alarm, lambda _view, _finding: ("blocked",))
+"""The alarm blocks connections, and what follows is about connections that are blocked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One of the two resources, as the broker calls it.
+
+    Attributes:
+        rule: the rule that reports its alarm.
+        name: in the list of the health check.
+        field: of /api/nodes that has the alarm, late.
+        in_alarm: value of that field.
+        reasons: what `connection.blocked` says of it, alone and together with the other resource.
+    """
+
+    rule: str
+    name: str
+    field: str
+    in_alarm: Callable[[Node], bool | None]
+    reasons: tuple[str, ...]
+
+
+def evaluate_alarm(
+    view: View, resource: Resource, finding: Callable[[View, str | None, Source], Finding]
+) -> Iterator[RuleResult]:
+    """A finding for each node in alarm, one for the cluster where only a probe shows it, else why it is not known."""
+    answered = _has_answered(view)
+    if answered:
+        nodes, where = nodes_in_alarm(view, resource.name), source("/api/health/checks/alarms")
+    else:
+        nodes = sorted(node.name for node in view.nodes if resource.in_alarm(node))
+        where = source("/api/nodes", resource.field)
+    for node in nodes:
+        yield finding(view, node, where)
+    if nodes or answered:
+        return
+    probes = [outcome for reason in resource.reasons for outcome in blocked_probes(view, reason)]
+    if probes:
+        yield finding(view, None, _of_probe(probes[0]))
+    else:
+        yield Inconclusive(rule=resource.rule, reason="no_alarm_check")
+
+
+def _has_answered(view: View) -> bool:
+    """Whether the health check gave an answer that can be believed.
+
+    One that fails without a list of alarms says that something is wrong, but not what.
+    """
+    check = view.alarm_check
+    return check is not None and (check.ok is True or bool(check.alarms))
+
+
+def nodes_in_alarm(view: View, resource: str) -> list[str]:
+    """Nodes with this alarm, by the health check."""
+    return sorted({alarm.node for alarm in view.alarms if alarm.resource == resource})
+
+
+def blocked_probes(view: View, reason: str) -> list[ProbeOutcome]:
+    """Probes that the broker blocks with this reason, in a fixed order."""
+    blocked = (o for o in view.outcomes if o.state is ProbeState.BLOCKED and reason in (o.reason or ""))
+    return sorted(blocked, key=lambda outcome: (outcome.probe, outcome.stream))
+
+
+def blocked_connections(view: View) -> list[Connection]:
+    """Connections that an alarm blocks now."""
+    return [connection for connection in view.connections if connection.state in BLOCKED_STATES]
+
+
+def alarm_facts(view: View, node: str | None, largest: list[Queue]) -> Facts:
+    """What the pages of both alarms name.
+
+    Returns:
+        `{"node", "blocked_connections", "largest_queue"}`; `largest_queue` is `{"vhost", "name"}`, or None.
+    """
+    return {
+        "node": node,
+        "blocked_connections": len(blocked_connections(view)) if view.fresh("connections") else None,
+        "largest_queue": {"vhost": largest[0].vhost, "name": largest[0].name} if largest else None,
+    }
+
+
+def alarm_involved(view: View, node: str | None, largest: list[Queue]) -> Involved:
+    """The node, its largest queues and the clients that are blocked."""
+    clients = {name for each in blocked_connections(view) if (name := client_name(each))}
+    return Involved(
+        nodes=(node,) if node else (),
+        queues=tuple(map(queue_ref, largest)),
+        clients=tuple(sorted(clients)[:_CLIENTS]),
+    )
+
+
+def blocked_evidence(view: View, reason: str) -> list[Evidence]:
+    """Connections and probes that are blocked."""
+    evidence = []
+    if view.fresh("connections"):
+        evidence.append(
+            Evidence(
+                key="blocked_connections",
+                value=len(blocked_connections(view)),
+                source=source("/api/connections", "state"),
+            )
+        )
+    evidence += [
+        Evidence(
+            key="blocked_probe",
+            value=outcome.reason,
+            source=_of_probe(outcome),
+            facts={"stream": stream_name(outcome)},
+        )
+        for outcome in blocked_probes(view, reason)[:1]
+    ]
+    return evidence
+
+
+def alarm_since(view: View, node: str | None, resource: str) -> str | None:
+    """The first of the latest consecutive readings that have the alarm."""
+    first = None
+    for seen in reversed(view.window.readings("health")):
+        if not any(a.resource == resource and a.node == node for check in seen.value for a in check.alarms):
+            break
+        first = seen.at.iso()
+    return first
+
+
+def _of_probe(outcome: ProbeOutcome) -> Source:
+    return source(f"probe {stream_name(outcome)}", "connection.blocked")

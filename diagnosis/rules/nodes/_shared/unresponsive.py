@@ -1,0 +1,115 @@
+"""What remains to judge by when the management API does not answer: how it failed, and what probes see."""
+
+from collections.abc import Iterable
+
+from ackscope.findings import Evidence, source
+from ackscope.records import ProbeOutcome, ProbeState
+from diagnosis.rules.probing._shared.outcomes import stream_name
+from diagnosis.view import View
+
+VITAL = ("overview", "nodes", "health")
+"""Families that are read in every poll, each over a connection of its own."""
+
+_OLD_CHECKS = 15.0
+"""Seconds: health checks that are older have failed, or hang."""
+
+# Words of our own readers and probes, in their reasons.
+_UNANSWERED_READING = ("no full answer within", "no answer within", "no answer lately")
+_REFUSED = "connection refused"
+_UNANSWERED_PROBE = ("no answer in time", "says nothing", "no answer within", "no heartbeat")
+
+_PATHS = {"health": "/api/health/checks/alarms"}
+
+
+def errors(view: View, families: Iterable[str] = VITAL) -> dict[str, str]:
+    """Family -> why it could not be read just now; those that could are left out."""
+    return {name: error for name in families if (error := view.error(name))}
+
+
+def api_is_silent(view: View) -> bool:
+    """Whether nothing at all could be read from the broker just now.
+
+    Health checks are requested one after another: if a node hangs in the midst of them it takes long until they have
+    failed, and until then they are merely old.
+    """
+    failed = errors(view)
+    checks_failed = "health" in failed or (view.age("health") or 0.0) >= _OLD_CHECKS
+    return "overview" in failed and "nodes" in failed and checks_failed
+
+
+def is_unanswered_reading(error: str) -> bool:
+    """Whether the node accepted the request and did not answer."""
+    return any(words in error for words in _UNANSWERED_READING)
+
+
+def is_refused(reason: str | None) -> bool:
+    """Whether the host replied that nothing listens on the port."""
+    return _REFUSED in (reason or "")
+
+
+def _has_no_answer(reason: str | None) -> bool:
+    return any(words in (reason or "") for words in _UNANSWERED_PROBE)
+
+
+def is_unanswered(outcome: ProbeOutcome) -> bool:
+    """Whether a probe got no answer from an AMQP port that accepts connections."""
+    if outcome.probe == "handshake":
+        tcp, opened = outcome.steps.get("tcp"), outcome.steps.get("open")
+        reached = tcp is not None and tcp.reason is None
+        return reached and opened is not None and _has_no_answer(opened.reason)
+    if outcome.state is ProbeState.FAILED:
+        return _has_no_answer(outcome.reason)
+    return any(_has_no_answer(step.reason) for step in outcome.steps.values())
+
+
+def is_connection_refused(outcome: ProbeOutcome) -> bool:
+    """Whether a probe's connection was refused just now."""
+    tcp = outcome.steps.get("tcp")
+    if tcp is not None:
+        return is_refused(tcp.reason)
+    return outcome.state is ProbeState.FAILED and is_refused(outcome.reason)
+
+
+def is_served(outcome: ProbeOutcome) -> bool:
+    """Whether a probe is served over an open connection."""
+    return outcome.state is ProbeState.RUNNING and outcome.success and not is_unanswered(outcome)
+
+
+def is_single_node(view: View) -> bool:
+    """Whether the cluster had one node when its nodes were last read, or is not known to have more."""
+    latest = view.window.latest
+    return latest is None or len(latest.nodes.value or ()) <= 1
+
+
+def polled_node(view: View) -> str | None:
+    """The node that answered the last poll, or the only one; None where that is not known."""
+    latest = view.window.latest
+    overview = latest.overview.value if latest else None
+    nodes = (latest.nodes.value if latest else None) or ()
+    if overview is not None and overview.node:
+        return overview.node
+    return nodes[0].name if len(nodes) == 1 else None
+
+
+def api_evidence(view: View, families: Iterable[str] = VITAL) -> list[Evidence]:
+    """How the latest requests to the management API failed, one item a family."""
+    return [
+        Evidence(key="api_error", value=error, source=source(_PATHS.get(name, f"/api/{name}")), facts={"family": name})
+        for name, error in errors(view, families).items()
+    ]
+
+
+def probe_evidence(outcomes: Iterable[ProbeOutcome]) -> list[Evidence]:
+    """What probes saw last, one item a stream; the first three."""
+    found = []
+    for outcome in list(outcomes)[:3]:
+        steps = [f"{name}: {step.reason}" for name, step in outcome.steps.items() if step.reason]
+        found.append(
+            Evidence(
+                key="probe_state",
+                value=outcome.reason or "; ".join(steps) or ("served" if is_served(outcome) else outcome.state.value),
+                source=source(f"probe {stream_name(outcome)}"),
+                facts={"stream": stream_name(outcome)},
+            )
+        )
+    return found
