@@ -10,7 +10,7 @@ from ackscope.errors import DataError, UsageError
 from ackscope.findings import DiagnosisResult
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
-from exporter.broker.read import raise_if_unreadable
+from exporter.broker.snapshot_builder import raise_if_unreadable
 from exporter.bundle import Bundle, pack
 from exporter.commands import rollups
 from exporter.commands.looking import looking

@@ -11,7 +11,7 @@ from ackscope.findings import DiagnosisResult, exit_code
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
 from exporter.api import cluster_findings
-from exporter.broker.read import raise_if_unreadable
+from exporter.broker.snapshot_builder import raise_if_unreadable
 from exporter.bundle import Bundle, unpack
 from exporter.commands import rollups
 from exporter.commands.looking import Looking, looking

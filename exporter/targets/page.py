@@ -15,9 +15,9 @@ from ackscope.errors import AckscopeError, UsageError
 from ackscope.snapshot import Snapshot
 from diagnosis.window import Window
 from exporter.asked import unknown
-from exporter.broker.credentials import Credentials, credentials_of
-from exporter.broker.read import read_once
+from exporter.broker.credentials import Credentials, credentials_from
 from exporter.broker.settings import ManagementSettings
+from exporter.broker.snapshot_builder import read_once
 from exporter.collectors.choosing import Chooser
 from exporter.collectors.settings import MetricsSettings
 from exporter.compat.chosen import collectors_for
@@ -114,7 +114,7 @@ class TargetPage:
             return None
         with self._lock:
             if name not in self._granted:
-                self._granted[name] = credentials_of(settings, f"modules.{name}")
+                self._granted[name] = credentials_from(settings, f"modules.{name}")
             return self._granted[name]
 
     def _remembered(self, module: str, target: str) -> _Known:

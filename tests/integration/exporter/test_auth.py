@@ -15,8 +15,8 @@ import pytest
 from ackscope.clock import SystemClock
 from ackscope.errors import Refused, Unreachable
 from exporter.broker.client import ManagementClient
-from exporter.broker.read import read_once
 from exporter.broker.settings import ManagementSettings
+from exporter.broker.snapshot_builder import read_once
 from lab.cluster import Lab, start_lab
 from lab.node import Extra
 from lab.ports import free_ports

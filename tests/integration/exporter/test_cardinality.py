@@ -7,8 +7,8 @@ import pika
 import pytest
 
 from ackscope.clock import SystemClock
-from exporter.broker.read import read_once
 from exporter.broker.settings import ManagementSettings
+from exporter.broker.snapshot_builder import read_once
 from exporter.collectors import queues, totals
 from exporter.collectors.choosing import Chooser
 from exporter.collectors.settings import MetricsSettings

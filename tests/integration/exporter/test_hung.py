@@ -7,7 +7,7 @@ import pytest
 import requests
 
 from ackscope.clock import SystemClock
-from exporter.broker.families import FAMILIES, How
+from exporter.broker.families import FAMILIES, FetchMode
 from exporter.broker.settings import ManagementSettings
 from exporter.polling.poller import Poller
 from exporter.polling.settings import PollSettings
@@ -37,7 +37,7 @@ def answers(lab):
     found = {name: [] for name in FAMILIES}
     threads = []
     for name, family in FAMILIES.items():
-        paths = ("/api/health/checks/alarms",) if family.how is How.CHECKS else family.paths
+        paths = ("/api/health/checks/alarms",) if family.mode is FetchMode.HEALTH_CHECKS else family.paths
         for path in paths:
             # A family of several endpoints is read where all that the broker has answer; plugins that are off do.
             url = path.replace("{node}", lab.nodes[0].name)
@@ -84,7 +84,7 @@ def test_a_node_that_hangs_in_a_cluster_holds_up_only_what_needs_it():
             back_at = time.monotonic()
             eventually(lambda: all(part.error is None for part in poller.latest.parts.values()))
             eventually(
-                lambda: all(age < 3 * INTERVAL for name, age in ages(poller).items() if not FAMILIES[name].every)
+                lambda: all(age < 3 * INTERVAL for name, age in ages(poller).items() if not FAMILIES[name].min_interval)
             )
             recovered = time.monotonic() - back_at
             after = own.memory_info().rss
@@ -95,7 +95,7 @@ def test_a_node_that_hangs_in_a_cluster_holds_up_only_what_needs_it():
     assert {"health", "policies", "limits", "features"} <= fresh
     assert "overview" not in fresh
     for name, age in worst.items():
-        assert age < max(FAMILIES[name].every, INTERVAL) + TIMEOUT + 5, name
+        assert age < max(FAMILIES[name].min_interval, INTERVAL) + TIMEOUT + 5, name
     assert during.overview.value is not None
     assert "no full answer" in during.overview.error
     assert len(during.nodes.value) == 3

@@ -7,8 +7,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ackscope.clock import SystemClock
-from exporter.broker.read import read_once
 from exporter.broker.settings import ManagementSettings
+from exporter.broker.snapshot_builder import read_once
 from exporter.collectors.choosing import Chooser
 from exporter.collectors.settings import MetricsSettings
 from exporter.compat.chosen import collectors_for

@@ -9,13 +9,13 @@ import pytest
 from ackscope.clock import SystemClock
 from ackscope.errors import Refused
 from exporter.broker import fetch
-from exporter.broker.blind import OWN_ONLY
 from exporter.broker.client import ManagementClient
+from exporter.broker.endpoints.queues import columns_for, decode_queues
 from exporter.broker.families import FAMILIES
 from exporter.broker.fields import version_of
-from exporter.broker.queues import columns_of, decode_queues
-from exporter.broker.read import read_once
 from exporter.broker.settings import ManagementSettings
+from exporter.broker.snapshot_builder import read_once
+from exporter.broker.visibility import OWN_OBJECTS_ONLY
 from exporter.polling.settings import PollSettings
 from lab.cluster import Lab, start_lab
 from tests.integration.exporter.polled import polled
@@ -137,7 +137,7 @@ def test_a_list_of_chosen_columns_tells_all_that_the_whole_one_tells(lab, worklo
     client, version = ManagementClient(settings_of(lab)), version_of(lab.broker)
 
     def looked():
-        forms = ("", columns_of(version), "")
+        forms = ("", columns_for(version), "")
         return [decode_queues(fetch.pages(client, fetch.QUEUES, chosen), version) for chosen in forms]
 
     # Both looks at the whole list are alike where the broker's statistics did not change in between.
@@ -169,9 +169,11 @@ def test_a_user_that_is_shown_its_own_only_is_told_so(lab, workload):
 
     snapshot = until(lambda: read_once("lab", own, SystemClock(), 10), lambda snapshot: snapshot.queues.value)
 
-    assert [OWN_ONLY] * 3 == [part.error for part in (snapshot.channels, snapshot.consumers, snapshot.connections)]
+    assert [OWN_OBJECTS_ONLY] * 3 == [
+        part.error for part in (snapshot.channels, snapshot.consumers, snapshot.connections)
+    ]
     assert snapshot.nodes.error.endswith(
-        "/api/nodes: 401 user 'narrow' lacks the tag `monitoring`, and sees its own only; "
+        "/api/nodes: 401 user 'narrow' lacks the tag `monitoring` and sees only its own objects; "
         "rabbitmqctl set_user_tags narrow monitoring"
     )
     assert QUEUE in {queue.name for queue in snapshot.queues.value}
@@ -219,7 +221,7 @@ def test_an_alarm_is_seen_at_once(lab):
 def test_polling_lives_through_a_killed_broker(lab, queues):
     """Killed: errors are set, last values stay, ages grow. Started again: everything is read anew, by itself."""
     # What changes seldom is asked seldom: it learns of an outage later.
-    prompt = [name for name, family in FAMILIES.items() if not family.every]
+    prompt = [name for name, family in FAMILIES.items() if not family.min_interval]
 
     def whole(snapshot):
         parts = [snapshot.parts[name] for name in prompt]

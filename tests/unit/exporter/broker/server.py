@@ -10,8 +10,8 @@ from urllib.parse import quote, urlsplit
 
 import orjson
 
-from exporter.broker.families import FAMILIES, How
-from exporter.broker.health import CERTIFICATES, CHECKS
+from exporter.broker.endpoints.health import CERTIFICATES, CHECKS
+from exporter.broker.families import FAMILIES, FetchMode
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 VERSIONS = tuple(sorted(folder.name for folder in FIXTURES.iterdir() if (folder / "overview.json").exists()))
@@ -130,16 +130,16 @@ def broker(version: str, shape: str = "") -> dict[str, Route]:
     for family in recorded(version, shape):
         payload, (paths, how, *_) = fixture(version, family, shape), FAMILIES[family]
         match how:
-            case How.ONE:
+            case FetchMode.SINGLE:
                 routes[paths[0]] = json(payload)
-            case How.PAGES:
+            case FetchMode.PAGED:
                 routes[paths[0]] = json({"page": 1, "page_count": 1, "items": payload})
-            case How.SEVERAL:
+            case FetchMode.MULTIPLE:
                 routes.update({path: json(answer) for path, answer in payload.items()})
-            case How.NODES:
+            case FetchMode.PER_NODE:
                 for node, answer in payload.items():
                     routes[paths[0].replace("{node}", quote(node, safe=""))] = json(answer)
-            case How.CHECKS:
+            case FetchMode.HEALTH_CHECKS:
                 known = {check.name: check.path for check in (*CHECKS, CERTIFICATES)}
                 for check, answer in payload.items():
                     routes[f"{paths[0]}/{known[check]}"] = json(answer["body"], answer["status"])

@@ -8,15 +8,15 @@ import pytest
 from ackscope.clock import SystemClock
 from ackscope.errors import BadAnswer, Refused, Unreachable
 from exporter.broker.client import ManagementClient
-from exporter.broker.read import read_once
 from exporter.broker.settings import ManagementSettings
+from exporter.broker.snapshot_builder import read_once
 from tests.unit.exporter.broker.server import broker, json, reply, serve
 
 PATH = "/api/overview"
 TIMEOUT = 0.4
 LATE = f"no full answer within {TIMEOUT:g} s; the node hangs, or is slow: raise timeout"
-BROKE_OFF = "the answer broke off; the node or a proxy closed the connection, try again"
-CUT = "not JSON ({n} bytes), cut short or not the management API; try again"
+BROKE_OFF = "truncated answer; the node or a proxy closed the connection, try again"
+CUT = "not JSON ({n} bytes), truncated or not the management API; try again"
 
 
 def raw(*pieces, hold=None):
@@ -67,14 +67,14 @@ ANSWERS = {
     "packed-and-not": (
         raw(OK + b"Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\n", b"none"),
         BadAnswer,
-        "the answer is packed, and cannot be unpacked; a proxy in between?",
+        "the answer cannot be decompressed; check the proxy in between",
     ),
     "gzip-bomb": (
         raw(OK + f"Content-Encoding: gzip\r\nContent-Length: {len(BOMB)}\r\n\r\n".encode(), BOMB),
         BadAnswer,
-        "the answer is larger than 1 MiB; not read on",
+        "the answer is larger than 1 MiB; stopped reading",
     ),
-    "huge": (reply(b" " * (2**20 + 1)), BadAnswer, "the answer is larger than 1 MiB; not read on"),
+    "huge": (reply(b" " * (2**20 + 1)), BadAnswer, "the answer is larger than 1 MiB; stopped reading"),
     "refused": (
         json({"error": "not_authorized", "reason": "Login failed"}, 401),
         Refused,
@@ -83,22 +83,22 @@ ANSWERS = {
     "forbidden": (
         reply(b"", 403),
         Refused,
-        "403 refused to user 'guest'; give it the `monitoring` tag, or see what a proxy in between allows",
+        "403 access refused to user 'guest'; give it the tag `monitoring`, or check what a proxy in between allows",
     ),
     "not-found": (
         reply(b"not here", 404, "text/plain"),
         BadAnswer,
         (
-            "404, no management API here; is the plugin on (`rabbitmq-plugins enable rabbitmq_management`), "
-            "and is the path prefix of the address right?"
+            "404, no management API here; check that the plugin is enabled "
+            "(`rabbitmq-plugins enable rabbitmq_management`) and that the path prefix of the address is right"
         ),
     ),
     "crash": (
         reply(b"<h1>500", 500, "text/html"),
         BadAnswer,
-        "500 from the server; see the broker's log of this moment",
+        "500 from the server; see the broker's log at this time",
     ),
-    "gateway": (reply(b"", 502), BadAnswer, "502 from the server; see the broker's log of this moment"),
+    "gateway": (reply(b"", 502), BadAnswer, "502 from the server; see the broker's log at this time"),
     "unavailable": (
         reply(b"", 503),
         Unreachable,
@@ -107,17 +107,17 @@ ANSWERS = {
     "redirect": (
         reply(b"", 301, Location="https://u:s3cret@mq/"),
         BadAnswer,
-        "301 redirects to https://u:***@mq/; give that address, redirects are not followed",
+        "301 redirects to https://u:***@mq/; use that address, redirects are not followed",
     ),
     "redirect-to-nowhere": (
         reply(b"", 302),
         BadAnswer,
-        "302 redirects to nowhere; give that address, redirects are not followed",
+        "302 redirects to nowhere; use that address, redirects are not followed",
     ),
     "nothing": (
         raw(),
         Unreachable,
-        "connection closed without an answer; a TLS port (https://), or a node going down?",
+        "connection closed without an answer; a TLS port (https://), or a node shutting down?",
     ),
     "not-http": (
         raw(b"220 mail.example ESMTP\r\n"),

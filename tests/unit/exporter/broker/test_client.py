@@ -8,7 +8,7 @@ import urllib3
 
 from ackscope.errors import BadAnswer, ConfigError, Refused, Unreachable
 from exporter.broker.client import ManagementClient
-from exporter.broker.failures import NoStatistics
+from exporter.broker.http_errors import NoStatistics
 from exporter.broker.settings import ManagementSettings
 from tests.unit.exporter.broker.server import json, reply, serve
 
@@ -108,7 +108,7 @@ def test_a_kept_connection_that_was_closed_is_opened_again():
         pytest.param(
             json({"error": "not_authorised", "reason": "Not monitor user"}, 401),
             Refused,
-            "HOST/api/overview: 401 user 'guest' lacks the tag `monitoring`, and sees its own only; "
+            "HOST/api/overview: 401 user 'guest' lacks the tag `monitoring` and sees only its own objects; "
             "rabbitmqctl set_user_tags guest monitoring",
             id="own-only",
         ),
@@ -116,40 +116,40 @@ def test_a_kept_connection_that_was_closed_is_opened_again():
             json({"error": "not_authorised", "reason": "User can only log in via localhost"}, 401),
             Refused,
             "HOST/api/overview: 401 user 'guest' may only log in from the broker's own host; "
-            "make a user with the tag `monitoring`",
+            "create a user with the tag `monitoring`",
             id="guest-from-afar",
         ),
         pytest.param(
             reply(b"no", 403, "text/plain"),
             Refused,
-            "HOST/api/overview: 403 refused to user 'guest'; "
-            "give it the `monitoring` tag, or see what a proxy in between allows",
+            "HOST/api/overview: 403 access refused to user 'guest'; "
+            "give it the tag `monitoring`, or check what a proxy in between allows",
             id="forbidden",
         ),
         pytest.param(
             json({"error": "Object Not Found", "reason": "Not Found"}, 404),
             BadAnswer,
-            "HOST/api/overview: 404, no management API here; is the plugin on "
-            "(`rabbitmq-plugins enable rabbitmq_management`), and is the path prefix of the address right?",
+            "HOST/api/overview: 404, no management API here; check that the plugin is enabled "
+            "(`rabbitmq-plugins enable rabbitmq_management`) and that the path prefix of the address is right",
             id="not-found",
         ),
         pytest.param(
             reply(b"", 302, "text/html", Location="https://login.example/"),
             BadAnswer,
-            "HOST/api/overview: 302 redirects to https://login.example/; give that address, redirects are not followed",
+            "HOST/api/overview: 302 redirects to https://login.example/; use that address, redirects are not followed",
             id="redirect",
         ),
         pytest.param(
             json({"error": "bad_request", "reason": "Stats in management UI are disabled on this node"}, 400),
             NoStatistics,
             "HOST/api/overview: 400, this broker collects no statistics (`management.disable_stats` or "
-            "`management_agent.disable_metrics_collector`); turn them on to see this",
+            "`management_agent.disable_metrics_collector`); enable them to see this",
             id="no-statistics",
         ),
         pytest.param(
             json({"error": "Internal Server Error", "reason": "badmatch"}, 500),
             BadAnswer,
-            "HOST/api/overview: 500 from the server (badmatch); see the broker's log of this moment",
+            "HOST/api/overview: 500 from the server (badmatch); see the broker's log at this time",
             id="crash",
         ),
         pytest.param(
@@ -167,7 +167,7 @@ def test_a_kept_connection_that_was_closed_is_opened_again():
         pytest.param(
             reply(b'{"management_version":"3.1'),
             BadAnswer,
-            "HOST/api/overview: not JSON (26 bytes), cut short or not the management API; try again",
+            "HOST/api/overview: not JSON (26 bytes), truncated or not the management API; try again",
             id="half-json",
         ),
     ],
@@ -189,7 +189,7 @@ def test_an_answer_that_breaks_off_is_told():
 
     assert (
         BadAnswer,
-        "HOST/api/overview: the answer broke off; the node or a proxy closed the connection, try again",
+        "HOST/api/overview: truncated answer; the node or a proxy closed the connection, try again",
     ) == error_of(route)
 
 
@@ -237,7 +237,7 @@ def test_an_endless_answer_is_not_read_to_its_end(monkeypatch):
 
     assert (
         BadAnswer,
-        "HOST/api/overview: the answer is larger than 1 MiB; not read on",
+        "HOST/api/overview: the answer is larger than 1 MiB; stopped reading",
     ) == error_of(reply(b" " * (2**20 + 1)))
 
 
@@ -251,8 +251,8 @@ def test_a_refused_connection_says_what_to_check():
         client.get(PATH)
 
     assert (
-        f"127.0.0.1:{port}/rabbit/api/overview: connection refused; is the node up, the port right (15672), "
-        "and the plugin on (`rabbitmq-plugins enable rabbitmq_management`)?"
+        f"127.0.0.1:{port}/rabbit/api/overview: connection refused; check that the node is up, that the port is right "
+        "(15672), and that the plugin is enabled (`rabbitmq-plugins enable rabbitmq_management`)"
     ) == str(caught.value)
 
 
@@ -263,7 +263,7 @@ def test_an_unknown_host_says_so():
     with pytest.raises(Unreachable) as caught:
         client.get(PATH)
 
-    assert ("mq.invalid:15672/api/overview: host name unknown; check the spelling and the resolver") == str(
+    assert ("mq.invalid:15672/api/overview: unknown host name; check the spelling and the resolver") == str(
         caught.value
     )
 
@@ -343,7 +343,7 @@ def test_a_certificate_that_is_not_trusted(tls_server):
 
     assert (
         f"{tls_server.where}/api/overview: certificate not trusted (self-signed certificate); "
-        "give its authority with ca_file"
+        "set ca_file to the certificate of its authority"
     ) == str(caught.value)
 
 
@@ -354,7 +354,7 @@ def test_tls_to_a_plain_port():
         with pytest.raises(Unreachable) as caught:
             client.get(PATH)
 
-    assert (f"{server.where}/api/overview: no TLS spoken here; write http:// or give the TLS port (15671)") == str(
+    assert (f"{server.where}/api/overview: the port does not speak TLS; use http:// or the TLS port (15671)") == str(
         caught.value
     )
 
@@ -377,8 +377,8 @@ def test_a_ca_file_that_is_not_there(tmp_path):
         ManagementClient(ManagementSettings(url="https://mq", ca_file=file), "clusters.shop.management")
 
     assert (
-        f"clusters.shop.management.ca_file: {file} is no readable file of PEM certificates; "
-        "give that of the authority that signed the broker's"
+        f"clusters.shop.management.ca_file: cannot read PEM certificates from {file}; "
+        "use the certificate of the authority that signed the broker's"
     ) == str(caught.value)
 
 
@@ -390,7 +390,7 @@ def test_a_ca_file_that_holds_no_certificate(tmp_path):
     with pytest.raises(ConfigError) as caught:
         ManagementClient(ManagementSettings(url="https://mq", ca_file=file))
 
-    assert str(caught.value).startswith(f"management.ca_file: {file} is no readable file of PEM certificates")
+    assert str(caught.value).startswith(f"management.ca_file: cannot read PEM certificates from {file}; ")
 
 
 def test_the_transport_still_fits_the_library():

@@ -7,7 +7,7 @@ import pytest
 
 from ackscope.errors import BadAnswer, BrokerError, ConfigError, Refused, Unreachable
 from exporter.broker.client import ManagementClient
-from exporter.broker.credentials import credentials_of
+from exporter.broker.credentials import credentials_from
 from exporter.broker.settings import ManagementSettings
 from tests.unit.exporter.broker.server import json, reply, serve
 
@@ -101,7 +101,7 @@ def test_a_secret_that_changes_is_read_again(tmp_path, key):
     file = tmp_path / "secret"
     file.write_text("old\nrest\n")
     user = {"username": "ops"} if key == "password_file" else {}
-    credentials = credentials_of(ManagementSettings(url="http://mq", **user, **{key: file}))
+    credentials = credentials_from(ManagementSettings(url="http://mq", **user, **{key: file}))
     before = credentials.header()
     replace_file(file, "new\n")
 
@@ -116,7 +116,7 @@ def test_a_secret_that_cannot_be_read_any_more_stays_as_it_was(tmp_path, text):
     """In the middle of a rotation the file may be away, or empty."""
     file = tmp_path / "token"
     file.write_text("good")
-    credentials = credentials_of(ManagementSettings(url="http://mq", token_file=file))
+    credentials = credentials_from(ManagementSettings(url="http://mq", token_file=file))
     if text is None:
         file.unlink()
     elif isinstance(text, bytes):
@@ -133,8 +133,8 @@ def test_a_password_that_is_refused_is_read_again_and_tried_once_more(tmp_path):
     file.write_text("old1")
     with serve({PATH: only(basic("guest", "new1"))}) as server:
         client = ManagementClient(ManagementSettings(url=f"http://{server.where}", password_file=file))
-        client._credentials._file._mark = None
-        client._credentials._file._look = lambda: None
+        client._credentials._file._version = None
+        client._credentials._file._file_version = lambda: None
         file.write_text("new1")
         answer = client.get(PATH)
         client.close()
@@ -167,8 +167,8 @@ def test_a_token_that_is_refused_is_told_in_one_line():
         client.close()
 
     assert (
-        f"{server.where}{PATH}: 401 the token is refused (Invalid token); has it ended, and does it hold the broker as "
-        "audience and a scope such as rabbitmq.tag:monitoring?"
+        f"{server.where}{PATH}: 401 the token is refused (Invalid token); check that it has not expired, that its "
+        "audience is the broker, and that it has a scope such as rabbitmq.tag:monitoring"
     ) == str(caught.value)
 
 
@@ -178,7 +178,7 @@ def test_a_token_that_is_refused_is_told_in_one_line():
     [
         (None, "{file} cannot be read (No such file or directory); check its path and owner"),
         (b"", "{file} is empty; write the secret on its first line"),
-        (b"\xff\xfe\x00", "{file} is no text; write the secret on its first line"),
+        (b"\xff\xfe\x00", "{file} is not a text file; write the secret on its first line"),
     ],
 )
 def test_a_file_without_a_secret_is_told_at_the_start(tmp_path, name, content, text):
@@ -196,9 +196,9 @@ def test_a_file_without_a_secret_is_told_at_the_start(tmp_path, name, content, t
 def test_a_token_of_several_words_is_no_token():
     """It would end the header, or hide another one in it."""
     with pytest.raises(ConfigError) as caught:
-        credentials_of(ManagementSettings(url="http://mq", token="s3cret\r\nX-Evil: 1"), "management")
+        credentials_from(ManagementSettings(url="http://mq", token="s3cret\r\nX-Evil: 1"), "management")
 
-    assert "management.token: is no token; one is a single word of ASCII letters, digits and signs" == str(caught.value)
+    assert "management.token: invalid token; use a single word of printable ASCII characters" == str(caught.value)
 
 
 # ---------------------------------------------------------------- OAuth 2
@@ -221,7 +221,7 @@ def test_the_next_token_is_asked_for_before_the_end(server, tokens, life, good_u
     """A tenth of its life before its end, a minute at most; 300 s where its life is not told."""
     tokens.life = life
     clock = Clock()
-    credentials = credentials_of(granted(server), now=clock)
+    credentials = credentials_from(granted(server), now=clock)
     headers = [credentials.header()]
     for seconds in (good_until, renewed_at):
         clock.seconds = 1000.0 + seconds
@@ -233,7 +233,7 @@ def test_the_next_token_is_asked_for_before_the_end(server, tokens, life, good_u
 def test_a_token_that_is_still_good_bridges_a_failure(server, tokens):
     """Until its end: then the failure is told, and the server is left alone for 5 s."""
     clock = Clock()
-    credentials = credentials_of(granted(server), now=clock)
+    credentials = credentials_from(granted(server), now=clock)
     credentials.header()
     tokens.instead = json({}, 503)
     clock.seconds += 95
@@ -264,7 +264,7 @@ def test_a_token_that_was_revoked_is_replaced(server, tokens):
 
 def test_connections_of_a_cluster_share_their_token(server, tokens):
     """Sixteen threads that ask at once ask the token server once."""
-    credentials = credentials_of(granted(server))
+    credentials = credentials_from(granted(server))
     headers = []
     threads = [threading.Thread(target=lambda: headers.append(credentials.header())) for _ in range(16)]
     for thread in threads:
@@ -280,7 +280,7 @@ def test_a_client_secret_that_changes_is_read_again(server, tokens, tmp_path):
     file = tmp_path / "secret"
     file.write_text("one")
     clock = Clock()
-    credentials = credentials_of(granted(server, client_secret=None, client_secret_file=file), now=clock)
+    credentials = credentials_from(granted(server, client_secret=None, client_secret_file=file), now=clock)
     credentials.header()
     replace_file(file, "second")
     clock.seconds += 99
@@ -338,7 +338,7 @@ def test_an_answer_without_a_token_is_told_in_one_line(server, tokens, instead):
     tokens.instead = instead
 
     with pytest.raises(BadAnswer) as caught:
-        credentials_of(granted(server)).header()
+        credentials_from(granted(server)).header()
 
     assert f"{server.where}{TOKENS}: an answer without access_token; is this the token endpoint?" == str(caught.value)
 
@@ -350,6 +350,7 @@ def test_a_token_server_that_is_away_is_told_in_one_line(server):
         client.get(PATH)
     client.close()
 
-    assert "127.0.0.1:1/oauth/token: connection refused; is the token server up, and its address right?" == str(
-        caught.value
+    assert (
+        "127.0.0.1:1/oauth/token: connection refused; check that the token server is up and its address is right"
+        == str(caught.value)
     )

@@ -18,9 +18,9 @@ from ackscope.snapshot import (
     Overview,
     Queue,
 )
+from exporter.broker.endpoints.queues import columns_for, decode_queues
 from exporter.broker.families import FAMILIES
 from exporter.broker.fields import version_of
-from exporter.broker.queues import columns_of, decode_queues
 from tests.unit.exporter.broker.server import SHAPES, VERSIONS, fixture, recorded
 
 OLDEST = next(version for version in VERSIONS if version_of(version) == (3, 10))
@@ -71,7 +71,7 @@ def test_a_real_payload_has_no_gaps(version, family):
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if "queues" in recorded(OLDEST, shape)])
 def test_the_columns_that_are_asked_for_are_all_that_is_decoded(shape):
     """Of a list that holds much else, before 3.13: the queues are the same as of the whole list."""
-    whole, wanted = fixture(OLDEST, "queues", shape), columns_of((3, 10)).split(",")
+    whole, wanted = fixture(OLDEST, "queues", shape), columns_for((3, 10)).split(",")
     chosen = [{key: value for key, value in item.items() if key in wanted} for item in whole]
 
     assert decode_queues(whole, (3, 10)) == decode_queues(chosen, (3, 10))
@@ -79,7 +79,7 @@ def test_the_columns_that_are_asked_for_are_all_that_is_decoded(shape):
 
 def test_a_short_list_is_asked_for_as_it_is():
     """Since 3.13 choosing columns costs the broker more than it saves; of an unknown broker nothing is known."""
-    assert ["", "", ""] == [columns_of(version) for version in ((3, 13), (4, 3), None)]
+    assert ["", "", ""] == [columns_for(version) for version in ((3, 13), (4, 3), None)]
 
 
 ZEROS = {

@@ -3,7 +3,7 @@ import pytest
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Queue
-from exporter.broker.queue_store import REFRESH_SECONDS, Coverage, QueueStore
+from exporter.broker.queue_store import REFRESH_SECONDS, DetailCoverage, QueueStore
 
 VERSION = (4, 3)
 
@@ -133,8 +133,8 @@ def test_statistics_of_a_queue_that_the_totals_do_not_know_are_not_shown():
 def test_a_queue_that_is_gone_may_be_dropped():
     """Also twice."""
     store = store_of(totals("a"), totals("b"))
-    store.drop(("/", "a"))
-    store.drop(("/", "a"))
+    store.remove(("/", "a"))
+    store.remove(("/", "a"))
 
     assert ["b"] == [queue.name for queue in store.queues]
 
@@ -230,8 +230,8 @@ def test_coverage_tells_how_well_statistics_are_known():
     for name, moment in (("a", 10), ("b", 20), ("c", 60)):
         store.put_details([details(name)], at(moment))
 
-    assert Coverage(queues=4, detailed=0) == nothing
-    assert Coverage(queues=4, detailed=3, oldest=10, median=20) == store.coverage()
+    assert DetailCoverage(queues=4, detailed=0) == nothing
+    assert DetailCoverage(queues=4, detailed=3, oldest=10, median=20) == store.coverage()
 
 
 def test_a_queue_with_messages_is_told_to_have_been_read_again():

@@ -5,8 +5,8 @@ import pytest
 from ackscope.clock import Instant
 from ackscope.errors import BrokerError, Unreachable
 from exporter.broker.families import FAMILIES
-from exporter.broker.fetch import SILENT_SECONDS
-from exporter.broker.reader import Reader
+from exporter.broker.fetch import UNRESPONSIVE_RETRY_SECONDS
+from exporter.broker.reader import BrokerReader
 from exporter.broker.settings import ManagementSettings
 from tests.unit.exporter.broker.server import broker, json, serve
 
@@ -43,11 +43,11 @@ def test_a_node_that_hangs_is_left_alone_for_a_while():
     """Each attempt costs a whole time limit; the other node is as fresh as ever."""
     release, clock = threading.Event(), SetClock()
     with serve(cluster(release)) as server:
-        reader = Reader(ManagementSettings(url=server.url, timeout=0.3), clock)
+        reader = BrokerReader(ManagementSettings(url=server.url, timeout=0.3), clock)
         reader.read("overview")
         reader.read("nodes")
         found = [reader.read("memory") for _ in range(3)]
-        clock.mono += SILENT_SECONDS + 1
+        clock.mono += UNRESPONSIVE_RETRY_SECONDS + 1
         reader.read("memory")
         asked = [path for path in server.seen if path == memory(NODES[1])]
         release.set()
@@ -65,7 +65,7 @@ def test_a_health_check_that_hangs_hides_no_other():
     routes = {f"/api/health/checks/{name}": fine for name in checks}
     routes["/api/health/checks/node-is-quorum-critical"] = lambda request: release.wait(30)
     with serve({**routes, "/api/overview": json({"rabbitmq_version": "4.3.6"})}) as server:
-        reader = Reader(ManagementSettings(url=server.url, timeout=1), SetClock())
+        reader = BrokerReader(ManagementSettings(url=server.url, timeout=1), SetClock())
         reader.read("overview")
         found = [{check.name: check.ok for check in reader.read("health").value} for _ in range(2)]
         asked = [path for path in server.seen if path.endswith("node-is-quorum-critical")]
@@ -80,7 +80,7 @@ def test_a_broker_that_hangs_with_its_first_check_is_an_error():
     """Nothing is known of any check then."""
     release = threading.Event()
     with serve({"/api/health/checks/alarms": lambda request: release.wait(30), "/api/overview": json({})}) as server:
-        reader = Reader(ManagementSettings(url=server.url, timeout=0.6), SetClock())
+        reader = BrokerReader(ManagementSettings(url=server.url, timeout=0.6), SetClock())
         reader.read("overview")
         with pytest.raises(BrokerError, match="no full answer"):
             reader.read("health")
@@ -91,7 +91,7 @@ def test_a_broker_that_hangs_with_its_first_check_is_an_error():
 def test_without_a_node_nothing_is_known_of_any():
     """An empty answer would look like a good one."""
     with serve({"/api/overview": json({}), "/api/nodes": json([])}) as server:
-        reader = Reader(ManagementSettings(url=server.url), SetClock())
+        reader = BrokerReader(ManagementSettings(url=server.url), SetClock())
         reader.read("overview")
         reader.read("nodes")
         with pytest.raises(BrokerError, match="no running node is known"):
@@ -102,11 +102,11 @@ def test_without_a_node_nothing_is_known_of_any():
 def test_what_is_spent_is_counted_by_family():
     """Seconds, requests and bytes; failures too."""
     with serve({"/api/overview": json({}), "/api/nodes": json({"error": "x", "reason": "boom"}, 500)}) as server:
-        reader = Reader(ManagementSettings(url=server.url), SetClock())
+        reader = BrokerReader(ManagementSettings(url=server.url), SetClock())
         reader.read("overview")
         with pytest.raises(BrokerError):
             reader.read("nodes")
-        overview, nodes, queues = (reader.spent(name) for name in ("overview", "nodes", "queues"))
+        overview, nodes, queues = (reader.cost(name) for name in ("overview", "nodes", "queues"))
         reader.close()
 
     assert (1, 2) == (overview.requests, overview.received)
@@ -132,7 +132,7 @@ def test_a_node_that_freezes_amid_its_checks_is_not_waited_for_check_by_check():
     routes = dict.fromkeys(frozen, lambda request: release.wait(30))
     routes["/api/health/checks/alarms"] = json({"status": "ok"})
     with serve({**routes, "/api/overview": json({"rabbitmq_version": "4.3.6"})}) as server:
-        reader = Reader(ManagementSettings(url=server.url, timeout=0.8), SetClock())
+        reader = BrokerReader(ManagementSettings(url=server.url, timeout=0.8), SetClock())
         reader.read("overview")
         with pytest.raises(Unreachable):
             reader.read("health")
@@ -147,7 +147,7 @@ def test_families_that_are_read_one_after_the_other_share_a_connection():
     """To the broker a round is one client, not sixteen; what is read at the same time has connections of its own."""
     clock = SetClock()
     with serve(broker("4.3.6")) as server:
-        reader = Reader(ManagementSettings(url=server.url), clock)
+        reader = BrokerReader(ManagementSettings(url=server.url), clock)
         for family in FAMILIES:
             reader.read(family)
         one_by_one = server.connections

@@ -94,10 +94,8 @@ def test_a_certificate_that_is_missing_or_not_known_is_told(older, certificates,
         client.get(PATH)
     client.close()
 
-    assert f"{older.where}{PATH}: the node wants a certificate of ours, or does not trust the one it got (" in str(
-        caught.value
-    )
-    assert str(caught.value).endswith(f"{alert}); give one that it trusts with cert_file and key_file")
+    assert f"{older.where}{PATH}: the node requires a client certificate, or does not trust ours (" in str(caught.value)
+    assert str(caught.value).endswith(f"{alert}); set cert_file and key_file to one that it trusts")
 
 
 @pytest.mark.parametrize("name", [None, "foreign"])
@@ -121,16 +119,16 @@ def test_with_tls_1_3_the_settings_are_named_too(server, certificates, name):
             "ours",
             None,
             (
-                "cert_file: {ours} hold no PEM certificate with its key; "
-                "give both, the key without a passphrase (its file as key_file)"
+                "cert_file: no PEM certificate with its key in {ours}; "
+                "provide both, the key without a passphrase (its file as key_file)"
             ),
         ),
         (
             "locked",
             "locked",
             (
-                "cert_file: {locked} and {locked_key} hold no PEM certificate with its key; "
-                "give both, the key without a passphrase (its file as key_file)"
+                "cert_file: no PEM certificate with its key in {locked} and {locked_key}; "
+                "provide both, the key without a passphrase (its file as key_file)"
             ),
         ),
         ("ours", "foreign", "key_file: {foreign_key} is not the key of {ours}"),

@@ -82,41 +82,41 @@ OAUTH2 = {"token_url": "https://login.example/oauth/token", "client_id": "monito
         ({"token_file": "f", "oauth2": OAUTH2}, "both token_file and oauth2 are set; keep one"),
         (
             {"token": "t", "username": "u"},
-            "both token and username are set; a token stands for user and password: keep one",
+            "both token and username are set; a token replaces user and password: keep one",
         ),
         (
             {"oauth2": OAUTH2, "password_file": "f"},
-            "both oauth2 and password_file are set; a token stands for user and password: keep one",
+            "both oauth2 and password_file are set; a token replaces user and password: keep one",
         ),
         (
             {"url": "https://u:s3cret@mq", "token_file": "f"},
-            "a token is set and url has user or password in it; keep one",
+            "a token is set and url contains a user or password; keep one",
         ),
-        ({"key_file": "k"}, "key_file is set and cert_file is not; give the certificate that the key belongs to"),
+        ({"key_file": "k"}, "key_file is set without cert_file; set cert_file to the certificate of this key"),
         (
             {"url": "http://mq", "cert_file": "c"},
-            "cert_file is set and url is http://; a certificate is shown over https:// only",
+            "cert_file is set and url is http://; use https://, a certificate needs TLS",
         ),
         (
             {"ca_file": "c", "verify": False},
-            "ca_file is set and verify is false, so that it would not be used; drop one of them",
+            "ca_file is set but verify is false, so it would be ignored; remove one of them",
         ),
-        ({"oauth2": {**OAUTH2, "client_secret": None}}, "no secret; give client_secret_file or client_secret"),
+        ({"oauth2": {**OAUTH2, "client_secret": None}}, "no secret; set client_secret_file or client_secret"),
         (
             {"oauth2": {**OAUTH2, "client_secret_file": "f"}},
             "both client_secret and client_secret_file are set; keep one",
         ),
         (
             {"oauth2": {**OAUTH2, "token_url": "login.example/token"}},
-            "is no address; give the token endpoint, such as https://host/oauth/token",
+            "invalid address; use the token endpoint, such as https://host/oauth/token",
         ),
         (
             {"oauth2": {**OAUTH2, "token_url": "https://u:s3cret@login.example/token"}},
-            "has user or password in it; give client_id and client_secret instead",
+            "contains a user or password; use client_id and client_secret instead",
         ),
         (
             {"oauth2": {**OAUTH2, "token_url": "https://login.example"}},
-            "has no path; give the token endpoint, such as https://host/oauth/token",
+            "has no path; use the token endpoint, such as https://host/oauth/token",
         ),
         ({"oauth2": {**OAUTH2, "client_id": ""}}, "String should have at least 1 character"),
         ({"timeout": 0}, "Input should be greater than 0"),

@@ -4,9 +4,9 @@ import pytest
 
 from ackscope.clock import SystemClock
 from ackscope.snapshot import FAMILIES as PARTS
-from exporter.broker.families import FAMILIES, How
+from exporter.broker.families import FAMILIES, FetchMode
 from exporter.broker.fields import version_of
-from exporter.broker.reader import Reader
+from exporter.broker.reader import BrokerReader
 from exporter.broker.settings import ManagementSettings
 from tests.unit.exporter.broker.server import FIXTURES, SHAPES, VERSIONS, broker, fixture, recorded, serve
 
@@ -33,7 +33,7 @@ def decoded(version, shape, family):
 
 def sent(payload, family):
     """How many objects are in a payload."""
-    how = FAMILIES[family].how
+    how = FAMILIES[family].mode
     if family == "limits":
         lists = (items for items in payload.values() if isinstance(items, list))
         return sum(len(item["value"]) for items in lists for item in items)
@@ -41,9 +41,9 @@ def sent(payload, family):
         return len(payload)
     if family == "features":
         return sum(len(items) for path, items in payload.items() if isinstance(items, list) and "used" not in path)
-    if how in (How.SEVERAL, How.NODES):
+    if how in (FetchMode.MULTIPLE, FetchMode.PER_NODE):
         return sum(len(items) for items in payload.values() if isinstance(items, list))
-    if how is How.CHECKS:
+    if how is FetchMode.HEALTH_CHECKS:
         return len(payload) - ("certificates" in payload)
     return 1 if family == "overview" else len(payload)
 
@@ -81,7 +81,7 @@ def test_every_set_is_read_from_who_answers_so(version, shape):
     """The endpoints of each family, asked as a broker is asked."""
     told = [family for family in PARTS if family not in REFUSED.get((version, shape), ())]
     with serve(broker(version, shape)) as server:
-        reader = Reader(ManagementSettings(url=server.url), SystemClock())
+        reader = BrokerReader(ManagementSettings(url=server.url), SystemClock())
         read = {family: reader.read(family).value for family in told}
         reader.close()
 

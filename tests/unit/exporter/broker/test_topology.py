@@ -5,7 +5,7 @@ from dataclasses import fields
 import pytest
 
 from ackscope.topology import AuthAttempts, Binding, Bindings, Feature, Limit, Link, NodeMemory, Policy, VHost
-from exporter.broker import bindings
+from exporter.broker.endpoints import bindings
 from exporter.broker.families import FAMILIES
 from exporter.broker.fields import version_of
 from tests.unit.exporter.broker.server import VERSIONS, fixture
@@ -81,7 +81,7 @@ def test_bindings(version):
 
 def test_more_bindings_than_are_worth_holding_are_counted_only(monkeypatch):
     """Absent is not empty: the list is None."""
-    monkeypatch.setattr(bindings, "MOST_LISTED", 2)
+    monkeypatch.setattr(bindings, "MAX_LISTED", 2)
     payload = [
         {"vhost": "/", "source": "x", "destination": f"q{n}", "destination_type": "queue", "routing_key": ""}
         for n in range(3)

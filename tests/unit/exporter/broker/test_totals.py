@@ -7,9 +7,9 @@ import pytest
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Queue
+from exporter.broker.endpoints.queues import decode_queue, decode_queues, decode_totals
 from exporter.broker.fields import version_of
 from exporter.broker.queue_store import QueueStore
-from exporter.broker.queues import decode_queue, decode_queues, decode_totals
 from tests.unit.exporter.broker.server import VERSIONS, fixture
 
 NOW = Instant(wall=1_700_000_000.0, mono=5.0)

@@ -6,8 +6,8 @@ import pytest
 
 from ackscope.clock import SystemClock
 from ackscope.snapshot import FAMILIES, Part, Snapshot
-from exporter.broker.read import read_once
 from exporter.broker.settings import ManagementSettings
+from exporter.broker.snapshot_builder import read_once
 from exporter.collectors import COLLECTORS
 from exporter.collectors.choosing import Chooser
 from exporter.collectors.settings import MetricsSettings

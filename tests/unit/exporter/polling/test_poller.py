@@ -8,18 +8,18 @@ import pytest
 from ackscope.clock import SystemClock
 from ackscope.errors import ConfigError
 from ackscope.snapshot import FAMILIES
-from exporter.broker.blind import NO_STATISTICS, OWN_ONLY
-from exporter.broker.families import FAMILIES as READ
-from exporter.broker.queue_reading import Mode
+from exporter.broker.families import FAMILIES as ENDPOINT_FAMILIES
+from exporter.broker.queue_reader import QueueMode
 from exporter.broker.settings import ManagementSettings
+from exporter.broker.visibility import NO_STATISTICS, OWN_OBJECTS_ONLY
 from exporter.polling import poller as poller_module
 from exporter.polling.poller import Poller
-from exporter.polling.workers import QUICK
+from exporter.polling.pool import BASE_THREADS
 from tests.unit.exporter.broker.replay import Replay, by_query
 from tests.unit.exporter.broker.server import fixture, json, serve
 from tests.unit.exporter.polling.watching import DEADLINE, polling, quickly, whole, whole_broker
 
-FAST = [name for name in FAMILIES if not READ[name].every]
+FAST = [name for name in FAMILIES if not ENDPOINT_FAMILIES[name].min_interval]
 
 
 def fault(request):
@@ -29,9 +29,18 @@ def fault(request):
 
 @pytest.fixture
 def log(caplog):
-    """The messages of the poller so far."""
+    """The events that polling has logged so far: event and keys."""
     caplog.set_level(logging.INFO, logger="exporter.polling")
-    return lambda: [record.getMessage() for record in caplog.records if record.name.startswith("exporter.polling")]
+
+    def events():
+        records = [record for record in caplog.records if record.name.startswith("exporter.polling")]
+        assert all(record.msg["cluster"] == "shop" for record in records)
+        return [
+            {key: value for key, value in record.msg.items() if key not in ("cluster", "logger", "level", "ts")}
+            for record in records
+        ]
+
+    return events
 
 
 def test_before_the_first_round_every_part_is_empty():
@@ -123,16 +132,16 @@ def test_what_fails_keeps_its_last_good_value_and_recovers(log):
         failures = watch.poller.stats.families["channels"].failures
 
     assert (
-        f"{server.where}/api/channels: 500 from the server (boom); see the broker's log of this moment"
+        f"{server.where}/api/channels: 500 from the server (boom); see the broker's log at this time"
     ) == failed.channels.error
     assert len(good.channels.value) == len(still.channels.value)
     assert failed.channels.at == still.channels.at
     assert still.channels.age(still.taken) > failed.channels.age(failed.taken)
     assert failures >= 1
     assert [
-        "cluster shop: RabbitMQ 4.3.6",
-        f"cluster shop: channels cannot be read: {failed.channels.error}",
-        "cluster shop: channels can be read again",
+        {"event": "broker version", "version": "4.3.6"},
+        {"event": "endpoint cannot be read", "endpoint": "channels", "error": failed.channels.error},
+        {"event": "endpoint can be read again", "endpoint": "channels"},
     ] == log()
 
 
@@ -141,7 +150,7 @@ def test_a_broker_that_goes_and_comes_back_with_another_version(log):
     with serve(whole_broker("3.10.8")) as server, polling(server) as watch:
         watch.until(whole)
         server.routes.clear()
-        away = watch.until(lambda snapshot: all(snapshot.parts[name].error for name in FAST))
+        unreachable = watch.until(lambda snapshot: all(snapshot.parts[name].error for name in FAST))
         watch.next()
         server.routes.update(whole_broker("4.3.6"))
         back = watch.until(
@@ -152,14 +161,14 @@ def test_a_broker_that_goes_and_comes_back_with_another_version(log):
             )
         )
 
-    assert away.overview.value.rabbitmq_version == "3.10.8"
+    assert unreachable.overview.value.rabbitmq_version == "3.10.8"
     assert back.nodes.value[0].sockets_total is None
-    messages = log()
-    assert [f"cluster shop: away: {away.overview.error}"] == [text for text in messages if ": away" in text]
-    assert ["cluster shop: back"] == [text for text in messages if text.endswith("back")]
-    assert ["cluster shop: RabbitMQ 3.10.8", "cluster shop: RabbitMQ 4.3.6"] == [
-        text for text in messages if ": RabbitMQ" in text
-    ]
+    assert [
+        {"event": "broker version", "version": "3.10.8"},
+        {"event": "cluster unreachable", "error": unreachable.overview.error},
+        {"event": "cluster reachable again"},
+        {"event": "broker version", "version": "4.3.6"},
+    ] == log()
 
 
 def test_what_costs_more_than_its_share_is_asked_less_often():
@@ -218,10 +227,10 @@ def test_a_broker_without_statistics_is_told_of_once(log):
     assert [3] == [queue.messages for queue in later.queues.value]
     assert stats.families["consumers"].attempts == 1
     assert (None, NO_STATISTICS) == (later.connections.value, later.connections.error)
-    assert (Mode.TOTALS, None) == (stats.mode, stats.coverage)
-    warnings = [text for text in log() if "no statistics" in text or "cannot be read" in text]
-    assert len([text for text in warnings if text.startswith("cluster shop: this broker collects no statistics")]) == 1
-    assert not [text for text in warnings if "consumers cannot be read" in text or "channels cannot be read" in text]
+    assert (QueueMode.TOTALS, None) == (stats.mode, stats.coverage)
+    events = [event["event"] for event in log()]
+    assert events.count("broker collects no statistics") == 1
+    assert "endpoint cannot be read" not in events
 
 
 def test_a_user_that_is_shown_its_own_only_is_told_of_once(log):
@@ -236,7 +245,9 @@ def test_a_user_that_is_shown_its_own_only_is_told_of_once(log):
         for _ in range(6):
             snapshot = watch.next()
 
-    assert [OWN_ONLY] * 3 == [part.error for part in (snapshot.channels, snapshot.consumers, snapshot.connections)]
+    assert [OWN_OBJECTS_ONLY] * 3 == [
+        part.error for part in (snapshot.channels, snapshot.consumers, snapshot.connections)
+    ]
     assert [None] * 3 == [part.value for part in (snapshot.channels, snapshot.consumers, snapshot.connections)]
     overview = snapshot.overview.value
     assert ("4.3.6", None, None, None) == (
@@ -247,8 +258,9 @@ def test_a_user_that_is_shown_its_own_only_is_told_of_once(log):
     )
     assert snapshot.queues.value
     assert snapshot.hidden_queues is None
-    warnings = [text for text in log() if "cannot be read" in text or "its user lacks" in text]
-    assert [True] == [text.startswith("cluster shop: its user lacks the tag `monitoring`") for text in warnings]
+    events = [event["event"] for event in log()]
+    assert events.count("user lacks the tag monitoring") == 1
+    assert "endpoint cannot be read" not in events
 
 
 def test_a_user_that_sees_nothing_is_told_of_once(log):
@@ -261,11 +273,14 @@ def test_a_user_that_sees_nothing_is_told_of_once(log):
 
     assert snapshot.hidden_queues == 6
     assert [
-        (
-            "cluster shop: sees none of the 6 queues that the broker counts: its user has no permission on their "
-            "virtual hosts (rabbitmqctl set_permissions -p VHOST USER '' '' '')"
-        )
-    ] == [text for text in log() if "sees none" in text]
+        {
+            "event": "user sees no objects of this kind",
+            "kind": "queues",
+            "count": 6,
+            "reason": "the user has no permission on their virtual hosts",
+            "action": "rabbitmqctl set_permissions -p VHOST USER '' '' ''",
+        }
+    ] == [event for event in log() if event["event"].startswith("user sees")]
 
 
 def test_a_large_broker_goes_by_totals_and_turns(log):
@@ -289,12 +304,9 @@ def test_a_large_broker_goes_by_totals_and_turns(log):
 
     assert len(first.queues.value) == len(last.queues.value) == 2500
     assert last.queues.at.mono > first.queues.at.mono
-    assert (Mode.TOTALS, 2500, 2500) == (stats.mode, stats.coverage.queues, stats.coverage.detailed)
+    assert (QueueMode.TOTALS, 2500, 2500) == (stats.mode, stats.coverage.queues, stats.coverage.detailed)
     assert stats.families["queues"].interval >= 0.05
-    assert (
-        "cluster shop: 2500 queues: too dear to read in full every time; totals of all, and statistics by turns, "
-        "suspicious ones first (see poll.budget)"
-    ) in log()
+    assert [2500] == [event["count"] for event in log() if event["event"] == "full queue polls exceed the budget"]
 
 
 def test_a_receiver_that_fails_does_not_end_polling(log):
@@ -314,16 +326,16 @@ def test_a_receiver_that_fails_does_not_end_polling(log):
             poller.stop()
 
     assert snapshots[0].taken.mono < snapshots[2].taken.mono
-    assert "cluster shop: handing out a snapshot failed" in log()
+    assert "publishing a snapshot failed" in [event["event"] for event in log()]
 
 
 def test_a_round_of_a_broker_that_answers_is_two_clients_to_it(monkeypatch):
     """However many families are due at once: each connection more is one more handshake."""
-    monkeypatch.setattr(poller_module, "_RELIEF_SECONDS", DEADLINE)
+    monkeypatch.setattr(poller_module, "_GROW_AFTER_SECONDS", DEADLINE)
     with serve(whole_broker("4.3.6")) as server, polling(server, poll=quickly(interval=2 * DEADLINE)) as watch:
         watch.until(whole)
 
-    assert QUICK == server.connections
+    assert BASE_THREADS == server.connections
 
 
 def test_nothing_runs_after_stop():
