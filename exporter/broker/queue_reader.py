@@ -23,7 +23,7 @@ from exporter.broker.queue_details import QueueDetailPoller
 from exporter.broker.queue_store import DetailCoverage, QueueStore
 
 MANY_QUEUES = 2000
-"""From this many queues on, a broker is first read by totals, and never in full less often than every interval."""
+"""A broker with at least this many queues starts in mode TOTALS, and `QueueBudget.full_interval` does not apply."""
 
 _FULL_COST_MARGIN = 1.25
 """Back to FULL only if a full reading fits with this margin, so that the mode does not flap."""

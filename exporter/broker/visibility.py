@@ -20,9 +20,9 @@ OWN_OBJECTS_ONLY = (
 )
 
 NEEDS_MONITORING_TAG = ("nodes", "channels", "consumers", "connections", "auth", "memory")
-"""Families that a user without the tag `monitoring` cannot read, or of which it sees only its own objects.
+"""Families that the broker refuses to a user without the tag `monitoring`, or reduces to the user's own objects.
 
-Without any hint that the list is incomplete (3.10, 4.0, 4.3).
+The reduced lists look complete (3.10, 4.0, 4.3).
 """
 
 
