@@ -1,4 +1,4 @@
-"""A real HTTP server on a free loopback port that answers as a test wants."""
+"""A real HTTP server on a free loopback port with routes that a test defines."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -54,7 +54,7 @@ def json(payload: Any, status: int = 200) -> Route:
 
 
 class Server:
-    """Where it listens, what it answers, and what it was asked.
+    """Address, routes and received requests.
 
     Attributes:
         routes: path -> what answers; may be changed at any time. Other paths are 404, as RabbitMQ answers them.
@@ -68,7 +68,7 @@ class Server:
         self.seen: list[str] = []
         self.most: dict[str, int] = {}
         self.connections = 0
-        self._under_way: dict[str, int] = {}
+        self._in_flight: dict[str, int] = {}
         self._lock = threading.Lock()
         outer = self
 
@@ -101,18 +101,18 @@ class Server:
         path = urlsplit(request.path).path
         with self._lock:
             self.seen.append(request.path)
-            self._under_way[path] = self._under_way.get(path, 0) + 1
-            self.most[path] = max(self.most.get(path, 0), self._under_way[path])
+            self._in_flight[path] = self._in_flight.get(path, 0) + 1
+            self.most[path] = max(self.most.get(path, 0), self._in_flight[path])
         try:
             self.routes.get(path, json({"error": "Object Not Found", "reason": "Not Found"}, 404))(request)
         finally:
             with self._lock:
-                self._under_way[path] -= 1
+                self._in_flight[path] -= 1
 
 
 @contextmanager
 def serve(routes: Mapping[str, Route]) -> Iterator[Server]:
-    """Run a server for as long as the block runs."""
+    """Run a server while the block runs."""
     server = Server(routes)
     thread = threading.Thread(target=server._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
@@ -125,7 +125,7 @@ def serve(routes: Mapping[str, Route]) -> Iterator[Server]:
 
 
 def broker(version: str, shape: str = "") -> dict[str, Route]:
-    """Routes that answer as the recorded broker of this version did."""
+    """Routes that answer like the recorded broker of this version."""
     routes: dict[str, Route] = {}
     for family in recorded(version, shape):
         payload, (paths, how, *_) = fixture(version, family, shape), FAMILIES[family]

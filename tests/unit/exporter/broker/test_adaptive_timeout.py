@@ -1,4 +1,4 @@
-"""Long lists are waited for."""
+"""Timeouts of long lists."""
 
 import time
 
@@ -14,8 +14,8 @@ from tests.unit.exporter.broker.server import json, serve
 LIST, OTHER = "/api/queues", "/api/bindings"
 
 
-def test_more_is_given_where_time_ran_out():
-    """To that list alone; once it came, three times what it took, and never less than the settings say."""
+def test_a_timeout_raises_the_next_one():
+    """Only for that path; after a success it is three times the response time, but at least the configured timeout."""
     timeout = AdaptiveTimeout(10.0)
     timeout.record_failure(LIST, 10.01)
 
@@ -28,15 +28,15 @@ def test_more_is_given_where_time_ran_out():
     assert 10.0 == timeout.timeout_for(LIST)
 
 
-def test_what_fails_at_once_is_not_waited_for_longer():
-    """A connection that was refused, or not made in its own, shorter time."""
+def test_an_immediate_failure_does_not_raise_the_timeout():
+    """A refused connection, or one that was not established within the shorter connect timeout."""
     timeout = AdaptiveTimeout(10.0)
     timeout.record_failure(LIST, 5.0)
 
     assert 10.0 == timeout.timeout_for(LIST)
 
 
-def test_a_limit_of_the_user_beyond_ours_stays():
+def test_a_configured_timeout_above_the_maximum_is_respected():
     """`timeout` may be ten minutes."""
     timeout = AdaptiveTimeout(600.0)
     timeout.record_failure(LIST, 600.0)
@@ -44,8 +44,8 @@ def test_a_limit_of_the_user_beyond_ours_stays():
     assert 600.0 == timeout.timeout_for(LIST)
 
 
-def test_a_broker_that_is_slow_is_read_in_the_end():
-    """Its totals, and lists; what tells whether it hangs has the time of the settings each time."""
+def test_a_slow_broker_is_read_eventually():
+    """Totals and lists are; requests without an adaptive timeout always get the configured one."""
 
     def slowly(request):
         time.sleep(0.6)

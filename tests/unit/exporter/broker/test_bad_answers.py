@@ -1,4 +1,4 @@
-"""Brokers, proxies and others that answer what they should not: each counted, aged and survived."""
+"""Invalid answers of brokers, proxies and other servers: each is reported and survived."""
 
 import gzip
 import threading
@@ -20,7 +20,7 @@ CUT = "not JSON ({n} bytes), truncated or not the management API; try again"
 
 
 def raw(*pieces, hold=None):
-    """A route that writes these bytes as they are, then closes, or holds the connection until it is released."""
+    """A route that writes these bytes, then closes or keeps the connection open until it is released."""
 
     def route(request):
         for piece in pieces:
@@ -34,7 +34,7 @@ def raw(*pieces, hold=None):
 
 
 def forever(head, piece, release):
-    """A route that goes on with a piece now and then."""
+    """A route that sends chunks forever."""
 
     def route(request):
         request.wfile.write(head)
@@ -138,7 +138,7 @@ ENDLESS = {
 
 @pytest.fixture
 def release():
-    """Set at the end: who answers for ever may stop."""
+    """Set at the end, so that endless routes stop."""
     event = threading.Event()
     yield event
     event.set()
@@ -146,14 +146,14 @@ def release():
 
 @pytest.fixture
 def small(monkeypatch):
-    """Answers may be 1 MiB large."""
+    """Limits answers to 1 MiB."""
     monkeypatch.setattr("exporter.broker.client.MAX_BYTES", 2**20)
 
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize(("route", "kind", "text"), ANSWERS.values(), ids=ANSWERS.keys())
 def test_a_bad_answer_is_one_clear_line_and_the_next_one_is_read(route, kind, text):
-    """Where, what, what to do, never with a credential; the client goes on as if nothing had been."""
+    """It says where, what and what to do, never with a credential; the client stays usable."""
     with serve({PATH: route}) as server:
         client = ManagementClient(ManagementSettings(url=server.url, timeout=5.0))
         with pytest.raises((Unreachable, Refused, BadAnswer)) as caught:
@@ -169,8 +169,8 @@ def test_a_bad_answer_is_one_clear_line_and_the_next_one_is_read(route, kind, te
 
 
 @pytest.mark.parametrize(("head", "piece"), ENDLESS.values(), ids=ENDLESS.keys())
-def test_an_answer_without_an_end_costs_the_timeout_and_no_more(release, head, piece):
-    """A byte now and then prolongs nothing."""
+def test_an_endless_answer_ends_with_the_timeout(release, head, piece):
+    """Single bytes do not extend it."""
     with serve({PATH: forever(head, piece, release)}) as server:
         client = ManagementClient(ManagementSettings(url=server.url, timeout=TIMEOUT))
         with pytest.raises((Unreachable, BadAnswer)) as caught:
@@ -194,8 +194,8 @@ def test_an_answer_without_an_end_costs_the_timeout_and_no_more(release, head, p
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", ["truncated", "html", "crash", "gzip-bomb", "nothing", "forbidden"])
-def test_one_endpoint_that_answers_badly_is_one_part_without_a_value(name):
-    """All others are read; nothing looks like zero queues."""
+def test_one_bad_endpoint_is_one_part_without_a_value(name):
+    """All other families are read; nothing looks like zero queues."""
     route, _, text = ANSWERS[name]
     routes = {**broker("4.3.6"), "/api/queues": route}
     with serve(routes) as server:

@@ -21,7 +21,7 @@ def client_of(server, **settings):
 
 
 def error_of(route, **settings):
-    """The error that one GET of a route ends with, its host and port written as HOST."""
+    """The error of one GET of a route, with host and port replaced by HOST."""
     with serve({PATH: route}) as server:
         client = client_of(server, **settings)
         with pytest.raises((Unreachable, Refused, BadAnswer)) as caught:
@@ -31,7 +31,7 @@ def error_of(route, **settings):
 
 
 def test_an_answer_is_decoded_and_counted():
-    """GET gives the JSON, and the bytes are counted."""
+    """GET returns the JSON, and its bytes are counted."""
     with serve({PATH: json({"a": [1, None]})}) as server:
         client = client_of(server)
         answer = client.get(PATH, {"page": 1})
@@ -40,8 +40,8 @@ def test_an_answer_is_decoded_and_counted():
     assert ({"a": [1, None]}, 14, ["/api/overview?page=1"]) == (answer, client.received, server.seen)
 
 
-def test_the_password_goes_with_the_request_in_utf8():
-    """User and password are sent as basic authentication, whatever letters they hold."""
+def test_the_password_is_sent_in_utf8():
+    """User and password are sent as basic authentication, including non-ASCII letters."""
     seen = []
 
     def route(request):
@@ -57,7 +57,7 @@ def test_the_password_goes_with_the_request_in_utf8():
 
 
 def test_one_connection_serves_many_requests():
-    """The connection is kept."""
+    """The connection is reused."""
     ports = set()
 
     def route(request):
@@ -73,8 +73,8 @@ def test_one_connection_serves_many_requests():
     assert len(ports) == 1
 
 
-def test_a_kept_connection_that_was_closed_is_opened_again():
-    """A server that closes after every answer, without saying so, is asked again on a fresh connection."""
+def test_a_pooled_connection_that_was_closed_is_reopened():
+    """A server that closes after every answer without announcing it gets a second request on a new connection."""
 
     def route(request):
         json({})(request)
@@ -173,12 +173,12 @@ def test_a_kept_connection_that_was_closed_is_opened_again():
     ],
 )
 def test_each_refusal_is_one_clear_line(route, kind, text):
-    """What, where and what to do, without the password."""
+    """It says what, where and what to do, without the password."""
     assert (kind, text) == error_of(route)
 
 
-def test_an_answer_that_breaks_off_is_told():
-    """Fewer bytes than announced is not an answer."""
+def test_a_truncated_answer_is_an_error():
+    """Fewer bytes than announced are not an answer."""
 
     def route(request):
         request.send_response(200)
@@ -193,8 +193,8 @@ def test_an_answer_that_breaks_off_is_told():
     ) == error_of(route)
 
 
-def test_a_server_that_says_nothing_is_left_after_the_timeout():
-    """A hung node costs the timeout, not more."""
+def test_a_server_that_hangs_costs_the_timeout():
+    """And no more."""
     release = threading.Event()
 
     def route(request):
@@ -210,8 +210,8 @@ def test_a_server_that_says_nothing_is_left_after_the_timeout():
 
 
 @pytest.mark.parametrize("in_headers", [True, False], ids=["headers", "body"])
-def test_a_dribbling_server_is_left_after_the_timeout(in_headers):
-    """A byte now and then does not prolong the time for the whole answer."""
+def test_a_server_that_sends_single_bytes_costs_the_timeout(in_headers):
+    """A byte now and then does not extend the deadline of the whole answer."""
     release = threading.Event()
 
     def route(request):
@@ -231,8 +231,8 @@ def test_a_dribbling_server_is_left_after_the_timeout(in_headers):
         release.set()
 
 
-def test_an_endless_answer_is_not_read_to_its_end(monkeypatch):
-    """An answer has a largest size."""
+def test_an_answer_has_a_maximum_size(monkeypatch):
+    """An endless answer is not read to its end."""
     monkeypatch.setattr("exporter.broker.client.MAX_BYTES", 2**20)
 
     assert (
@@ -242,7 +242,7 @@ def test_an_endless_answer_is_not_read_to_its_end(monkeypatch):
 
 
 def test_a_refused_connection_says_what_to_check():
-    """Nothing listens there."""
+    """Nothing listens on the port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     client = ManagementClient(ManagementSettings(url=f"http://u:s3cret@127.0.0.1:{port}/rabbit"))
@@ -256,7 +256,7 @@ def test_a_refused_connection_says_what_to_check():
     ) == str(caught.value)
 
 
-def test_an_unknown_host_says_so():
+def test_an_unknown_host_is_reported():
     """The name does not resolve (the domain is reserved for that)."""
     client = ManagementClient(ManagementSettings(url="http://mq.invalid"))
 
@@ -269,7 +269,7 @@ def test_an_unknown_host_says_so():
 
 
 def test_an_amqp_port_is_recognised():
-    """What answers with the AMQP header is not HTTP."""
+    """An answer with the AMQP header is not HTTP."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         where = f"127.0.0.1:{listener.getsockname()[1]}"
 
@@ -296,7 +296,7 @@ def test_an_amqp_port_is_recognised():
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    """A certificate for 127.0.0.1 that signs itself: (certificate file, key file)."""
+    """A self-signed certificate for 127.0.0.1: (certificate file, key file)."""
     folder = tmp_path_factory.mktemp("tls")
     names = (str(folder / "cert.pem"), str(folder / "key.pem"))
     kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
@@ -308,7 +308,7 @@ def certificate(tmp_path_factory):
 
 @pytest.fixture
 def tls_server(certificate):
-    """A server that speaks TLS."""
+    """A TLS server."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)
     with serve({PATH: json({"tls": True})}) as server:
@@ -317,7 +317,7 @@ def tls_server(certificate):
 
 
 def test_tls_with_the_right_authority(tls_server, certificate):
-    """ca_file names whom to trust; the answer's deadline holds with TLS too."""
+    """ca_file is trusted, and the deadline holds with TLS too."""
     client = ManagementClient(ManagementSettings(url=f"https://{tls_server.where}", ca_file=certificate[0]))
     answer = client.get(PATH)
     client.close()
@@ -326,7 +326,7 @@ def test_tls_with_the_right_authority(tls_server, certificate):
 
 
 def test_tls_without_verification(tls_server):
-    """verify: false trusts anybody, and says nothing with every request."""
+    """verify: false trusts any certificate, without a warning per request."""
     client = ManagementClient(ManagementSettings(url=f"https://{tls_server.where}", verify=False))
     answer = client.get(PATH)
     client.close()
@@ -334,8 +334,8 @@ def test_tls_without_verification(tls_server):
     assert answer == {"tls": True}
 
 
-def test_a_certificate_that_is_not_trusted(tls_server):
-    """The line names the setting that helps."""
+def test_an_untrusted_certificate_is_reported(tls_server):
+    """The error names the setting that helps."""
     client = ManagementClient(ManagementSettings(url=f"https://{tls_server.where}"))
 
     with pytest.raises(Unreachable) as caught:
@@ -348,7 +348,7 @@ def test_a_certificate_that_is_not_trusted(tls_server):
 
 
 def test_tls_to_a_plain_port():
-    """https:// where only http is spoken."""
+    """https:// to an HTTP port."""
     with serve({PATH: json({})}) as server:
         client = ManagementClient(ManagementSettings(url=f"https://{server.where}"))
         with pytest.raises(Unreachable) as caught:
@@ -360,7 +360,7 @@ def test_tls_to_a_plain_port():
 
 
 def test_plain_http_to_a_tls_port(tls_server):
-    """http:// where TLS is spoken."""
+    """http:// to a TLS port."""
     client = ManagementClient(ManagementSettings(url=f"http://{tls_server.where}"))
 
     with pytest.raises((Unreachable, BadAnswer)) as caught:
@@ -369,8 +369,8 @@ def test_plain_http_to_a_tls_port(tls_server):
     assert "TLS port (https://)" in str(caught.value)
 
 
-def test_a_ca_file_that_is_not_there(tmp_path):
-    """The setting and the file are named before anything is asked."""
+def test_a_missing_ca_file_is_reported(tmp_path):
+    """The setting and the file are named before any request."""
     file = tmp_path / "absent.pem"
 
     with pytest.raises(ConfigError) as caught:
@@ -382,8 +382,8 @@ def test_a_ca_file_that_is_not_there(tmp_path):
     ) == str(caught.value)
 
 
-def test_a_ca_file_that_holds_no_certificate(tmp_path):
-    """A file of something else is refused as one that is not there."""
+def test_a_ca_file_without_a_certificate_is_reported(tmp_path):
+    """Like a missing file."""
     file = tmp_path / "ca.pem"
     file.write_text("not a certificate")
 
@@ -393,8 +393,8 @@ def test_a_ca_file_that_holds_no_certificate(tmp_path):
     assert str(caught.value).startswith(f"management.ca_file: cannot read PEM certificates from {file}; ")
 
 
-def test_the_transport_still_fits_the_library():
-    """The deadline rests on how urllib3 makes responses: its pools use our connections."""
+def test_the_transport_matches_urllib3():
+    """The deadline relies on how urllib3 creates responses: its pools use our connections."""
     client = ManagementClient(ManagementSettings(url="http://127.0.0.1:1"))
     pool = client._session.get_adapter("http://127.0.0.1:1").poolmanager.connection_from_url("http://127.0.0.1:1")
 

@@ -6,7 +6,7 @@ from exporter.broker.interning import MAX_VALUES, Interner
 
 
 def queue(name="q", **values):
-    """A queue whose values are objects of their own."""
+    """A queue whose values are separate objects."""
     usual = {
         "arguments": {"x-max-length": int("1000")},
         "members": tuple(f"{node}@host" for node in "ab"),
@@ -19,7 +19,7 @@ def queue(name="q", **values):
 
 
 def test_equal_values_of_two_queues_are_one_object():
-    """And the queues are what they were."""
+    """And the queues stay equal to what they were."""
     interner = Interner()
     one, other = interner.intern(queue("one")), interner.intern(queue("other"))
 
@@ -28,8 +28,8 @@ def test_equal_values_of_two_queues_are_one_object():
         assert getattr(one, attribute) is getattr(other, attribute)
 
 
-def test_what_merely_looks_equal_stays_what_it_is():
-    """1, 1.0 and true are equal in Python and not in a policy."""
+def test_equal_values_of_different_types_stay_different():
+    """1, 1.0 and true are equal in Python but not in a policy."""
     interner = Interner()
     values = [{"x": 1}, {"x": 1.0}, {"x": True}, {"x": [1]}, {"x": [True]}]
     interned = [interner.intern(queue(arguments=each)).arguments for each in values]
@@ -40,8 +40,8 @@ def test_what_merely_looks_equal_stays_what_it_is():
     assert ("{'x': True}", "True") == (repr(after.arguments), repr(after.memory))
 
 
-def test_a_later_reading_holds_what_the_earlier_one_held():
-    """Its name, its counters, its numbers: whatever is as it was."""
+def test_a_later_reading_reuses_the_values_of_the_earlier_one():
+    """Its name, counters and numbers if unchanged."""
     interner = Interner()
     before = interner.intern(queue(str(b"orders", "ascii"), reductions=int("99999"), stats=MessageStats(publish=7000)))
     after = interner.intern(
@@ -53,8 +53,8 @@ def test_a_later_reading_holds_what_the_earlier_one_held():
         assert getattr(before, attribute) is getattr(after, attribute)
 
 
-def test_so_many_different_values_are_remembered_and_no_more():
-    """Thousands of arguments that differ are let go again."""
+def test_the_number_of_remembered_values_is_bounded():
+    """Thousands of different arguments are forgotten again."""
     interner = Interner()
     first = interner.intern(queue(arguments={"n": -1})).arguments
     for number in range(MAX_VALUES + 2):
@@ -63,7 +63,7 @@ def test_so_many_different_values_are_remembered_and_no_more():
     assert first is not interner.intern(queue(arguments={"n": -1})).arguments
 
 
-def test_what_is_no_json_stays_as_it_is():
+def test_a_value_that_is_not_json_is_unchanged():
     """A number beyond 64 bits."""
     huge = {"x": 1 << 80}
 

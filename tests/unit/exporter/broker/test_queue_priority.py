@@ -11,12 +11,12 @@ NOW = Instant(wall=1.7e9, mono=1000.0)
 
 
 def seen(age):
-    """A moment some seconds ago; None for never."""
+    """A time some seconds ago; None for never."""
     return None if age is None else Instant(wall=1.7e9 - age, mono=1000.0 - age)
 
 
 def queue(name, ready=0, unacked=0, age=30.0):
-    """A queue with its totals, looked at some seconds ago."""
+    """A queue with its totals, whose statistics were read some seconds ago."""
     return Queue(
         vhost="/",
         name=name,
@@ -28,12 +28,12 @@ def queue(name, ready=0, unacked=0, age=30.0):
 
 
 def read_at(queues):
-    """When each was looked at."""
+    """When the statistics of each were read."""
     return {it.key: it.details_at.mono for it in queues if it.details_at is not None}
 
 
 def names(queues, most=10, changed="", named="", **options):
-    """The names of the suspicious queues, in order; `changed` and `named` are names of one letter."""
+    """Names of the suspicious queues, in order; `changed` and `named` are one-letter names."""
     found = suspicious_queues(
         queues, read_at(queues), {("/", it) for it in changed}, {("/", it) for it in named}, NOW, most, **options
     )
@@ -41,7 +41,7 @@ def names(queues, most=10, changed="", named="", **options):
 
 
 def test_every_sign_has_its_turn():
-    """Backlog, unacknowledged, changed, redelivered, never seen: the first of each, then the second of each."""
+    """Backlog, unacknowledged, changed, redelivered, never read: the first of each, then the second of each."""
     queues = [
         queue("a", ready=9),
         queue("b", ready=5),
@@ -56,30 +56,30 @@ def test_every_sign_has_its_turn():
     assert names(queues, changed="e", named="f") == "acefgbd"
 
 
-def test_under_one_sign_the_longest_unseen_go_first():
-    """However small its backlog is: nobody waits for ever."""
+def test_the_oldest_statistics_go_first():
+    """However small the backlog is: no queue waits forever."""
     assert names([queue("a", ready=9, age=5), queue("b", ready=1, age=600), queue("c", ready=1, age=None)]) == "cba"
 
 
-def test_of_those_seen_at_once_the_largest_goes_first():
+def test_at_equal_age_the_largest_goes_first():
     """A tie of age."""
     assert names([queue("a", ready=1), queue("b", ready=1000), queue("c", ready=10)]) == "bca"
 
 
-def test_who_looks_at_a_few_only_goes_on_where_it_stopped():
-    """So that a large backlog somewhere does not take every turn."""
+def test_a_caller_that_reads_a_few_goes_on_where_it_stopped():
+    """So that one large backlog does not get every turn."""
     queues = [queue("a", ready=9), queue("b", ready=5), queue("c", unacked=1)]
 
     assert [names(queues, most=1, first=first) for first in range(6)] == ["a", "c", "a", "a", "a", "a"]
 
 
 def test_an_idle_queue_is_not_suspicious():
-    """Its turn comes with its page."""
+    """It is read with its page."""
     assert names([queue("a"), queue("b")]) == ""
 
 
-def test_never_to_have_been_seen_is_no_sign_where_that_is_so_of_most():
-    """In the first sweep."""
+def test_unread_queues_are_not_suspicious_during_the_first_sweep():
+    """Most queues are unread then."""
     assert names([queue("a", age=None), queue("b", age=None, ready=1)], include_unread=False) == "b"
 
 
@@ -96,8 +96,8 @@ QUEUES = st.lists(
 
 
 @given(QUEUES, st.integers(0, 12), st.sets(st.sampled_from("abcdefgh")))
-def test_suspects_are_named_once_and_no_more_than_asked_for(queues, most, changed):
-    """And all of them where there is room."""
+def test_each_suspicious_queue_is_returned_once_up_to_the_limit(queues, most, changed):
+    """All of them if the limit allows."""
     found = names(queues, most=most, changed=changed)
     suspicious = {it.name for it in queues if it.messages or it.details_at is None or it.name in changed}
 
@@ -106,8 +106,8 @@ def test_suspects_are_named_once_and_no_more_than_asked_for(queues, most, change
 
 
 @given(QUEUES)
-def test_no_suspect_waits_for_ever(queues):
-    """Looked at one a round, each has had its turn after some rounds, though the others stay suspicious."""
+def test_no_suspicious_queue_waits_forever(queues):
+    """With one read per round, each had its turn after some rounds, even if the others stay suspicious."""
     unseen = {it.name for it in queues if it.messages}
     moments = {it.name: it.details_at for it in queues}
     for turn in range(400):
@@ -133,7 +133,7 @@ def test_no_suspect_waits_for_ever(queues):
 
 
 def channel(name, redelivered):
-    """A channel and how much was redelivered on it."""
+    """A channel with a redelivery counter."""
     return Channel(name=name, stats=MessageStats(redeliver=redelivered))
 
 
@@ -143,7 +143,7 @@ def consumer(name, channel_name):
 
 
 def test_redelivery_on_a_channel_points_to_the_queues_of_its_consumers():
-    """Only where it grew since the reading before."""
+    """Only if the counter has grown since the previous reading."""
     channels = [channel("one", 5), channel("two", 9), channel("three", None), channel("new", 1)]
     consumers = [consumer("a", "one"), consumer("b", "two"), consumer("c", "three"), consumer("d", "new")]
     counters, named = redelivering_queues({"one": 4, "two": 9, "gone": 3}, channels, consumers)

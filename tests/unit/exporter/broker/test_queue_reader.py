@@ -28,18 +28,18 @@ ALL = QueueBudget(share=1e9, min_interval=5, totals_interval=5, details_share=1.
 
 
 class SetClock:
-    """A clock that goes when it is values."""
+    """A clock that the test sets."""
 
     def __init__(self):
         self.mono = 1000.0
 
     def now(self):
-        """The set moment."""
+        """The simulated time."""
         return Instant(wall=1.7e9 + self.mono, mono=self.mono)
 
 
 class ReplayedBroker:
-    """A reader of a replayed broker, at times that the test sets."""
+    """A reader of a replayed broker, with a simulated clock."""
 
     def __init__(self, server, replay):
         self.server, self.replay, self.clock = server, replay, SetClock()
@@ -47,13 +47,13 @@ class ReplayedBroker:
         self.reader = QueueReader(self.client, self.clock)
 
     def step(self, budget, later=0.0, **hints):
-        """One step, some seconds after the one before."""
+        """One step, some seconds after the previous one."""
         self.clock.mono += later
         values = {"queue_count": len(self.replay.queues), **hints}
         return self.reader.step(budget, QueueHints(**values), VERSION)
 
     def next_mode(self, share, full_interval, full_max_share):
-        """The mode of the next step, with a share of a core for the queues, and what is enough in full."""
+        """The mode of the next step, given the queues' share and the limits for full readings."""
         limits = {"full_interval": full_interval, "full_max_share": full_max_share}
         return self.reader.next_mode(replace(LITTLE, share=share, **limits), QueueHints())
 
@@ -64,7 +64,7 @@ class ReplayedBroker:
 
 @contextmanager
 def reading(count, routes=None):
-    """A reader of a broker with so many queues."""
+    """A reader of a broker with this many queues."""
     replay = Replay(f"q{number:05}" for number in range(count))
     with serve({}) as server:
         server.routes = replay.routes()
@@ -75,7 +75,7 @@ def reading(count, routes=None):
 
 
 def test_a_small_broker_is_read_in_full_every_time():
-    """With all statistics, which are of the moment of the list."""
+    """With all statistics, as of the reading."""
     with reading(3) as it:
         first, second = it.step(NOTHING), it.step(ALL, 5)
 
@@ -86,7 +86,7 @@ def test_a_small_broker_is_read_in_full_every_time():
 
 
 def test_one_page_is_read_in_full_whatever_it_costs():
-    """Totals would be no cheaper: its interval stretches instead."""
+    """Totals would not be cheaper: its interval is stretched instead."""
     with reading(500) as it:
         it.step(NOTHING)
         it.step(LITTLE, 5)
@@ -94,8 +94,8 @@ def test_one_page_is_read_in_full_whatever_it_costs():
     assert (QueueMode.FULL, 0) == (it.reader.mode, it.replay.totals)
 
 
-def test_some_pages_are_read_in_full_where_seldom_is_enough():
-    """While nothing moves; the share of a core that they may take then holds."""
+def test_some_pages_are_read_in_full_where_rarely_is_enough():
+    """While the broker is idle, within the share of a core for full readings."""
     with reading(1999) as it:
         it.step(NOTHING)
         cost = it.reader.full_cost
@@ -106,8 +106,8 @@ def test_some_pages_are_read_in_full_where_seldom_is_enough():
     assert QueueMode.TOTALS is moving
 
 
-def test_some_pages_are_read_in_full_again_once_seldom_is_enough():
-    """With the slack that keeps it from going to and fro."""
+def test_some_pages_are_read_in_full_again_once_rarely_is_enough():
+    """With a margin that prevents flapping."""
     with reading(1999) as it:
         it.step(NOTHING)
         it.step(PLENTY, 5)
@@ -119,8 +119,8 @@ def test_some_pages_are_read_in_full_again_once_seldom_is_enough():
     assert [QueueMode.FULL, QueueMode.TOTALS] == modes
 
 
-def test_many_pages_are_read_in_full_only_where_that_fits_always():
-    """Totals are younger than what is read in full seldom."""
+def test_many_pages_are_read_in_full_only_if_that_fits_every_interval():
+    """Totals are fresher than rare full readings."""
     with reading(2000) as it:
         it.step(PLENTY)
         it.step(PLENTY, 5)
@@ -130,8 +130,8 @@ def test_many_pages_are_read_in_full_only_where_that_fits_always():
     assert [QueueMode.FULL, QueueMode.TOTALS] == modes
 
 
-def test_what_is_too_dear_in_full_goes_on_by_totals():
-    """Statistics are those of the full reading, and of its moment."""
+def test_a_broker_too_expensive_in_full_is_read_by_totals():
+    """It starts with the statistics of the full reading, and their time."""
     with reading(501) as it:
         full = it.step(NOTHING)
         it.replay.queues["q00007"]["messages_ready"] = 4
@@ -144,8 +144,8 @@ def test_what_is_too_dear_in_full_goes_on_by_totals():
     assert totals.at.mono == 1005
 
 
-def test_a_large_broker_is_never_read_in_full_to_begin_with():
-    """Its overview tells how large it is; without one its first page does."""
+def test_a_large_broker_is_not_read_in_full_at_first():
+    """Its size is in the overview, or in its first page."""
     for queue_count in (2000, None):
         with reading(2000) as it:
             first = it.step(NOTHING, queue_count=queue_count)
@@ -155,8 +155,8 @@ def test_a_large_broker_is_never_read_in_full_to_begin_with():
         assert {(0, None)} == {(queue.messages, queue.details_at) for queue in first.value}
 
 
-def test_totals_are_read_at_their_interval_and_shown_with_it():
-    """Steps in between read statistics, and show nothing by themselves."""
+def test_totals_are_read_at_their_interval():
+    """Steps in between read statistics and return no reading."""
     with reading(2000) as it:
         first = it.step(PLENTY)
         between = [it.step(PLENTY, 5) for _ in range(3)]
@@ -168,24 +168,24 @@ def test_totals_are_read_at_their_interval_and_shown_with_it():
     assert {queue.details_at is None for queue in second.value} == {False}
 
 
-def test_suspects_are_looked_at_first():
-    """Those with a backlog, and those that are redelivering, right after the totals; a bounded number."""
+def test_suspicious_queues_are_read_first():
+    """Queues with a backlog or redelivery, right after the totals; a bounded number."""
     with reading(2000) as it:
         for number in range(100):
             it.replay.queues[f"q{number + 1000:05}"]["messages_ready"] = 9
         it.step(NOTHING)
-        it.replay.asked.clear()
+        it.replay.requested.clear()
         last = it.step(PLENTY, 20, redelivering={("/", "q00003")})
-        suspects = set(it.replay.asked)
+        suspects = set(it.replay.requested)
 
-    assert len(it.replay.asked) == MAX_SUSPECTS
+    assert len(it.replay.requested) == MAX_SUSPECTS
     assert "q00003" in suspects
     assert {f"q{number + 1000:05}" for number in range(100)} >= suspects - {"q00003"}
     assert suspects <= {queue.name for queue in last.value if queue.details_at is not None}
 
 
-def test_nothing_is_asked_for_beyond_the_allowance():
-    """Totals go on; a sweep goes no further than what was saved up."""
+def test_nothing_is_read_beyond_the_budget():
+    """Totals continue; a sweep goes no further than the accumulated budget."""
     with reading(2000) as it:
         it.step(NOTHING)
         for _ in range(20):
@@ -195,8 +195,8 @@ def test_nothing_is_asked_for_beyond_the_allowance():
     assert it.replay.totals == 6
 
 
-def test_debts_are_paid_before_the_next_page():
-    """One page costs more than was saved up: the next one waits until time has earned it."""
+def test_an_overdrawn_budget_delays_the_next_page():
+    """A page cost more than was accumulated: the next one waits until the debt is paid."""
     with reading(2000) as it:
         it.step(NOTHING)
         it.step(QueueBudget(share=1e-9, min_interval=5, totals_interval=1e6, details_share=1e-12), 5)
@@ -206,7 +206,7 @@ def test_debts_are_paid_before_the_next_page():
     assert it.replay.pages == [1]
 
 
-def test_a_sweep_goes_on_where_it_stopped_and_begins_anew_once_a_period():
+def test_a_sweep_goes_on_where_it_stopped_and_restarts_once_a_period():
     """Page by page, from the first to the last."""
     with reading(2000) as it:
         for _ in range(9):
@@ -217,31 +217,31 @@ def test_a_sweep_goes_on_where_it_stopped_and_begins_anew_once_a_period():
     assert (2000, 2000) == (it.reader.coverage().queues, it.reader.coverage().detailed)
 
 
-def test_new_queues_are_looked_at_before_their_page():
-    """Once most are known, never to have been seen is a sign."""
+def test_new_queues_are_read_before_their_page():
+    """Once most queues were read, never having been read is a sign."""
     with reading(2000) as it:
         it.step(PLENTY)
         it.step(PLENTY, 5)
         it.replay.queues["q90000"] = {}
-        it.replay.asked.clear()
+        it.replay.requested.clear()
         last = it.step(PLENTY, 15)
 
-    assert it.replay.asked == ["q90000"]
+    assert it.replay.requested == ["q90000"]
     assert it.queue(last, "q90000").consumers == 0
 
 
-def test_queues_that_went_away_leave():
-    """From the list with the totals; one that went since then with the attempt to look at it."""
+def test_deleted_queues_are_removed():
+    """With the next totals, or with a failed attempt to read one of them."""
     with reading(2000) as it:
         it.replay.queues["q00001"]["messages_ready"] = it.replay.queues["q00002"]["messages_ready"] = 1
         it.step(NOTHING)
-        gone = it.replay.details_of("q00001")
+        deleted = it.replay.details_of("q00001")
         del it.replay.queues["q00001"]
         route = it.server.routes["/api/queues"]
         totals = [it.replay.totals_of(name) for name in it.replay.queues]
 
         def once(request):
-            json([*totals, gone])(request)
+            json([*totals, deleted])(request)
             it.server.routes["/api/queues"] = route
 
         it.server.routes["/api/queues"] = once
@@ -251,21 +251,21 @@ def test_queues_that_went_away_leave():
     assert "q00001" not in {queue.name for queue in last.value}
 
 
-def test_it_is_read_in_full_again_where_that_fits():
-    """The sweeps tell what it would cost."""
+def test_it_is_read_in_full_again_if_that_fits():
+    """The sweeps show what it would cost."""
     with reading(2000) as it:
         it.step(PLENTY)
         it.step(PLENTY, 5)
-        dear = it.reader.full_cost
+        before_totals = it.reader.full_cost
         full = it.step(ALL, 5)
 
-    assert dear > 0
+    assert before_totals > 0
     assert QueueMode.FULL is it.reader.mode
     assert {None} == {queue.details_at for queue in full.value}
 
 
-def test_a_page_that_fails_leaves_the_totals_alone():
-    """The error is values, and the next attempt rests; the list is as fresh as ever."""
+def test_a_failing_page_does_not_affect_the_totals():
+    """The error is reported, and the next attempt is delayed; the totals stay fresh."""
     with reading(2000) as it:
         route = it.server.routes["/api/queues"]
 
@@ -293,8 +293,8 @@ def test_a_page_that_fails_leaves_the_totals_alone():
     assert it.reader.details.sweeps >= 1
 
 
-def test_one_odd_queue_holds_up_no_other():
-    """The others are looked at all the same."""
+def test_one_failing_queue_does_not_affect_the_others():
+    """The others are read."""
     with reading(2000) as it:
         for name in ("q00001", "q00002", "q00003"):
             it.replay.queues[name]["messages_ready"] = 1
@@ -304,11 +304,11 @@ def test_one_odd_queue_holds_up_no_other():
         it.step(NOTHING)
         it.step(QueueBudget(share=1e-9, min_interval=5, totals_interval=5, details_share=1.0), 5)
 
-    assert {"q00001", "q00003"} <= set(it.replay.asked)
+    assert {"q00001", "q00003"} <= set(it.replay.requested)
 
 
-def test_a_broker_without_statistics_tells_its_totals():
-    """Single queues have nothing more to tell; pages are looked through for policies, a sweep a period."""
+def test_a_broker_without_statistics_is_read_by_totals():
+    """Single queues have no more data; pages are read for their policies, one sweep per period."""
     with reading(3) as it:
         it.replay.queues["q00001"]["messages_ready"] = 4
         first = it.step(PLENTY, statistics=False)
@@ -316,12 +316,12 @@ def test_a_broker_without_statistics_tells_its_totals():
             it.step(PLENTY, 5, statistics=False)
 
     assert [0, 4, 0] == [queue.messages for queue in first.value]
-    assert ([], 2) == (it.replay.asked, it.replay.totals)
+    assert ([], 2) == (it.replay.requested, it.replay.totals)
     assert it.reader.coverage() is None
 
 
-def test_statistics_that_are_turned_on_are_read_again():
-    """In full, where that fits."""
+def test_statistics_that_are_enabled_are_read_again():
+    """In full if that fits."""
     with reading(3) as it:
         for _ in range(3):
             it.step(PLENTY, 5, statistics=False)
@@ -342,7 +342,7 @@ def test_statistics_that_are_turned_on_are_read_again():
     ],
 )
 def test_what_totals_look_like(payload, queue_count):
-    """Neither full statistics, where the parameters are ignored, nor names only."""
+    """Neither full statistics (the broker ignored the parameters) nor names only."""
     try:
         found = list(require_totals(payload)) == payload
     except TotalsUnsupported:
@@ -350,8 +350,8 @@ def test_what_totals_look_like(payload, queue_count):
     assert queue_count == found
 
 
-def test_a_broker_that_gives_no_totals_is_read_in_full():
-    """And is not asked for them again, until it has another version."""
+def test_a_broker_without_support_for_totals_is_read_in_full():
+    """Totals are not requested again until the version changes."""
     with reading(2000) as it:
         route = it.server.routes["/api/queues"]
 
@@ -372,8 +372,8 @@ def test_a_broker_that_gives_no_totals_is_read_in_full():
     assert it.replay.totals == 2
 
 
-def test_totals_that_fail_are_an_error_of_the_reading():
-    """And are asked for again with the next step."""
+def test_failing_totals_are_an_error_of_the_reading():
+    """They are requested again with the next step."""
     with reading(2000) as it:
         it.step(NOTHING)
         route = it.server.routes["/api/queues"]
@@ -386,8 +386,8 @@ def test_totals_that_fail_are_an_error_of_the_reading():
     assert again.at.mono == 1025
 
 
-def test_what_totals_cost_beyond_plan_is_saved_on_pages():
-    """But one hiccup does not stop the sweep for long."""
+def test_an_overrun_of_the_totals_is_deducted_from_the_pages():
+    """But one outlier does not stop the sweep for long."""
     with reading(2000) as it:
         details = it.reader.details
         details.charge_overrun(9.0, 0.2)

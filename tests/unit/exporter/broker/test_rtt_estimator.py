@@ -7,35 +7,35 @@ from tests.unit.exporter.broker.server import json, serve
 
 
 def recorded(*answers, at=0.0):
-    """A rtt of answers of these seconds."""
+    """An estimator with these response times in seconds."""
     rtt = RttEstimator()
     for seconds in answers:
         rtt.record(seconds, at)
     return rtt
 
 
-def test_the_quickest_answer_tells_the_way():
-    """All others took longer for what they had to do."""
+def test_the_fastest_answer_is_the_round_trip():
+    """All others took longer because of the work they did."""
     assert recorded(*[0.9, 0.11, 0.3] * 4).seconds == pytest.approx(0.11 - MIN_REQUEST_SECONDS)
 
 
-def test_a_broker_nearby_has_none():
-    """Its smallest answers take less than any request does."""
+def test_a_nearby_broker_has_no_round_trip():
+    """Its fastest answers take less than any request."""
     assert recorded(*[0.0007, 0.02] * 8).seconds == 0
 
 
-def test_a_broker_that_is_slow_is_not_far_away():
-    """What its answers take beyond any rtt is its own, and makes it be asked less often."""
+def test_the_round_trip_is_bounded():
+    """Beyond the bound the time is the broker's own, and it is polled less often."""
     assert recorded(*[4.0, 5.0] * 8).seconds == MAX_RTT_SECONDS
 
 
-def test_of_few_answers_nothing_is_concluded():
-    """All of them may have been dear."""
+def test_few_answers_give_no_estimate():
+    """All of them may have been expensive."""
     assert recorded(0.5, 0.4, 0.6).seconds == 0
 
 
-def test_what_was_quick_minutes_ago_does_not_count():
-    """The rtt may have become longer; the last minute and the one before count."""
+def test_old_samples_are_forgotten():
+    """The round trip may have grown; the last minute and the one before count."""
     rtt = recorded(*[0.1] * 12)
     for moment in (61, 122, 183):
         rtt.record(0.3, moment)
@@ -43,16 +43,16 @@ def test_what_was_quick_minutes_ago_does_not_count():
     assert rtt.seconds == pytest.approx(0.3 - MIN_REQUEST_SECONDS)
 
 
-def test_a_pause_makes_nothing_of_old_answers():
-    """Nor does one that was long."""
+def test_old_samples_are_forgotten_after_a_pause():
+    """However long it was."""
     rtt = recorded(*[0.1] * 12)
     rtt.record(0.3, 500)
 
     assert rtt.seconds == pytest.approx(0.3 - MIN_REQUEST_SECONDS)
 
 
-def test_the_way_is_no_cost():
-    """What a request costs is what it takes beyond the rtt, which all answers of a broker tell."""
+def test_the_round_trip_is_not_a_cost():
+    """A request costs what it takes beyond the round trip."""
 
     class Far(RttEstimator):
         seconds = 30.0

@@ -13,8 +13,8 @@ from tests.unit.exporter.broker.server import VERSIONS, broker, fixture, json, s
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_one_look_reads_everything(version):
-    """All parts are there, dated, without error or gap."""
+def test_one_reading_has_everything(version):
+    """All parts are present, with a time and without error or gap."""
     with serve(broker(version)) as server:
         snapshot = read_once("shop", ManagementSettings(url=server.url), SystemClock(), 10)
 
@@ -29,8 +29,8 @@ def test_one_look_reads_everything(version):
     raise_if_unreadable(snapshot)
 
 
-def test_an_endpoint_that_hangs_holds_up_no_other():
-    """At the deadline the others are there, and the late one says so."""
+def test_an_endpoint_that_hangs_delays_no_other():
+    """At the deadline the others are present, and the late one has an error."""
     release = threading.Event()
     routes = broker("4.3.6")
     routes["/api/queues"] = lambda request: release.wait(30)
@@ -44,8 +44,8 @@ def test_an_endpoint_that_hangs_holds_up_no_other():
     assert snapshot.hidden_queues is None
 
 
-def test_an_overview_that_hangs_holds_up_no_other():
-    """The version is unknown then, and all else is read."""
+def test_an_overview_that_hangs_delays_no_other():
+    """The version is unknown then, and everything else is read."""
     release = threading.Event()
     routes = broker("4.3.6")
     routes["/api/overview"] = lambda request: release.wait(30)
@@ -58,8 +58,8 @@ def test_an_overview_that_hangs_holds_up_no_other():
     assert {check.ok for check in snapshot.health.value} == {True}
 
 
-def test_a_family_that_fails_tells_why():
-    """A broker without statistics has no consumers to tell of."""
+def test_a_failing_family_has_an_error():
+    """A broker without statistics has no consumers to report."""
     routes = broker("3.10.8")
     routes["/api/consumers"] = json(
         {"error": "bad_request", "reason": "Stats in management UI are disabled on this node"}, 400
@@ -73,8 +73,8 @@ def test_a_family_that_fails_tells_why():
     ) == snapshot.consumers.error
 
 
-def test_nothing_at_all_is_an_error_for_commands():
-    """A wrong password: every part tells, and the command ends with that line."""
+def test_an_unreadable_broker_is_an_error_for_commands():
+    """A wrong password: every part has the error, and the command ends with it."""
     with serve({}) as server:
         snapshot = read_once("shop", ManagementSettings(url=server.url), SystemClock(), 10)
 
@@ -85,7 +85,7 @@ def test_nothing_at_all_is_an_error_for_commands():
     assert "404, no management API here" in str(caught.value)
 
 
-def test_only_the_families_that_are_wanted_are_asked_for():
+def test_only_the_selected_families_are_requested():
     """The parts of the others stay empty, without an error."""
     with serve(broker("4.3.6")) as server:
         snapshot = read_once("shop", ManagementSettings(url=server.url), SystemClock(), 10, iter(["overview", "nodes"]))
@@ -95,18 +95,18 @@ def test_only_the_families_that_are_wanted_are_asked_for():
     raise_if_unreadable(snapshot)
 
 
-def test_of_a_large_broker_totals_are_read_and_suspects_looked_at():
-    """All queues are there; those with a backlog have their statistics."""
+def test_a_large_broker_is_read_by_totals_and_suspicious_queues():
+    """All queues are present; those with a backlog have statistics."""
     replay = Replay(f"q{number:05}" for number in range(2500))
     replay.queues["q01234"]["messages_ready"] = 9
-    told = fixture("4.3.6", "overview")
-    told["object_totals"]["queues"] = 2500
+    overview = fixture("4.3.6", "overview")
+    overview["object_totals"]["queues"] = 2500
     with serve({}) as server:
         server.routes = replay.routes()
-        server.routes["/api/overview"] = json(told)
+        server.routes["/api/overview"] = json(overview)
         snapshot = read_once("shop", ManagementSettings(url=server.url), SystemClock(), 20)
 
-    assert (1, [], ["q01234"]) == (replay.totals, replay.pages, replay.asked)
+    assert (1, [], ["q01234"]) == (replay.totals, replay.pages, replay.requested)
     assert len(snapshot.queues.value) == 2500
     assert snapshot.hidden_queues == 0
     assert [("q01234", 9, 7)] == [
@@ -116,14 +116,14 @@ def test_of_a_large_broker_totals_are_read_and_suspects_looked_at():
     ]
 
 
-def test_settings_that_cannot_be_used_are_loud(tmp_path):
-    """A password file that is not there is an error at once, not a part that failed."""
+def test_unusable_settings_are_an_error(tmp_path):
+    """A missing password file is an error immediately, not a failed part."""
     with pytest.raises(ConfigError):
         read_once("shop", ManagementSettings(url="http://mq", password_file=tmp_path / "no"), SystemClock(), 1)
 
 
 def snapshot_of(overview, queues):
-    """A snapshot of these two parts."""
+    """A snapshot with these two parts."""
     return Snapshot(cluster="shop", taken=Instant(wall=0, mono=0), overview=overview, queues=queues)
 
 
@@ -139,5 +139,5 @@ def snapshot_of(overview, queues):
     ],
 )
 def test_hidden_queues(overview, queues, hidden):
-    """What the overview counts and the list lacks; never a guess."""
+    """Queues that the overview counts and the list lacks; never a guess."""
     assert hidden == hidden_queues(snapshot_of(overview, queues))

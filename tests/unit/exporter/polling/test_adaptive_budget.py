@@ -1,4 +1,4 @@
-"""What polling may take where nobody says it."""
+"""The budget of polling if none is configured."""
 
 from dataclasses import replace
 
@@ -37,8 +37,8 @@ def reading(second, redelivered=None, **sums):
     return Part(value=value, at=Instant(wall=1e9 + second, mono=float(second)))
 
 
-def moves(*readings, nodes=WELL):
-    """Whether something moves after these readings."""
+def is_active(*readings, nodes=WELL):
+    """Whether the broker is active after these readings."""
     detector = ActivityDetector()
     for each in readings:
         detector.update(each, nodes)
@@ -48,14 +48,14 @@ def moves(*readings, nodes=WELL):
 @pytest.mark.parametrize(
     ("queues", "share"), [(0, 0.00125), (1000, 0.00125), (4000, 0.005), (8000, 0.01), (100_000, 0.01)]
 )
-def test_a_calm_broker_is_read_by_its_size(queues, share):
-    """Large ones get the whole: their queues would not be seen for half an hour else."""
+def test_the_budget_of_an_idle_broker_depends_on_its_size(queues, share):
+    """Large ones get the maximum: otherwise their queues would not be read for half an hour."""
     assert share == pytest.approx(default_budget(queues, EXPENSIVE, active=False))
     assert default_budget(queues, EXPENSIVE, active=True) == MAX_SHARE
 
 
-def test_what_is_cheap_is_read_beside():
-    """Who has some tens of queues sees all of them every time."""
+def test_cheap_families_are_read_in_addition():
+    """With some tens of queues all of them are read every time."""
     cheap = {"channels": Demand(cost=0.004, min_interval=5.0), "exchanges": Demand(cost=0.003, min_interval=15.0)}
     vital = {"overview": Demand(cost=0.004, min_interval=5.0, vital=True)}
 
@@ -63,8 +63,8 @@ def test_what_is_cheap_is_read_beside():
 
 
 @given(st.integers(0, 10**6), DEMANDS, st.booleans())
-def test_it_is_never_more_than_a_hundredth_of_a_core(queues, demands, active):
-    """Nor less than a idle broker gets, however much is wanted."""
+def test_it_is_never_more_than_one_percent_of_a_core(queues, demands, active):
+    """Nor less than the minimum of an idle broker, whatever the demands are."""
     assert MIN_IDLE_SHARE <= default_budget(queues, demands, active=active) <= MAX_SHARE
     more_expensive = {
         name: Demand(cost=it.cost + CHEAP_SECONDS, min_interval=it.min_interval) for name, it in demands.items()
@@ -90,47 +90,47 @@ def test_it_is_never_more_than_a_hundredth_of_a_core(queues, demands, active):
         ({}, {"messages_ready": 9000}, False),
     ],
 )
-def test_a_backlog_and_a_loss_of_clients_move(before, after, active):
-    """A little up and down does not, nor what is seen for the first time, nor what is not reading."""
-    assert moves(reading(0, **before), reading(5, **after)) is active
+def test_a_backlog_and_a_loss_of_clients_are_activity(before, after, active):
+    """Small changes, first values and missing values are not."""
+    assert is_active(reading(0, **before), reading(5, **after)) is active
 
 
-def test_redelivery_moves_when_it_grows():
-    """By the second: a broker that redelivers evenly is as it was."""
+def test_a_growing_redelivery_rate_is_activity():
+    """A constant rate is not."""
     evenly = [reading(5 * number, 500 * number) for number in range(5)]
 
-    assert not moves(*evenly)
-    assert moves(*evenly, reading(25, 2000 + 900))
-    assert not moves(*evenly, reading(25, 10)), "the broker began to count anew"
-    assert not moves(*evenly, reading(25, None), reading(30, 9000)), "of what grew nobody knows how fast"
+    assert not is_active(*evenly)
+    assert is_active(*evenly, reading(25, 2000 + 900))
+    assert not is_active(*evenly, reading(25, 10)), "the broker began to count anew"
+    assert not is_active(*evenly, reading(25, None), reading(30, 9000)), "of what grew nobody knows how fast"
 
 
-def test_one_reading_is_one():
-    """It is there in several rounds where the next one is late."""
+def test_a_reading_counts_once():
+    """It is in several rounds if the next one is late."""
     evenly = [reading(5 * number, 500 * number) for number in range(5)]
 
-    assert not moves(*(each for each in evenly for _ in range(3)))
+    assert not is_active(*(each for each in evenly for _ in range(3)))
 
 
 @pytest.mark.parametrize("ill", [{"running": False}, {"mem_alarm": True}, {"disk_free_alarm": True}])
-def test_a_node_that_is_ill_moves(ill):
-    """Whatever the sums say."""
-    assert moves(reading(0, messages_ready=5), nodes=Part(value=(*WELL.value, Node(name="rabbit@b", **ill))))
-    assert moves(Part(), nodes=Part(value=(Node(name="rabbit@b", **ill),)))
-    assert not moves(reading(0, messages_ready=5), nodes=Part(value=(Node(name="rabbit@b"),)))
+def test_an_unhealthy_node_is_activity(ill):
+    """Whatever the totals are."""
+    assert is_active(reading(0, messages_ready=5), nodes=Part(value=(*WELL.value, Node(name="rabbit@b", **ill))))
+    assert is_active(Part(), nodes=Part(value=(Node(name="rabbit@b", **ill),)))
+    assert not is_active(reading(0, messages_ready=5), nodes=Part(value=(Node(name="rabbit@b"),)))
 
 
-def test_a_broker_that_does_not_answer_is_not_calm():
-    """What it said last says nothing of now."""
+def test_a_broker_that_does_not_answer_is_not_idle():
+    """Its latest values say nothing about now."""
     idle, hung = reading(0, messages_ready=5), "127.0.0.1:15672/api: no answer within 10 s"
 
-    assert moves(replace(idle, error=hung))
-    assert moves(idle, nodes=replace(WELL, error=hung))
-    assert not moves(idle, replace(idle, error=hung), reading(10, messages_ready=5))
+    assert is_active(replace(idle, error=hung))
+    assert is_active(idle, nodes=replace(WELL, error=hung))
+    assert not is_active(idle, replace(idle, error=hung), reading(10, messages_ready=5))
 
 
-def test_what_stays_as_it_is_becomes_calm_again():
-    """A backlog that nobody takes is known after some minutes, and watched like any other."""
+def test_an_unchanged_backlog_becomes_idle_again():
+    """After some minutes it is known."""
     before, after = reading(0, messages_ready=0), [reading(second, messages_ready=5000) for second in range(5, 400, 5)]
     detector = ActivityDetector()
     detector.update(before, WELL)
@@ -144,8 +144,8 @@ def test_what_stays_as_it_is_becomes_calm_again():
     assert sorted(seen, reverse=True) == seen
 
 
-def test_a_budget_that_is_set_is_that():
-    """Whatever moves."""
+def test_a_configured_budget_is_fixed():
+    """Whatever happens on the broker."""
     fixed, free = AdaptiveBudget(0.05), AdaptiveBudget(None)
     rising = [reading(0, queues=1000, messages_ready=0), reading(5, queues=1000, messages_ready=5000)]
 
@@ -156,8 +156,8 @@ def test_a_budget_that_is_set_is_that():
     assert planned(AdaptiveBudget(None), Part()) == (MIN_IDLE_SHARE, True)
 
 
-def test_only_a_calm_broker_is_spared():
-    """Totals take half, few queues are read seldom, checks that passed not always; nothing of it with a budget set."""
+def test_polling_is_reduced_only_while_idle():
+    """Half the totals, rare full readings, reused checks; none of it with a configured budget."""
     fixed, free = AdaptiveBudget(0.05), AdaptiveBudget(None)
     reduced = []
     for overview in (reading(0, messages_ready=0), reading(5, messages_ready=5000)):
@@ -171,7 +171,7 @@ def test_only_a_calm_broker_is_spared():
 
 
 def planned(budget, overview):
-    """The share, and whether the broker is idle, for a round after this reading."""
+    """The share, and whether the broker is idle, in a round after this reading."""
     budget.plan(EXPENSIVE, overview, WELL)
     return budget.share, budget.idle
 
@@ -188,8 +188,8 @@ RARELY = {"exchanges": 30, "links": 30, **dict.fromkeys(("vhosts", "auth", "poli
         (CHEAP_SECONDS, 0.0, {**RARELY, "bindings": 240, "memory": 240}),
     ],
 )
-def test_what_seldom_changes_is_asked_less_while_it_is_calm(cost, queues_interval, expected):
-    """What is cheap, no less than the queues; all else is wanted as often as ever, and everything by a budget set."""
+def test_configuration_is_read_less_often_while_idle(cost, queues_interval, expected):
+    """Cheap families as often as the queues; everything else, and all with a configured budget, as usual."""
     demands = {name: Demand(cost=cost, min_interval=max(5.0, family.min_interval)) for name, family in FAMILIES.items()}
     free, idle, rising = AdaptiveBudget(None), reading(0, messages_ready=0), reading(5, messages_ready=5000)
     reduced = free.plan(demands, idle, WELL, queues_interval)

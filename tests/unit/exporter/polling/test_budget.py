@@ -25,12 +25,12 @@ DEMANDS = st.dictionaries(st.text(max_size=3), PLAIN, max_size=16)
 
 
 def close(value):
-    """Equal up to what adding floats loses."""
+    """Equal up to floating point rounding."""
     return pytest.approx(value, rel=1e-9, abs=1e-12)
 
 
 def intervals(demands, budget):
-    """Seconds between two readings of each family at what it is granted, as the poller plans it."""
+    """Seconds between two readings of each family at its granted share, as the poller plans it."""
     granted = family_shares(demands, budget)
     return {name: interval_for(demand, granted[name]) for name, demand in demands.items()}
 
@@ -41,8 +41,8 @@ def share_used(demands, periods):
 
 
 @given(DEMANDED, BUDGETS)
-def test_shares_are_never_more_than_the_budget_nor_than_what_is_wanted(demanded, budget):
-    """Whatever is demanded."""
+def test_shares_exceed_neither_the_budget_nor_the_demands(demanded, budget):
+    """Whatever the demands are."""
     granted = fair_shares(demanded, budget)
 
     assert list(demanded) == list(granted)
@@ -51,16 +51,16 @@ def test_shares_are_never_more_than_the_budget_nor_than_what_is_wanted(demanded,
 
 
 @given(DEMANDED, BUDGETS)
-def test_nothing_is_left_while_somebody_wants_more(demanded, budget):
-    """Either all have what they want or the budget is shared out whole."""
+def test_nothing_is_left_while_a_demand_is_unmet(demanded, budget):
+    """Either all demands are met or the whole budget is used."""
     granted = fair_shares(demanded, budget)
 
     assert granted == demanded or sum(granted.values()) == close(min(budget, sum(demanded.values())))
 
 
 @given(DEMANDED, BUDGETS)
-def test_nobody_gets_less_than_another_that_wants_as_much(demanded, budget):
-    """Who wants more never gets less, and who goes without all it wants gets as much as anybody."""
+def test_no_one_gets_less_than_another_with_the_same_demand(demanded, budget):
+    """A higher demand never gets less, and an unmet demand gets as much as any other."""
     granted = fair_shares(demanded, budget)
     most = max(granted.values(), default=0.0)
 
@@ -68,8 +68,8 @@ def test_nobody_gets_less_than_another_that_wants_as_much(demanded, budget):
         assert share >= min(demanded[name], most) * (1 - 1e-9)
 
 
-def test_who_weighs_more_gets_more_of_what_is_scarce():
-    """And no more than it wants: the rest goes to the others."""
+def test_a_higher_weight_gets_a_larger_share():
+    """But no more than its demand: the rest goes to the others."""
     demanded = {"queues": 1.0, "memory": 1.0, "bindings": 0.001}
 
     assert {"queues": 0.042, "memory": 0.007, "bindings": 0.001} == close(fair_shares(demanded, 0.05, {"queues": 6}))
@@ -77,8 +77,8 @@ def test_who_weighs_more_gets_more_of_what_is_scarce():
 
 
 @given(DEMANDED, BUDGETS, st.floats(0.1, 10))
-def test_equal_weights_are_no_weights(demanded, budget, weight):
-    """Only what weighs more than another counts."""
+def test_equal_weights_change_nothing(demanded, budget, weight):
+    """Only relative weights count."""
     assert close(fair_shares(demanded, budget)) == fair_shares(demanded, budget, dict.fromkeys(demanded, weight))
 
 
@@ -86,8 +86,8 @@ MIN_SHARES = {"channels": 0.2, "queues": 0.5, "absent": 0.3}
 
 
 @given(st.fixed_dictionaries(dict.fromkeys(("channels", "queues", "bindings", "memory"), st.floats(0, 10))), BUDGETS)
-def test_a_smallest_share_is_never_less(demanded, budget):
-    """Or all that is demanded, where that is less; and no more is given than there is."""
+def test_a_minimum_share_is_guaranteed(demanded, budget):
+    """Or the whole demand if that is less; the total stays within the budget."""
     granted = fair_shares(demanded, budget, {"bindings": 9}, MIN_SHARES)
 
     assert sum(granted.values()) == close(min(budget, sum(demanded.values())))
@@ -97,7 +97,7 @@ def test_a_smallest_share_is_never_less(demanded, budget):
 
 
 def slow_broker(cost):
-    """What every family wants of a broker whose every answer takes as long, at the min_interval intervals of 5 s."""
+    """The demands of all families on a broker whose every answer takes the same time, at an interval of 5 s."""
     return {
         name: Demand(
             cost=cost,
@@ -111,8 +111,8 @@ def slow_broker(cost):
 
 
 @pytest.mark.parametrize(("cost", "budget"), [(0.03, 0.01), (0.3, 0.1), (0.2, 0.05)])
-def test_what_verdicts_on_clients_need_is_read_in_time(cost, budget):
-    """A broker whose every answer is dear: channels, consumers and connections come round before all that can wait."""
+def test_client_families_are_read_in_time(cost, budget):
+    """With expensive answers, channels, consumers and connections are read more often than what can wait."""
     periods = intervals(slow_broker(cost), budget)
     needed = max(periods[name] for name in CLIENT_FAMILIES)
 
@@ -126,27 +126,27 @@ def test_what_verdicts_on_clients_need_is_read_in_time(cost, budget):
     )
 
 
-def test_the_smallest_shares_of_all_leave_something():
-    """For what changes seldom, and has none."""
+def test_the_minimum_shares_leave_a_rest():
+    """For families without one, which rarely change."""
     assert sum(family.min_share for family in FAMILIES.values()) <= 7 / 8
 
 
 @given(DEMANDS, BUDGETS)
 def test_readings_stay_within_the_budget(demands, budget):
-    """At the intervals that it gives."""
+    """At the planned intervals."""
     assert share_used(demands, intervals(demands, budget)) <= budget * (1 + 1e-9)
 
 
 @given(DEMANDS)
 def test_all_run_at_their_shortest_interval_when_it_fits(demands):
-    """A budget as large as all that is demanded stretches nothing."""
+    """A budget as large as all demands stretches nothing."""
     budget = sum(demand.share for demand in demands.values()) * (1 + 1e-9)
 
     assert {name: demand.min_interval for name, demand in demands.items()} == close(intervals(demands, budget))
 
 
 @given(DEMANDS, BUDGETS, BUDGETS)
-def test_a_larger_budget_stretches_nobody_more(demands, one, other):
+def test_a_larger_budget_stretches_no_interval(demands, one, other):
     """Monotone in the budget."""
     little, much = sorted((one, other))
     stretched = intervals(demands, little)
@@ -155,8 +155,8 @@ def test_a_larger_budget_stretches_nobody_more(demands, one, other):
 
 
 @given(DEMANDS, BUDGETS, st.data())
-def test_who_gets_dearer_is_asked_no_sooner(demands, budget, data):
-    """And nobody else is asked more often for it."""
+def test_a_more_expensive_family_is_read_no_more_often(demands, budget, data):
+    """Nor are the others read less often because of it."""
     if not demands:
         return
     name = data.draw(st.sampled_from(sorted(demands)))
@@ -171,7 +171,7 @@ def test_who_gets_dearer_is_asked_no_sooner(demands, budget, data):
 
 @given(DEMANDS, BUDGETS, PLAIN)
 def test_vital_families_take_nothing_from_the_others(demands, budget, vital):
-    """They are asked at their min_interval interval_for, but never more than a fifth of the time."""
+    """They are read at their shortest interval, but never more than a fifth of the time."""
     vital = Demand(cost=vital.cost, min_interval=vital.min_interval, vital=True)
     alone, together = intervals(demands, budget), intervals({**demands, "vital": vital}, budget)
 
@@ -179,7 +179,7 @@ def test_vital_families_take_nothing_from_the_others(demands, budget, vital):
     assert max(vital.min_interval, 5 * vital.cost) == close(together["vital"])
 
 
-def test_who_wants_little_gets_it_whole_and_the_rest_share_alike():
+def test_small_demands_are_met_and_the_rest_share_equally():
     """The numbers of one case."""
     demands = {
         "consumers": Demand(cost=0.01, min_interval=5),
@@ -195,8 +195,8 @@ def test_who_wants_little_gets_it_whole_and_the_rest_share_alike():
 
 
 @given(PLAIN, BUDGETS, st.sampled_from([TOTALS_MAX_SHARE, IDLE_TOTALS_SHARE]))
-def test_totals_and_statistics_of_queues_share_what_the_queues_get(totals, share, most):
-    """The totals take half of it, or what once a minute takes; statistics what is left, and half of it at min_share."""
+def test_totals_and_statistics_divide_the_share_of_the_queues(totals, share, most):
+    """Totals take half of it, or once a minute; statistics take the rest, at least half."""
     period, left = split_queue_share(totals, share, most)
     longest = max(totals.min_interval, TOTALS_INTERVAL_SECONDS, totals.cost / most)
 
@@ -208,16 +208,16 @@ def test_totals_and_statistics_of_queues_share_what_the_queues_get(totals, share
 
 
 def test_totals_of_a_large_broker_are_read_once_a_minute():
-    """Whatever the budget; but where they take long, for a thirtieth of the time, or half of it while all is calm."""
+    """Whatever the budget; but at most 1/30 of the time, or 1/60 while the broker is idle."""
     assert [60, 60, 90] == [split_queue_share(Demand(cost=cost, min_interval=5), 0.00375)[0] for cost in (0.34, 2, 3)]
     assert [5, 60, 60] == [split_queue_share(Demand(cost=0.34, min_interval=5), share)[0] for share in (0.2, 0.0113, 0)]
-    calm = [
+    idle = [
         split_queue_share(Demand(cost=cost, min_interval=5), 0.00375, IDLE_TOTALS_SHARE)[0] for cost in (0.34, 2, 3)
     ]
-    assert [60, 120, 180] == calm
+    assert [60, 120, 180] == idle
 
 
-def test_who_gets_nothing_is_not_asked():
-    """No division by zero, and no reading either."""
+def test_a_family_without_a_share_is_not_read():
+    """No division by zero, and no reading."""
     assert interval_for(Demand(cost=1, min_interval=5), 0) == math.inf
     assert interval_for(Demand(cost=0, min_interval=5), 0) == 5

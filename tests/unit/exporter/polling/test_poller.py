@@ -44,15 +44,15 @@ def log(caplog):
 
 
 def test_before_the_first_round_every_part_is_empty():
-    """There is always a snapshot, and it promises nothing."""
+    """There is always a snapshot."""
     poller = Poller("shop", ManagementSettings(url="http://127.0.0.1:1"), quickly(), SystemClock(), lambda _: None)
 
     assert [(None, None, None)] * 16 == [(part.value, part.at, part.error) for part in poller.latest.parts.values()]
     assert {0} == {stats.attempts for stats in poller.stats.families.values()}
 
 
-def test_settings_that_cannot_be_used_are_loud(tmp_path):
-    """The message names the key in the configuration."""
+def test_unusable_settings_are_an_error(tmp_path):
+    """The error names the setting in the configuration."""
     settings = ManagementSettings(url="http://mq", password_file=tmp_path / "no")
 
     with pytest.raises(ConfigError, match=r"^clusters\.shop\.management\.password_file: "):
@@ -60,7 +60,7 @@ def test_settings_that_cannot_be_used_are_loud(tmp_path):
 
 
 def test_rounds_follow_each_other():
-    """Every round hands out all parts, each read anew, and counts what it cost."""
+    """Every round publishes all parts, each read again, and counts their cost."""
     with serve(whole_broker("4.3.6")) as server, polling(server) as watch:
         first = watch.until(whole)
         second = watch.until(lambda snapshot: all(snapshot.parts[name].at != first.parts[name].at for name in FAST))
@@ -76,8 +76,8 @@ def test_rounds_follow_each_other():
     assert watch.poller.latest.version == (4, 3)
 
 
-def test_what_comes_after_its_round_is_shown_at_once():
-    """And not with the next round, which may have to wait for others: it would be half an interval older."""
+def test_a_late_reading_is_published_immediately():
+    """Not with the next round, which may wait for others: it would be half an interval older."""
     with serve(whole_broker("4.3.6")) as server, polling(server, poll=quickly(2.0)) as watch:
         good = watch.until(whole)
         answer = server.routes["/api/nodes"]
@@ -93,7 +93,7 @@ def test_what_comes_after_its_round_is_shown_at_once():
 
 
 def test_an_endpoint_that_hangs_starves_no_other():
-    """The others stay fresh; the hung one keeps its last good value, and is asked once, not again and again."""
+    """The others stay fresh; the hanging one keeps its last good value and has one request in flight."""
     release = threading.Event()
     with serve(whole_broker("4.3.6")) as server, polling(server, timeout=60) as watch:
         good = watch.until(whole)
@@ -120,13 +120,13 @@ def test_an_endpoint_that_hangs_starves_no_other():
     assert server.most["/api/queues"] == 1
 
 
-def test_what_fails_keeps_its_last_good_value_and_recovers(log):
-    """The error is told, the age grows, and the next good reading mends it; the log tells of both changes once."""
+def test_a_failing_family_keeps_its_last_good_value_and_recovers(log):
+    """The error is set, the age grows, and the next good reading clears it; both changes are logged once."""
     with serve(whole_broker("4.3.6")) as server, polling(server) as watch:
         good = watch.until(whole)
         route, server.routes["/api/channels"] = server.routes["/api/channels"], fault
         failed = watch.until(lambda snapshot: snapshot.channels.error is not None)
-        still = watch.until(lambda snapshot: snapshot.nodes.at.mono > failed.nodes.at.mono)
+        later = watch.until(lambda snapshot: snapshot.nodes.at.mono > failed.nodes.at.mono)
         server.routes["/api/channels"] = route
         watch.until(whole)
         failures = watch.poller.stats.families["channels"].failures
@@ -134,9 +134,9 @@ def test_what_fails_keeps_its_last_good_value_and_recovers(log):
     assert (
         f"{server.where}/api/channels: 500 from the server (boom); see the broker's log at this time"
     ) == failed.channels.error
-    assert len(good.channels.value) == len(still.channels.value)
-    assert failed.channels.at == still.channels.at
-    assert still.channels.age(still.taken) > failed.channels.age(failed.taken)
+    assert len(good.channels.value) == len(later.channels.value)
+    assert failed.channels.at == later.channels.at
+    assert later.channels.age(later.taken) > failed.channels.age(failed.taken)
     assert failures >= 1
     assert [
         {"event": "broker version", "version": "4.3.6"},
@@ -145,8 +145,8 @@ def test_what_fails_keeps_its_last_good_value_and_recovers(log):
     ] == log()
 
 
-def test_a_broker_that_goes_and_comes_back_with_another_version(log):
-    """No crash, one line for each change; the checks of the new version are asked."""
+def test_a_broker_that_comes_back_with_another_version(log):
+    """No crash, one line per change; the checks of the new version are read."""
     with serve(whole_broker("3.10.8")) as server, polling(server) as watch:
         watch.until(whole)
         server.routes.clear()
@@ -171,8 +171,8 @@ def test_a_broker_that_goes_and_comes_back_with_another_version(log):
     ] == log()
 
 
-def test_what_costs_more_than_its_share_is_asked_less_often():
-    """The vital families go on in every round, whatever the budget is."""
+def test_a_family_that_exceeds_its_share_is_read_less_often():
+    """Vital families are read in every round, whatever the budget is."""
     with serve(whole_broker("4.3.6")) as server, polling(server, poll=quickly(budget=1e-6)) as watch:
         watch.until(whole)
         watch.until(lambda _: watch.poller.stats.families["channels"].interval > 60)
@@ -190,8 +190,8 @@ def test_what_costs_more_than_its_share_is_asked_less_often():
     assert stats.budget == 1e-6
 
 
-def test_all_is_read_at_once_when_the_broker_is_back():
-    """Nothing waits for the end of the long rest that failures earned it."""
+def test_everything_is_read_immediately_when_the_broker_is_back():
+    """Nothing waits for the end of its retry delay."""
     routes = whole_broker("4.3.6")
     with serve({}) as server, polling(server) as watch:
         watch.until(lambda _: watch.poller.stats.families["bindings"].failures >= 1)
@@ -201,16 +201,16 @@ def test_all_is_read_at_once_when_the_broker_is_back():
     assert back.bindings.at is not None
 
 
-def test_a_broker_without_statistics_is_told_of_once(log):
-    """What can be had is had, what cannot is one line and asked for seldom; an empty list is no answer then."""
+def test_a_broker_without_statistics_is_logged_once(log):
+    """Available families are read, the others retried rarely; an empty list is not an answer then."""
     routes = whole_broker("3.10.8")
     disabled = json({"error": "bad_request", "reason": "Stats in management UI are disabled on this node"}, 400)
     totals = {"vhost": "/", "name": "orders", "type": "classic", "state": "running", "node": "a@b", "arguments": {}}
     counts = {"messages": 3, "messages_ready": 2, "messages_unacknowledged": 1}
-    told = {"rates_mode": "basic", "disable_stats": True, "object_totals": {"queues": 1, "connections": 1}}
+    overview = {"rates_mode": "basic", "disable_stats": True, "object_totals": {"queues": 1, "connections": 1}}
     routes.update(
         {
-            "/api/overview": json({**told, "rabbitmq_version": "3.10.8"}),
+            "/api/overview": json({**overview, "rabbitmq_version": "3.10.8"}),
             "/api/consumers": disabled,
             "/api/channels": disabled,
             "/api/connections": json([]),
@@ -233,8 +233,8 @@ def test_a_broker_without_statistics_is_told_of_once(log):
     assert "endpoint cannot be read" not in events
 
 
-def test_a_user_that_is_shown_its_own_only_is_told_of_once(log):
-    """The tag `monitoring` is missing: what looks like the whole is not shown, and one line says why."""
+def test_a_user_without_the_monitoring_tag_is_logged_once(log):
+    """Lists that look complete are not shown, and one line says why."""
     routes = whole_broker("4.3.6")
     refused = json({"error": "not_authorised", "reason": "Not monitor user"}, 401)
     counts = {"object_totals": {"queues": 1, "connections": 0, "channels": 0}, "queue_totals": {"messages": 0}}
@@ -263,8 +263,8 @@ def test_a_user_that_is_shown_its_own_only_is_told_of_once(log):
     assert "endpoint cannot be read" not in events
 
 
-def test_a_user_that_sees_nothing_is_told_of_once(log):
-    """The overview counts queues, the list is empty: a line says why that is."""
+def test_a_user_without_permissions_is_logged_once(log):
+    """The overview counts queues, the list is empty: one line says why."""
     routes = whole_broker("4.3.6")
     routes["/api/queues"] = json({"page": 1, "page_count": 1, "items": []})
     with serve(routes) as server, polling(server) as watch:
@@ -283,17 +283,17 @@ def test_a_user_that_sees_nothing_is_told_of_once(log):
     ] == [event for event in log() if event["event"].startswith("user sees")]
 
 
-def test_a_large_broker_goes_by_totals_and_turns(log):
-    """All queues in every snapshot, each with its statistics in the end; a line tells why."""
+def test_a_large_broker_is_read_by_totals(log):
+    """All queues in every snapshot, eventually each with its statistics; one line says why."""
     replay = Replay(f"q{number:05}" for number in range(2500))
     replay.queues["q01234"]["messages_ready"] = 9
     routes = whole_broker("4.3.6")
-    told = fixture("4.3.6", "overview")
-    told["object_totals"]["queues"] = 2500
+    overview = fixture("4.3.6", "overview")
+    overview["object_totals"]["queues"] = 2500
     del routes["/api/queues"]
     with serve({}) as server:
         server.routes = replay.routes()
-        server.routes.update({**routes, "/api/overview": json(told)})
+        server.routes.update({**routes, "/api/overview": json(overview)})
         with polling(server, poll=quickly(budget=0.2)) as watch:
             first = watch.until(lambda snapshot: snapshot.queues.value)
             last = watch.until(
@@ -310,7 +310,7 @@ def test_a_large_broker_goes_by_totals_and_turns(log):
 
 
 def test_a_receiver_that_fails_does_not_end_polling(log):
-    """A fault in what takes the snapshots is logged, and the next one is handed out."""
+    """An error in a receiver is logged, and the next snapshot is published."""
     got = SimpleQueue()
 
     def receive(snapshot):
@@ -329,8 +329,8 @@ def test_a_receiver_that_fails_does_not_end_polling(log):
     assert "publishing a snapshot failed" in [event["event"] for event in log()]
 
 
-def test_a_round_of_a_broker_that_answers_is_two_clients_to_it(monkeypatch):
-    """However many families are due at once: each connection more is one more handshake."""
+def test_a_round_uses_two_connections(monkeypatch):
+    """However many families are due: each further connection is another handshake."""
     monkeypatch.setattr(poller_module, "_GROW_AFTER_SECONDS", DEADLINE)
     with serve(whole_broker("4.3.6")) as server, polling(server, poll=quickly(interval=2 * DEADLINE)) as watch:
         watch.until(whole)

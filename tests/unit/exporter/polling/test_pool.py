@@ -8,8 +8,8 @@ from exporter.polling.pool import BASE_THREADS, WorkerPool
 DEADLINE = 20
 
 
-def resting(pool):
-    """How many threads there are, once all have nothing to do."""
+def idle_threads(pool):
+    """Number of threads once all of them are idle."""
     until = time.monotonic() + DEADLINE
     while len(pool._idle) < len(pool.threads):
         assert time.monotonic() < until
@@ -17,8 +17,8 @@ def resting(pool):
     return len(pool.threads)
 
 
-def rested(pool, done, count):
-    """How many threads rest after a bad minute, in which so many jobs hung at once."""
+def idle_after_hangs(pool, done, count):
+    """Number of idle threads after this many jobs hung at the same time."""
     release = threading.Event()
     for _ in range(count):
         pool.submit("hangs", lambda: done.put(release.wait(DEADLINE)))
@@ -26,11 +26,11 @@ def rested(pool, done, count):
     release.set()
     for _ in range(count):
         done.get(timeout=DEADLINE)
-    return resting(pool)
+    return idle_threads(pool)
 
 
-def test_jobs_are_done_in_threads_that_carry_their_names():
-    """As many as were handed in; a thread serves more than one."""
+def test_jobs_run_in_threads_with_their_names():
+    """All of them; a thread runs more than one."""
     done = SimpleQueue()
     pool = WorkerPool("idle", max_threads=16)
     for number in range(12):
@@ -41,8 +41,8 @@ def test_jobs_are_done_in_threads_that_carry_their_names():
     pool.stop()
 
 
-def test_jobs_that_hang_hold_up_no_other():
-    """One more thread for what waits, but never more than the bound."""
+def test_jobs_that_hang_block_no_other():
+    """One more thread per waiting job, up to the maximum."""
     release, done = threading.Event(), SimpleQueue()
     pool = WorkerPool("idle", max_threads=6)
     for _ in range(5):
@@ -57,8 +57,8 @@ def test_jobs_that_hang_hold_up_no_other():
     pool.stop()
 
 
-def test_threads_of_a_bad_minute_do_not_stay(monkeypatch):
-    """The one that rested last gets the next job, so that all others have nothing to do for long, and end."""
+def test_extra_threads_end_when_idle(monkeypatch):
+    """The most recently idle thread gets the next job, so the others stay idle until they end."""
     monkeypatch.setattr(pool_module, "_IDLE_SECONDS", 0.3)
     release, done = threading.Event(), SimpleQueue()
     pool = WorkerPool("idle", max_threads=6)
@@ -77,20 +77,20 @@ def test_threads_of_a_bad_minute_do_not_stay(monkeypatch):
     assert max_threads == 6
 
 
-def test_threads_that_rest_after_a_bad_minute_are_not_all_used_at_once():
-    """What comes in one heap is done by as many as are enough: to the broker each is a connection."""
+def test_extra_idle_threads_are_not_all_used_at_once():
+    """A burst of jobs uses the base number of threads: each is a connection to the broker."""
     done, pool = SimpleQueue(), WorkerPool("idle", max_threads=6)
-    rest = rested(pool, done, 6)
-    under_way, max_threads, lock = 0, 0, threading.Lock()
+    rest = idle_after_hangs(pool, done, 6)
+    in_flight, max_threads, lock = 0, 0, threading.Lock()
 
     def counted():
-        nonlocal under_way, max_threads
+        nonlocal in_flight, max_threads
         with lock:
-            under_way += 1
-            max_threads = max(max_threads, under_way)
+            in_flight += 1
+            max_threads = max(max_threads, in_flight)
         time.sleep(0.02)
         with lock:
-            under_way -= 1
+            in_flight -= 1
         done.put(None)
 
     for _ in range(12):
@@ -102,10 +102,10 @@ def test_threads_that_rest_after_a_bad_minute_are_not_all_used_at_once():
     assert max_threads == BASE_THREADS < rest
 
 
-def test_a_thread_that_rests_relieves_those_that_hang():
-    """None is started where one has nothing to do."""
+def test_growing_uses_an_idle_thread_first():
+    """No thread is started while one is idle."""
     done, pool = SimpleQueue(), WorkerPool("idle", max_threads=6)
-    rest = rested(pool, done, 3)
+    rest = idle_after_hangs(pool, done, 3)
     again = threading.Event()
     for _ in range(BASE_THREADS):
         pool.submit("hangs", lambda: again.wait(DEADLINE))
@@ -120,8 +120,8 @@ def test_a_thread_that_rests_relieves_those_that_hang():
     pool.stop()
 
 
-def test_nothing_is_begun_after_stop():
-    """What waits is forgotten, and the threads end."""
+def test_nothing_starts_after_stop():
+    """Waiting jobs are discarded, and the threads end."""
     done = SimpleQueue()
     pool = WorkerPool("idle", max_threads=2)
     pool.stop()

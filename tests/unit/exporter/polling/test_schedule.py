@@ -15,20 +15,20 @@ MUCH = 1_000_000_000
 
 
 def at(mono):
-    """A moment."""
+    """A time."""
     return Instant(wall=1.7e9 + mono, mono=mono)
 
 
 def read(schedule, began, took=0.1, cost=0.1, error=None, received=MUCH):
-    """A reading of a schedule, begun at a moment."""
+    """One reading by a schedule, started at a time."""
     part = Part(value=() if error is None else None, at=at(began + took), error=error)
     spent = schedule.stats.cost_seconds
     schedule.in_flight = True
     schedule.finish(part, at(began), at(began + took), PollCost(spent, 0, 0), PollCost(spent + cost, 1, received))
 
 
-def test_a_line_is_due_an_interval_after_its_latest_reading_began():
-    """At once before the first, and never while one is under way."""
+def test_a_family_is_due_an_interval_after_its_latest_start():
+    """Immediately before the first reading, and never while one is in flight."""
     schedule = EndpointSchedule("channels", min_interval=5, min_retry=5)
     assert schedule.is_due(5, horizon=0)
     read(schedule, 0)
@@ -40,8 +40,8 @@ def test_a_line_is_due_an_interval_after_its_latest_reading_began():
     assert not schedule.is_due(5, horizon=1000)
 
 
-def test_what_begins_early_for_the_sake_of_a_round_is_not_read_more_often():
-    """Rounds come every 5 s, its interval is 6: of six rounds it skips one."""
+def test_an_early_start_does_not_shorten_the_average_interval():
+    """Rounds every 5 s and an interval of 6 s: one of six rounds is skipped."""
     schedule = EndpointSchedule("channels", min_interval=5, min_retry=5)
     begun = []
     for round_ in range(0, 300, 5):
@@ -54,8 +54,8 @@ def test_what_begins_early_for_the_sake_of_a_round_is_not_read_more_often():
     assert {5, 10} == {later - before for before, later in pairwise(begun)}
 
 
-def test_one_hiccup_does_not_change_what_a_line_costs():
-    """The least of three: other work makes a reading longer, never shorter."""
+def test_one_outlier_does_not_change_the_cost():
+    """The minimum of three: other load makes a reading longer, never shorter."""
     schedule = EndpointSchedule("channels", min_interval=5, min_retry=5)
     seen = []
     for cost in (9.0, 0.1, 9.0, 9.0):
@@ -67,7 +67,7 @@ def test_one_hiccup_does_not_change_what_a_line_costs():
 
 
 def test_an_overloaded_broker_does_not_become_invisible():
-    """An answer that waits costs no more than so many times what it did in peace; nor is it asked for all the time."""
+    """A slow answer counts as a bounded multiple of its usual cost; nor is the broker polled all the time."""
     schedule = EndpointSchedule("exchanges", min_interval=15, min_retry=5)
     read(schedule, 0, cost=0.1)
     for began in (100, 200, 300):
@@ -78,8 +78,8 @@ def test_an_overloaded_broker_does_not_become_invisible():
     assert 60 == schedule.corrected_interval(60)
 
 
-def test_more_to_read_costs_more():
-    """What it costs for its size is what is remembered."""
+def test_a_larger_answer_costs_more():
+    """The baseline is the cost for its size."""
     schedule = EndpointSchedule("exchanges", min_interval=15, min_retry=5)
     read(schedule, 0, cost=0.1, received=MUCH)
     for began in (100, 200, 300):
@@ -89,7 +89,7 @@ def test_more_to_read_costs_more():
 
 
 def test_a_short_answer_is_cheap_however_long_it_takes():
-    """Its size says what it can cost a broker that has time, from the first reading on; not so of the memory."""
+    """Its size bounds its cost from the first reading on; not so for memory."""
     schedule, memory = (
         EndpointSchedule("exchanges", min_interval=15, min_retry=5),
         EndpointSchedule("memory", min_interval=60, min_retry=5),
@@ -101,8 +101,8 @@ def test_a_short_answer_is_cheap_however_long_it_takes():
     assert 0.1 == pytest.approx(memory.cost)
 
 
-def test_what_it_cost_in_peace_is_forgotten_within_an_hour():
-    """A broker that is slow since then is one that is expensive."""
+def test_the_cost_baseline_expires_within_an_hour():
+    """A broker that has been slow since then is expensive."""
     schedule = EndpointSchedule("exchanges", min_interval=15, min_retry=5)
     read(schedule, 0, cost=0.1)
     for began in range(100, 4000, 100):
@@ -111,8 +111,8 @@ def test_what_it_cost_in_peace_is_forgotten_within_an_hour():
     assert 9.0 == pytest.approx(schedule.cost)
 
 
-def test_a_cost_that_is_a_guess_silences_nothing_for_long():
-    """One expensive reading at the start; the next comes as soon as a twentieth of a core bears it."""
+def test_an_uncertain_cost_delays_the_second_reading_only_briefly():
+    """After one expensive reading the next follows as soon as 5 % of a core allows."""
     schedule, expensive = (
         EndpointSchedule("vhosts", min_interval=15, min_retry=5),
         EndpointSchedule("bindings", min_interval=60, min_retry=5),
@@ -129,8 +129,8 @@ def test_a_cost_that_is_a_guess_silences_nothing_for_long():
 
 @pytest.mark.parametrize("name", CLIENT_FAMILIES)
 @pytest.mark.parametrize(("cost", "second"), [(0.9, 20), (3, 20), (9, 45)])
-def test_clients_have_a_second_reading_soon(name, cost, second):
-    """Verdicts compare two: a broker that was slow when it was asked for all at once is not believed to be so."""
+def test_client_families_have_an_early_second_reading(name, cost, second):
+    """Rules compare two readings, and a broker may be slow only while everything is read at once."""
     schedule = EndpointSchedule(name, min_interval=5, min_retry=5)
     read(schedule, 0, cost=cost)
     guess = schedule.corrected_interval(900)
@@ -139,8 +139,8 @@ def test_clients_have_a_second_reading_soon(name, cost, second):
     assert pytest.approx((second, 900)) == (guess, schedule.corrected_interval(900))
 
 
-def waits(schedule, took):
-    """How long each of eight failures in a row waits."""
+def retry_delays(schedule, took):
+    """The retry delay after each of eight consecutive failures."""
     found = []
     for _ in range(8):
         read(schedule, 0, took=took, error="away")
@@ -158,23 +158,23 @@ def waits(schedule, took):
         ("channels", 40, [80] * 8),
     ],
 )
-def test_what_fails_is_asked_less_and_less(name, took, expected):
-    """The interval or twice what it took at first, a minute in the end; the overview soon, for it tells who is back."""
-    assert pytest.approx(expected) == waits(EndpointSchedule(name, min_interval=5, min_retry=5), took)
+def test_failures_are_retried_with_backoff(name, took, expected):
+    """From the interval or twice its duration up to a minute; the overview without backoff."""
+    assert pytest.approx(expected) == retry_delays(EndpointSchedule(name, min_interval=5, min_retry=5), took)
 
 
-def test_what_is_read_seldom_is_tried_again_soon():
-    """A failure need not cost a whole long interval."""
+def test_a_family_with_a_long_interval_is_retried_early():
+    """A failure does not cost a whole long interval."""
     schedule = EndpointSchedule("bindings", min_interval=60, min_retry=5)
     read(schedule, 0, error="500")
 
     assert schedule.is_due(60, horizon=5)
 
 
-def test_a_good_reading_ends_the_waiting():
-    """And the next failure waits as the first did."""
+def test_a_good_reading_resets_the_backoff():
+    """The next failure retry_delays as the first did."""
     schedule = EndpointSchedule("channels", min_interval=5, min_retry=5)
-    waits(schedule, 0.1)
+    retry_delays(schedule, 0.1)
     read(schedule, 1000)
     assert schedule.retry_after is None
     read(schedule, 2000, error="away")
@@ -182,19 +182,19 @@ def test_a_good_reading_ends_the_waiting():
     assert schedule.retry_after == 5
 
 
-def test_a_line_that_is_hastened_is_due_at_once():
+def test_a_reset_family_is_due_immediately():
     """Whatever it was waiting for."""
     schedule = EndpointSchedule("channels", min_interval=5, min_retry=5)
-    waits(schedule, 0.1)
+    retry_delays(schedule, 0.1)
     schedule.reset()
 
     assert schedule.is_due(5, horizon=0)
 
 
-def test_a_reading_that_hung_until_the_broker_was_back_is_begun_again():
-    """It began in bad times: that it fails now says nothing."""
+def test_a_reading_from_before_the_reset_is_retried_immediately():
+    """It started while the broker was unreachable, so its failure says nothing."""
     schedule = EndpointSchedule("channels", min_interval=5, min_retry=5)
-    waits(schedule, 10)
+    retry_delays(schedule, 10)
     schedule.start(5)
     schedule.reset()
     read(schedule, 100, took=10, error="away")
@@ -204,8 +204,8 @@ def test_a_reading_that_hung_until_the_broker_was_back_is_begun_again():
     assert schedule.retry_after == 20
 
 
-def test_what_the_broker_will_not_tell_is_asked_for_seldom():
-    """Every five minutes, until it does."""
+def test_an_unavailable_family_is_retried_rarely():
+    """Every five minutes, until it is available."""
     schedule = EndpointSchedule("consumers", min_interval=5, min_retry=5)
     read(schedule, 0, error="no statistics")
     schedule.mark_unavailable()
@@ -217,8 +217,8 @@ def test_what_the_broker_will_not_tell_is_asked_for_seldom():
     assert not schedule.unavailable
 
 
-def test_what_is_read_seldom_is_not_read_in_one_heap():
-    """The second readings of families that began together begin apart."""
+def test_families_with_long_intervals_are_spread_over_time():
+    """The second readings of families that started together start apart."""
     schedules = [
         EndpointSchedule(name, min_interval=60, min_retry=5)
         for name in ("bindings", "policies", "limits", "features", "auth")
@@ -231,8 +231,8 @@ def test_what_is_read_seldom_is_not_read_in_one_heap():
     assert all(30 < start <= 60 for start in starts)
 
 
-def test_a_turn_without_a_reading_costs_and_is_no_attempt():
-    """Statistics of queues, which the next reading shows."""
+def test_a_step_without_a_reading_has_a_cost_but_is_no_attempt():
+    """Statistics of queues, which the next reading contains."""
     schedule = EndpointSchedule("queues", min_interval=5, min_retry=5)
     read(schedule, 0)
     schedule.in_flight = True
@@ -247,8 +247,8 @@ def test_a_turn_without_a_reading_costs_and_is_no_attempt():
     assert not schedule.is_due(5, horizon=9)
 
 
-def test_a_part_tells_the_interval_in_force_and_stays_the_same_object_as_long_as_that_does():
-    """What is made of a part is made anew only where it is another one."""
+def test_a_part_is_the_same_object_until_its_interval_changes():
+    """Whatever is derived from a part is derived again only from another object."""
     schedule = EndpointSchedule("queues", min_interval=5.0, min_retry=5.0)
     read(schedule, 0.0)
     schedule.stats = replace(schedule.stats, interval=150.0)
