@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 INTERVAL = 1.0
 HUNG_SECONDS = 35.0
 SETTLED_SECONDS = 15.0
-"""After this long, what hangs is known and left alone."""
+"""After this time hanging endpoints are known and skipped."""
 TIMEOUT = 4.0
 ANSWERS = 2.0
 """An endpoint that takes longer than this hangs with the node."""

@@ -21,10 +21,10 @@ class Replay:
     """Queues by name, all in one virtual host; a test may change `queues`.
 
     Attributes:
-        queues: name -> what its statistics hold beside the usual.
-        requested: names of the single queues that were requested for, in order.
-        pages: numbers of the pages that were requested for, in order.
-        totals: times that the totals were requested for.
+        queues: name -> fields of its statistics that differ from the default.
+        requested: names of the requested single queues, in order.
+        pages: numbers of the requested pages, in order.
+        totals: number of requests for totals.
     """
 
     SIZE = 500

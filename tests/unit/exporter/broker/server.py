@@ -57,10 +57,10 @@ class Server:
     """Address, routes and received requests.
 
     Attributes:
-        routes: path -> what answers; may be changed at any time. Other paths are 404, as RabbitMQ answers them.
+        routes: path -> route; may be changed at any time. Other paths get the 404 of RabbitMQ.
         seen: every path with its query, in order of arrival.
-        most: path -> the most requests that were under way at the same time.
-        connections: how many were accepted.
+        most: path -> maximum number of concurrent requests.
+        connections: number of accepted connections.
     """
 
     def __init__(self, routes: Mapping[str, Route]) -> None:
@@ -91,7 +91,7 @@ class Server:
                 super().process_request(*args)
 
             def handle_error(self, *args: Any) -> None:
-                pass  # clients under test give up in the middle
+                pass  # clients under test disconnect mid-answer
 
         self._http = Quiet(("127.0.0.1", 0), Handler)
         self.where = f"127.0.0.1:{self._http.server_address[1]}"

@@ -184,7 +184,7 @@ def test_an_endless_answer_ends_with_the_timeout(release, head, piece):
     assert str(caught.value).startswith(f"{server.where}{PATH}: ")
     assert (type(caught.value), str(caught.value)) in {
         (Unreachable, f"{server.where}{PATH}: {LATE}"),
-        # A bound of the library for headers is reached before the timeout.
+        # The header limit of the library is reached before the timeout.
         (BadAnswer, (f"{server.where}{PATH}: not HTTP; is this an AMQP port (management: 15672), or a TLS port "
             "(https://)?")),
     }  # fmt: skip

@@ -26,7 +26,7 @@ from tests.unit.exporter.broker.server import SHAPES, VERSIONS, fixture, recorde
 OLDEST = next(version for version in VERSIONS if version_of(version) == (3, 10))
 
 UNSAID = {
-    # What no version says of some object at the time of recording, or that only other types of objects have.
+    # What no version reported for some object in the recording, or that only other types of objects have.
     "Queue": {"policy", "head_message_timestamp", "consumer_capacity", "leader", "members", "online"}
     | {"message_bytes", "message_bytes_ready", "message_bytes_unacked", "memory", "delivery_limit"},
     "Channel": {"idle_since"},
@@ -83,7 +83,7 @@ def test_a_short_list_is_requested_without_columns():
 
 
 ZEROS = {
-    # What 4.0 and later fill with zeros.
+    # Fields that 4.0 and later fill with zeros.
     *("sockets_used", "sockets_total", "io_read_count", "io_read_bytes", "io_read_avg_time", "io_write_count"),
     *("io_write_bytes", "io_write_avg_time", "io_sync_count", "io_sync_avg_time", "io_seek_count", "io_seek_avg_time"),
     *("io_reopen_count", "mnesia_ram_tx_count", "mnesia_disk_tx_count", "msg_store_read_count"),
@@ -91,7 +91,7 @@ ZEROS = {
 }
 
 NOT_SET = {"operator_policy", "mirrors", "synchronised_mirrors"}
-"""Nothing of the recorded queues has one; and mirrored ones of 3.10 would name their mirrors."""
+"""No recorded queue has one; mirrored queues of 3.10 would list their mirrors."""
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ NOT_SET = {"operator_policy", "mirrors", "synchronised_mirrors"}
 def test_only_known_gaps_of_a_version_are_absent(version, expected):
     """A real broker fills every attribute of the kernel's objects, except for the known gaps of its version."""
     lists = ("nodes", "queues", "channels", "consumers", "connections")
-    # Not the broker's, but when it was read.
+    # Set by us: when it was read.
     ours = {"details_at"}
 
     assert expected == {family: names for family in lists if (names := absent(decoded(version, family)) - ours)}

@@ -18,8 +18,8 @@ class Node:
     """Stands in for a client: checks that answer immediately, and some that hang; time is simulated.
 
     Attributes:
-        now: seconds of its clock.
-        requested: name of the path and how long it was waited for, in order.
+        now: simulated time in seconds.
+        requested: last part of the path and seconds until the answer or timeout, in order.
     """
 
     timeout = 10.0

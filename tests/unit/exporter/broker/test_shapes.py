@@ -13,7 +13,7 @@ from tests.unit.exporter.broker.server import FIXTURES, SHAPES, VERSIONS, broker
 SETS = [(version, shape) for version in VERSIONS for shape in SHAPES]
 
 REFUSED = {
-    # Made of statistics: 400 where none are collected.
+    # Families made of statistics: 400 if none are collected.
     ("3.10.8", "no-statistics"): {"channels", "consumers"},
     ("4.0.5", "no-statistics"): {"channels", "consumers"},
     ("4.3.6", "no-statistics"): {"consumers"},

@@ -26,8 +26,8 @@ def without_zeros(value):
             return value
 
 
-TELLING = {
-    # The recording that tells most of a family; the sample workload does of all others.
+RICHEST_SHAPE = {
+    # The recording with the most fields of a family; for all others it is the sample workload.
     "health": "alarmed",
     "nodes": "one-down",
     **dict.fromkeys(
@@ -35,7 +35,7 @@ TELLING = {
     ),
 }
 PAYLOADS = {
-    (version, family): without_zeros(fixture(version, family, TELLING.get(family, "")))
+    (version, family): without_zeros(fixture(version, family, RICHEST_SHAPE.get(family, "")))
     for version in VERSIONS
     for family in FAMILIES
 }
@@ -76,7 +76,7 @@ def broken(payload, path, wrong, *, drop):
 
 
 PASSED_ON = {"arguments", "effective_policy", "definition"}
-"""What people set, whatever it is."""
+"""Fields with values that users chose."""
 
 
 def zeros(value):

@@ -51,7 +51,7 @@ KNOWN = Queue(
 
 
 FRESH = replace(KNOWN, consumers=None, memory=None, stats=MessageStats(), details_at=None)
-"""The same queue as its totals alone tell it."""
+"""The same queue with its totals only."""
 
 
 def joined_with(*items, known=KNOWN):

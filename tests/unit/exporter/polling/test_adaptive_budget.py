@@ -101,8 +101,10 @@ def test_a_growing_redelivery_rate_is_activity():
 
     assert not is_active(*evenly)
     assert is_active(*evenly, reading(25, 2000 + 900))
-    assert not is_active(*evenly, reading(25, 10)), "the broker began to count anew"
-    assert not is_active(*evenly, reading(25, None), reading(30, 9000)), "of what grew nobody knows how fast"
+    assert not is_active(*evenly, reading(25, 10)), "the counter was reset"
+    assert not is_active(*evenly, reading(25, None), reading(30, 9000)), (
+        "without a previous reading the rate is unknown"
+    )
 
 
 def test_a_reading_counts_once():

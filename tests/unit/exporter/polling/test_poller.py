@@ -181,7 +181,7 @@ def test_a_family_that_exceeds_its_share_is_read_less_often():
         watch.until(lambda _: watch.poller.stats.families["nodes"].attempts >= rounds)
         stats = watch.poller.stats
 
-    # One more at most: that which was under way.
+    # At most one more, which was in flight.
     assert stats.families["channels"].attempts - before.attempts <= 1
     assert stats.families["channels"].interval > 60
     assert stats.families["channels"].requests == stats.families["channels"].attempts

@@ -11,7 +11,7 @@ from exporter.polling.schedule import CLIENT_FAMILIES, UNAVAILABLE_RETRY_SECONDS
 
 NOTHING = PollCost(0.0, 0, 0)
 MUCH = 1_000_000_000
-"""Bytes of an answer that may well cost minutes."""
+"""Bytes of an answer so large that it may cost minutes."""
 
 
 def at(mono):
