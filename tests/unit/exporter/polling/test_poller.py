@@ -168,7 +168,7 @@ def test_a_broker_that_comes_back_with_another_version(log):
         {"event": "cluster unreachable", "error": unreachable.overview.error},
         {"event": "cluster reachable again"},
         {"event": "broker version", "version": "4.3.6"},
-    ] == log()
+    ] == [event for event in log() if not event["event"].startswith("endpoint")]
 
 
 def test_a_family_that_exceeds_its_share_is_read_less_often():
@@ -230,7 +230,7 @@ def test_a_broker_without_statistics_is_logged_once(log):
     assert (QueueMode.TOTALS, None) == (stats.mode, stats.coverage)
     events = [event["event"] for event in log()]
     assert events.count("broker collects no statistics") == 1
-    assert "endpoint cannot be read" not in events
+    assert {"consumers", "channels"}.isdisjoint(event.get("endpoint") for event in log())
 
 
 def test_a_user_without_the_monitoring_tag_is_logged_once(log):
