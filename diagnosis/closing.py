@@ -39,12 +39,12 @@ from ackscope.snapshot import Channel, Connection, Overview
 from diagnosis.closing_bytes import Cycle, active, cycle, gained
 from diagnosis.closing_counts import ANSWERS, OPENS_WITHIN, done, gained_messages, may_stay, staying_channels, watched
 from diagnosis.contract import View
+from diagnosis.facts import client_name
 from diagnosis.kept import kept
 from diagnosis.own_doing import own_doing
 from diagnosis.turnover import recent, rose, unbroken
 from diagnosis.view import is_own
 from diagnosis.window import Series
-from diagnosis.words import client
 
 FEWEST = 3
 """Cycles that make a loop."""
@@ -204,7 +204,7 @@ def _connections(view: View, overviews: Series[Overview], rate: float) -> list[C
     return [
         Closing(
             connection=(latest := max(known.values(), key=lambda each: (each.connected_at or 0.0, each.name))),
-            client=client(latest, latest.name),
+            client=client_name(latest, latest.name) or latest.name,
             whole=True,
             alone=False,
             rate=rate * len(known) / total,
@@ -291,7 +291,7 @@ def _told(
         rate = gained(history[0].value, newer)[0] / turn.packets / seconds
     return Closing(
         connection=newer,
-        client=client(newer, newer.name),
+        client=client_name(newer, newer.name) or newer.name,
         whole=False,
         alone=alone,
         rate=rate,

@@ -7,7 +7,6 @@ from ackscope.baselines import Baselines
 from ackscope.clock import Instant
 from ackscope.findings import DiagnosisResult, Finding, Impact, Inconclusive, Severity, Suppressed, flat
 from ackscope.records import ProbeOutcome
-from ackscope.reports import InconclusiveReport, SuppressedReport
 from diagnosis.causes import gathered
 from diagnosis.contract import Rule, View
 from diagnosis.preconditions import blind_spots, missing
@@ -57,9 +56,9 @@ def diagnose(
             continue
         gaps += blind_spots(rule, view)
         for answer in rule.evaluate(view):
-            if isinstance(answer, Inconclusive | InconclusiveReport):
+            if isinstance(answer, Inconclusive):
                 gaps.append(answer)
-            elif isinstance(answer, Suppressed | SuppressedReport):
+            elif isinstance(answer, Suppressed):
                 aside.append(answer)
             else:
                 found.append(answer)

@@ -60,8 +60,6 @@ _UNITS: Mapping[Unit, Callable[[float], str]] = {
 
 def render(finding: Finding, cluster: Cluster = Cluster()) -> FindingReport:
     """A finding as text, and all that follows from it."""
-    if isinstance(finding, FindingReport):  # TRANSITION
-        return finding
     page = pages()[finding.rule]
     facts = {
         **finding.facts,
@@ -84,7 +82,7 @@ def render(finding: Finding, cluster: Cluster = Cluster()) -> FindingReport:
         next_steps=tuple(str(step) for step in steps),
         runbook=runbook(finding.rule),
         last_seen=finding.last_seen,
-        consequences=tuple(_consequence(each, cluster) for each in finding.consequences),
+        consequences=tuple(render(each, cluster) for each in finding.consequences),
         steps=steps,
         facts=finding.facts,
         involved=finding.involved,
@@ -94,15 +92,8 @@ def render(finding: Finding, cluster: Cluster = Cluster()) -> FindingReport:
     )
 
 
-def _consequence(each: Any, cluster: Cluster) -> FindingReport:
-    # Groups that are not converted yet yield text.
-    return each if isinstance(each, FindingReport) else render(each, cluster)
-
-
 def render_inconclusive(each: Inconclusive) -> InconclusiveReport:
     """Why a rule is inconclusive, as text."""
-    if isinstance(each, InconclusiveReport):  # TRANSITION
-        return each
     text = pages()[each.rule].inconclusive.get(each.reason) or shared().inconclusive[each.reason]
     return InconclusiveReport(
         rule=each.rule,
@@ -116,8 +107,6 @@ def render_inconclusive(each: Inconclusive) -> InconclusiveReport:
 
 def render_suppressed(each: Suppressed) -> SuppressedReport:
     """Why something is left alone, as text."""
-    if isinstance(each, SuppressedReport):  # TRANSITION
-        return each
     text = pages()[each.rule].suppressed.get(each.reason) or shared().suppressed[each.reason]
     because = _first(text, {**each.facts, "subject": each.subject})
     return SuppressedReport(rule=each.rule, subject=each.subject, because=because, reason=each.reason, facts=each.facts)
@@ -149,7 +138,7 @@ def render_result(result: DiagnosisResult, cluster: Cluster = Cluster()) -> Diag
 
 def no_band_text(found: NotYet) -> str:
     """Why there is no baseline, as text."""
-    macro = _environment().globals["no_band"]
+    macro: Any = _environment().globals["no_band"]
     return " ".join(str(macro(band_facts(found, ""))).split())
 
 

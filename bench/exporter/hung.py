@@ -16,7 +16,7 @@ from bench.exporter.scraping import by_label, scrape
 from bench.exporting import Exporter, exporting, wait_for
 from bench.tables import table
 from bench.usage import MB, usage
-from exporter.broker.families import FAMILIES, How
+from exporter.broker.families import FAMILIES, FetchMode
 from lab.cluster import Lab, start_lab
 from lab.many import make_queues, names
 from lab.node import Node
@@ -88,7 +88,7 @@ class Alone:
         self._took = dict.fromkeys(FAMILIES, 0.0)
         for name, family in FAMILIES.items():
             path = family.paths[0].replace("{node}", node.name)
-            target = f"{path}/local-alarms" if family.how is How.CHECKS else path
+            target = f"{path}/local-alarms" if family.mode is FetchMode.HEALTH_CHECKS else path
             threading.Thread(target=self._ask, args=(name, target), daemon=True).start()
 
     def stop(self) -> dict[str, float]:

@@ -24,7 +24,7 @@ from bench.exporting import exporting, wait_for
 from bench.tables import median, table
 from bench.usage import MB
 from exporter.broker.families import FAMILIES
-from exporter.broker.reader import Reader
+from exporter.broker.reader import BrokerReader
 from exporter.broker.settings import ManagementSettings
 from lab.node import Node
 
@@ -68,7 +68,7 @@ def measure(args: argparse.Namespace) -> Document:
 
 def _polling(node: Node, pairs: int) -> list[dict[str, Any]]:
     targets = _targets(node)
-    reader = Reader(ManagementSettings(url=node.management), SystemClock())
+    reader = BrokerReader(ManagementSettings(url=node.management), SystemClock())
     took: dict[str, dict[str, list[float]]] = {name: {side: [] for side in _SIDES} for name in READINGS}
     try:
         for number in range(pairs):
@@ -85,15 +85,15 @@ def _polling(node: Node, pairs: int) -> list[dict[str, Any]]:
     ]
 
 
-def _read(reader: Reader, name: str) -> float:
+def _read(reader: BrokerReader, name: str) -> float:
     """Seconds of one reading, decoding included.
 
     Raises:
         BrokerError: it failed.
     """
-    reading = reader.queues.look(reader.version, 0.0, statistics=False) if name == TOTALS else reader.read(name)
+    reading = reader.queues.read_once(reader.version, 0.0, statistics=False) if name == TOTALS else reader.read(name)
     if reading is None:
-        raise BrokerError("the broker gives no totals of its queues")
+        raise BrokerError("the broker does not support queue totals")
     return reading.seconds
 
 
@@ -102,7 +102,7 @@ def _targets(node: Node) -> dict[str, list[str]]:
     asked: list[str] = []
     found: dict[str, list[str]] = {}
     with recording_proxy(node.management, Recording(), asked) as base:
-        reader = Reader(ManagementSettings(url=base.replace("//", "//guest:guest@")), SystemClock())
+        reader = BrokerReader(ManagementSettings(url=base.replace("//", "//guest:guest@")), SystemClock())
         try:
             for _ in range(2):
                 # Twice: the first reading of some asks for more, to learn what the broker has.

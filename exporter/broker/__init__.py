@@ -1,1 +1,1 @@
-"""Reading a broker through its management API: requests in, kernel dataclasses out. It judges nothing."""
+"""Reads a broker through its management API: JSON in, kernel dataclasses out. Draws no conclusions."""

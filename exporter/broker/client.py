@@ -1,4 +1,4 @@
-"""One conversation with one management API: GET, JSON, and errors in one line."""
+"""HTTP client of one management API: GET, JSON, and errors on one line."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -10,45 +10,47 @@ import requests
 import urllib3
 
 from ackscope.errors import BadAnswer, Unreachable
-from exporter.broker.credentials import Credentials, credentials_of
-from exporter.broker.failures import explain_status, explain_transport, not_json
-from exporter.broker.patience import Patience
-from exporter.broker.pieces import is_list, items
-from exporter.broker.session import limit, open_session
+from exporter.broker.cost_model import AdaptiveTimeout, RttEstimator
+from exporter.broker.credentials import Credentials, credentials_from
+from exporter.broker.http_errors import map_status_error, map_transport_error, not_json_error
+from exporter.broker.json_stream import is_list, iter_items
+from exporter.broker.session import open_session, request_timeout
 from exporter.broker.settings import ManagementSettings
 from exporter.broker.transport import DeadlineAdapter
-from exporter.broker.way import Way
 
 MAX_BYTES = 256 * 1024 * 1024
-"""More than any answer should be (10,000 queues are 11 MB): a bound for what one answer may cost us."""
+"""Largest answer that is read: a bound on our memory. 10,000 queues are 11 MB."""
+
+_RawResponse = tuple[int, Mapping[str, str], bytearray]
+"""Status, headers and body."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """A status that the caller said it understands, and the JSON that came with it."""
+class JsonResponse:
+    """An accepted status and its JSON body."""
 
     status: int
     body: Any
 
 
 class ManagementClient:
-    """Asks one management API. One request at a time: a client belongs to one thread.
+    """Client of one management API. One request at a time: a client belongs to one thread.
 
     Args:
-        settings: where, and as whom.
-        what: how to call them in a message, such as `clusters.shop.management`.
-        credentials: to share with other clients of the same settings; its own without.
-        way: the same, of how far away the broker is.
-        connections: the same, to ask by; one of its own without.
+        settings: address and credentials.
+        what: name of the settings in error messages, such as `clusters.shop.management`.
+        credentials: shared with other clients of the same settings; by default its own.
+        rtt: round-trip estimate, shared likewise.
+        connections: connection pool, shared likewise.
 
     Raises:
-        UsageError: the address is not one.
+        UsageError: invalid address.
         ConfigError: a file of the settings cannot be used.
 
     Attributes:
         received: bytes of all answers so far.
-        requests: asked so far, whatever came of them.
-        seconds: spent in them, from the first byte sent to the last received, less the way.
+        requests: number of requests so far, failed ones included.
+        seconds: seconds of broker time so far: from the first byte sent to the last received, less the round trip.
     """
 
     def __init__(
@@ -56,7 +58,7 @@ class ManagementClient:
         settings: ManagementSettings,
         what: str = "management",
         credentials: Credentials | None = None,
-        way: Way | None = None,
+        rtt: RttEstimator | None = None,
         connections: DeadlineAdapter | None = None,
     ) -> None:
         self.address = settings.address(what)
@@ -64,152 +66,151 @@ class ManagementClient:
         self.requests = 0
         self.seconds = 0.0
         self._timeout = settings.timeout
-        self._patience = Patience(settings.timeout)
-        self._way = Way() if way is None else way
-        self._credentials = credentials_of(settings, what) if credentials is None else credentials
+        self._adaptive_timeout = AdaptiveTimeout(settings.timeout)
+        self._rtt = RttEstimator() if rtt is None else rtt
+        self._credentials = credentials_from(settings, what) if credentials is None else credentials
         self._user = None if settings.bearer else self.address.username
         self._session = open_session(settings, what, connections)
-        # Any type, as JSON is the default: 4.0 answers 406 instead of 404 to who asks for JSON where nothing is.
+        # Accept any type, JSON is the default: with "application/json" 4.0 answers 406 instead of 404.
         self._session.headers.update({"Accept": "*/*", "Accept-Encoding": "identity"})
         self._base = f"{self.address.scheme}://{self.address.where}{self.address.path}"
 
-    def get(self, path: str, params: Mapping[str, str | int] | None = None, *, patient: bool = False) -> Any:
-        """The JSON at `path` (from `/api/` on).
+    def get(self, path: str, params: Mapping[str, str | int] | None = None, *, adaptive: bool = False) -> Any:
+        """The JSON at a path.
 
         Args:
-            path: from `/api/` on.
-            params: of the query.
-            patient: waited for longer than the time limit of the settings where that was not enough (`Patience`).
+            path: starts with `/api/`.
+            params: query parameters.
+            adaptive: wait longer than the configured timeout if that was too short before (`AdaptiveTimeout`).
 
         Raises:
-            Unreachable: no connection, or no full answer in time.
+            Unreachable: no connection, or no complete answer in time.
             Refused: 401 or 403.
             BadAnswer: any other status, or not JSON.
         """
-        return self.ask(path, params, patient=patient).body
+        return self.request(path, params, adaptive=adaptive).body
 
-    def ask(
+    def request(
         self,
         path: str,
         params: Mapping[str, str | int] | None = None,
-        understood: tuple[int, ...] = (200,),
-        within: float | None = None,
+        accepted: tuple[int, ...] = (200,),
+        timeout: float | None = None,
         *,
-        patient: bool = False,
-    ) -> Answer:
-        """The same, where other statuses than 200 are answers too.
+        adaptive: bool = False,
+    ) -> JsonResponse:
+        """Like `get`, but with other accepted statuses than 200.
 
         Args:
-            path: from `/api/` on.
-            params: of the query.
-            understood: statuses that are answers.
-            within: seconds that this request may take, where that is less than the time limit of the settings.
-            patient: as of `get`.
+            path: starts with `/api/`.
+            params: query parameters.
+            accepted: statuses that are not an error.
+            timeout: seconds for this request, if less than the configured timeout.
+            adaptive: as in `get`.
 
         Raises:
-            BrokerError: as `get` does; every status that is not in `understood` is an error.
+            BrokerError: as in `get`; every status that is not accepted is an error.
         """
-        if patient:
-            status, headers, body = self._patiently(path, params)
+        if adaptive:
+            status, headers, body = self._send_adaptive(path, params)
         else:
-            status, headers, body = self._authorized(path, params, min(within or self._timeout, self._timeout))
-        if status not in understood:
-            raise explain_status(self.address, path, status, headers, body, self._user)
+            status, headers, body = self._send_authorized(path, params, min(timeout or self._timeout, self._timeout))
+        if status not in accepted:
+            raise map_status_error(self.address, path, status, headers, body, self._user)
         try:
-            return Answer(status, orjson.loads(body))
+            return JsonResponse(status, orjson.loads(body))
         except orjson.JSONDecodeError:
             if status != 200:
-                raise explain_status(self.address, path, status, headers, body, self._user) from None
-            raise not_json(self.address, path, headers.get("content-type", ""), body) from None
+                raise map_status_error(self.address, path, status, headers, body, self._user) from None
+            raise not_json_error(self.address, path, headers.get("content-type", ""), body) from None
 
-    def each(self, path: str, params: Mapping[str, str | int] | None = None) -> Iterator[Any] | None:
-        """The items of a long list, decoded little by little; None where the answer is no list. Asked patiently.
+    def stream_list(self, path: str, params: Mapping[str, str | int] | None = None) -> Iterator[Any] | None:
+        """The items of a long list, decoded incrementally; None if the answer is not a list.
+
+        The timeout is adaptive.
 
         Raises:
-            BrokerError: as `get` does, that it is not JSON perhaps only after some items.
+            BrokerError: as in `get`; invalid JSON may be detected only after some items.
         """
-        status, headers, body = self._patiently(path, params)
+        status, headers, body = self._send_adaptive(path, params)
         if status != 200:
-            raise explain_status(self.address, path, status, headers, body, self._user)
+            raise map_status_error(self.address, path, status, headers, body, self._user)
         if is_list(body):
-            return self._items(path, headers, body)
+            return self._iter_items(path, headers, body)
         try:
             orjson.loads(body)
         except orjson.JSONDecodeError:
-            raise not_json(self.address, path, headers.get("content-type", ""), body) from None
+            raise not_json_error(self.address, path, headers.get("content-type", ""), body) from None
         return None
 
-    def _items(self, path: str, headers: Mapping[str, str], body: bytearray) -> Iterator[Any]:
+    def _iter_items(self, path: str, headers: Mapping[str, str], body: bytearray) -> Iterator[Any]:
         try:
-            yield from items(body)
+            yield from iter_items(body)
         except ValueError:
-            raise not_json(self.address, path, headers.get("content-type", ""), body) from None
+            raise not_json_error(self.address, path, headers.get("content-type", ""), body) from None
 
     def close(self) -> None:
-        """Close what is kept of connections."""
+        """Close all connections."""
         self._session.close()
 
-    def _patiently(self, path: str, params: Mapping[str, str | int] | None) -> tuple[int, Mapping[str, str], bytearray]:
+    def _send_adaptive(self, path: str, params: Mapping[str, str | int] | None) -> _RawResponse:
         began = time.monotonic()
         try:
-            answer = self._authorized(path, params, self._patience.limit(path))
+            answer = self._send_authorized(path, params, self._adaptive_timeout.timeout_for(path))
         except Unreachable:
-            self._patience.failed(path, time.monotonic() - began)
+            self._adaptive_timeout.record_failure(path, time.monotonic() - began)
             raise
-        self._patience.answered(path, time.monotonic() - began)
+        self._adaptive_timeout.record_success(path, time.monotonic() - began)
         return answer
 
-    def _authorized(
-        self, path: str, params: Mapping[str, str | int] | None, seconds: float
-    ) -> tuple[int, Mapping[str, str], bytearray]:
+    def _send_authorized(self, path: str, params: Mapping[str, str | int] | None, timeout: float) -> _RawResponse:
         authorization = self._credentials.header()
-        status, headers, body = self._exchange(path, params, authorization, seconds)
+        status, headers, body = self._send_timed(path, params, authorization, timeout)
         if status == 401 and self._credentials.renew(authorization):
-            status, headers, body = self._exchange(path, params, self._credentials.header(), seconds)
+            status, headers, body = self._send_timed(path, params, self._credentials.header(), timeout)
         return status, headers, body
 
-    def _exchange(
-        self, path: str, params: Mapping[str, str | int] | None, authorization: str, seconds: float
-    ) -> tuple[int, Mapping[str, str], bytearray]:
-        """Status, headers and body, within the time of one request."""
-        way, began = self._way.seconds, time.monotonic()
-        until = began + seconds
+    def _send_timed(
+        self, path: str, params: Mapping[str, str | int] | None, authorization: str, timeout: float
+    ) -> _RawResponse:
+        rtt, began = self._rtt.seconds, time.monotonic()
+        deadline = began + timeout
         self.requests += 1
         try:
             try:
-                answer = self._once(path, params, authorization, seconds)
+                answer = self._send(path, params, authorization, timeout)
             except requests.ConnectionError as error:
-                # The server may close a kept connection at the moment that we reuse it: a fresh one tells.
+                # The server may close a pooled connection just as we reuse it: retry once on a new one.
                 if not _was_closed(error):
                     raise
-                answer = self._once(path, params, authorization, max(0.001, until - time.monotonic()))
+                answer = self._send(path, params, authorization, max(0.001, deadline - time.monotonic()))
             ended = time.monotonic()
-            self._way.note(ended - began, ended)
+            self._rtt.record(ended - began, ended)
         except requests.RequestException as error:
-            raise explain_transport(self.address, path, error, seconds) from None
+            raise map_transport_error(self.address, path, error, timeout) from None
         finally:
-            self.seconds += max(0.0, time.monotonic() - began - way)
+            self.seconds += max(0.0, time.monotonic() - began - rtt)
         return answer
 
-    def _once(
-        self, path: str, params: Mapping[str, str | int] | None, authorization: str, seconds: float
-    ) -> tuple[int, Mapping[str, str], bytearray]:
+    def _send(
+        self, path: str, params: Mapping[str, str | int] | None, authorization: str, timeout: float
+    ) -> _RawResponse:
         with self._session.get(
             self._base + path,
             params=params,
             headers={"Authorization": authorization},
-            timeout=limit(seconds),  # type: ignore[arg-type]  # requests hands it to urllib3 as it is
+            timeout=request_timeout(timeout),  # type: ignore[arg-type]  # requests hands it to urllib3 as it is
             allow_redirects=False,
             stream=True,
         ) as response:
-            # It grows in place: pieces that are joined at the end take twice the memory for a moment.
+            # Grows in place: joining chunks at the end would need twice the memory for a moment.
             body = bytearray()
-            for piece in response.iter_content(65536):
-                body += piece
+            for chunk in response.iter_content(65536):
+                body += chunk
                 if len(body) > MAX_BYTES:
                     raise BadAnswer(
                         f"{self.address.where}{self.address.path}{path}: the answer is larger than "
-                        f"{MAX_BYTES // 2**20} MiB; not read on"
+                        f"{MAX_BYTES // 2**20} MiB; stopped reading"
                     )
             self.received += len(body)
             return response.status_code, response.headers, body

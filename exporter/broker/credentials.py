@@ -1,6 +1,6 @@
-"""What is sent to be let in: user and password, a token, or tokens of an OAuth 2 server.
+"""Credentials of a management API: user and password, a token, or tokens of an OAuth 2 server.
 
-Secrets that live in files are read again when they change.
+Secret files are re-read when they change.
 """
 
 import base64
@@ -18,61 +18,63 @@ import requests
 from ackscope.address import Address
 from ackscope.errors import BadAnswer, BrokerError, ConfigError, Refused, Unreachable
 from ackscope.settings import secret
-from exporter.broker.failures import explain_transport
-from exporter.broker.session import limit, open_session
+from exporter.broker.http_errors import map_transport_error
+from exporter.broker.session import open_session, request_timeout
 from exporter.broker.settings import AccessSettings, ManagementSettings, OAuth2Settings
 
-_MOST_BYTES = 2**20
-_LIFE_SECONDS = 300.0
-"""How long a token is taken to be good whose server does not tell."""
+_MAX_BYTES = 2**20
+_DEFAULT_LIFETIME_SECONDS = 300.0
+"""Assumed lifetime of a token without `expires_in`."""
 
-_AGAIN_SECONDS = 5.0
-"""After a failure the token server is left alone for so long; those who ask meanwhile get the same error."""
+_RETRY_SECONDS = 5.0
+"""Pause after a failed token request; until then callers get the same error."""
 
 
 class Credentials(Protocol):
-    """May be shared by the connections of one cluster, each in its own thread."""
+    """Source of the `Authorization` header. Thread-safe; shared by the connections of one cluster."""
 
     def header(self) -> str:
         """The value of `Authorization`.
 
         Raises:
-            BrokerError: no token could be had.
+            BrokerError: no token could be obtained.
         """
         ...
 
     def renew(self, refused: str) -> bool:
-        """After the broker refused a header: whether there is another one now, worth one more try."""
+        """Renew a header that the broker refused; True if there is a different one now, worth a retry."""
         ...
 
 
-def credentials_of(
+def credentials_from(
     settings: ManagementSettings, what: str = "management", now: Callable[[], float] = time.monotonic
 ) -> Credentials:
-    """What these settings say.
+    """The credentials that the settings describe.
 
     Args:
         settings: user and password, token or OAuth 2.
-        what: how to call them in a message, such as `clusters.shop.management`.
-        now: seconds of a monotonic clock.
+        what: name of the settings in error messages, such as `clusters.shop.management`.
+        now: monotonic clock in seconds.
 
     Raises:
-        UsageError: the URL is not an address.
+        UsageError: invalid URL.
         ConfigError: a file cannot be read.
     """
     if settings.oauth2 is not None:
-        return _Granted(settings.oauth2, settings, what, now)
+        return _OAuth2Credentials(settings.oauth2, settings, what, now)
     if settings.token is not None:
-        return _Fixed(_bearer(settings.token.get_secret_value(), f"{what}.token"))
+        return _StaticCredentials(_bearer(settings.token.get_secret_value(), f"{what}.token"))
     if settings.token_file is not None:
         place = f"{what}.token_file"
-        return _Watched(settings.token_file, place, lambda token: _bearer(token, f"{place}: {settings.token_file}"))
+        return _FileCredentials(
+            settings.token_file, place, lambda token: _bearer(token, f"{place}: {settings.token_file}")
+        )
     address = settings.address(what)
     if settings.password_file is not None:
-        return _Watched(
+        return _FileCredentials(
             settings.password_file, f"{what}.password_file", lambda password: _basic(address.username, password)
         )
-    return _Fixed(_basic(address.username, address.password))
+    return _StaticCredentials(_basic(address.username, address.password))
 
 
 def _basic(username: str, password: str) -> str:
@@ -80,45 +82,45 @@ def _basic(username: str, password: str) -> str:
 
 
 def _bearer(token: str, place: str) -> str:
-    """The header of a token; whatever is none would break the request, or hide a second header in it."""
-    if not is_token(token.strip()):
-        raise ConfigError(f"{place}: is no token; one is a single word of ASCII letters, digits and signs")
+    """The header with a token. Anything else would break the request or inject a second header."""
+    if not is_valid_token(token.strip()):
+        raise ConfigError(f"{place}: invalid token; use a single word of printable ASCII characters")
     return f"Bearer {token.strip()}"
 
 
-def is_token(text: str) -> bool:
-    """Whether it may be sent as a token."""
+def is_valid_token(text: str) -> bool:
+    """Whether the text can be sent as a bearer token."""
     return text.isascii() and text.isprintable() and bool(text) and " " not in text
 
 
 class SecretFile:
-    """The first line of a file, read again when the file changes.
+    """The first line of a file, re-read when the file changes.
 
     Raises:
-        ConfigError: it cannot be read at first, or is empty; later the last good one stays.
+        ConfigError: the file cannot be read or is empty when this is created; later the last valid secret stays.
     """
 
     def __init__(self, path: Path, what: str) -> None:
         self._path = path
         self._what = what
-        self._mark = self._look()
+        self._version = self._file_version()
         self._secret = self._load()
 
     def read(self) -> str:
-        """The secret as it is now."""
-        mark = self._look()
-        if mark != self._mark:
-            self._again()
-            self._mark = mark
+        """The current secret."""
+        version = self._file_version()
+        if version != self._version:
+            self._reload()
+            self._version = version
         return self._secret
 
-    def again(self) -> str:
-        """The secret, read in any case: a file may change twice within what its date tells."""
-        self._again()
+    def reload(self) -> str:
+        """The current secret, re-read unconditionally: a file may change twice within its timestamp resolution."""
+        self._reload()
         return self._secret
 
-    def _again(self) -> None:
-        # It may be in the middle of being replaced: the next look tells.
+    def _reload(self) -> None:
+        # The file may be in the middle of being replaced; the next read will see it.
         with suppress(ConfigError):
             self._secret = self._load()
 
@@ -126,20 +128,22 @@ class SecretFile:
         try:
             text = secret(None, self._path, self._what)
         except UnicodeDecodeError:
-            raise ConfigError(f"{self._what}: {self._path} is no text; write the secret on its first line") from None
+            raise ConfigError(
+                f"{self._what}: {self._path} is not a text file; write the secret on its first line"
+            ) from None
         if not text:
             raise ConfigError(f"{self._what}: {self._path} is empty; write the secret on its first line")
         return text
 
-    def _look(self) -> tuple[int, ...] | None:
+    def _file_version(self) -> tuple[int, ...] | None:
         try:
-            seen = self._path.stat()
+            status = self._path.stat()
         except OSError:
             return None
-        return (seen.st_ino, seen.st_mtime_ns, seen.st_size)
+        return (status.st_ino, status.st_mtime_ns, status.st_size)
 
 
-class _Fixed:
+class _StaticCredentials:
     def __init__(self, header: str) -> None:
         self._header = header
 
@@ -151,30 +155,30 @@ class _Fixed:
         return False
 
 
-class _Watched:
-    def __init__(self, path: Path, what: str, header: Callable[[str], str]) -> None:
+class _FileCredentials:
+    def __init__(self, path: Path, what: str, to_header: Callable[[str], str]) -> None:
         self._file = SecretFile(path, what)
-        self._header = header
+        self._to_header = to_header
         self._lock = threading.Lock()
-        self._good = header(self._file.read())
+        self._last_valid = to_header(self._file.read())
 
     def header(self) -> str:
         with self._lock:
-            return self._now(self._file.read())
+            return self._current(self._file.read())
 
     def renew(self, refused: str) -> bool:
         with self._lock:
-            return self._now(self._file.again()) != refused
+            return self._current(self._file.reload()) != refused
 
-    def _now(self, secret_text: str) -> str:
-        # What is written there now may be nothing that can be sent: then the last that could stays.
+    def _current(self, secret_text: str) -> str:
+        # If the file now contains nothing that can be sent, the last valid header stays.
         with suppress(ConfigError):
-            self._good = self._header(secret_text)
-        return self._good
+            self._last_valid = self._to_header(secret_text)
+        return self._last_valid
 
 
-class _Granted:
-    """Tokens of an OAuth 2 server, each asked for before the one before it ends."""
+class _OAuth2Credentials:
+    """Tokens of an OAuth 2 server, each requested before its predecessor expires."""
 
     def __init__(self, settings: OAuth2Settings, access: AccessSettings, what: str, now: Callable[[], float]) -> None:
         self._settings = settings
@@ -187,43 +191,43 @@ class _Granted:
             self._file = SecretFile(settings.client_secret_file, f"{what}.oauth2.client_secret_file")
         self._lock = threading.Lock()
         self._token: str | None = None
-        self._renew_at = self._ends_at = float("-inf")
+        self._renew_at = self._expires_at = float("-inf")
         self._failure: tuple[float, BrokerError] | None = None
 
     def header(self) -> str:
         with self._lock:
             now = self._now()
             if self._token is None or now >= self._renew_at:
-                self._ask(now)
+                self._refresh(now)
             return f"Bearer {self._token}"
 
     def renew(self, refused: str) -> bool:
         with self._lock:
             if refused != f"Bearer {self._token}":
                 return True
-            # Refused before its time: a token that was revoked, or a server that took other keys.
+            # Refused before it expired: the token was revoked, or the server changed its signing keys.
             self._token = None
             try:
-                self._ask(self._now())
+                self._refresh(self._now())
             except BrokerError:
                 return False
             return refused != f"Bearer {self._token}"
 
-    def _ask(self, now: float) -> None:
-        """Get a token; the one at hand stays while it is good, whatever becomes of the next."""
+    def _refresh(self, now: float) -> None:
+        """Request a token; on failure the current one stays in use until it expires."""
         if self._failure is not None and now < self._failure[0]:
             failure: BrokerError | None = self._failure[1]
         else:
             try:
-                self._token, life = self._request()
+                self._token, lifetime = self._request()
             except BrokerError as error:
                 failure = error
-                self._failure = (self._now() + _AGAIN_SECONDS, error)
+                self._failure = (self._now() + _RETRY_SECONDS, error)
             else:
                 self._failure = failure = None
-                # Before its end by a tenth, a minute at most: time for several attempts.
-                self._renew_at, self._ends_at = now + life - min(60.0, life / 10), now + life
-        if failure is not None and (self._token is None or now >= self._ends_at):
+                # A tenth of its lifetime early, at most a minute: time for several attempts.
+                self._renew_at, self._expires_at = now + lifetime - min(60.0, lifetime / 10), now + lifetime
+        if failure is not None and (self._token is None or now >= self._expires_at):
             raise type(failure)(str(failure))
 
     def _request(self) -> tuple[str, float]:
@@ -234,58 +238,58 @@ class _Granted:
             password = secret(settings.client_secret, None, "client_secret") or ""
         form = {"grant_type": "client_credentials", **({"scope": settings.scope} if settings.scope else {})}
         try:
-            # Both encoded before they are joined, as RFC 6749 (2.3.1) wants it.
+            # Both are encoded before they are joined, as RFC 6749 (2.3.1) requires.
             answer = self._session.post(
                 settings.token_url,
                 data=form,
                 headers={
                     "Accept": "application/json",
-                    # Asked now and then: nothing is kept open for it.
+                    # Requests are rare, so no connection stays open.
                     "Connection": "close",
                     "Authorization": _basic(quote_plus(settings.client_id), quote_plus(password)),
                 },
-                timeout=limit(self._timeout),  # type: ignore[arg-type]  # requests hands it to urllib3 as it is
+                timeout=request_timeout(self._timeout),  # type: ignore[arg-type]  # requests hands it to urllib3 as it is
                 allow_redirects=False,
                 stream=True,
             )
             with answer:
                 body = b""
-                for piece in answer.iter_content(65536):
-                    body += piece
-                    if len(body) > _MOST_BYTES:
+                for chunk in answer.iter_content(65536):
+                    body += chunk
+                    if len(body) > _MAX_BYTES:
                         break
         except requests.RequestException as error:
-            raise explain_transport(address, "", error, self._timeout, "the token server") from None
+            raise map_transport_error(address, "", error, self._timeout, "the token server") from None
         finally:
-            # A server need not say that it closes: a connection that was kept would fail the next request.
+            # A server may close without announcing it; a pooled connection would then fail the next request.
             self._session.close()
-        return _token_in(body, answer.status_code, address, settings.client_id)
+        return _parse_token(body, answer.status_code, address, settings.client_id)
 
 
-def _token_in(body: bytes, status: int, address: Address, client: str) -> tuple[str, float]:
-    """The token and how many seconds it is good for.
+def _parse_token(body: bytes, status: int, address: Address, client: str) -> tuple[str, float]:
+    """The token and its lifetime in seconds.
 
     Raises:
-        BrokerError: there is none.
+        BrokerError: the answer contains no token.
     """
     place = f"{address.where}{address.path}"
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError:
         document = None
-    told = document if isinstance(document, dict) else {}
+    answer = document if isinstance(document, dict) else {}
     if status in (400, 401, 403):
-        reason = told.get("error_description") or told.get("error")
-        said = f" ({reason[:200]})" if isinstance(reason, str) else ""
+        reason = answer.get("error_description") or answer.get("error")
+        detail = f" ({reason[:200]})" if isinstance(reason, str) else ""
         raise Refused(
-            f"{place}: {status} no token for client {client!r}{said}; check client_id, client_secret and scope"
+            f"{place}: {status} no token for client {client!r}{detail}; check client_id, client_secret and scope"
         )
     if status == 503:
         raise Unreachable(f"{place}: 503 no token for client {client!r}; the token server is not ready, try later")
     if status != 200:
         raise BadAnswer(f"{place}: {status} no token for client {client!r}; is this the token endpoint?")
-    token, life = told.get("access_token"), told.get("expires_in", _LIFE_SECONDS)
-    if not isinstance(token, str) or not is_token(token):
+    token, lifetime = answer.get("access_token"), answer.get("expires_in", _DEFAULT_LIFETIME_SECONDS)
+    if not isinstance(token, str) or not is_valid_token(token):
         raise BadAnswer(f"{place}: an answer without access_token; is this the token endpoint?")
-    good = isinstance(life, int | float) and not isinstance(life, bool) and life > 0
-    return token, float(life) if good else _LIFE_SECONDS
+    valid = isinstance(lifetime, int | float) and not isinstance(lifetime, bool) and lifetime > 0
+    return token, float(lifetime) if valid else _DEFAULT_LIFETIME_SECONDS

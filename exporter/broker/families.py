@@ -1,106 +1,152 @@
-"""The families of objects that are read from a broker: which endpoints, how they are got, how they are decoded."""
+"""The endpoint families that are polled: which endpoints, how they are fetched, how they are decoded."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from exporter.broker.auth import decode_auth
-from exporter.broker.bindings import decode_bindings
-from exporter.broker.channels import decode_channels
-from exporter.broker.connections import decode_connections
-from exporter.broker.consumers import decode_consumers
-from exporter.broker.exchanges import decode_exchanges
-from exporter.broker.features import decode_features
+from ackscope.clock import Instant
+from exporter.broker.endpoints.auth import decode_auth
+from exporter.broker.endpoints.bindings import decode_bindings
+from exporter.broker.endpoints.channels import decode_channels
+from exporter.broker.endpoints.connections import decode_connections
+from exporter.broker.endpoints.consumers import decode_consumers
+from exporter.broker.endpoints.exchanges import decode_exchanges
+from exporter.broker.endpoints.features import decode_features
+from exporter.broker.endpoints.health import decode_health
+from exporter.broker.endpoints.limits import decode_limits
+from exporter.broker.endpoints.links import decode_links
+from exporter.broker.endpoints.memory import decode_memory
+from exporter.broker.endpoints.nodes import decode_nodes
+from exporter.broker.endpoints.overview import decode_overview
+from exporter.broker.endpoints.policies import decode_policies
+from exporter.broker.endpoints.queues import decode_queues
+from exporter.broker.endpoints.vhosts import decode_vhosts
 from exporter.broker.fields import Gaps, Version
-from exporter.broker.health import decode_health
-from exporter.broker.limits import decode_limits
-from exporter.broker.links import decode_links
-from exporter.broker.memory import decode_memory
-from exporter.broker.nodes import decode_nodes
-from exporter.broker.overview import decode_overview
-from exporter.broker.policies import decode_policies
-from exporter.broker.queues import decode_queues
-from exporter.broker.vhosts import decode_vhosts
 
-Decode = Callable[[Any, Version | None], tuple[Any, Gaps]]
-"""Pure: payload and version to kernel objects and gaps. Never raises, whatever the payload is."""
+T = TypeVar("T")
+
+Decode = Callable[[object, Version | None], tuple[Any, Gaps]]
+"""Pure function from payload and version to kernel objects and gaps. Never raises, whatever the payload is."""
 
 
-class How(StrEnum):
-    """How the payload is got, and so what it is.
+@dataclass(frozen=True, slots=True)
+class FamilyReading(Generic[T]):
+    """One successful reading of a family.
 
-    ONE: the answer of one endpoint. PAGES: all objects of a list. CHECKS: check name -> answer.
-    SEVERAL: endpoint -> answer; an endpoint that the broker does not have (404) is left out.
-    NODES: node -> answer; the endpoint has `{node}` in it.
+    Attributes:
+        at: when it was complete.
+        seconds: how long it took, including decoding.
     """
 
-    ONE = "one"
-    PAGES = "pages"
-    CHECKS = "checks"
-    SEVERAL = "several"
-    NODES = "nodes"
+    value: T
+    gaps: Mapping[str, int]
+    at: Instant
+    seconds: float
 
 
-class Family(NamedTuple):
+class FetchMode(StrEnum):
+    """How a payload is fetched, and so what it is.
+
+    SINGLE: the answer of one endpoint. PAGED: all objects of a paged list. HEALTH_CHECKS: check name -> answer.
+    MULTIPLE: endpoint -> answer, without endpoints that the broker does not have (404).
+    PER_NODE: node -> answer; the endpoint contains `{node}`.
+    """
+
+    SINGLE = "single"
+    PAGED = "paged"
+    HEALTH_CHECKS = "health_checks"
+    MULTIPLE = "multiple"
+    PER_NODE = "per_node"
+
+
+class EndpointFamily(NamedTuple):
     """One part of a snapshot.
 
     Attributes:
-        paths: its endpoints; one, but for SEVERAL.
-        every: the shortest time between two readings, in seconds; what changes seldom is not asked often.
-        weight: how much of a scarce budget it gets beside others: what most verdicts rest on comes first.
-        least: the part of the budget that it gets, if it wants it, however dear all others are.
-        plain: what it costs the broker grows with its answer, and is little where that is short.
-        calm: the shortest time while nothing moves on the broker, in seconds, where a reading is dear; where it is
-            not, no longer than between two readings of the queues, which it says something of.
+        paths: its endpoints; exactly one unless MULTIPLE.
+        min_interval: shortest time between two readings, in seconds; longer for what rarely changes.
+        weight: relative weight when the budget is shared out; highest for what most rules depend on.
+        min_share: guaranteed part of the budget (0 to 1), however expensive the other families are.
+        cost_follows_size: whether a short answer is cheap for the broker.
+        idle_interval: shortest time between two readings of an idle broker, in seconds. A cheap family is read at
+            least as often as the queues, because it describes them.
     """
 
     paths: tuple[str, ...]
-    how: How
+    mode: FetchMode
     decode: Decode
-    every: float = 0.0
+    min_interval: float = 0.0
     weight: float = 1.0
-    least: float = 0.0
-    plain: bool = True
-    calm: float = 0.0
+    min_share: float = 0.0
+    cost_follows_size: bool = True
+    idle_interval: float = 0.0
 
 
-_QUEUES, _CLIENTS = 3 / 8, 1 / 6
-"""An eighth is left for the rest: what is configured changes seldom, and says little of what goes wrong now."""
+# One eighth remains for the rest: configuration changes rarely and says little about what goes wrong now.
+_QUEUES_MIN_SHARE, _CLIENTS_MIN_SHARE = 3 / 8, 1 / 6
 
-_SOON = 15.0
-_LATER = 30.0
-_SELDOM = 60.0
-_RARELY = 240.0
-"""Not more: a verdict rests on no reading that is older than five minutes."""
+_15_S, _30_S, _1_MIN = 15.0, 30.0, 60.0
+# Not longer: no rule uses a reading that is older than five minutes.
+_4_MIN = 240.0
 
 FAMILIES = {
-    "overview": Family(("/api/overview",), How.ONE, decode_overview),
-    "nodes": Family(("/api/nodes",), How.ONE, decode_nodes),
-    # All fields of our Queue are in the basic list of every version; /api/queues/detailed (3.13+) adds none.
-    "queues": Family(("/api/queues",), How.PAGES, decode_queues, weight=12.0, least=_QUEUES),
-    "channels": Family(("/api/channels",), How.ONE, decode_channels, weight=4.0, least=_CLIENTS),
-    "consumers": Family(("/api/consumers",), How.ONE, decode_consumers, weight=4.0, least=_CLIENTS),
-    "connections": Family(("/api/connections",), How.ONE, decode_connections, weight=4.0, least=_CLIENTS),
-    "health": Family(("/api/health/checks",), How.CHECKS, decode_health),
-    "exchanges": Family(("/api/exchanges",), How.ONE, decode_exchanges, _SOON, calm=_LATER),
-    "bindings": Family(("/api/bindings",), How.ONE, decode_bindings, _SOON, calm=_RARELY),
-    "vhosts": Family(("/api/vhosts",), How.ONE, decode_vhosts, _SOON, calm=_SELDOM),
-    "policies": Family(("/api/policies", "/api/operator-policies"), How.SEVERAL, decode_policies, _LATER, calm=_SELDOM),
-    "limits": Family(("/api/vhost-limits", "/api/user-limits"), How.SEVERAL, decode_limits, _LATER, calm=_SELDOM),
-    "links": Family(("/api/shovels", "/api/federation-links"), How.SEVERAL, decode_links, _SOON, calm=_LATER),
-    "features": Family(
-        ("/api/feature-flags", "/api/deprecated-features", "/api/deprecated-features/used"),
-        How.SEVERAL,
-        decode_features,
-        _LATER,
-        calm=_SELDOM,
+    "overview": EndpointFamily(("/api/overview",), FetchMode.SINGLE, decode_overview),
+    "nodes": EndpointFamily(("/api/nodes",), FetchMode.SINGLE, decode_nodes),
+    # In every version the basic list has all fields of our Queue; /api/queues/detailed (3.13+) adds none.
+    "queues": EndpointFamily(
+        ("/api/queues",), FetchMode.PAGED, decode_queues, weight=12.0, min_share=_QUEUES_MIN_SHARE
     ),
-    "auth": Family(("/api/auth/attempts/{node}",), How.NODES, decode_auth, _SOON, calm=_SELDOM),
-    # 22 ms at 1,000 queues and 0.1 s at 10,000 (4.3), where all that is asked every round takes a tenth of that.
-    "memory": Family(("/api/nodes/{node}/memory",), How.NODES, decode_memory, _SELDOM, plain=False, calm=_RARELY),
+    "channels": EndpointFamily(
+        ("/api/channels",), FetchMode.SINGLE, decode_channels, weight=4.0, min_share=_CLIENTS_MIN_SHARE
+    ),
+    "consumers": EndpointFamily(
+        ("/api/consumers",), FetchMode.SINGLE, decode_consumers, weight=4.0, min_share=_CLIENTS_MIN_SHARE
+    ),
+    "connections": EndpointFamily(
+        ("/api/connections",), FetchMode.SINGLE, decode_connections, weight=4.0, min_share=_CLIENTS_MIN_SHARE
+    ),
+    "health": EndpointFamily(("/api/health/checks",), FetchMode.HEALTH_CHECKS, decode_health),
+    "exchanges": EndpointFamily(("/api/exchanges",), FetchMode.SINGLE, decode_exchanges, _15_S, idle_interval=_30_S),
+    "bindings": EndpointFamily(("/api/bindings",), FetchMode.SINGLE, decode_bindings, _15_S, idle_interval=_4_MIN),
+    "vhosts": EndpointFamily(("/api/vhosts",), FetchMode.SINGLE, decode_vhosts, _15_S, idle_interval=_1_MIN),
+    "policies": EndpointFamily(
+        ("/api/policies", "/api/operator-policies"),
+        FetchMode.MULTIPLE,
+        decode_policies,
+        _30_S,
+        idle_interval=_1_MIN,
+    ),
+    "limits": EndpointFamily(
+        ("/api/vhost-limits", "/api/user-limits"), FetchMode.MULTIPLE, decode_limits, _30_S, idle_interval=_1_MIN
+    ),
+    "links": EndpointFamily(
+        ("/api/shovels", "/api/federation-links"), FetchMode.MULTIPLE, decode_links, _15_S, idle_interval=_30_S
+    ),
+    "features": EndpointFamily(
+        ("/api/feature-flags", "/api/deprecated-features", "/api/deprecated-features/used"),
+        FetchMode.MULTIPLE,
+        decode_features,
+        _30_S,
+        idle_interval=_1_MIN,
+    ),
+    "auth": EndpointFamily(
+        ("/api/auth/attempts/{node}",), FetchMode.PER_NODE, decode_auth, _15_S, idle_interval=_1_MIN
+    ),
+    # 22 ms at 1,000 queues and 0.1 s at 10,000 (4.3): ten times as much as everything that is polled every round.
+    "memory": EndpointFamily(
+        ("/api/nodes/{node}/memory",),
+        FetchMode.PER_NODE,
+        decode_memory,
+        _1_MIN,
+        cost_follows_size=False,
+        idle_interval=_4_MIN,
+    ),
 }
-"""In the order of `ackscope.snapshot.FAMILIES`. Paging costs the broker a full list for every page of channels and
-connections (`rabbit_mgmt_util`), so that only queues are read in pages."""
+"""Family name -> its endpoints, in the order of `ackscope.snapshot.FAMILIES`.
 
-FAST = tuple(name for name, family in FAMILIES.items() if not family.every)
-"""What is read in every round: verdicts rest on it, and where all of it fails the broker is away."""
+Only queues are paged: for every page of channels or connections the broker builds the full list (`rabbit_mgmt_util`).
+"""
+
+FAST = tuple(name for name, family in FAMILIES.items() if not family.min_interval)
+"""Families that are due in every round. Rules depend on them; if all of them fail, the broker is unreachable."""

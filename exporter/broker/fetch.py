@@ -1,4 +1,4 @@
-"""How a family's payload is got: one answer, page by page, several endpoints, or node by node."""
+"""Fetching a payload: a paged list, several endpoints, node by node, or queue totals."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -6,157 +6,162 @@ from urllib.parse import quote
 
 from ackscope.errors import BadAnswer, BrokerError, Unreachable
 from exporter.broker.client import ManagementClient
-from exporter.broker.failures import ForAdministrators
+from exporter.broker.http_errors import AdministratorsOnly
 
-PAGE = 500
-"""The most objects that the API puts on a page (`rabbit_mgmt_util`)."""
+PAGE_SIZE = 500
+"""The largest page that the API allows (`rabbit_mgmt_util`)."""
 
-MOST_PAGES = 2000
-"""A million queues: more than a broker holds, and a bound for a server that never comes to an end."""
+MAX_PAGES = 2000
+"""One million queues: more than a broker can hold, and a bound for a server that never ends its list."""
+
+QUEUES_PATH = "/api/queues"
+
+UNRESPONSIVE_RETRY_SECONDS = 60.0
+"""An endpoint that hangs while others answer costs a full timeout, so it is retried only this often."""
 
 
-QUEUES = "/api/queues"
-
-SILENT_SECONDS = 60.0
-"""What hangs while others answer costs a whole time limit: it is asked again after this long."""
-
-
-class Page(NamedTuple):
+class ListPage(NamedTuple):
     """One page of a list.
 
     Attributes:
-        pages: how many there are; 0 where that is not told.
+        page_count: number of pages; 0 if the broker does not report it.
     """
 
     items: list[Any]
-    pages: int
+    page_count: int
 
 
-def one(client: ManagementClient, path: str, *, patient: bool = False) -> Any:
-    """The answer of one request; see `ManagementClient.get`."""
-    return client.get(path, patient=patient)
+def fetch_pages(client: ManagementClient, path: str, columns: str = "") -> list[Any]:
+    """All objects of a list, page by page, so that each request is cheap for the broker however long the list is.
 
-
-def pages(client: ManagementClient, path: str, columns: str = "") -> list[Any]:
-    """All objects of a list, page by page: each request costs the broker little, however many there are.
-
-    The pages are not one moment: an object may be on two of them, or slip through where others go in between.
+    The pages are not one consistent view: while others are created or deleted, an object may be on two pages or none.
 
     Args:
-        client: asks.
-        path: of the list.
-        columns: of each object, those that are wanted; "" for all.
+        client: sends the requests.
+        path: path of the list.
+        columns: columns to request of each object; "" for all.
 
     Raises:
-        BrokerError: as the client does; BadAnswer where a page is not one.
+        BrokerError: as the client does; BadAnswer if an answer is not a page.
     """
     found: list[Any] = []
-    for number in range(1, MOST_PAGES + 1):
-        items, last = page(client, path, number, columns)
+    for number in range(1, MAX_PAGES + 1):
+        items, page_count = fetch_page(client, path, number, columns)
         found += items
-        if not items or number >= last:
+        if not items or number >= page_count:
             return found
-    raise BadAnswer(f"{client.address.where}{client.address.path}{path}: more than {MOST_PAGES} pages; not read on")
+    raise BadAnswer(f"{client.address.where}{client.address.path}{path}: more than {MAX_PAGES} pages; stopped reading")
 
 
-def page(client: ManagementClient, path: str, number: int, columns: str = "") -> Page:
-    """One page of a list, counted from 1; an empty one past its end. See `pages`.
+def fetch_page(client: ManagementClient, path: str, number: int, columns: str = "") -> ListPage:
+    """One page of a list, numbered from 1; an empty one beyond the end. See `fetch_pages`.
 
     Raises:
-        BrokerError: as the client does; BadAnswer where the answer is no page.
+        BrokerError: as the client does; BadAnswer if the answer is not a page.
     """
-    # 400 on a later page: the list became shorter than it was a page ago.
-    understood = (200,) if number == 1 else (200, 400)
-    wanted = {"columns": columns} if columns else {}
-    answer = client.ask(path, {"page": number, "page_size": PAGE, **wanted}, understood)
+    # 400 for a later page: the list has become shorter since the page before.
+    accepted = (200,) if number == 1 else (200, 400)
+    selection = {"columns": columns} if columns else {}
+    answer = client.request(path, {"page": number, "page_size": PAGE_SIZE, **selection}, accepted)
     if answer.status == 400:
-        return Page([], 0)
+        return ListPage([], 0)
     items = answer.body.get("items") if isinstance(answer.body, dict) else None
     if not isinstance(items, list):
-        raise BadAnswer(f"{client.address.where}{client.address.path}{path}: page {number} holds no list of items")
-    last = answer.body.get("page_count")
-    return Page(items, last if isinstance(last, int) else 0)
+        raise BadAnswer(f"{client.address.where}{client.address.path}{path}: page {number} has no list of items")
+    page_count = answer.body.get("page_count")
+    return ListPage(items, page_count if isinstance(page_count, int) else 0)
 
 
-def totals(client: ManagementClient) -> Iterator[Any]:
-    """All queues with their totals only: about a tenth of what all their statistics cost the broker.
+def fetch_totals(client: ManagementClient) -> Iterator[Any]:
+    """All queues with their totals only, at about a tenth of what their statistics cost the broker.
 
-    They are decoded as they are taken, so that those of 100,000 queues are not all in memory at once.
-
-    Raises:
-        BrokerError: as the client does, that it is not JSON perhaps only after some items; BadAnswer where the answer
-            is no list.
-    """
-    body = client.each(QUEUES, {"disable_stats": "true", "enable_queue_totals": "true"})
-    if body is None:
-        raise BadAnswer(f"{client.address.where}{client.address.path}{QUEUES}: no list of queues")
-    return body
-
-
-def queue(client: ManagementClient, vhost: str, name: str) -> dict[str, Any] | None:
-    """One queue with all its statistics; None where it is gone.
+    Items are decoded as they are consumed, so that 100,000 of them are never in memory together.
 
     Raises:
-        BrokerError: as the client does; BadAnswer where the answer is no object.
+        BrokerError: as the client does; invalid JSON may be detected only after some items. BadAnswer if the answer is
+            not a list.
     """
-    path = f"{QUEUES}/{quote(vhost, safe='')}/{quote(name, safe='')}"
-    answer = client.ask(path, understood=(200, 404))
+    items = client.stream_list(QUEUES_PATH, {"disable_stats": "true", "enable_queue_totals": "true"})
+    if items is None:
+        raise BadAnswer(
+            f"{client.address.where}{client.address.path}{QUEUES_PATH}: the answer is not a list of queues; "
+            "check what a proxy in between returns"
+        )
+    return items
+
+
+def fetch_queue(client: ManagementClient, vhost: str, name: str) -> dict[str, Any] | None:
+    """One queue with all its statistics; None if it no longer exists.
+
+    Raises:
+        BrokerError: as the client does; BadAnswer if the answer is not an object.
+    """
+    path = f"{QUEUES_PATH}/{quote(vhost, safe='')}/{quote(name, safe='')}"
+    answer = client.request(path, accepted=(200, 404))
     if answer.status == 404:
         return None
     if not isinstance(answer.body, dict):
-        raise BadAnswer(f"{client.address.where}{client.address.path}{path}: no queue")
+        raise BadAnswer(
+            f"{client.address.where}{client.address.path}{path}: the answer is not a queue; "
+            "check what a proxy in between returns"
+        )
     return answer.body
 
 
-PLUGINS = frozenset({"/api/shovels", "/api/federation-links"})
-"""What only brokers with a plugin of its own have: all of it may be missing."""
+PLUGIN_PATHS = frozenset({"/api/shovels", "/api/federation-links"})
+"""Endpoints that only exist with a plugin enabled, so all of them may be absent."""
 
 
-def several(client: ManagementClient, paths: Sequence[str]) -> dict[str, Any]:
-    """Path -> answer; a path that the broker does not have (404: a plugin that is off, an older version) is left out.
+def fetch_multiple(client: ManagementClient, paths: Sequence[str]) -> dict[str, Any]:
+    """Path -> answer, without paths that the broker does not have (404: a disabled plugin, an older version).
 
-    One that is for administrators only has {"error": why} in its place: the tag `monitoring` is enough for the rest.
+    A path for administrators only has {"error": text} instead: the tag `monitoring` is enough for the others.
 
     Raises:
-        BrokerError: one of them could not be read: what the others say would look like all there is.
+        BrokerError: one of them could not be read: the answers of the others would look complete.
     """
     answers: dict[str, Any] = {}
     for path in paths:
         try:
-            answer = client.ask(path, understood=(200, 404))
-        except ForAdministrators as error:
+            answer = client.request(path, accepted=(200, 404))
+        except AdministratorsOnly as error:
             answers[path] = {"error": str(error)}
             continue
         if answer.status == 200:
             answers[path] = answer.body
-    if not answers and not PLUGINS.issuperset(paths):
-        # Every version has at least one of them: this is no broker. Asked again, so that it is told as elsewhere.
+    if not answers and not PLUGIN_PATHS.issuperset(paths):
+        # Every version has at least one of them, so this is not a broker. Fails with the usual error for a 404.
         client.get(paths[0])
     return answers
 
 
-def by_node(client: ManagementClient, path: str, nodes: Sequence[str]) -> dict[str, Any]:
-    """Node -> answer, for a path with `{node}` in it; a node that the broker does not know (404) is left out.
+def fetch_per_node(client: ManagementClient, path: str, nodes: Sequence[str]) -> dict[str, Any]:
+    """Node -> answer, for a path that contains `{node}`; without nodes that the broker does not know (404).
 
-    A node that could not be asked has {"error": why} in its place: one that hangs must not hide the others.
+    A node that could not be read has {"error": text} instead, so that one that hangs does not hide the others.
 
     Raises:
-        BrokerError: no node at all could be asked, or none is known.
+        BrokerError: no node could be read, or none is known.
     """
     if not nodes:
         where = f"{client.address.where}{client.address.path}"
-        raise Unreachable(f"{where}{path}: no running node is known to ask about; see why /api/nodes cannot be read")
+        raise Unreachable(f"{where}{path}: no running node is known; see why /api/nodes cannot be read")
     answers: dict[str, Any] = {}
     failure: BrokerError | None = None
     for node in nodes:
         try:
-            answer = client.ask(path.replace("{node}", quote(node, safe="")), understood=(200, 404))
+            answer = client.request(path.replace("{node}", quote(node, safe="")), accepted=(200, 404))
         except BrokerError as error:
             answers[node] = {"error": str(error)}
             failure = error
             continue
         if answer.status == 200:
             answers[node] = answer.body
-    if failure is not None and all(isinstance(answer, dict) and "error" in answer for answer in answers.values()):
+    if failure is not None and all(is_error(answer) for answer in answers.values()):
         raise failure
     return answers
+
+
+def is_error(answer: object) -> bool:
+    """Whether an answer of `fetch_multiple` or `fetch_per_node` stands for a failed request."""
+    return isinstance(answer, dict) and "error" in answer

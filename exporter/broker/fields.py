@@ -1,7 +1,7 @@
-"""Decoding as data: tables of (attribute, path, cast), read tolerantly.
+"""Tolerant decoding, described by tables of (attribute, path, cast).
 
-Brokers send `[]` for an empty object, "undefined" for a number, or nothing at all. What is absent is None; what is
-there and unusable is None too, and counted as a gap, so that a change of the API is seen and never read as a zero.
+Brokers send `[]` for an empty object, "undefined" for a number, or nothing at all. An absent value is None. A value
+that is present but unusable is None too and is counted as a gap, so that an API change is noticed and never read as 0.
 """
 
 import math
@@ -15,19 +15,19 @@ Version = tuple[int, int]
 """Major and minor version of RabbitMQ."""
 
 Gaps = Counter[str]
-"""Field name -> number of objects that held something unusable there."""
+"""Field name -> number of objects with an unusable value in that field."""
 
 Cast = Callable[[Any], Any]
-"""Makes a value of a JSON one; raises ValueError for what it cannot use. None is an answer: not set."""
+"""Converts a JSON value; raises ValueError if it cannot. Returning None means "not set"."""
 
 
 class Field(NamedTuple):
     """Where one attribute comes from.
 
     Attributes:
-        path: keys from the outside in, joined by dots; the attribute's own name where it is "".
-        until: the first version that no longer fills it (it sends zeros there); withheld from then on.
-        required: its absence is a gap: the object cannot be told from others without it.
+        path: keys from the outside in, joined by dots; "" means the name of the attribute.
+        until: the first version that no longer fills the field but sends zeros; ignored from then on.
+        required: whether absence is a gap, because the field identifies the object.
     """
 
     attribute: str
@@ -37,34 +37,34 @@ class Field(NamedTuple):
     required: bool = False
 
 
-class Table:
-    """The fields of one kind of object, made ready for reading many of them."""
+class FieldTable:
+    """The fields of one kind of object, prepared for reading many of them."""
 
     def __init__(self, *fields: Field) -> None:
         self.fields = fields
         self._plans: dict[Version | None, _Plan] = {}
-        self._nothing: dict[str, Any] = dict.fromkeys(field.attribute for field in fields)
+        self._empty: dict[str, Any] = dict.fromkeys(field.attribute for field in fields)
 
     def plan(self, version: Version | None) -> "_Plan":
-        """What is left to do for each object of this version; an unknown one withholds what any no longer fills."""
-        found = self._plans.get(version)
-        if found is None:
-            found = self._plans[version] = tuple(
+        """The fields to read in this version; for an unknown version only those that all versions fill."""
+        plan = self._plans.get(version)
+        if plan is None:
+            plan = self._plans[version] = tuple(
                 _Step(attribute, path or attribute, tuple(path.split(".")) if "." in path else (), cast, required)
                 for attribute, path, cast, until, required in self.fields
                 if until is None or (version is not None and version < until)
             )
-        return found
+        return plan
 
-    def nothing(self) -> dict[str, Any]:
-        """Every attribute, each of them absent."""
-        return self._nothing.copy()
+    def empty(self) -> dict[str, Any]:
+        """Every attribute, all None."""
+        return self._empty.copy()
 
 
 class _Step(NamedTuple):
     attribute: str
     key: str
-    way: tuple[str, ...]
+    nested: tuple[str, ...]
     cast: Cast
     required: bool
 
@@ -72,19 +72,19 @@ class _Step(NamedTuple):
 _Plan = tuple[_Step, ...]
 
 
-def read(table: Table, item: Mapping[str, Any], version: Version | None, gaps: Gaps) -> dict[str, Any]:
-    """Read one object: every attribute of the table, None where there is nothing usable.
+def read(table: FieldTable, item: Mapping[str, Any], version: Version | None, gaps: Gaps) -> dict[str, Any]:
+    """Every attribute of the table for one object; None where there is no usable value.
 
     Args:
-        table: its fields.
+        table: the fields.
         item: the object as JSON.
-        version: of the broker; unknown withholds what any version no longer fills.
-        gaps: counted up in place.
+        version: version of the broker; None ignores every field that some version no longer fills.
+        gaps: incremented in place.
     """
-    values = table.nothing()
-    for attribute, key, way, cast, required in table.plan(version):
+    values = table.empty()
+    for attribute, key, nested, cast, required in table.plan(version):
         try:
-            value = _at(item, way) if way else item.get(key, _ABSENT)
+            value = _at(item, nested) if nested else item.get(key, _ABSENT)
             if value is not _ABSENT:
                 values[attribute] = cast(value)
             elif required:
@@ -94,84 +94,84 @@ def read(table: Table, item: Mapping[str, Any], version: Version | None, gaps: G
     return values
 
 
-def counts(item: Mapping[str, Any], what: str, gaps: Gaps, *, skip: str = "") -> dict[str, int]:
-    """An object of counts under a key, by the broker's own names; a part that is none is a gap of `what`.
+def counts(item: Mapping[str, Any], key: str, gaps: Gaps, *, skip_suffix: str = "") -> dict[str, int]:
+    """The counters in the object under `key`, by the broker's names; an unusable one is a gap of `key`.
 
     Args:
-        item: the object that holds it.
-        what: its key.
-        gaps: counted up in place.
-        skip: names that end so are something else; "" skips none.
+        item: the object that contains it.
+        key: name of the field.
+        gaps: incremented in place.
+        skip_suffix: names with this suffix are ignored; "" ignores none.
     """
     try:
-        inner = mapping(item.get(what, {}))
+        inner = mapping(item.get(key, {}))
     except ValueError:
-        gaps[what] += 1
+        gaps[key] += 1
         return {}
     found = {}
-    for key, value in inner.items():
-        if skip and key.endswith(skip):
+    for name_, value in inner.items():
+        if skip_suffix and name_.endswith(skip_suffix):
             continue
         try:
-            found[key] = count(value)
+            found[name_] = count(value)
         except ValueError:
-            gaps[what] += 1
+            gaps[key] += 1
     return found
 
 
-def objects(payload: Any, what: str, gaps: Gaps) -> Iterator[dict[str, Any]]:
-    """The objects of a list (or of one page of it); anything else in it is counted as a gap."""
+def objects(payload: object, gap: str, gaps: Gaps) -> Iterator[dict[str, Any]]:
+    """The objects of a list, or of one page of it; anything else is counted as a gap named `gap`."""
     items = payload.get("items") if isinstance(payload, dict) else payload
     if not isinstance(items, list):
-        gaps[what] += 1
+        gaps[gap] += 1
         return
     for item in items:
         if isinstance(item, dict):
             yield item
         else:
-            gaps[what] += 1
+            gaps[gap] += 1
 
 
-def of_paths(payload: Any, what: str, gaps: Gaps) -> Iterator[tuple[str, Any]]:
-    """The answers of several endpoints or nodes, each with its key; anything else is counted as a gap."""
+def by_key(payload: object, gap: str, gaps: Gaps) -> Iterator[tuple[str, Any]]:
+    """The answers of several endpoints or nodes with their keys; anything else is counted as a gap named `gap`."""
     if not isinstance(payload, dict):
-        gaps[what] += 1
+        gaps[gap] += 1
         return
     yield from payload.items()
 
 
-def version_of(text: Any) -> Version | None:
+def version_of(text: object) -> Version | None:
     """Major and minor of "4.3.6"; None for anything else."""
-    pieces = text.split(".") if isinstance(text, str) else []
-    if len(pieces) < 2 or not (pieces[0].isdecimal() and pieces[1].isdecimal()):
+    parts = text.split(".") if isinstance(text, str) else []
+    if len(parts) < 2 or not (parts[0].isdecimal() and parts[1].isdecimal()):
         return None
-    return (int(pieces[0]), int(pieces[1]))
+    return (int(parts[0]), int(parts[1]))
 
 
 _ABSENT = object()
 
 
-def _at(item: Mapping[str, Any], way: tuple[str, ...]) -> Any:
-    """What is at a path; _ABSENT where nothing is; ValueError where something else than an object is on the way."""
+def _at(item: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    """The value at a path; _ABSENT if there is none; ValueError if something on the path is not an object."""
     inner: Any = item
-    for key in way:
+    for key in path:
         if inner is _ABSENT:
             break
         if not isinstance(inner, dict):
-            raise ValueError(way)  # noqa: TRY004  one kind of error for all that is unusable
+            raise ValueError(path)  # noqa: TRY004  one kind of error for every unusable value
         inner = inner.get(key, _ABSENT)
     return inner
 
 
 # ---------------------------------------------------------------- casts
 
-_UNSAID = ("undefined", "unknown")
-"""What Erlang sends where it has no value."""
+_NO_VALUE = ("undefined", "unknown")
+"""What Erlang sends if it has no value."""
 
 
 def count(value: Any) -> int:
-    """A whole number, zero or more."""
-    # Nearly always: what follows is for what JSON writes as 3.0, and for what is none.
+    """A whole number of 0 or more."""
+    # Fast path: the checks below are for a JSON number such as 3.0 and for invalid values.
     if type(value) is int and value >= 0:
         return value
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
@@ -189,59 +189,59 @@ def whole(value: Any) -> int:
 
 
 def number(value: Any) -> float:
-    """A number, zero or more."""
+    """A number of 0 or more."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
         raise ValueError(value)
     return float(value)
 
 
 def flag(value: Any) -> bool:
-    """True or false, and nothing that merely looks so."""
+    """True or false; nothing that is merely truthy."""
     if not isinstance(value, bool):
         raise ValueError(value)  # noqa: TRY004  as in _at
     return value
 
 
 def name(value: Any) -> str:
-    """A name that people gave: any text but an empty one; "unknown" is a fine name."""
+    """A name chosen by a user: any text except an empty one; "unknown" is a valid name."""
     if not isinstance(value, str) or not value:
         raise ValueError(value)
     return value
 
 
 def title(value: Any) -> str:
-    """Any text, an empty one too: that is the name of the default exchange."""
+    """Any text, including "", which is the name of the default exchange."""
     if not isinstance(value, str):
         raise ValueError(value)  # noqa: TRY004  as in _at
     return value
 
 
 def text(value: Any) -> str:
-    """A word of the broker's own, where "undefined" and "unknown" mean that it has none."""
-    if name(value) in _UNSAID:
+    """A term chosen by the broker, where "undefined" and "unknown" mean that it has none."""
+    if name(value) in _NO_VALUE:
         raise ValueError(value)
     return str(value)
 
 
-def shared(cast: Cast) -> Cast:
-    """The same for words that many objects have in common: they are held once."""
+def interned(cast: Cast) -> Cast:
+    """The same cast with its text interned, for values that many objects share."""
 
-    def read_shared(value: Any) -> Any:
+    def read_interned(value: Any) -> Any:
         word = cast(value)
         return word if word is None else sys.intern(word)
 
-    return read_shared
+    return read_interned
 
 
 def names(value: Any) -> tuple[str, ...]:
-    """A list of names, each held once however many objects have it: they are those of nodes."""
+    """A list of node names, interned."""
     if not isinstance(value, list):
         raise ValueError(value)  # noqa: TRY004  as in _at
     return tuple(sys.intern(name(item)) for item in value)
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """An object; `[]` is how Erlang spells an empty one (up to 4.2)."""
+    """An object; Erlang sends an empty one as `[]` (up to 4.2)."""
     if value == [] and isinstance(value, list):
         return {}
     if not isinstance(value, dict):
@@ -250,12 +250,12 @@ def mapping(value: Any) -> dict[str, Any]:
 
 
 def milliseconds(value: Any) -> float:
-    """Milliseconds as seconds."""
+    """Milliseconds, converted to seconds."""
     return number(value) / 1000
 
 
 def moment(value: Any) -> float:
-    """A time as text, as seconds since 1970.
+    """A timestamp as text, converted to seconds since 1970.
 
     3.10 to 4.3 send "2026-11-21T08:12:24.339+00:00" (`rabbit_mgmt_format`); "2026-11-21 8:12:24" of older ones is UTC.
     """
@@ -267,7 +267,7 @@ def moment(value: Any) -> float:
 
 
 def if_set(cast: Cast) -> Cast:
-    """The same, where null and "" are the broker's way to say: not set."""
+    """The same cast, where null and "" mean "not set"."""
 
     def read_if_set(value: Any) -> Any:
         return None if value is None or value == "" else cast(value)
@@ -275,10 +275,10 @@ def if_set(cast: Cast) -> Cast:
     return read_if_set
 
 
-def if_said(cast: Cast) -> Cast:
-    """The same, where "undefined" too is the broker's way to say: not set."""
+def if_defined(cast: Cast) -> Cast:
+    """The same cast, where null, "" and "undefined" mean "not set"."""
 
-    def read_if_said(value: Any) -> Any:
+    def read_if_defined(value: Any) -> Any:
         return None if value is None or value in ("", "undefined") else cast(value)
 
-    return read_if_said
+    return read_if_defined

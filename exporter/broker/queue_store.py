@@ -1,32 +1,31 @@
-"""All queues of one broker as last told: totals of all of them together, statistics of each when it was its turn.
+"""All queues of one broker: the latest totals of all, joined with the latest statistics of each.
 
-A queue that did not change stays the same object, and a list without changes the same tuple: 100,000 idle queues cost
-nothing to whoever looks at them next.
+An unchanged queue stays the same object and an unchanged list the same tuple, so 100,000 idle queues cost nothing
+downstream.
 """
 
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from ackscope.clock import Instant
 from ackscope.snapshot import Queue
+from exporter.broker.endpoints.queues import QueueKey, decode_totals
 from exporter.broker.fields import Gaps, Version
-from exporter.broker.queues import decode_totals
-from exporter.broker.sharing import Common, dated
+from exporter.broker.interning import Interner, set_details_at
 
-Key = tuple[str, str]
-"""Virtual host and name."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
-    """How well the statistics of single queues are known.
+class DetailCoverage:
+    """How many queues have statistics, and how old these are.
 
     Attributes:
-        queues: all that are known.
-        detailed: those whose statistics were read, however long ago.
-        oldest, median: seconds of the monotonic clock at which that was; None where it never was.
+        queues: number of queues.
+        detailed: queues whose statistics were ever read.
+        oldest, median: when they were read, in seconds of the monotonic clock; None if never.
     """
 
     queues: int
@@ -35,80 +34,79 @@ class Coverage:
     median: float | None = None
 
 
-_AT_ONCE = 1000
-"""Queues that are decoded together."""
+_DECODE_BATCH = 1000
 
 REFRESH_SECONDS = 300.0
-"""Statistics of an empty queue, read again unchanged, stay the same object, `details_at` and all, for so long."""
+"""Statistics of an empty queue that are read again unchanged keep their object and `details_at` for this long."""
 
 
 class QueueStore:
-    """Totals and statistics, joined. Belongs to one thread at a time; `count` alone may be asked from another.
+    """Joins totals and statistics. Not thread-safe, except for `count`.
 
     Attributes:
-        changed: the queues whose totals were not the same in the latest reading as in the one before; not new ones.
+        changed: queues whose totals differ between the latest two readings; without new ones.
     """
 
     def __init__(self) -> None:
-        self._queues: dict[Key, Queue] = {}
-        self._listed: tuple[Queue, ...] | None = None
-        self._odd: set[Key] = set()
-        self._read_at: dict[Key, float] = {}
-        self._common = Common()
-        self.changed: set[Key] = set()
+        self._queues: dict[QueueKey, Queue] = {}
+        self._list: tuple[Queue, ...] | None = None
+        self._with_gaps: set[QueueKey] = set()
+        self._read_at: dict[QueueKey, float] = {}
+        self._interner = Interner()
+        self.changed: set[QueueKey] = set()
 
     @property
     def count(self) -> int:
-        """How many queues are known."""
+        """Number of queues."""
         return len(self._queues)
 
     @property
     def queues(self) -> tuple[Queue, ...]:
         """All queues, in the broker's order."""
-        if self._listed is None:
-            self._listed = tuple(self._queues.values())
-        return self._listed
+        if self._list is None:
+            self._list = tuple(self._queues.values())
+        return self._list
 
     @property
-    def read_at(self) -> Mapping[Key, float]:
-        """When the statistics of a queue were really read last, seconds of the monotonic clock."""
+    def read_at(self) -> Mapping[QueueKey, float]:
+        """When the statistics of each queue were last read, in seconds of the monotonic clock."""
         return self._read_at
 
     def seed(self, queues: Iterable[Queue], at: Instant) -> None:
-        """Begin with a full reading of a moment: all statistics are of then."""
-        fresh = (self._common.settle(replace(queue, details_at=at)) for queue in queues)
-        self._queues = {queue.key: queue for queue in fresh}
+        """Start with a full reading, complete at `at`."""
+        seeded = (self._interner.intern(replace(queue, details_at=at)) for queue in queues)
+        self._queues = {queue.key: queue for queue in seeded}
         self._read_at = dict.fromkeys(self._queues, at.mono)
-        self._listed = None
+        self._list = None
 
     def put_totals(self, payload: Iterable[Any], version: Version | None) -> Gaps:
-        """Take in the totals of all queues: who is not among them is gone.
+        """Replace the totals of all queues; a queue that is not in the payload no longer exists.
+
+        Only new and changed items are decoded: on a large broker most queues do not change between two readings.
 
         Args:
-            payload: the items of the list as the broker sent it; where taking one raises, nothing is taken in. Decoded
-                are only those that are new or changed: of most queues of a large broker nothing changes from one
-                reading to the next.
-            version: of the broker.
+            payload: the items of the broker's list; if iterating raises, the store is unchanged.
+            version: version of the broker.
         """
         gaps = Gaps()
         known = self._queues
-        fresh: dict[Key, Queue | None] = {}
-        odd: set[Key] = set()
-        changed: set[Key] = set()
-        undecoded: list[Any] = []
+        updated: dict[QueueKey, Queue | None] = {}
+        with_gaps: set[QueueKey] = set()
+        changed: set[QueueKey] = set()
+        batch: list[Any] = []
 
-        def decode() -> None:
-            decoded, found = decode_totals(undecoded, version)
+        def decode_batch() -> None:
+            decoded, found = decode_totals(batch, version)
             if found:
                 gaps.update(found)
-                odd.update(_odd_ones(undecoded, version))
+                with_gaps.update(_keys_with_gaps(batch, version))
             for queue in decoded:
-                before = known.get(queue.key)
-                after = self._join_totals(queue, before)
-                fresh[queue.key] = after
-                if before is not None and after is not before:
+                previous = known.get(queue.key)
+                joined = self._join_totals(queue, previous)
+                updated[queue.key] = joined
+                if previous is not None and joined is not previous:
                     changed.add(queue.key)
-            undecoded.clear()
+            batch.clear()
 
         differs = False
         for item in payload:
@@ -116,23 +114,23 @@ class QueueStore:
                 gaps["queues"] += 1
                 continue
             key = _key_of(item)
-            before = None if key is None else known.get(key)
-            if before is not None and key not in self._odd and _is_unchanged(item, before):
-                # With the texts that are held already.
-                fresh[before.key] = before
+            previous = None if key is None else known.get(key)
+            if previous is not None and key not in self._with_gaps and _is_unchanged(item, previous):
+                # The key of the known object, whose strings are in memory already.
+                updated[previous.key] = previous
                 continue
             if key is not None:
-                # Its place is kept, so that the order is that of the broker.
-                fresh[key] = None
-            undecoded.append(item)
+                # Reserves its position, so that the order stays the broker's.
+                updated[key] = None
+            batch.append(item)
             differs = True
-            if len(undecoded) >= _AT_ONCE:
-                decode()
-        decode()
-        self.changed, self._odd = changed, odd
-        if differs or len(fresh) != len(known):
-            self._queues = {queue.key: queue for queue in fresh.values() if queue is not None}
-            self._listed = None
+            if len(batch) >= _DECODE_BATCH:
+                decode_batch()
+        decode_batch()
+        self.changed, self._with_gaps = changed, with_gaps
+        if differs or len(updated) != len(known):
+            self._queues = {queue.key: queue for queue in updated.values() if queue is not None}
+            self._list = None
             read_at = self._read_at
             self._read_at = {
                 key: read_at[key]
@@ -142,9 +140,9 @@ class QueueStore:
         return gaps
 
     def put_details(self, queues: Iterable[Queue], at: Instant) -> None:
-        """Take in the statistics of some queues, read at a moment.
+        """Add statistics of some queues, read at `at`.
 
-        One that the totals do not know yet has its turn once they do; one that was remade meanwhile too.
+        Queues that are not in the totals yet, or that were deleted and declared again, are skipped until they are.
         """
         for queue in queues:
             key = queue.key
@@ -152,48 +150,48 @@ class QueueStore:
             if known is None or not _is_same(known, queue):
                 continue
             self._read_at[key] = at.mono
-            # That a queue with messages stands still is a sign by itself: diagnosis must see that it was read again.
+            # A queue with messages and no progress is a symptom: diagnosis must see that it was read again.
             if not known.messages and known.details_at is not None and at.since(known.details_at) < REFRESH_SECONDS:
                 joined = _joined(queue, known, known.details_at)
                 if joined == known:
                     continue
             else:
                 joined = _joined(queue, known, at)
-            self._queues[key] = dated(self._common.settle(joined, known), at)
-            self._listed = None
+            self._queues[key] = set_details_at(self._interner.intern(joined, known), at)
+            self._list = None
 
-    def drop(self, key: Key) -> None:
-        """A queue that is no longer there."""
+    def remove(self, key: QueueKey) -> None:
+        """Remove a queue that no longer exists."""
         if self._queues.pop(key, None) is not None:
-            self._listed = None
+            self._list = None
             self._read_at.pop(key, None)
 
-    def coverage(self) -> Coverage:
-        """How well the statistics are known."""
+    def coverage(self) -> DetailCoverage:
+        """How many queues have statistics, and how old these are."""
         read = self._read_at.values()
-        return Coverage(
+        return DetailCoverage(
             queues=len(self._queues),
             detailed=len(read),
             oldest=min(read, default=None),
             median=statistics.median(read) if read else None,
         )
 
-    def _join_totals(self, queue: Queue, before: Queue | None) -> Queue:
-        """What is known of a queue after its totals were read; the very same object where nothing is new."""
-        if before is None:
-            return self._common.settle(queue)
-        if before.details_at is not None and _is_same(queue, before):
-            after = _joined(before, queue, before.details_at)
+    def _join_totals(self, totals: Queue, previous: Queue | None) -> Queue:
+        """The queue with new totals; the same object if nothing changed."""
+        if previous is None:
+            return self._interner.intern(totals)
+        if previous.details_at is not None and _is_same(totals, previous):
+            joined = _joined(previous, totals, previous.details_at)
         else:
-            after = queue
-        return before if after == before else self._common.settle(after, before)
+            joined = totals
+        return previous if joined == previous else self._interner.intern(joined, previous)
 
 
 def _joined(details: Queue, totals: Queue, at: Instant) -> Queue:
-    """A queue with the totals of one reading and all else of another."""
-    # The totals of streams hold no messages in any version from 3.10 to 4.3.
-    silent = totals.type == "stream" and totals.messages is None
-    counts = details if silent else totals
+    """A queue with the totals of one reading and everything else of another."""
+    # The totals of streams have no message counts in any version from 3.10 to 4.3.
+    without_counts = totals.type == "stream" and totals.messages is None
+    counts = details if without_counts else totals
     return replace(
         details,
         details_at=at,
@@ -214,12 +212,12 @@ def _joined(details: Queue, totals: Queue, at: Instant) -> Queue:
     )
 
 
-def _first(one: Any, other: Any) -> Any:
+def _first(one: T | None, other: T | None) -> T | None:
     return other if one is None else one
 
 
 def _is_same(one: Queue, other: Queue) -> bool:
-    """Whether these are readings of one queue, and not of one that was made anew under the same name."""
+    """Whether both are readings of the same queue, and not of one that was deleted and declared again."""
     return (
         (one.type == other.type or None in (one.type, other.type))
         and (one.node == other.node or None in (one.node, other.node))
@@ -229,17 +227,17 @@ def _is_same(one: Queue, other: Queue) -> bool:
 
 
 def _arguments(queue: Queue) -> dict[str, Any]:
-    """Without the type: 4.x adds it to the totals of queues that were declared without it, and not to statistics."""
+    """The arguments without the type, which 4.x adds to totals but not to statistics if it was not declared."""
     return {name: value for name, value in queue.arguments.items() if name != "x-queue-type"}
 
 
-def _key_of(item: dict[str, Any]) -> Key | None:
+def _key_of(item: dict[str, Any]) -> QueueKey | None:
     vhost, name = item.get("vhost"), item.get("name")
     return (vhost, name) if isinstance(vhost, str) and isinstance(name, str) else None
 
 
 def _is_unchanged(item: dict[str, Any], queue: Queue) -> bool:
-    """Whether the totals in an answer are those that are known: a short way past decoding. False is always right."""
+    """Whether undecoded totals equal the known ones: a fast path without decoding. False is always safe."""
     messages = item.get("messages")
     if messages is None:
         if "messages" in item or queue.type != "stream":
@@ -263,6 +261,6 @@ def _is_unchanged(item: dict[str, Any], queue: Queue) -> bool:
     )
 
 
-def _odd_ones(items: list[Any], version: Version | None) -> set[Key]:
-    """Those with something unusable: they are decoded every time, so that it is told every time."""
+def _keys_with_gaps(items: list[Any], version: Version | None) -> set[QueueKey]:
+    """Queues with unusable values. They are decoded every time, so that their gaps are counted every time."""
     return {key for item in items if (key := _key_of(item)) is not None and decode_totals([item], version)[1]}

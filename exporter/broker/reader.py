@@ -1,4 +1,4 @@
-"""Reads one family of one broker, timed and decoded; what polling and one-shot commands share."""
+"""Reads single families of one broker, timed and decoded; shared by polling and one-shot commands."""
 
 import threading
 import time
@@ -7,31 +7,36 @@ from typing import Any, NamedTuple
 
 from ackscope.clock import Clock
 from ackscope.snapshot import Overview
-from exporter.broker import fetch
-from exporter.broker.checking import HealthFetcher
 from exporter.broker.client import ManagementClient
-from exporter.broker.credentials import Credentials, credentials_of
-from exporter.broker.families import FAMILIES, How
+from exporter.broker.cost_model import RttEstimator
+from exporter.broker.credentials import Credentials, credentials_from
+from exporter.broker.endpoints.queues import QueueKey
+from exporter.broker.families import FAMILIES, FamilyReading, FetchMode
+from exporter.broker.fetch import (
+    UNRESPONSIVE_RETRY_SECONDS,
+    fetch_multiple,
+    fetch_pages,
+    fetch_per_node,
+    is_error,
+)
 from exporter.broker.fields import Version, version_of
-from exporter.broker.queue_reading import LARGE, Allowance, Hints, QueueReader
-from exporter.broker.queue_store import Key
-from exporter.broker.reading import Reading
-from exporter.broker.session import open_connections
+from exporter.broker.health_poller import HealthPoller
+from exporter.broker.queue_reader import MANY_QUEUES, QueueBudget, QueueHints, QueueReader, QueuesReading
+from exporter.broker.session import connection_pool
 from exporter.broker.settings import ManagementSettings
-from exporter.broker.way import Way
 
-_VERSION_WAIT_SECONDS = 1.0
+_PREREQUISITE_WAIT_SECONDS = 1.0
 
-_SHORT = ("overview", "nodes")
-"""Families whose one answer does not grow with what the broker holds: by them one sees that it hangs."""
+_CONSTANT_SIZE = ("overview", "nodes")
+"""Families whose answer does not grow with the broker. Their timeout is not adaptive, so that they reveal a hang."""
 
 
-class Spent(NamedTuple):
-    """What asking for one family has cost so far.
+class PollCost(NamedTuple):
+    """Accumulated cost of polling one family.
 
     Attributes:
-        seconds: of the broker's time: from each request to the end of its answer, less the way; failures too.
-        requests: how many there were.
+        seconds: broker time, from each request to the end of its answer, less the round trip; failures included.
+        requests: number of requests.
         received: bytes of all answers.
     """
 
@@ -40,20 +45,20 @@ class Spent(NamedTuple):
     received: int
 
 
-class Reader:
-    """Reads families of one cluster, each from one thread at a time; different families side by side.
+class BrokerReader:
+    """Reads families of one cluster: different families concurrently, each from one thread at a time.
 
-    Families share connections and wait for none: one that hangs holds up no other.
+    Families share connections but never wait for each other.
 
     Args:
         settings: how to reach it.
-        clock: dates readings.
-        what: how to call the settings in a message, such as `clusters.shop.management`.
-        credentials: to share with other readers of the same settings; its own without.
+        clock: timestamps of readings.
+        what: name of the settings in error messages, such as `clusters.shop.management`.
+        credentials: shared with other readers of the same settings; by default its own.
 
     Attributes:
-        queues: reads the queues at what a budget allows; `read` always reads them in full.
-        checks_good_for: seconds for which a health check that passed is not asked anew.
+        queues: reads the queues within a budget; `read` always reads them in full.
+        check_max_age: seconds for which a health check that passed is not polled again.
     """
 
     def __init__(
@@ -64,72 +69,76 @@ class Reader:
         credentials: Credentials | None = None,
     ) -> None:
         self._clock = clock
-        # One for all, so that many connections ask for one token.
-        shared = credentials_of(settings, what) if credentials is None else credentials
-        way, connections = Way(), open_connections(len(FAMILIES))
-        self._clients = {name: ManagementClient(settings, what, shared, way, connections) for name in FAMILIES}
+        # Shared, so that all connections together request one token.
+        shared = credentials_from(settings, what) if credentials is None else credentials
+        rtt, connections = RttEstimator(), connection_pool(len(FAMILIES))
+        self._clients = {name: ManagementClient(settings, what, shared, rtt, connections) for name in FAMILIES}
         self.queues = QueueReader(self._clients["queues"], clock)
-        self._health = HealthFetcher()
-        self.checks_good_for = 0.0
+        self._health = HealthPoller()
+        self.check_max_age = 0.0
         self._version: Version | None = None
         self._overview: Overview | None = None
         self._nodes: tuple[str, ...] = ()
-        self._silent: dict[str, dict[str, float]] = {}
-        self._patience_ends: float | None = None
-        self._overview_asked = threading.Event()
-        self._nodes_asked = threading.Event()
+        # Family -> node that did not answer -> when it is retried (monotonic clock).
+        self._retry_at: dict[str, dict[str, float]] = {}
+        self._prerequisites_deadline: float | None = None
+        self._overview_attempted = threading.Event()
+        self._nodes_attempted = threading.Event()
 
     @property
     def version(self) -> Version | None:
-        """Version of the broker as the last overview told it."""
+        """Version of the broker in the latest overview."""
         return self._version
 
-    def spent(self, family: str) -> Spent:
-        """What a family has cost so far."""
+    def cost(self, family: str) -> PollCost:
+        """What polling a family has cost so far."""
         client = self._clients[family]
-        return Spent(client.seconds, client.requests, client.received)
+        return PollCost(client.seconds, client.requests, client.received)
 
     def payload(self, family: str) -> Any:
-        """What the broker sends for a family, not decoded.
+        """The broker's answer for a family, not decoded.
 
         Raises:
             BrokerError: it could not be read.
         """
-        paths, how, *_ = FAMILIES[family]
+        paths, mode, *_ = FAMILIES[family]
         client = self._clients[family]
-        match how:
-            case How.ONE:
-                return fetch.one(client, paths[0], patient=family not in _SHORT)
-            case How.PAGES:
-                return fetch.pages(client, paths[0])
-            case How.CHECKS:
-                return self._health.fetch(client, paths[0], self._version, self.checks_good_for)
-            case How.SEVERAL:
-                return fetch.several(client, paths)
-            case How.NODES:
-                return self._by_node(family, client, paths[0])
+        match mode:
+            case FetchMode.SINGLE:
+                return client.get(paths[0], adaptive=family not in _CONSTANT_SIZE)
+            case FetchMode.PAGED:
+                return fetch_pages(client, paths[0])
+            case FetchMode.HEALTH_CHECKS:
+                return self._health.poll(client, paths[0], self._version, self.check_max_age)
+            case FetchMode.MULTIPLE:
+                return fetch_multiple(client, paths)
+            case FetchMode.PER_NODE:
+                return self._fetch_per_node(family, client, paths[0])
 
-    def _by_node(self, family: str, client: ManagementClient, path: str) -> dict[str, Any]:
-        """Node -> answer. One that did not answer is left alone for a while: each time costs a whole time limit."""
+    def _fetch_per_node(self, family: str, client: ManagementClient, path: str) -> dict[str, Any]:
+        """Node -> answer. A node that did not answer is skipped for a while: each attempt costs a full timeout."""
         now = self._clock.now().mono
-        silent = {node: until for node, until in self._silent.get(family, {}).items() if until > now}
-        asked = [node for node in self._nodes if node not in silent] or list(self._nodes)
-        answers = fetch.by_node(client, path, asked)
-        failed = {node: now + fetch.SILENT_SECONDS for node, answer in answers.items() if _is_error(answer)}
-        self._silent[family] = {**silent, **failed}
-        skipped = {"error": f"no answer lately; it is asked every {fetch.SILENT_SECONDS:g} s"}
-        return {node: answers.get(node, skipped) for node in self._nodes if node in answers or node not in asked}
+        skipped = {node: retry_at for node, retry_at in self._retry_at.get(family, {}).items() if retry_at > now}
+        requested = [node for node in self._nodes if node not in skipped] or list(self._nodes)
+        answers = fetch_per_node(client, path, requested)
+        failed = {node: now + UNRESPONSIVE_RETRY_SECONDS for node, answer in answers.items() if is_error(answer)}
+        self._retry_at[family] = {**skipped, **failed}
+        error = {
+            "error": f"no answer within the last {UNRESPONSIVE_RETRY_SECONDS:g} s; "
+            f"retried every {UNRESPONSIVE_RETRY_SECONDS:g} s"
+        }
+        return {node: answers.get(node, error) for node in self._nodes if node in answers or node not in requested}
 
-    def read(self, family: str) -> Reading:
+    def read(self, family: str) -> FamilyReading[Any]:
         """Read and decode a family.
 
         Raises:
             BrokerError: it could not be read.
         """
-        self._await_what_it_needs(family)
+        self._await_prerequisites(family)
         return self._read(family)
 
-    def _read(self, family: str) -> Reading:
+    def _read(self, family: str) -> FamilyReading[Any]:
         began = self._clock.now()
         try:
             value, gaps = FAMILIES[family].decode(self.payload(family), self._version)
@@ -140,40 +149,44 @@ class Reader:
                 self._nodes = tuple(node.name for node in value if node.running)
         finally:
             if family == "overview":
-                self._overview_asked.set()
+                self._overview_attempted.set()
             if family == "nodes":
-                self._nodes_asked.set()
+                self._nodes_attempted.set()
         done = self._clock.now()
-        return Reading(value=value, gaps=dict(gaps), at=done, seconds=done.since(began))
+        return FamilyReading(value=value, gaps=dict(gaps), at=done, seconds=done.since(began))
 
-    def hints(self, named: Collection[Key] = ()) -> Hints:
-        """What the last overview tells of the queues, beside those that are named for a sign of redelivery."""
-        told = self._overview
-        return Hints(expected=told.queues if told else None, statistics=told.statistics if told else None, named=named)
+    def queue_hints(self, redelivering: Collection[QueueKey] = ()) -> QueueHints:
+        """What the latest overview says about the queues, together with the given redelivering queues."""
+        overview = self._overview
+        return QueueHints(
+            queue_count=overview.queues if overview else None,
+            statistics=overview.statistics if overview else None,
+            redelivering=redelivering,
+        )
 
-    def step_queues(self, allowance: Allowance, named: Collection[Key] = ()) -> Reading | None:
-        """Read of the queues what is due; see `QueueReader.step`.
+    def step_queues(self, budget: QueueBudget, redelivering: Collection[QueueKey] = ()) -> QueuesReading | None:
+        """Read what is due of the queues; see `QueueReader.step`.
 
         Args:
-            allowance: what it may cost.
-            named: queues that consumers or channels give a sign of redelivery for.
+            budget: what it may cost.
+            redelivering: queues whose channels redelivered messages.
 
         Raises:
-            BrokerError: the list of all queues could not be read.
+            BrokerError: the list of queues could not be read.
         """
-        self._await_what_it_needs("queues")
-        return self.queues.step(allowance, self.hints(named), self._version)
+        self._await_prerequisites("queues")
+        return self.queues.step(budget, self.queue_hints(redelivering), self._version)
 
-    def look_at_queues(self, suspects_seconds: float) -> Reading:
-        """One look at the queues: in full, or on a large broker totals, and statistics of the most suspicious.
+    def read_queues_once(self, suspects_seconds: float) -> QueuesReading:
+        """Read the queues in full, or on a large broker totals and statistics of the most suspicious ones.
 
         Raises:
-            BrokerError: the list of all queues could not be read.
+            BrokerError: the list of queues could not be read.
         """
-        self._await_what_it_needs("queues")
-        told = self.hints()
-        if (told.expected or 0) >= LARGE or told.statistics is False:
-            reading = self.queues.look(self._version, suspects_seconds, statistics=told.statistics is not False)
+        self._await_prerequisites("queues")
+        hints = self.queue_hints()
+        if (hints.queue_count or 0) >= MANY_QUEUES or hints.statistics is False:
+            reading = self.queues.read_once(self._version, suspects_seconds, statistics=hints.statistics is not False)
             if reading is not None:
                 return reading
         return self._read("queues")
@@ -183,18 +196,14 @@ class Reader:
         for client in self._clients.values():
             client.close()
 
-    def _await_what_it_needs(self, family: str) -> None:
-        """The version decides which fields and checks exist, the nodes what some are asked about.
+    def _await_prerequisites(self, family: str) -> None:
+        """Wait for the version, which decides which fields and checks exist, and for the names of the nodes.
 
-        One that hangs must not hold up the others for long.
+        Not for long: if one of these hangs it must not delay the others.
         """
-        if self._patience_ends is None:
-            self._patience_ends = time.monotonic() + _VERSION_WAIT_SECONDS
+        if self._prerequisites_deadline is None:
+            self._prerequisites_deadline = time.monotonic() + _PREREQUISITE_WAIT_SECONDS
         if family != "overview":
-            self._overview_asked.wait(max(0.0, self._patience_ends - time.monotonic()))
-        if FAMILIES[family].how is How.NODES:
-            self._nodes_asked.wait(max(0.0, self._patience_ends - time.monotonic()))
-
-
-def _is_error(answer: Any) -> bool:
-    return isinstance(answer, dict) and "error" in answer
+            self._overview_attempted.wait(max(0.0, self._prerequisites_deadline - time.monotonic()))
+        if FAMILIES[family].mode is FetchMode.PER_NODE:
+            self._nodes_attempted.wait(max(0.0, self._prerequisites_deadline - time.monotonic()))

@@ -1,4 +1,4 @@
-"""Save what a broker answers, for tests and for bug reports: `python -m exporter.broker.record --help`."""
+"""Records a broker's payloads for tests and bug reports: `python -m exporter.broker.record --help`."""
 
 import re
 import sys
@@ -12,18 +12,18 @@ from ackscope.clock import SystemClock
 from ackscope.errors import AckscopeError, BadAnswer, DataError
 from ackscope.log import redact
 from exporter.broker.families import FAMILIES
-from exporter.broker.reader import Reader
+from exporter.broker.reader import BrokerReader
 from exporter.broker.settings import ManagementSettings
 
 _SECRET = re.compile(r"passw|secret|token|credential|cookie", re.IGNORECASE)
 _HOST_PATHS = frozenset(
     {"db_dir", "config_files", "log_files", "ssl_opts", "enabled_plugins_file", "certfile", "cacertfile", "keyfile"}
 )
-"""Keys that tell of the broker's file system, and that nothing here reads."""
+"""Keys that reveal the broker's file system and that no decoder reads."""
 
 
 def strip(payload: Any) -> Any:
-    """The payload without secrets and without paths of the host."""
+    """The payload without secrets and host paths."""
     match payload:
         case dict():
             return {
@@ -44,21 +44,21 @@ def record(settings: ManagementSettings, out: Path, shape: str | None = None) ->
 
     Args:
         settings: how to reach the broker.
-        out: where to.
-        shape: a name for what this broker is like; a family that it refuses has no file then.
+        out: folder to write to.
+        shape: name of a special state of the broker; families that it refuses get no file.
 
     Returns:
         the folder that was written.
 
     Raises:
-        BrokerError: a family could not be read, and no shape is named; nothing is written then.
+        BrokerError: a family could not be read and no shape is given; nothing is written.
         DataError: the folder cannot be written.
     """
-    reader = Reader(settings, SystemClock())
+    reader = BrokerReader(settings, SystemClock())
     payloads = {}
     try:
         version = reader.read("overview").value.rabbitmq_version or "unknown"
-        # Some families are asked node by node.
+        # Some families are read node by node.
         reader.read("nodes")
         for family in FAMILIES:
             try:
@@ -76,16 +76,16 @@ def record(settings: ManagementSettings, out: Path, shape: str | None = None) ->
                 orjson.dumps(payload, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
             )
     except OSError as error:
-        raise DataError(f"{folder}: cannot be written ({error.strerror}); give another --out") from None
+        raise DataError(f"{folder}: cannot be written ({error.strerror}); use another --out") from None
     return folder
 
 
 def main() -> int:
     """Run from the command line."""
-    parser = Parser(prog="python -m exporter.broker.record", description="Save what a broker's management API answers.")
+    parser = Parser(prog="python -m exporter.broker.record", description="Record the payloads of a management API.")
     parser.add_argument("--management", required=True, metavar="URL", help="such as http://user:password@host:15672")
-    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="folder; one below it for each version")
-    parser.add_argument("--shape", metavar="NAME", help="a folder below that, for a broker in a state of its own")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="folder; gets a subfolder per version")
+    parser.add_argument("--shape", metavar="NAME", help="subfolder below that, for a broker in a special state")
     args = parser.parse_args()
     try:
         folder = record(ManagementSettings(url=args.management), args.out, args.shape)

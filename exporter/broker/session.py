@@ -1,4 +1,4 @@
-"""HTTP sessions that ask only what is configured: TLS as the settings say, and nothing from the environment."""
+"""HTTP sessions with the configured TLS and nothing from the environment."""
 
 import ssl
 from pathlib import Path
@@ -11,70 +11,70 @@ from exporter.broker.settings import AccessSettings
 from exporter.broker.transport import DeadlineAdapter
 
 CONNECT_SECONDS = 3.0
-"""A host that takes longer to accept a connection is away."""
+"""A host that takes longer to accept a connection counts as unreachable."""
 
 
-def open_connections(most: int) -> DeadlineAdapter:
-    """Connections that several sessions share: the one that was given back last is used next.
+def connection_pool(size: int) -> DeadlineAdapter:
+    """A connection pool for several sessions; the connection that was returned last is used next.
 
-    4.3 closes one on which nothing was asked for 5 s: where each session had its own, every round took as many new
-    ones, and as many TLS handshakes.
+    4.3 closes a connection that was idle for 5 s. With a pool per session every round would need as many new
+    connections and TLS handshakes as there are sessions.
 
     Args:
-        most: so many are kept; there may be more at a time, as none waits for another.
+        size: connections that stay open; more may be open at a time, because no request waits for another.
     """
-    return DeadlineAdapter(pool_maxsize=most, max_retries=0)
+    return DeadlineAdapter(pool_maxsize=size, max_retries=0)
 
 
 def open_session(settings: AccessSettings, what: str, connections: DeadlineAdapter | None = None) -> requests.Session:
-    """A session whose timeout bounds a whole answer.
+    """A session whose timeout bounds the whole answer.
 
     Args:
-        settings: TLS is read of them.
-        what: how to call them in a message, such as `clusters.shop.management`.
-        connections: that it shares with other sessions of the same settings; one of its own without.
+        settings: TLS settings.
+        what: their name in error messages, such as `clusters.shop.management`.
+        connections: pool shared with other sessions of the same settings; by default its own.
 
     Raises:
-        ConfigError: a file of certificates or keys cannot be used.
+        ConfigError: a certificate or key file cannot be used.
     """
     session = requests.Session()
-    # No proxies, netrc or certificates from the environment: what is asked is what is configured.
+    # No proxies, netrc or certificates from the environment, only what is configured.
     session.trust_env = False
     session.verify = settings.verify
     if settings.verify and settings.ca_file is not None:
-        session.verify = _authorities(settings.ca_file, f"{what}.ca_file")
+        session.verify = _checked_ca_file(settings.ca_file, f"{what}.ca_file")
     if not settings.verify:
-        # The operator has chosen it; a warning with every request helps nobody.
+        # A deliberate choice of the operator; a warning with every request would be noise.
         urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     if settings.cert_file is not None:
-        _check_own(settings.cert_file, settings.key_file, what)
+        _check_client_certificate(settings.cert_file, settings.key_file, what)
         key = settings.key_file
         session.cert = str(settings.cert_file) if key is None else (str(settings.cert_file), str(key))
-    adapter = open_connections(1) if connections is None else connections
+    adapter = connection_pool(1) if connections is None else connections
     for scheme in ("http://", "https://"):
         session.mount(scheme, adapter)
     return session
 
 
-def limit(seconds: float) -> urllib3.Timeout:
-    """The time limit of one request, for `timeout=` of a session's methods."""
+def request_timeout(seconds: float) -> urllib3.Timeout:
+    """The timeout of one request, for `timeout=` of a session's methods."""
     return urllib3.Timeout(total=seconds, connect=min(CONNECT_SECONDS, seconds), read=seconds)
 
 
-def _authorities(ca_file: Path, what: str) -> str:
-    """The path of a file of certificates that can be loaded: else the first request would fail without a name."""
+def _checked_ca_file(ca_file: Path, what: str) -> str:
+    """The path, once the file was loaded: otherwise the first request would fail without naming the setting."""
     try:
         ssl.create_default_context(cafile=str(ca_file))
     except OSError:
         raise ConfigError(
-            f"{what}: {ca_file} is no readable file of PEM certificates; "
-            "give that of the authority that signed the broker's"
+            f"{what}: cannot read PEM certificates from {ca_file}; "
+            "use the certificate of the authority that signed the broker's"
         ) from None
     return str(ca_file)
 
 
-def _check_own(cert_file: Path, key_file: Path | None, what: str) -> None:
-    """See that our certificate and its key can be used: else the first request would fail without a name."""
+def _check_client_certificate(cert_file: Path, key_file: Path | None, what: str) -> None:
+    """Load our certificate and its key: otherwise the first request would fail without naming the setting."""
     for file, key in ((cert_file, "cert_file"), (key_file, "key_file")):
         try:
             if file is not None:
@@ -85,7 +85,7 @@ def _check_own(cert_file: Path, key_file: Path | None, what: str) -> None:
             ) from None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
-        # An empty passphrase: without one, OpenSSL would ask the terminal for that of an encrypted key.
+        # With an empty passphrase OpenSSL does not prompt on the terminal for an encrypted key.
         context.load_cert_chain(cert_file, key_file, password="")
     except OSError as error:
         reason = getattr(error, "reason", None)
@@ -93,6 +93,6 @@ def _check_own(cert_file: Path, key_file: Path | None, what: str) -> None:
             raise ConfigError(f"{what}.key_file: {key_file or cert_file} is not the key of {cert_file}") from None
         where = f"{cert_file} and {key_file}" if key_file is not None else f"{cert_file}"
         raise ConfigError(
-            f"{what}.cert_file: {where} hold no PEM certificate with its key; "
-            "give both, the key without a passphrase (its file as key_file)"
+            f"{what}.cert_file: no PEM certificate with its key in {where}; "
+            "provide both, the key without a passphrase (its file as key_file)"
         ) from None

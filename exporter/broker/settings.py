@@ -1,4 +1,4 @@
-"""How to reach one cluster's management API, and as whom."""
+"""Settings of one cluster's management API: address, credentials, TLS, timeout."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,20 +14,20 @@ from ackscope.settings import Seconds, Settings, secret
 
 
 def _token_address(url: str, what: str) -> Address:
-    """The address of a token endpoint, whose ports are those of the web and not the broker's."""
+    """The address of a token endpoint; its default ports are 443 and 80, not the broker's."""
     address = parse_address(url, schemes=("https", "http"), what=what)
     return replace(address, port=urlsplit(url).port or (443 if address.tls else 80))
 
 
 class OAuth2Settings(Settings):
-    """Where tokens come from: the client credentials grant of OAuth 2 (RFC 6749, section 4.4).
+    """Token source: the client credentials grant of OAuth 2 (RFC 6749, section 4.4).
 
     Attributes:
-        token_url: the authorization server's token endpoint.
-        client_id: as it is registered there.
-        client_secret: its secret.
-        client_secret_file: a file whose first line is the secret, read again when it changes.
-        scope: what to ask for, words with a blank in between, such as `rabbitmq.tag:monitoring`.
+        token_url: token endpoint of the authorization server.
+        client_id: client ID registered there.
+        client_secret: secret of the client.
+        client_secret_file: file whose first line is the secret; re-read when it changes.
+        scope: scopes to request, separated by spaces, such as `rabbitmq.tag:monitoring`.
     """
 
     token_url: str = Field(repr=False)
@@ -46,44 +46,44 @@ class OAuth2Settings(Settings):
         try:
             address = _token_address(value, "token_url")
         except UsageError:
-            raise ValueError("is no address; give the token endpoint, such as https://host/oauth/token") from None
+            raise ValueError("invalid address; use the token endpoint, such as https://host/oauth/token") from None
         if "@" in value.partition("://")[2].partition("/")[0]:
-            raise ValueError("has user or password in it; give client_id and client_secret instead")
+            raise ValueError("contains a user or password; use client_id and client_secret instead")
         if not address.path:
-            raise ValueError("has no path; give the token endpoint, such as https://host/oauth/token")
+            raise ValueError("has no path; use the token endpoint, such as https://host/oauth/token")
         return value
 
     def address(self, what: str) -> Address:
-        """The token endpoint, for messages; it is asked without user and password of an address."""
+        """The token endpoint, for error messages."""
         return _token_address(self.token_url, what)
 
     @model_validator(mode="after")
     def _one_secret(self) -> Self:
         if self.client_secret is None and self.client_secret_file is None:
-            raise ValueError("no secret; give client_secret_file or client_secret")
+            raise ValueError("no secret; set client_secret_file or client_secret")
         if self.client_secret is not None and self.client_secret_file is not None:
             raise ValueError("both client_secret and client_secret_file are set; keep one")
         return self
 
 
 class AccessSettings(Settings):
-    """How a management API is asked, wherever it is.
+    """How to access a management API, without its address.
 
-    Files of secrets are read again when they change, and when the broker refuses what they held.
+    Secret files are re-read when they change and when the broker refuses the credentials.
 
     Attributes:
-        username: instead of the one in the URL.
-        password: instead of the one in the URL.
-        password_file: a file whose first line is the password; instead of `password`.
-        token: a bearer token, for a broker that trusts an OAuth 2 server; instead of user and password.
-        token_file: a file whose first line is the token.
-        oauth2: where to get tokens.
-        ca_file: certificates to trust instead of the system's.
-        cert_file: our own certificate, for a broker that asks for one; the key may be in the same file.
-        key_file: its key, without a passphrase.
+        username: overrides the one in the URL.
+        password: overrides the one in the URL.
+        password_file: file whose first line is the password; instead of `password`.
+        token: bearer token, for a broker that trusts an OAuth 2 server; instead of user and password.
+        token_file: file whose first line is the token.
+        oauth2: token source.
+        ca_file: CA certificates to trust instead of the system's.
+        cert_file: client certificate, for a broker that requires one; may contain the key.
+        key_file: key of the client certificate, without a passphrase.
         verify: False trusts any certificate.
-        timeout: seconds for one request, from its first byte to the last of its answer; connecting has its own,
-            shorter limit. A list that was not whole by then gets up to a minute from then on.
+        timeout: seconds for one request, from its first byte to the last of its answer; connecting has a shorter limit
+            of its own. Where this was too short for a list, later requests for it get up to a minute.
     """
 
     username: str | None = None
@@ -108,24 +108,24 @@ class AccessSettings(Settings):
         bearer = bearer or ("oauth2" if self.oauth2 is not None else None)
         for name in ("username", "password", "password_file"):
             if bearer and getattr(self, name) is not None:
-                raise ValueError(f"both {bearer} and {name} are set; a token stands for user and password: keep one")
+                raise ValueError(f"both {bearer} and {name} are set; a token replaces user and password: keep one")
         if self.key_file is not None and self.cert_file is None:
-            raise ValueError("key_file is set and cert_file is not; give the certificate that the key belongs to")
+            raise ValueError("key_file is set without cert_file; set cert_file to the certificate of this key")
         if self.ca_file is not None and not self.verify:
-            raise ValueError("ca_file is set and verify is false, so that it would not be used; drop one of them")
+            raise ValueError("ca_file is set but verify is false, so it would be ignored; remove one of them")
         return self
 
     @property
     def bearer(self) -> bool:
-        """Whether a token is sent instead of user and password."""
+        """Whether requests carry a token instead of user and password."""
         return self.token is not None or self.token_file is not None or self.oauth2 is not None
 
 
 class ManagementSettings(AccessSettings):
-    """Where the management API listens, and who asks.
+    """Address of a management API and how to access it.
 
     Attributes:
-        url: such as `http://host:15672`; a path is a prefix. User and password may be in it.
+        url: such as `http://host:15672`; a path is a prefix. May contain user and password.
     """
 
     url: str = Field(repr=False)
@@ -138,19 +138,19 @@ class ManagementSettings(AccessSettings):
     def _fits_its_url(self) -> Self:
         scheme, _, rest = self.url.partition("://")
         if self.cert_file is not None and scheme == "http":
-            raise ValueError("cert_file is set and url is http://; a certificate is shown over https:// only")
+            raise ValueError("cert_file is set and url is http://; use https://, a certificate needs TLS")
         if self.bearer and "@" in rest.partition("/")[0]:
-            raise ValueError("a token is set and url has user or password in it; keep one")
+            raise ValueError("a token is set and url contains a user or password; keep one")
         return self
 
     def address(self, what: str = "management") -> Address:
-        """The address with its credentials resolved.
+        """The address including the credentials.
 
         Args:
-            what: how to call these settings in a message, such as `clusters.shop.management`.
+            what: name of these settings in error messages, such as `clusters.shop.management`.
 
         Raises:
-            UsageError: the URL is not an address of a management API.
+            UsageError: invalid URL.
             ConfigError: the password file cannot be read.
         """
         address = parse_management(self.url, what=f"{what}.url")
@@ -158,7 +158,7 @@ class ManagementSettings(AccessSettings):
             password = secret(self.password, self.password_file, f"{what}.password_file")
         except UnicodeDecodeError:
             raise ConfigError(
-                f"{what}.password_file: {self.password_file} is no text; write the secret on its first line"
+                f"{what}.password_file: {self.password_file} is not a text file; write the secret on its first line"
             ) from None
         return replace(
             address,

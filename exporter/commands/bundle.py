@@ -11,7 +11,7 @@ from ackscope.findings import DiagnosisResult
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
 from exporter.api.bundle import DiagnosisBundle, pack_bundle
-from exporter.broker.read import raise_if_unreadable
+from exporter.broker.snapshot_builder import raise_if_unreadable
 from exporter.commands import rollups
 from exporter.commands.observer import observe
 from exporter.commands.watch import EVERY

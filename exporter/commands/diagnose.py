@@ -13,7 +13,7 @@ from diagnosis.text import MANAGEMENT, Cluster, render_result
 from diagnosis.thresholds import Thresholds
 from exporter.api.bundle import DiagnosisBundle, unpack_bundle
 from exporter.api.documents import cluster_findings
-from exporter.broker.read import raise_if_unreadable
+from exporter.broker.snapshot_builder import raise_if_unreadable
 from exporter.commands import rollups
 from exporter.commands.observer import BrokerObserver, observe
 from exporter.commands.report import report

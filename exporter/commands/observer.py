@@ -12,8 +12,8 @@ from ackscope.clock import Clock, Instant, SystemClock
 from ackscope.records import ProbeOutcome
 from ackscope.snapshot import Snapshot
 from diagnosis.window import Window
-from exporter.broker.read import raise_if_unreadable, read_once
 from exporter.broker.settings import ManagementSettings
+from exporter.broker.snapshot_builder import raise_if_unreadable, read_once
 from exporter.probes_host.nodes import assign_outcome_nodes, probe_nodes
 from exporter.probes_host.process import ProbeSupervisor, SupervisorHooks
 from exporter.runtime.snapshot_relay import fill_missing

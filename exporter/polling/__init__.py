@@ -1,1 +1,1 @@
-"""Polling: when each family of a cluster is read, at what price, and what was last good."""
+"""Polling: when each endpoint family of a cluster is read, what that costs the broker, and the latest good readings."""

@@ -1,127 +1,135 @@
-"""Shares the broker's time out among the families: who is asked how often, when not all can be asked always.
+"""Shares the broker's time out among the families: how often each is polled if not all can be polled every time.
 
-Pure. A family that costs C seconds a reading and is asked every I seconds takes C / I of a core of the broker; what it
-wants is C over its shortest interval. Shares are max-min fair: who wants little gets it whole, and what is left is
-shared alike among those who want more. What most verdicts rest on has a smallest part of the budget beside.
+Pure. A family that costs C seconds per reading and is read every I seconds takes C / I of one core of the broker. Its
+demand is C divided by its shortest interval. Shares are weighted max-min fair: small demands are met in full, and the
+rest is divided among the larger ones. Families that most rules depend on have a guaranteed minimum share.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-VITAL_SHARE = 0.2
-"""A vital family stretches too, once a reading takes a fifth of its interval: it is never under way all the time."""
+VITAL_MAX_SHARE = 0.2
+"""A vital family is stretched too once a reading takes a fifth of its interval, so that it never polls constantly."""
 
 TOTALS_PART = 0.5
-"""The totals of many queues may take this part of what their family gets; the rest goes to statistics of suspects."""
+"""Part of the queues' share that totals may take; the rest is for statistics of suspicious queues."""
 
-TOTALS_SECONDS = 60.0
-"""They are read so often even where that is more, as long as they are quick: which queue has a backlog is what is asked
-first, and a hundredth of a core, a large broker's budget by default, has those of 50,000 every quarter of an hour."""
+TOTALS_INTERVAL_SECONDS = 60.0
+"""Totals are read at least this often, even beyond the share, because a backlog is what users look for first.
 
-TOTALS_SHARE = 1 / 30
-"""But for no more than this of a core, two seconds a minute: those of 50,000 queues took 3.5 s (4.3.6)."""
+Within 1 % of a core, a large broker's default budget, the totals of 50,000 queues would be read every 15 minutes.
+"""
+
+TOTALS_MAX_SHARE = 1 / 30
+"""Totals never take more than this share of a core, 2 s per minute: those of 50,000 queues took 3.5 s (4.3.6)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What one family wants.
+    """What one family needs.
 
     Attributes:
-        cost: seconds of the broker's time for one reading; 0 before the first.
-        shortest: seconds between the beginnings of two readings when nothing is scarce; above 0.
-        vital: asked at its shortest interval, and not part of the budget, as long as it is quick.
-        weight: how much it counts for, beside the others, when not all can have what they want; above 0.
-        least: the part of the budget that it gets however much the others want; those of all are no more than 1.
+        cost: seconds of broker time for one reading; 0 before the first.
+        min_interval: seconds between the starts of two readings if the budget does not limit them; above 0.
+        vital: polled at its shortest interval outside the budget, as long as it is fast.
+        weight: relative weight if not all demands can be met; above 0.
+        min_share: guaranteed part of the budget (0 to 1); at most 1 over all families.
     """
 
     cost: float
-    shortest: float
+    min_interval: float
     vital: bool = False
     weight: float = 1.0
-    least: float = 0.0
+    min_share: float = 0.0
 
     @property
-    def wanted(self) -> float:
-        """The share of a core that it takes at its shortest interval."""
-        return self.cost / self.shortest
+    def share(self) -> float:
+        """Share of one core that it takes at its shortest interval."""
+        return self.cost / self.min_interval
 
 
 def fair_shares(
-    wanted: Mapping[str, float],
+    demands: Mapping[str, float],
     budget: float,
     weights: Mapping[str, float] | None = None,
-    least: Mapping[str, float] | None = None,
+    min_shares: Mapping[str, float] | None = None,
 ) -> dict[str, float]:
-    """Share a budget out, max-min fairly: nobody gets more than it wants, nor less than another that wants as much.
+    """Weighted max-min fair shares: no one gets more than its demand, nor less than another with the same demand.
 
     Args:
-        wanted: name -> share of a core; 0 or more.
-        budget: share of a core for all of them together; 0 or more.
-        weights: name -> how many times as much as one of weight 1 it may get; 1 where nothing is said.
-        least: name -> the part of the budget that it gets if it wants it, before anybody shares; 1 in all at most.
+        demands: name -> demanded share of one core; 0 or more.
+        budget: share of one core for all of them together; 0 or more.
+        weights: name -> relative weight; default 1.
+        min_shares: name -> part of the budget that is guaranteed, up to the demand; at most 1 in total.
 
     Returns:
-        name -> share of a core, in the order of `wanted`.
+        name -> share of one core, in the order of `demands`.
     """
-    floors = {name: min(wanted[name], part * budget) for name, part in (least or {}).items() if name in wanted}
-    held: dict[str, float] = {}
+    floors = {name: min(demands[name], part * budget) for name, part in (min_shares or {}).items() if name in demands}
+    fixed: dict[str, float] = {}
     while True:
-        others = {name: share for name, share in wanted.items() if name not in held}
-        found = _weighed(others, max(0.0, budget - math.fsum(held.values())), weights or {})
-        short = {name: floors[name] for name, share in found.items() if share < floors.get(name, 0.0)}
-        if not short:
-            return {name: held[name] if name in held else found[name] for name in wanted}
-        held |= short
+        others = {name: demand for name, demand in demands.items() if name not in fixed}
+        found = _weighted_shares(others, max(0.0, budget - math.fsum(fixed.values())), weights or {})
+        below_floor = {name: floors[name] for name, share in found.items() if share < floors.get(name, 0.0)}
+        if not below_floor:
+            return {name: fixed[name] if name in fixed else found[name] for name in demands}
+        fixed |= below_floor
 
 
-def _weighed(wanted: Mapping[str, float], budget: float, weights: Mapping[str, float]) -> dict[str, float]:
-    """The same without smallest shares."""
-    weight = {name: weights.get(name, 1.0) for name in wanted}
+def _weighted_shares(demands: Mapping[str, float], budget: float, weights: Mapping[str, float]) -> dict[str, float]:
+    """Weighted max-min fair shares without guaranteed minimums."""
+    weight = {name: weights.get(name, 1.0) for name in demands}
     shares: dict[str, float] = {}
-    left, order = budget, sorted(wanted, key=lambda name: wanted[name] / weight[name])
-    # From the one that wants least for its weight on, each may take its part of what is left; what it leaves goes on.
+    remaining, order = budget, sorted(demands, key=lambda name: demands[name] / weight[name])
+    # In order of demand per weight, each gets at most its part of the remainder; what it leaves goes to the next.
     for place, name in enumerate(order):
-        part = left * weight[name] / math.fsum(weight[other] for other in order[place:])
-        shares[name] = min(wanted[name], part)
-        left = max(0.0, left - shares[name])
+        part = remaining * weight[name] / math.fsum(weight[other] for other in order[place:])
+        shares[name] = min(demands[name], part)
+        remaining = max(0.0, remaining - shares[name])
     return shares
 
 
-def shares(demands: Mapping[str, Demand], budget: float) -> dict[str, float]:
-    """The share of a core that each family may take.
+def family_shares(demands: Mapping[str, Demand], budget: float) -> dict[str, float]:
+    """Family -> share of one core that it may take.
 
     Args:
-        demands: family -> what it costs and wants.
-        budget: share of a core for all that is not vital.
+        demands: demand by family.
+        budget: share of one core for all families that are not vital.
     """
-    plain = {name: demand for name, demand in demands.items() if not demand.vital}
-    wanted = {name: demand.wanted for name, demand in plain.items()}
-    weights = {name: demand.weight for name, demand in plain.items()}
-    fair = fair_shares(wanted, budget, weights, {name: demand.least for name, demand in plain.items()})
-    return {name: min(demand.wanted, VITAL_SHARE) if demand.vital else fair[name] for name, demand in demands.items()}
+    limited = {name: demand for name, demand in demands.items() if not demand.vital}
+    fair = fair_shares(
+        {name: demand.share for name, demand in limited.items()},
+        budget,
+        weights={name: demand.weight for name, demand in limited.items()},
+        min_shares={name: demand.min_share for name, demand in limited.items()},
+    )
+    return {
+        name: min(demand.share, VITAL_MAX_SHARE) if demand.vital else fair[name] for name, demand in demands.items()
+    }
 
 
-def interval(demand: Demand, share: float) -> float:
-    """Seconds between the beginnings of two readings that take no more than a share; the shortest where it fits."""
-    if demand.wanted <= share:
-        return demand.shortest
-    return max(demand.shortest, demand.cost / share) if share > 0 else math.inf
+def interval_for(demand: Demand, share: float) -> float:
+    """Seconds between the starts of two readings that stay within a share; the shortest interval if it fits."""
+    if demand.share <= share:
+        return demand.min_interval
+    return max(demand.min_interval, demand.cost / share) if share > 0 else math.inf
 
 
-def split(totals: Demand, share: float, most: float = TOTALS_SHARE) -> tuple[float, float]:
-    """How often the totals of many queues are read, and what the statistics of single ones may take.
+def split_queue_share(totals: Demand, share: float, totals_max_share: float = TOTALS_MAX_SHARE) -> tuple[float, float]:
+    """Divides the queues' share between totals and statistics of single queues.
 
-    Beyond the share where totals once in `TOTALS_SECONDS` are dearer than it: statistics keep their part all the same.
+    Totals may exceed the share if it is too small to read them every `TOTALS_INTERVAL_SECONDS`; statistics keep their
+    part in any case.
 
     Args:
-        totals: what reading the totals of all queues costs, and its shortest interval.
-        share: what the queues may take of a core.
-        most: of a core, that the totals may take beyond it.
+        totals: cost of the totals of all queues and their shortest interval.
+        share: share of one core for the queues.
+        totals_max_share: share of one core that the totals may take beyond it.
 
     Returns:
-        seconds between two readings of the totals, share of a core for statistics.
+        seconds between two readings of the totals, share of one core for statistics.
     """
-    longest = max(totals.shortest, TOTALS_SECONDS, totals.cost / most)
-    period = min(longest, interval(totals, share * TOTALS_PART))
-    return period, max(share * (1 - TOTALS_PART), share - totals.cost / period)
+    longest = max(totals.min_interval, TOTALS_INTERVAL_SECONDS, totals.cost / totals_max_share)
+    interval = min(longest, interval_for(totals, share * TOTALS_PART))
+    return interval, max(share * (1 - TOTALS_PART), share - totals.cost / interval)

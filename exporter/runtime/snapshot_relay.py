@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ackscope.snapshot import Part, Snapshot
-from exporter.broker.read import assemble
+from exporter.broker.snapshot_builder import assemble
 
 
 def fill_missing(first: Snapshot, again: Snapshot) -> Snapshot:

@@ -15,9 +15,9 @@ from ackscope.errors import AckscopeError, UsageError
 from ackscope.snapshot import Snapshot
 from diagnosis.window import Window
 from exporter.api.query_params import unknown_name
-from exporter.broker.credentials import Credentials, credentials_of
-from exporter.broker.read import read_once
+from exporter.broker.credentials import Credentials, credentials_from
 from exporter.broker.settings import ManagementSettings
+from exporter.broker.snapshot_builder import read_once
 from exporter.exposition.cardinality.top_k import TopK
 from exporter.exposition.compat.select import collectors_for
 from exporter.exposition.encode import END, EncodedFamily, Format, encode, negotiate_format, page_chunks
@@ -115,7 +115,7 @@ class TargetPage:
             return None
         with self._lock:
             if name not in self._credentials:
-                self._credentials[name] = credentials_of(settings, f"modules.{name}")
+                self._credentials[name] = credentials_from(settings, f"modules.{name}")
             return self._credentials[name]
 
     def _remembered(self, module: str, target: str) -> _Choice:

@@ -8,7 +8,7 @@ slower than usual is reported although it is fast.
 from collections.abc import Iterator
 
 from ackscope.baselines import Band
-from ackscope.findings import Evidence, Finding, Involved, Severity, Suppressed, Unit, source
+from ackscope.findings import Evidence, Facts, Finding, Involved, Severity, Suppressed, Unit, source
 from ackscope.records import ProbeOutcome
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.probing._shared.outcomes import exceeds_own_error, median, probe_subject, recent
@@ -29,7 +29,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if connect < limits.path_slow and not slower:
             continue
         if isinstance(band, Band) and is_sure(view, band) and connect <= band.high:
-            facts = {"connect_seconds": connect, "band_of": band_facts(band, "tcp_p50")}
+            facts: Facts = {"connect_seconds": connect, "band_of": band_facts(band, "tcp_p50")}
             yield Suppressed(rule=NAME, subject=probe_subject(outcome), reason="usual_path", facts=facts)
             continue
         known = [seconds for seconds in round_trips.values() if seconds]

@@ -6,7 +6,7 @@ set, and may be processed twice.
 
 from collections.abc import Iterator
 
-from ackscope.findings import Certainty, Evidence, Finding, Severity, source
+from ackscope.findings import Certainty, Evidence, Facts, Finding, Severity, source
 from ackscope.records import Outcome, ProbeOutcome
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.probing._shared.outcomes import probe_subject, recent, stream_name
@@ -22,7 +22,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _finding(outcome: ProbeOutcome) -> Finding:
-    facts = {
+    facts: Facts = {
         "stream": stream_name(outcome),
         "redeliveries": outcome.redeliveries or 0,
         "duplicates": outcome.duplicates or 0,

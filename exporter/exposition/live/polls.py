@@ -6,7 +6,7 @@ from prometheus_client.core import Metric
 
 from ackscope.clock import Instant
 from ackscope.snapshot import Part, Queue, Snapshot
-from exporter.broker.queue_reading import Mode
+from exporter.broker.queue_reader import QueueMode
 from exporter.exposition.specs import MetricFamilies, counter, gauge, untested_because
 from exporter.polling.poller import PollerStats
 from exporter.runtime.state import ClusterState
@@ -128,7 +128,7 @@ def counts(states: Mapping[str, ClusterState], stats: Mapping[str, PollerStats])
         _costs(families, cluster, counted)
         queues = _queues(states, cluster)
         if counted.mode is not None and queues is not None:
-            full = counted.mode is Mode.FULL
+            full = counted.mode is QueueMode.FULL
             families.add(FULL, {"cluster": cluster}, int(full))
             # In full mode the statistics of all queues come with the list.
             if full:
@@ -148,10 +148,10 @@ def ages(states: Mapping[str, ClusterState], stats: Mapping[str, PollerStats], n
     families = MetricFamilies(AGES)
     for cluster, counted in stats.items():
         labels, queues, coverage = {"cluster": cluster}, _queues(states, cluster), counted.coverage
-        if counted.mode is Mode.FULL and queues is not None:
+        if counted.mode is QueueMode.FULL and queues is not None:
             families.add(OLDEST, labels, queues.age(now))
             families.add(MEDIAN, labels, queues.age(now))
-        elif counted.mode is Mode.TOTALS and queues is not None and coverage is not None:
+        elif counted.mode is QueueMode.TOTALS and queues is not None and coverage is not None:
             families.add(OLDEST, labels, None if coverage.oldest is None else now.mono - coverage.oldest)
             families.add(MEDIAN, labels, None if coverage.median is None else now.mono - coverage.median)
     for state in states.values():

@@ -1,4 +1,4 @@
-"""A poller of a real broker for as long as a block runs: one that outlives a failed test is heard in all later ones."""
+"""A poller of a real broker that always stops with its block, so that it cannot disturb later tests."""
 
 from contextlib import contextmanager
 from queue import SimpleQueue

@@ -1,4 +1,4 @@
-"""Ways to be let in, with a real broker: certificates of ours, and tokens of an OAuth 2 server."""
+"""Authentication at a real broker: client certificates, and tokens of an OAuth 2 server."""
 
 import base64
 import hashlib
@@ -15,8 +15,8 @@ import pytest
 from ackscope.clock import SystemClock
 from ackscope.errors import Refused, Unreachable
 from exporter.broker.client import ManagementClient
-from exporter.broker.read import read_once
 from exporter.broker.settings import ManagementSettings
+from exporter.broker.snapshot_builder import read_once
 from lab.cluster import Lab, start_lab
 from lab.node import Extra
 from lab.ports import free_ports
@@ -29,7 +29,7 @@ MONITOR = ("rabbitmq.tag:monitoring", "rabbitmq.read:*/*")
 
 
 class Guarded(NamedTuple):
-    """A broker whose management API asks for certificates on one port, and takes tokens on any."""
+    """A broker whose management API requires certificates on one port, and accepts tokens on all."""
 
     lab: Lab
     tls: str
@@ -58,7 +58,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "10"]
         whom = ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1"]
         if name == "ours":
-            # Erlang takes no certificate of a client that signs itself.
+            # Erlang rejects self-signed client certificates.
             kind += ["-CA", str(files["ca"]), "-CAkey", str(files["ca-key"])]
             whom += ["-addext", "basicConstraints=CA:FALSE"]
         made = ["-out", str(files[name]), "-keyout", str(files[f"{name}-key"])]
@@ -91,7 +91,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         yield Guarded(lab, f"https://guest:guest@127.0.0.1:{port}", files)
 
 
-def test_a_broker_that_asks_for_a_certificate_is_read(guarded):
+def test_a_broker_that_requires_a_certificate_is_read(guarded):
     """Every family, over TLS, with our certificate."""
     files = guarded.files
     settings = ManagementSettings(
@@ -104,8 +104,8 @@ def test_a_broker_that_asks_for_a_certificate_is_read(guarded):
     assert guarded.lab.broker == snapshot.overview.value.rabbitmq_version
 
 
-def test_a_broker_that_asks_for_a_certificate_says_what_is_missing(guarded):
-    """The settings that help are named."""
+def test_a_missing_client_certificate_is_reported(guarded):
+    """With the settings that help."""
     client = ManagementClient(ManagementSettings(url=guarded.tls, ca_file=guarded.files["server"]))
     with pytest.raises(Unreachable) as caught:
         client.get("/api/overview")
@@ -115,12 +115,12 @@ def test_a_broker_that_asks_for_a_certificate_says_what_is_missing(guarded):
 
 
 def test_tokens_are_requested_and_accepted(guarded):
-    """A token for each reader, of a scope that is enough to see everything."""
+    """One token per reader, with a scope that is enough to see everything."""
     where = guarded.lab.nodes[0].management.partition("@")[2]
-    requested = []
+    requests = []
 
     def grant(request):
-        requested.append(request.rfile.read(int(request.headers["Content-Length"])))
+        requests.append(request.rfile.read(int(request.headers["Content-Length"])))
         json({"access_token": token(*MONITOR), "token_type": "bearer", "expires_in": 60})(request)
 
     with serve({"/token": grant}) as server:
@@ -129,14 +129,14 @@ def test_tokens_are_requested_and_accepted(guarded):
 
     assert {} == {name: part.error for name, part in snapshot.parts.items() if part.error}
     assert guarded.lab.broker == snapshot.overview.value.rabbitmq_version
-    assert requested
+    assert requests
 
 
 @pytest.mark.parametrize(
     ("scopes", "life"), [(MONITOR, -60.0), (("rabbitmq.read:*/*",), 60.0)], ids=["ended", "without-the-tag"]
 )
-def test_a_token_that_does_not_do_is_reported_in_one_line(guarded, scopes, life):
-    """One that has ended, and one without the tag `monitoring`."""
+def test_an_unusable_token_is_reported_in_one_line(guarded, scopes, life):
+    """An expired one, and one without the tag `monitoring`."""
     where = guarded.lab.nodes[0].management.partition("@")[2]
     client = ManagementClient(ManagementSettings(url=f"http://{where}", token=token(*scopes, life=life)))
     with pytest.raises(Refused) as caught:
@@ -144,4 +144,4 @@ def test_a_token_that_does_not_do_is_reported_in_one_line(guarded, scopes, life)
     client.close()
 
     assert f"{where}/api/overview: 401 the token is refused" in str(caught.value)
-    assert str(caught.value).endswith("a scope such as rabbitmq.tag:monitoring?")
+    assert str(caught.value).endswith("a scope such as rabbitmq.tag:monitoring")

@@ -7,8 +7,8 @@ import pika
 import pytest
 
 from ackscope.clock import SystemClock
-from exporter.broker.read import read_once
 from exporter.broker.settings import ManagementSettings
+from exporter.broker.snapshot_builder import read_once
 from exporter.exposition.cardinality.top_k import TopK
 from exporter.exposition.collectors import queues, totals
 from exporter.exposition.settings import MetricsSettings

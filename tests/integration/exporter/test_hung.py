@@ -7,7 +7,7 @@ import pytest
 import requests
 
 from ackscope.clock import SystemClock
-from exporter.broker.families import FAMILIES, How
+from exporter.broker.families import FAMILIES, FetchMode
 from exporter.broker.settings import ManagementSettings
 from exporter.polling.poller import Poller
 from exporter.polling.settings import PollSettings
@@ -19,14 +19,14 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 INTERVAL = 1.0
 HUNG_SECONDS = 35.0
 SETTLED_SECONDS = 15.0
-"""After this long, what hangs is known and left alone."""
+"""After this time hanging endpoints are known and skipped."""
 TIMEOUT = 4.0
 ANSWERS = 2.0
 """An endpoint that takes longer than this hangs with the node."""
 
 
 def answers(lab):
-    """The families that the first node still answers for, asked beside the poller; of health checks only one."""
+    """The families that the first node still answers, requested next to the poller; only one of the health checks."""
 
     def ask(path, found):
         try:
@@ -37,16 +37,16 @@ def answers(lab):
     found = {name: [] for name in FAMILIES}
     threads = []
     for name, family in FAMILIES.items():
-        paths = ("/api/health/checks/alarms",) if family.how is How.CHECKS else family.paths
+        paths = ("/api/health/checks/alarms",) if family.mode is FetchMode.HEALTH_CHECKS else family.paths
         for path in paths:
-            # A family of several endpoints is read where all that the broker has answer; plugins that are off do.
+            # A family of several endpoints is read if all existing ones answer; disabled plugins answer too.
             url = path.replace("{node}", lab.nodes[0].name)
             threads.append(threading.Thread(target=ask, args=(url, found[name])))
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return {name for name, reported in found.items() if all(reported)}
+    return {name for name, statuses in found.items() if all(statuses)}
 
 
 def ages(poller):
@@ -55,8 +55,8 @@ def ages(poller):
     return {name: part.age(now) for name, part in poller.latest.parts.items()}
 
 
-def test_a_node_that_hangs_in_a_cluster_holds_up_only_what_needs_it():
-    """What the broker still answers stays fresh, requests do not pile up, and it recovers by itself."""
+def test_a_node_that_hangs_delays_only_what_needs_it():
+    """What the broker still answers stays fresh, requests do not pile up, and it recovers without intervention."""
     with start_lab("4.3", 3) as lab:
         settings = ManagementSettings(url=lab.nodes[0].management, timeout=TIMEOUT)
         poller = Poller("shop", settings, PollSettings(interval=INTERVAL, budget=0.2), SystemClock(), lambda _: None)
@@ -84,7 +84,7 @@ def test_a_node_that_hangs_in_a_cluster_holds_up_only_what_needs_it():
             back_at = time.monotonic()
             eventually(lambda: all(part.error is None for part in poller.latest.parts.values()))
             eventually(
-                lambda: all(age < 3 * INTERVAL for name, age in ages(poller).items() if not FAMILIES[name].every)
+                lambda: all(age < 3 * INTERVAL for name, age in ages(poller).items() if not FAMILIES[name].min_interval)
             )
             recovered = time.monotonic() - back_at
             after = own.memory_info().rss
@@ -95,7 +95,7 @@ def test_a_node_that_hangs_in_a_cluster_holds_up_only_what_needs_it():
     assert {"health", "policies", "limits", "features"} <= fresh
     assert "overview" not in fresh
     for name, age in worst.items():
-        assert age < max(FAMILIES[name].every, INTERVAL) + TIMEOUT + 5, name
+        assert age < max(FAMILIES[name].min_interval, INTERVAL) + TIMEOUT + 5, name
     assert during.overview.value is not None
     assert "no full answer" in during.overview.error
     assert len(during.nodes.value) == 3

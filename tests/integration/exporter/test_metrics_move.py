@@ -7,8 +7,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ackscope.clock import SystemClock
-from exporter.broker.read import read_once
 from exporter.broker.settings import ManagementSettings
+from exporter.broker.snapshot_builder import read_once
 from exporter.docs import metrics as page
 from exporter.docs.untested import untested_reason
 from exporter.exposition.cardinality.top_k import TopK

@@ -46,5 +46,5 @@ def test_a_broker_that_dies_and_comes_back(broker, tmp_path):
     assert probed < 30
     assert (0, 0) == (restarts, code)
     assert "Traceback" not in log
-    assert log.count("cluster shop: away") == 1
-    assert log.count("cluster shop: back") == 1
+    assert log.count("cluster unreachable") == 1
+    assert log.count("cluster reachable again") == 1

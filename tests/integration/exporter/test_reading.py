@@ -8,14 +8,14 @@ import pytest
 
 from ackscope.clock import SystemClock
 from ackscope.errors import Refused
-from exporter.broker import fetch
-from exporter.broker.blind import OWN_ONLY
 from exporter.broker.client import ManagementClient
+from exporter.broker.endpoints.queues import columns_for, decode_queues
 from exporter.broker.families import FAMILIES
+from exporter.broker.fetch import QUEUES_PATH, fetch_pages
 from exporter.broker.fields import version_of
-from exporter.broker.queues import columns_of, decode_queues
-from exporter.broker.read import read_once
 from exporter.broker.settings import ManagementSettings
+from exporter.broker.snapshot_builder import read_once
+from exporter.broker.visibility import OWN_OBJECTS_ONLY
 from exporter.polling.settings import PollSettings
 from lab.cluster import Lab, start_lab
 from tests.integration.exporter.polled import polled
@@ -28,7 +28,7 @@ QUEUE = "orders/заказы"
 
 @pytest.fixture(scope="module", params=["3.10", "4.3"])
 def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
-    """A broker of one node."""
+    """A broker with one node."""
     with start_lab(broker=request.param) as running:
         yield running
 
@@ -42,7 +42,7 @@ def connection_of(lab: Lab, name: str) -> pika.BlockingConnection:
 
 @pytest.fixture(scope="module")
 def queues(lab: Lab) -> tuple[str, ...]:
-    """A classic and a quorum queue that last."""
+    """A durable classic queue and a quorum queue."""
     with connection_of(lab, "setup") as client:
         channel = client.channel()
         channel.queue_declare(QUEUE, durable=True, arguments={"x-max-length": 100})
@@ -52,7 +52,7 @@ def queues(lab: Lab) -> tuple[str, ...]:
 
 @pytest.fixture
 def workload(lab: Lab, queues: tuple[str, ...]) -> Iterator[str]:
-    """A client that published five messages and holds two of them; gives the name of the queue."""
+    """A client that published five messages and has two of them unacknowledged; yields the name of the queue."""
     with connection_of(lab, "worker") as worker:
         channel = worker.channel()
         channel.confirm_delivery()
@@ -66,7 +66,7 @@ def workload(lab: Lab, queues: tuple[str, ...]) -> Iterator[str]:
 
 
 def until(read, condition):
-    """What is read, as soon as the condition holds: the broker tells of its statistics every 5 seconds."""
+    """The value of a read as soon as the condition holds: the broker updates its statistics every 5 seconds."""
     deadline = time.monotonic() + DEADLINE
     while not condition(snapshot := read()):
         assert time.monotonic() < deadline, f"never held; last: {snapshot}"
@@ -75,12 +75,12 @@ def until(read, condition):
 
 
 def settings_of(lab: Lab, **changes) -> ManagementSettings:
-    """How to reach the lab's management API."""
+    """Settings for the lab's management API."""
     return ManagementSettings(url=lab.nodes[0].management, **changes)
 
 
 def user(lab: Lab, name: str, *tags: str) -> ManagementSettings:
-    """The settings of a user with these tags and no permission anywhere."""
+    """The settings of a user with these tags and no permissions."""
     if name not in lab.ctl(0, "list_users"):
         lab.ctl(0, "add_user", name, "s3cret")
     lab.ctl(0, "set_user_tags", name, *tags)
@@ -88,10 +88,10 @@ def user(lab: Lab, name: str, *tags: str) -> ManagementSettings:
 
 
 def test_a_snapshot_shows_who_does_what(lab, workload):
-    """Queue, consumer, channel and connection of one worker join by name; the figures are those of the workload."""
+    """Queue, consumer, channel and connection of one client join by name; the numbers are those of the workload."""
 
-    def reported(snapshot):
-        # Each family is read by itself, and a broker that is busy tells of one before the other.
+    def complete(snapshot):
+        # Families are read separately, and a busy broker may list a new object in one before the other.
         queues = {item.name: item for item in snapshot.queues.value or ()}
         channels = {item.name for item in snapshot.channels.value or ()}
         connections = {item.name for item in snapshot.connections.value or ()}
@@ -104,7 +104,7 @@ def test_a_snapshot_shows_who_does_what(lab, workload):
             )
         )
 
-    snapshot = until(lambda: read_once("lab", settings_of(lab), SystemClock(), 10), reported)
+    snapshot = until(lambda: read_once("lab", settings_of(lab), SystemClock(), 10), complete)
 
     assert lab.broker == snapshot.overview.value.rabbitmq_version
     assert {} == {name: (part.error, part.gaps) for name, part in snapshot.parts.items() if part.error or part.gaps}
@@ -132,22 +132,22 @@ def test_a_snapshot_shows_who_does_what(lab, workload):
     assert (snapshot.version >= (4, 0)) == (snapshot.nodes.value[0].sockets_total is None)
 
 
-def test_a_list_of_chosen_columns_reports_all_that_the_whole_one_reports(lab, workload):
-    """The broker picks the columns as we name them, nested objects and counters too; 4.3 is asked for all of them."""
+def test_selected_columns_give_the_same_queues_as_the_full_list(lab, workload):
+    """Including nested objects and counters; on 4.3 no columns are selected."""
     client, version = ManagementClient(settings_of(lab)), version_of(lab.broker)
 
     def looked():
-        forms = ("", columns_of(version), "")
-        return [decode_queues(fetch.pages(client, fetch.QUEUES, chosen), version) for chosen in forms]
+        forms = ("", columns_for(version), "")
+        return [decode_queues(fetch_pages(client, QUEUES_PATH, selected), version) for selected in forms]
 
-    # Both looks at the whole list are alike where the broker's statistics did not change in between.
+    # Both full lists are equal if the broker's statistics did not change in between.
     before, chosen, _ = until(looked, lambda seen: seen[0] == seen[2] and any(q.stats.publish for q in seen[0][0]))
 
     assert before == chosen
 
 
-def test_a_user_without_permissions_is_reported_what_is_hidden(lab, queues):
-    """The tag `monitoring` lets in; without permission on the virtual host, its queues are hidden, and counted."""
+def test_queues_without_permission_are_counted_as_hidden(lab, queues):
+    """The tag `monitoring` gives access; without permission on the virtual host its queues are hidden."""
     blind = user(lab, "blind", "monitoring")
     seen = read_once("lab", settings_of(lab), SystemClock(), 10)
 
@@ -162,16 +162,18 @@ def test_a_user_without_permissions_is_reported_what_is_hidden(lab, queues):
     assert seen.hidden_queues == 0
 
 
-def test_a_user_that_is_shown_its_own_only_is_reported_so(lab, workload):
-    """The tag `management` lets in and hides everybody else's: no empty list, and no sum, stands for the whole."""
+def test_incomplete_lists_of_a_user_are_errors(lab, workload):
+    """With the tag `management` no empty list and no total stands for the whole broker."""
     own = user(lab, "narrow", "management")
     lab.ctl(0, "set_permissions", "narrow", "", "", ".*")
 
     snapshot = until(lambda: read_once("lab", own, SystemClock(), 10), lambda snapshot: snapshot.queues.value)
 
-    assert [OWN_ONLY] * 3 == [part.error for part in (snapshot.channels, snapshot.consumers, snapshot.connections)]
+    assert [OWN_OBJECTS_ONLY] * 3 == [
+        part.error for part in (snapshot.channels, snapshot.consumers, snapshot.connections)
+    ]
     assert snapshot.nodes.error.endswith(
-        "/api/nodes: 401 user 'narrow' lacks the tag `monitoring`, and sees its own only; "
+        "/api/nodes: 401 user 'narrow' lacks the tag `monitoring` and sees only its own objects; "
         "rabbitmqctl set_user_tags narrow monitoring"
     )
     assert QUEUE in {queue.name for queue in snapshot.queues.value}
@@ -184,7 +186,7 @@ def test_a_user_that_is_shown_its_own_only_is_reported_so(lab, workload):
 
 
 @pytest.mark.parametrize("path", ["/api/overview", "/api/nodes"])
-def test_a_user_without_the_tag_is_reported_what_to_do(lab, path):
+def test_a_user_without_the_tag_gets_instructions(lab, path):
     """The broker's own refusal, in plain words."""
     client = ManagementClient(user(lab, "plain"))
 
@@ -198,8 +200,8 @@ def test_a_user_without_the_tag_is_reported_what_to_do(lab, path):
     )
 
 
-def test_an_alarm_is_seen_at_once(lab):
-    """The health check knows the alarm and its node."""
+def test_an_alarm_is_seen_immediately(lab):
+    """The health check has the alarm and its node."""
     lab.ctl(0, "set_vm_memory_high_watermark", "0.00001")
     try:
         snapshot = until(
@@ -216,10 +218,10 @@ def test_an_alarm_is_seen_at_once(lab):
     )
 
 
-def test_polling_lives_through_a_killed_broker(lab, queues):
-    """Killed: errors are set, last values stay, ages grow. Started again: everything is read anew, by itself."""
-    # What changes seldom is asked seldom: it learns of an outage later.
-    prompt = [name for name, family in FAMILIES.items() if not family.every]
+def test_polling_survives_a_killed_broker(lab, queues):
+    """Killed: errors are set, last values stay, ages grow. Restarted: everything is read again without intervention."""
+    # Families with longer intervals see an outage later.
+    prompt = [name for name, family in FAMILIES.items() if not family.min_interval]
 
     def whole(snapshot):
         parts = [snapshot.parts[name] for name in prompt]
@@ -232,17 +234,17 @@ def test_polling_lives_through_a_killed_broker(lab, queues):
 
         good = until(next_snapshot, whole)
         lab.kill(0)
-        away = until(next_snapshot, lambda snapshot: all(snapshot.parts[name].error for name in prompt))
-        later = until(next_snapshot, lambda snapshot: snapshot.taken.mono > away.taken.mono + 1)
+        down = until(next_snapshot, lambda snapshot: all(snapshot.parts[name].error for name in prompt))
+        later = until(next_snapshot, lambda snapshot: snapshot.taken.mono > down.taken.mono + 1)
         lab.restart(0)
         back = until(next_snapshot, whole)
 
-    assert "connection refused" in away.overview.error
+    assert "connection refused" in down.overview.error
     for name in prompt:
         part = later.parts[name]
         assert part.value is not None
-        assert part.at == away.parts[name].at
-        assert part.age(later.taken) >= away.parts[name].age(away.taken) + 1
+        assert part.at == down.parts[name].at
+        assert part.age(later.taken) >= down.parts[name].age(down.taken) + 1
     assert {item.name for item in good.queues.value} == {item.name for item in back.queues.value}
     assert back.queues.at.mono > later.taken.mono
     assert all(poller.stats.families[name].failures > 0 for name in prompt)

@@ -93,7 +93,10 @@ WRONG = [
     (management("password_file: /no/such/file"), f"clusters.shop.management: password_file: {NO_FILE}"),
     (
         SHOP.replace("http:", "https:").replace("}}}", ", ca_file: /no/such/file}}}"),
-        f"clusters.shop.management: ca_file: {NO_PEM}",
+        (
+            "clusters.shop.management: ca_file: cannot read PEM certificates from /no/such/file; "
+            "use the certificate of the authority that signed the broker's"
+        ),
     ),
     (
         management("verify: perhaps"),
@@ -120,15 +123,15 @@ WRONG = [
     ),
     (
         management("token: hush, username: u"),
-        "clusters.shop.management: both token and username are set; a token stands for user and password: keep one",
+        "clusters.shop.management: both token and username are set; a token replaces user and password: keep one",
     ),
     (
         management("key_file: /x"),
-        "clusters.shop.management: key_file is set and cert_file is not; give the certificate that the key belongs to",
+        "clusters.shop.management: key_file is set without cert_file; set cert_file to the certificate of this key",
     ),
     (
         management("cert_file: /x"),
-        ("clusters.shop.management: cert_file is set and url is http://; a certificate is shown over https:// only"),
+        ("clusters.shop.management: cert_file is set and url is http://; use https://, a certificate needs TLS"),
     ),
     # Our own port.
     (
@@ -167,7 +170,7 @@ WRONG = [
     # Modules.
     (
         module("targets: [a:1], cert_file: /x"),
-        "modules: prod: cert_file is set and url is http://; a certificate is shown over https:// only",
+        "modules: prod: cert_file is set and url is http://; use https://, a certificate needs TLS",
     ),
     (module("username: x"), "modules.prod.targets: must be set"),
     (module("targets: []"), "modules.prod.targets: must have at least 1"),

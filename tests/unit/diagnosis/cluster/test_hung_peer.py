@@ -26,7 +26,7 @@ def frozen(t, *, families=("overview", "nodes", "queues"), error=LATE):
 
 def handshake(name, *, hangs):
     """What the handshake probe of one node sees."""
-    opening = Step(attempts=5, failures=5 if hangs else 0, reason="no answer in time" if hangs else None)
+    opening = ProbeStep(attempts=5, failures=5 if hangs else 0, reason="no answer in time" if hangs else None)
     return ProbeOutcome(
         probe="handshake", stream="handshake", queue_type="none", vhost="/", queue="", node=name, at=WALL,
         state=ProbeState.RUNNING, steps={"tcp": ProbeStep(attempts=5), "open": opening},

@@ -1,6 +1,6 @@
 import pytest
 
-from ackscope.records import ProbeOutcome, ProbeState
+from ackscope.records import ProbeOutcome, ProbeState, ProbeStep
 from ackscope.topology import Feature
 from tests.unit.diagnosis.cluster.scenes import ONE, THREE, TWO, finding_of, nodes, reported
 from tests.unit.diagnosis.pictures import WALL, evidence, film, look
@@ -49,7 +49,7 @@ def test_without_knowing_the_metadata_store_it_is_inconclusive():
 
 def test_a_probe_that_cannot_declare_is_evidence():
     """With the broker's reason."""
-    step = Step(attempts=3, failures=3, reason="the metadata store operation timed out")
+    step = ProbeStep(attempts=3, failures=3, reason="the metadata store operation timed out")
     outcome = ProbeOutcome(
         probe="rtt", stream="rtt", queue_type="none", vhost="/", queue="", node=ONE, at=WALL,
         state=ProbeState.RUNNING, steps={"declare": step},

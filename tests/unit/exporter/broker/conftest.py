@@ -1,4 +1,4 @@
-"""What the tests of reading share: a server that says what a test wants, and a client of it."""
+"""Fixtures: a test server and a client of it."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.unit.exporter.broker.server import serve
 
 @pytest.fixture
 def server():
-    """A server without routes yet."""
+    """A server without routes."""
     with serve({}) as running:
         yield running
 

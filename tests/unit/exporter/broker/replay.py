@@ -1,4 +1,4 @@
-"""A broker with as many queues as one likes: totals, pages and single queues, as RabbitMQ answers them."""
+"""A simulated broker with any number of queues: totals, pages and single queues, as RabbitMQ returns them."""
 
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -6,7 +6,7 @@ from tests.unit.exporter.broker.server import json
 
 
 def by_query(*, totals, page):
-    """A route for `/api/queues`: what to answer with the parameters for totals, and what is on the only page."""
+    """A route for `/api/queues`: the answer to a request for totals, and the items of the only page."""
 
     def answer(request):
         if "disable_stats=true" in request.path:
@@ -18,23 +18,23 @@ def by_query(*, totals, page):
 
 
 class Replay:
-    """Queues by name, all in one virtual host; change `queues` as the test goes.
+    """Queues by name, all in one virtual host; a test may change `queues`.
 
     Attributes:
-        queues: name -> what its statistics hold beside the usual.
-        asked: names of the single queues that were asked for, in order.
-        pages: numbers of the pages that were asked for, in order.
-        totals: times that the totals were asked for.
+        queues: name -> fields of its statistics that differ from the default.
+        requested: names of the requested single queues, in order.
+        pages: numbers of the requested pages, in order.
+        totals: number of requests for totals.
     """
 
     SIZE = 500
 
     def __init__(self, names):
         self.queues = {name: {} for name in names}
-        self.asked, self.pages, self.totals = [], [], 0
+        self.requested, self.pages, self.totals = [], [], 0
 
     def totals_of(self, name):
-        """What `disable_stats=true&enable_queue_totals=true` tells of a queue."""
+        """What `disable_stats=true&enable_queue_totals=true` returns for a queue."""
         held = self.queues[name]
         ready, unacked = held.get("messages_ready", 0), held.get("messages_unacknowledged", 0)
         return {
@@ -53,7 +53,7 @@ class Replay:
         }
 
     def details_of(self, name):
-        """All that the API tells of a queue."""
+        """What the API returns for a single queue."""
         return {
             **self.totals_of(name),
             "consumers": 0,
@@ -65,12 +65,12 @@ class Replay:
         }
 
     def routes(self):
-        """Its routes, with those of single queues."""
+        """All routes, including those of single queues."""
         return Routes(self)
 
 
 class Routes(dict):
-    """Routes of a replay, those of single queues made as they are asked for."""
+    """Routes of a replay; those of single queues are created on demand."""
 
     def __init__(self, replay):
         super().__init__({"/api/queues": self._queues})
@@ -93,5 +93,5 @@ class Routes(dict):
         if not path.startswith("/api/queues/"):
             return super().get(path, default)
         name = unquote(path.rpartition("/")[2])
-        self._replay.asked.append(name)
+        self._replay.requested.append(name)
         return json(self._replay.details_of(name)) if name in self._replay.queues else default

@@ -1,4 +1,4 @@
-"""A real HTTP server on a free loopback port that answers as a test wants."""
+"""A real HTTP server on a free loopback port with routes that a test defines."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -10,8 +10,8 @@ from urllib.parse import quote, urlsplit
 
 import orjson
 
-from exporter.broker.families import FAMILIES, How
-from exporter.broker.health import CERTIFICATES, CHECKS
+from exporter.broker.endpoints.health import CERTIFICATES, CHECKS
+from exporter.broker.families import FAMILIES, FetchMode
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 VERSIONS = tuple(sorted(folder.name for folder in FIXTURES.iterdir() if (folder / "overview.json").exists()))
@@ -54,13 +54,13 @@ def json(payload: Any, status: int = 200) -> Route:
 
 
 class Server:
-    """Where it listens, what it answers, and what it was asked.
+    """Address, routes and received requests.
 
     Attributes:
-        routes: path -> what answers; may be changed at any time. Other paths are 404, as RabbitMQ answers them.
+        routes: path -> route; may be changed at any time. Other paths get the 404 of RabbitMQ.
         seen: every path with its query, in order of arrival.
-        most: path -> the most requests that were under way at the same time.
-        connections: how many were accepted.
+        most: path -> maximum number of concurrent requests.
+        connections: number of accepted connections.
     """
 
     def __init__(self, routes: Mapping[str, Route]) -> None:
@@ -68,7 +68,7 @@ class Server:
         self.seen: list[str] = []
         self.most: dict[str, int] = {}
         self.connections = 0
-        self._under_way: dict[str, int] = {}
+        self._in_flight: dict[str, int] = {}
         self._lock = threading.Lock()
         outer = self
 
@@ -91,7 +91,7 @@ class Server:
                 super().process_request(*args)
 
             def handle_error(self, *args: Any) -> None:
-                pass  # clients under test give up in the middle
+                pass  # clients under test disconnect mid-answer
 
         self._http = Quiet(("127.0.0.1", 0), Handler)
         self.where = f"127.0.0.1:{self._http.server_address[1]}"
@@ -101,18 +101,18 @@ class Server:
         path = urlsplit(request.path).path
         with self._lock:
             self.seen.append(request.path)
-            self._under_way[path] = self._under_way.get(path, 0) + 1
-            self.most[path] = max(self.most.get(path, 0), self._under_way[path])
+            self._in_flight[path] = self._in_flight.get(path, 0) + 1
+            self.most[path] = max(self.most.get(path, 0), self._in_flight[path])
         try:
             self.routes.get(path, json({"error": "Object Not Found", "reason": "Not Found"}, 404))(request)
         finally:
             with self._lock:
-                self._under_way[path] -= 1
+                self._in_flight[path] -= 1
 
 
 @contextmanager
 def serve(routes: Mapping[str, Route]) -> Iterator[Server]:
-    """Run a server for as long as the block runs."""
+    """Run a server while the block runs."""
     server = Server(routes)
     thread = threading.Thread(target=server._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
@@ -125,21 +125,21 @@ def serve(routes: Mapping[str, Route]) -> Iterator[Server]:
 
 
 def broker(version: str, shape: str = "") -> dict[str, Route]:
-    """Routes that answer as the recorded broker of this version did."""
+    """Routes that answer like the recorded broker of this version."""
     routes: dict[str, Route] = {}
     for family in recorded(version, shape):
         payload, (paths, how, *_) = fixture(version, family, shape), FAMILIES[family]
         match how:
-            case How.ONE:
+            case FetchMode.SINGLE:
                 routes[paths[0]] = json(payload)
-            case How.PAGES:
+            case FetchMode.PAGED:
                 routes[paths[0]] = json({"page": 1, "page_count": 1, "items": payload})
-            case How.SEVERAL:
+            case FetchMode.MULTIPLE:
                 routes.update({path: json(answer) for path, answer in payload.items()})
-            case How.NODES:
+            case FetchMode.PER_NODE:
                 for node, answer in payload.items():
                     routes[paths[0].replace("{node}", quote(node, safe=""))] = json(answer)
-            case How.CHECKS:
+            case FetchMode.HEALTH_CHECKS:
                 known = {check.name: check.path for check in (*CHECKS, CERTIFICATES)}
                 for check, answer in payload.items():
                     routes[f"{paths[0]}/{known[check]}"] = json(answer["body"], answer["status"])

@@ -1,4 +1,4 @@
-"""Brokers, proxies and others that answer what they should not: each counted, aged and survived."""
+"""Invalid answers of brokers, proxies and other servers: each is reported and survived."""
 
 import gzip
 import threading
@@ -8,19 +8,19 @@ import pytest
 from ackscope.clock import SystemClock
 from ackscope.errors import BadAnswer, Refused, Unreachable
 from exporter.broker.client import ManagementClient
-from exporter.broker.read import read_once
 from exporter.broker.settings import ManagementSettings
+from exporter.broker.snapshot_builder import read_once
 from tests.unit.exporter.broker.server import broker, json, reply, serve
 
 PATH = "/api/overview"
 TIMEOUT = 0.4
 LATE = f"no full answer within {TIMEOUT:g} s; the node hangs, or is slow: raise timeout"
-BROKE_OFF = "the answer broke off; the node or a proxy closed the connection, try again"
-CUT = "not JSON ({n} bytes), cut short or not the management API; try again"
+BROKE_OFF = "truncated answer; the node or a proxy closed the connection, try again"
+CUT = "not JSON ({n} bytes), truncated or not the management API; try again"
 
 
 def raw(*pieces, hold=None):
-    """A route that writes these bytes as they are, then closes, or holds the connection until it is released."""
+    """A route that writes these bytes, then closes or keeps the connection open until it is released."""
 
     def route(request):
         for piece in pieces:
@@ -34,7 +34,7 @@ def raw(*pieces, hold=None):
 
 
 def forever(head, piece, release):
-    """A route that goes on with a piece now and then."""
+    """A route that sends chunks forever."""
 
     def route(request):
         request.wfile.write(head)
@@ -67,14 +67,14 @@ ANSWERS = {
     "packed-and-not": (
         raw(OK + b"Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\n", b"none"),
         BadAnswer,
-        "the answer is packed, and cannot be unpacked; a proxy in between?",
+        "the answer cannot be decompressed; check the proxy in between",
     ),
     "gzip-bomb": (
         raw(OK + f"Content-Encoding: gzip\r\nContent-Length: {len(BOMB)}\r\n\r\n".encode(), BOMB),
         BadAnswer,
-        "the answer is larger than 1 MiB; not read on",
+        "the answer is larger than 1 MiB; stopped reading",
     ),
-    "huge": (reply(b" " * (2**20 + 1)), BadAnswer, "the answer is larger than 1 MiB; not read on"),
+    "huge": (reply(b" " * (2**20 + 1)), BadAnswer, "the answer is larger than 1 MiB; stopped reading"),
     "refused": (
         json({"error": "not_authorized", "reason": "Login failed"}, 401),
         Refused,
@@ -83,22 +83,22 @@ ANSWERS = {
     "forbidden": (
         reply(b"", 403),
         Refused,
-        "403 refused to user 'guest'; give it the `monitoring` tag, or see what a proxy in between allows",
+        "403 access refused to user 'guest'; give it the tag `monitoring`, or check what a proxy in between allows",
     ),
     "not-found": (
         reply(b"not here", 404, "text/plain"),
         BadAnswer,
         (
-            "404, no management API here; is the plugin on (`rabbitmq-plugins enable rabbitmq_management`), "
-            "and is the path prefix of the address right?"
+            "404, no management API here; check that the plugin is enabled "
+            "(`rabbitmq-plugins enable rabbitmq_management`) and that the path prefix of the address is right"
         ),
     ),
     "crash": (
         reply(b"<h1>500", 500, "text/html"),
         BadAnswer,
-        "500 from the server; see the broker's log of this moment",
+        "500 from the server; see the broker's log at this time",
     ),
-    "gateway": (reply(b"", 502), BadAnswer, "502 from the server; see the broker's log of this moment"),
+    "gateway": (reply(b"", 502), BadAnswer, "502 from the server; see the broker's log at this time"),
     "unavailable": (
         reply(b"", 503),
         Unreachable,
@@ -107,17 +107,17 @@ ANSWERS = {
     "redirect": (
         reply(b"", 301, Location="https://u:s3cret@mq/"),
         BadAnswer,
-        "301 redirects to https://u:***@mq/; give that address, redirects are not followed",
+        "301 redirects to https://u:***@mq/; use that address, redirects are not followed",
     ),
     "redirect-to-nowhere": (
         reply(b"", 302),
         BadAnswer,
-        "302 redirects to nowhere; give that address, redirects are not followed",
+        "302 redirects to nowhere; use that address, redirects are not followed",
     ),
     "nothing": (
         raw(),
         Unreachable,
-        "connection closed without an answer; a TLS port (https://), or a node going down?",
+        "connection closed without an answer; a TLS port (https://), or a node shutting down?",
     ),
     "not-http": (
         raw(b"220 mail.example ESMTP\r\n"),
@@ -138,7 +138,7 @@ ENDLESS = {
 
 @pytest.fixture
 def release():
-    """Set at the end: who answers for ever may stop."""
+    """Set at the end, so that endless routes stop."""
     event = threading.Event()
     yield event
     event.set()
@@ -146,14 +146,14 @@ def release():
 
 @pytest.fixture
 def small(monkeypatch):
-    """Answers may be 1 MiB large."""
+    """Limits answers to 1 MiB."""
     monkeypatch.setattr("exporter.broker.client.MAX_BYTES", 2**20)
 
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize(("route", "kind", "text"), ANSWERS.values(), ids=ANSWERS.keys())
 def test_a_bad_answer_is_one_clear_line_and_the_next_one_is_read(route, kind, text):
-    """Where, what, what to do, never with a credential; the client goes on as if nothing had been."""
+    """It says where, what and what to do, never with a credential; the client stays usable."""
     with serve({PATH: route}) as server:
         client = ManagementClient(ManagementSettings(url=server.url, timeout=5.0))
         with pytest.raises((Unreachable, Refused, BadAnswer)) as caught:
@@ -169,8 +169,8 @@ def test_a_bad_answer_is_one_clear_line_and_the_next_one_is_read(route, kind, te
 
 
 @pytest.mark.parametrize(("head", "piece"), ENDLESS.values(), ids=ENDLESS.keys())
-def test_an_answer_without_an_end_costs_the_timeout_and_no_more(release, head, piece):
-    """A byte now and then prolongs nothing."""
+def test_an_endless_answer_ends_with_the_timeout(release, head, piece):
+    """Single bytes do not extend it."""
     with serve({PATH: forever(head, piece, release)}) as server:
         client = ManagementClient(ManagementSettings(url=server.url, timeout=TIMEOUT))
         with pytest.raises((Unreachable, BadAnswer)) as caught:
@@ -184,7 +184,7 @@ def test_an_answer_without_an_end_costs_the_timeout_and_no_more(release, head, p
     assert str(caught.value).startswith(f"{server.where}{PATH}: ")
     assert (type(caught.value), str(caught.value)) in {
         (Unreachable, f"{server.where}{PATH}: {LATE}"),
-        # A bound of the library for headers is reached before the timeout.
+        # The header limit of the library is reached before the timeout.
         (BadAnswer, (f"{server.where}{PATH}: not HTTP; is this an AMQP port (management: 15672), or a TLS port "
             "(https://)?")),
     }  # fmt: skip
@@ -194,8 +194,8 @@ def test_an_answer_without_an_end_costs_the_timeout_and_no_more(release, head, p
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", ["truncated", "html", "crash", "gzip-bomb", "nothing", "forbidden"])
-def test_one_endpoint_that_answers_badly_is_one_part_without_a_value(name):
-    """All others are read; nothing looks like zero queues."""
+def test_one_bad_endpoint_is_one_part_without_a_value(name):
+    """All other families are read; nothing looks like zero queues."""
     route, _, text = ANSWERS[name]
     routes = {**broker("4.3.6"), "/api/queues": route}
     with serve(routes) as server:

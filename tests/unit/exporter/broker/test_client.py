@@ -8,7 +8,7 @@ import urllib3
 
 from ackscope.errors import BadAnswer, ConfigError, Refused, Unreachable
 from exporter.broker.client import ManagementClient
-from exporter.broker.failures import NoStatistics
+from exporter.broker.http_errors import NoStatistics
 from exporter.broker.settings import ManagementSettings
 from tests.unit.exporter.broker.server import json, reply, serve
 
@@ -21,7 +21,7 @@ def client_of(server, **settings):
 
 
 def error_of(route, **settings):
-    """The error that one GET of a route ends with, its host and port written as HOST."""
+    """The error of one GET of a route, with host and port replaced by HOST."""
     with serve({PATH: route}) as server:
         client = client_of(server, **settings)
         with pytest.raises((Unreachable, Refused, BadAnswer)) as caught:
@@ -31,7 +31,7 @@ def error_of(route, **settings):
 
 
 def test_an_answer_is_decoded_and_counted():
-    """GET gives the JSON, and the bytes are counted."""
+    """GET returns the JSON, and its bytes are counted."""
     with serve({PATH: json({"a": [1, None]})}) as server:
         client = client_of(server)
         answer = client.get(PATH, {"page": 1})
@@ -40,8 +40,8 @@ def test_an_answer_is_decoded_and_counted():
     assert ({"a": [1, None]}, 14, ["/api/overview?page=1"]) == (answer, client.received, server.seen)
 
 
-def test_the_password_goes_with_the_request_in_utf8():
-    """User and password are sent as basic authentication, whatever letters they hold."""
+def test_the_password_is_sent_in_utf8():
+    """User and password are sent as basic authentication, including non-ASCII letters."""
     seen = []
 
     def route(request):
@@ -57,7 +57,7 @@ def test_the_password_goes_with_the_request_in_utf8():
 
 
 def test_one_connection_serves_many_requests():
-    """The connection is kept."""
+    """The connection is reused."""
     ports = set()
 
     def route(request):
@@ -73,8 +73,8 @@ def test_one_connection_serves_many_requests():
     assert len(ports) == 1
 
 
-def test_a_kept_connection_that_was_closed_is_opened_again():
-    """A server that closes after every answer, without saying so, is asked again on a fresh connection."""
+def test_a_pooled_connection_that_was_closed_is_reopened():
+    """A server that closes after every answer without announcing it gets a second request on a new connection."""
 
     def route(request):
         json({})(request)
@@ -108,7 +108,7 @@ def test_a_kept_connection_that_was_closed_is_opened_again():
         pytest.param(
             json({"error": "not_authorised", "reason": "Not monitor user"}, 401),
             Refused,
-            "HOST/api/overview: 401 user 'guest' lacks the tag `monitoring`, and sees its own only; "
+            "HOST/api/overview: 401 user 'guest' lacks the tag `monitoring` and sees only its own objects; "
             "rabbitmqctl set_user_tags guest monitoring",
             id="own-only",
         ),
@@ -116,40 +116,40 @@ def test_a_kept_connection_that_was_closed_is_opened_again():
             json({"error": "not_authorised", "reason": "User can only log in via localhost"}, 401),
             Refused,
             "HOST/api/overview: 401 user 'guest' may only log in from the broker's own host; "
-            "make a user with the tag `monitoring`",
+            "create a user with the tag `monitoring`",
             id="guest-from-afar",
         ),
         pytest.param(
             reply(b"no", 403, "text/plain"),
             Refused,
-            "HOST/api/overview: 403 refused to user 'guest'; "
-            "give it the `monitoring` tag, or see what a proxy in between allows",
+            "HOST/api/overview: 403 access refused to user 'guest'; "
+            "give it the tag `monitoring`, or check what a proxy in between allows",
             id="forbidden",
         ),
         pytest.param(
             json({"error": "Object Not Found", "reason": "Not Found"}, 404),
             BadAnswer,
-            "HOST/api/overview: 404, no management API here; is the plugin on "
-            "(`rabbitmq-plugins enable rabbitmq_management`), and is the path prefix of the address right?",
+            "HOST/api/overview: 404, no management API here; check that the plugin is enabled "
+            "(`rabbitmq-plugins enable rabbitmq_management`) and that the path prefix of the address is right",
             id="not-found",
         ),
         pytest.param(
             reply(b"", 302, "text/html", Location="https://login.example/"),
             BadAnswer,
-            "HOST/api/overview: 302 redirects to https://login.example/; give that address, redirects are not followed",
+            "HOST/api/overview: 302 redirects to https://login.example/; use that address, redirects are not followed",
             id="redirect",
         ),
         pytest.param(
             json({"error": "bad_request", "reason": "Stats in management UI are disabled on this node"}, 400),
             NoStatistics,
             "HOST/api/overview: 400, this broker collects no statistics (`management.disable_stats` or "
-            "`management_agent.disable_metrics_collector`); turn them on to see this",
+            "`management_agent.disable_metrics_collector`); enable them to see this",
             id="no-statistics",
         ),
         pytest.param(
             json({"error": "Internal Server Error", "reason": "badmatch"}, 500),
             BadAnswer,
-            "HOST/api/overview: 500 from the server (badmatch); see the broker's log of this moment",
+            "HOST/api/overview: 500 from the server (badmatch); see the broker's log at this time",
             id="crash",
         ),
         pytest.param(
@@ -167,18 +167,18 @@ def test_a_kept_connection_that_was_closed_is_opened_again():
         pytest.param(
             reply(b'{"management_version":"3.1'),
             BadAnswer,
-            "HOST/api/overview: not JSON (26 bytes), cut short or not the management API; try again",
+            "HOST/api/overview: not JSON (26 bytes), truncated or not the management API; try again",
             id="half-json",
         ),
     ],
 )
 def test_each_refusal_is_one_clear_line(route, kind, text):
-    """What, where and what to do, without the password."""
+    """It says what, where and what to do, without the password."""
     assert (kind, text) == error_of(route)
 
 
-def test_an_answer_that_breaks_off_is_told():
-    """Fewer bytes than announced is not an answer."""
+def test_a_truncated_answer_is_an_error():
+    """Fewer bytes than announced are not an answer."""
 
     def route(request):
         request.send_response(200)
@@ -189,12 +189,12 @@ def test_an_answer_that_breaks_off_is_told():
 
     assert (
         BadAnswer,
-        "HOST/api/overview: the answer broke off; the node or a proxy closed the connection, try again",
+        "HOST/api/overview: truncated answer; the node or a proxy closed the connection, try again",
     ) == error_of(route)
 
 
-def test_a_server_that_says_nothing_is_left_after_the_timeout():
-    """A hung node costs the timeout, not more."""
+def test_a_server_that_hangs_costs_the_timeout():
+    """And no more."""
     release = threading.Event()
 
     def route(request):
@@ -210,8 +210,8 @@ def test_a_server_that_says_nothing_is_left_after_the_timeout():
 
 
 @pytest.mark.parametrize("in_headers", [True, False], ids=["headers", "body"])
-def test_a_dribbling_server_is_left_after_the_timeout(in_headers):
-    """A byte now and then does not prolong the time for the whole answer."""
+def test_a_server_that_sends_single_bytes_costs_the_timeout(in_headers):
+    """A byte now and then does not extend the deadline of the whole answer."""
     release = threading.Event()
 
     def route(request):
@@ -231,18 +231,18 @@ def test_a_dribbling_server_is_left_after_the_timeout(in_headers):
         release.set()
 
 
-def test_an_endless_answer_is_not_read_to_its_end(monkeypatch):
-    """An answer has a largest size."""
+def test_an_answer_has_a_maximum_size(monkeypatch):
+    """An endless answer is not read to its end."""
     monkeypatch.setattr("exporter.broker.client.MAX_BYTES", 2**20)
 
     assert (
         BadAnswer,
-        "HOST/api/overview: the answer is larger than 1 MiB; not read on",
+        "HOST/api/overview: the answer is larger than 1 MiB; stopped reading",
     ) == error_of(reply(b" " * (2**20 + 1)))
 
 
 def test_a_refused_connection_says_what_to_check():
-    """Nothing listens there."""
+    """Nothing listens on the port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     client = ManagementClient(ManagementSettings(url=f"http://u:s3cret@127.0.0.1:{port}/rabbit"))
@@ -251,25 +251,25 @@ def test_a_refused_connection_says_what_to_check():
         client.get(PATH)
 
     assert (
-        f"127.0.0.1:{port}/rabbit/api/overview: connection refused; is the node up, the port right (15672), "
-        "and the plugin on (`rabbitmq-plugins enable rabbitmq_management`)?"
+        f"127.0.0.1:{port}/rabbit/api/overview: connection refused; check that the node is up, that the port is right "
+        "(15672), and that the plugin is enabled (`rabbitmq-plugins enable rabbitmq_management`)"
     ) == str(caught.value)
 
 
-def test_an_unknown_host_says_so():
+def test_an_unknown_host_is_reported():
     """The name does not resolve (the domain is reserved for that)."""
     client = ManagementClient(ManagementSettings(url="http://mq.invalid"))
 
     with pytest.raises(Unreachable) as caught:
         client.get(PATH)
 
-    assert ("mq.invalid:15672/api/overview: host name unknown; check the spelling and the resolver") == str(
+    assert ("mq.invalid:15672/api/overview: unknown host name; check the spelling and the resolver") == str(
         caught.value
     )
 
 
 def test_an_amqp_port_is_recognised():
-    """What answers with the AMQP header is not HTTP."""
+    """An answer with the AMQP header is not HTTP."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         where = f"127.0.0.1:{listener.getsockname()[1]}"
 
@@ -296,7 +296,7 @@ def test_an_amqp_port_is_recognised():
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    """A certificate for 127.0.0.1 that signs itself: (certificate file, key file)."""
+    """A self-signed certificate for 127.0.0.1: (certificate file, key file)."""
     folder = tmp_path_factory.mktemp("tls")
     names = (str(folder / "cert.pem"), str(folder / "key.pem"))
     kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
@@ -308,7 +308,7 @@ def certificate(tmp_path_factory):
 
 @pytest.fixture
 def tls_server(certificate):
-    """A server that speaks TLS."""
+    """A TLS server."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)
     with serve({PATH: json({"tls": True})}) as server:
@@ -317,7 +317,7 @@ def tls_server(certificate):
 
 
 def test_tls_with_the_right_authority(tls_server, certificate):
-    """ca_file names whom to trust; the answer's deadline holds with TLS too."""
+    """ca_file is trusted, and the deadline holds with TLS too."""
     client = ManagementClient(ManagementSettings(url=f"https://{tls_server.where}", ca_file=certificate[0]))
     answer = client.get(PATH)
     client.close()
@@ -326,7 +326,7 @@ def test_tls_with_the_right_authority(tls_server, certificate):
 
 
 def test_tls_without_verification(tls_server):
-    """verify: false trusts anybody, and says nothing with every request."""
+    """verify: false trusts any certificate, without a warning per request."""
     client = ManagementClient(ManagementSettings(url=f"https://{tls_server.where}", verify=False))
     answer = client.get(PATH)
     client.close()
@@ -334,8 +334,8 @@ def test_tls_without_verification(tls_server):
     assert answer == {"tls": True}
 
 
-def test_a_certificate_that_is_not_trusted(tls_server):
-    """The line names the setting that helps."""
+def test_an_untrusted_certificate_is_reported(tls_server):
+    """The error names the setting that helps."""
     client = ManagementClient(ManagementSettings(url=f"https://{tls_server.where}"))
 
     with pytest.raises(Unreachable) as caught:
@@ -343,24 +343,24 @@ def test_a_certificate_that_is_not_trusted(tls_server):
 
     assert (
         f"{tls_server.where}/api/overview: certificate not trusted (self-signed certificate); "
-        "give its authority with ca_file"
+        "set ca_file to the certificate of its authority"
     ) == str(caught.value)
 
 
 def test_tls_to_a_plain_port():
-    """https:// where only http is spoken."""
+    """https:// to an HTTP port."""
     with serve({PATH: json({})}) as server:
         client = ManagementClient(ManagementSettings(url=f"https://{server.where}"))
         with pytest.raises(Unreachable) as caught:
             client.get(PATH)
 
-    assert (f"{server.where}/api/overview: no TLS spoken here; write http:// or give the TLS port (15671)") == str(
+    assert (f"{server.where}/api/overview: the port does not speak TLS; use http:// or the TLS port (15671)") == str(
         caught.value
     )
 
 
 def test_plain_http_to_a_tls_port(tls_server):
-    """http:// where TLS is spoken."""
+    """http:// to a TLS port."""
     client = ManagementClient(ManagementSettings(url=f"http://{tls_server.where}"))
 
     with pytest.raises((Unreachable, BadAnswer)) as caught:
@@ -369,32 +369,32 @@ def test_plain_http_to_a_tls_port(tls_server):
     assert "TLS port (https://)" in str(caught.value)
 
 
-def test_a_ca_file_that_is_not_there(tmp_path):
-    """The setting and the file are named before anything is asked."""
+def test_a_missing_ca_file_is_reported(tmp_path):
+    """The setting and the file are named before any request."""
     file = tmp_path / "absent.pem"
 
     with pytest.raises(ConfigError) as caught:
         ManagementClient(ManagementSettings(url="https://mq", ca_file=file), "clusters.shop.management")
 
     assert (
-        f"clusters.shop.management.ca_file: {file} is no readable file of PEM certificates; "
-        "give that of the authority that signed the broker's"
+        f"clusters.shop.management.ca_file: cannot read PEM certificates from {file}; "
+        "use the certificate of the authority that signed the broker's"
     ) == str(caught.value)
 
 
-def test_a_ca_file_that_holds_no_certificate(tmp_path):
-    """A file of something else is refused as one that is not there."""
+def test_a_ca_file_without_a_certificate_is_reported(tmp_path):
+    """Like a missing file."""
     file = tmp_path / "ca.pem"
     file.write_text("not a certificate")
 
     with pytest.raises(ConfigError) as caught:
         ManagementClient(ManagementSettings(url="https://mq", ca_file=file))
 
-    assert str(caught.value).startswith(f"management.ca_file: {file} is no readable file of PEM certificates")
+    assert str(caught.value).startswith(f"management.ca_file: cannot read PEM certificates from {file}; ")
 
 
-def test_the_transport_still_fits_the_library():
-    """The deadline rests on how urllib3 makes responses: its pools use our connections."""
+def test_the_transport_matches_urllib3():
+    """The deadline relies on how urllib3 creates responses: its pools use our connections."""
     client = ManagementClient(ManagementSettings(url="http://127.0.0.1:1"))
     pool = client._session.get_adapter("http://127.0.0.1:1").poolmanager.connection_from_url("http://127.0.0.1:1")
 

@@ -1,4 +1,4 @@
-"""Recorded payloads of real brokers, decoded."""
+"""Decoding of recorded payloads of real brokers."""
 
 from dataclasses import fields
 
@@ -18,15 +18,15 @@ from ackscope.snapshot import (
     Overview,
     Queue,
 )
+from exporter.broker.endpoints.queues import columns_for, decode_queues
 from exporter.broker.families import FAMILIES
 from exporter.broker.fields import version_of
-from exporter.broker.queues import columns_of, decode_queues
 from tests.unit.exporter.broker.server import SHAPES, VERSIONS, fixture, recorded
 
 OLDEST = next(version for version in VERSIONS if version_of(version) == (3, 10))
 
 UNSAID = {
-    # What no version says of some object at the time of recording, or that only other types of objects have.
+    # What no version reported for some object in the recording, or that only other types of objects have.
     "Queue": {"policy", "head_message_timestamp", "consumer_capacity", "leader", "members", "online"}
     | {"message_bytes", "message_bytes_ready", "message_bytes_unacked", "memory", "delivery_limit"},
     "Channel": {"idle_since"},
@@ -40,12 +40,12 @@ def decoded(version, family):
 
 
 def queue(version, name):
-    """A queue of the recording, by name."""
+    """A recorded queue, by name."""
     return next(item for item in decoded(version, "queues") if item.name == name)
 
 
 def absent(items):
-    """Names of attributes that are None in every one of the objects."""
+    """Names of attributes that are None in all of the objects."""
     return {field.name for field in fields(items[0]) if all(getattr(item, field.name) is None for item in items)}
 
 
@@ -55,35 +55,35 @@ def test_the_families_are_those_of_a_snapshot():
 
 
 def test_the_supported_versions_are_recorded():
-    """The oldest, the middle and the newest broker."""
+    """The oldest, a middle and the newest version."""
     assert {(3, 10), (4, 0), (4, 3)} == {version_of(version) for version in VERSIONS}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_real_payload_has_no_gaps(version, family):
-    """Nothing that a real broker sends is unusable."""
+    """Every value of a real broker is usable."""
     _, gaps = FAMILIES[family].decode(fixture(version, family), version_of(version))
 
     assert dict(gaps) == {}
 
 
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if "queues" in recorded(OLDEST, shape)])
-def test_the_columns_that_are_asked_for_are_all_that_is_decoded(shape):
-    """Of a list that holds much else, before 3.13: the queues are the same as of the whole list."""
-    whole, wanted = fixture(OLDEST, "queues", shape), columns_of((3, 10)).split(",")
-    chosen = [{key: value for key, value in item.items() if key in wanted} for item in whole]
+def test_the_requested_columns_are_all_that_is_decoded(shape):
+    """Before 3.13: the selected columns give the same queues as the full list."""
+    whole, columns = fixture(OLDEST, "queues", shape), columns_for((3, 10)).split(",")
+    chosen = [{key: value for key, value in item.items() if key in columns} for item in whole]
 
     assert decode_queues(whole, (3, 10)) == decode_queues(chosen, (3, 10))
 
 
-def test_a_short_list_is_asked_for_as_it_is():
-    """Since 3.13 choosing columns costs the broker more than it saves; of an unknown broker nothing is known."""
-    assert ["", "", ""] == [columns_of(version) for version in ((3, 13), (4, 3), None)]
+def test_a_short_list_is_requested_without_columns():
+    """Since 3.13 selecting columns costs the broker more than it saves; the same for an unknown version."""
+    assert ["", "", ""] == [columns_for(version) for version in ((3, 13), (4, 3), None)]
 
 
 ZEROS = {
-    # What 4.0 and later fill with zeros.
+    # Fields that 4.0 and later fill with zeros.
     *("sockets_used", "sockets_total", "io_read_count", "io_read_bytes", "io_read_avg_time", "io_write_count"),
     *("io_write_bytes", "io_write_avg_time", "io_sync_count", "io_sync_avg_time", "io_seek_count", "io_seek_avg_time"),
     *("io_reopen_count", "mnesia_ram_tx_count", "mnesia_disk_tx_count", "msg_store_read_count"),
@@ -91,7 +91,7 @@ ZEROS = {
 }
 
 NOT_SET = {"operator_policy", "mirrors", "synchronised_mirrors"}
-"""Nothing of the recorded queues has one; and mirrored ones of 3.10 would name their mirrors."""
+"""No recorded queue has one; mirrored queues of 3.10 would list their mirrors."""
 
 
 @pytest.mark.parametrize(
@@ -116,10 +116,10 @@ NOT_SET = {"operator_policy", "mirrors", "synchronised_mirrors"}
         ),
     ],
 )
-def test_only_what_a_version_does_not_say_is_absent(version, expected):
-    """Every attribute of the kernel's objects is filled from a real broker, but for the known gaps of its version."""
+def test_only_known_gaps_of_a_version_are_absent(version, expected):
+    """A real broker fills every attribute of the kernel's objects, except for the known gaps of its version."""
     lists = ("nodes", "queues", "channels", "consumers", "connections")
-    # Not the broker's, but when it was read.
+    # Set by us: when it was read.
     ours = {"details_at"}
 
     assert expected == {family: names for family in lists if (names := absent(decoded(version, family)) - ours)}
@@ -174,8 +174,8 @@ def test_queues(version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_queue_whose_consumer_holds_its_messages(version):
-    """Ready and unacknowledged messages, and the age of the oldest as its publisher set it."""
+def test_a_queue_with_unacknowledged_messages(version):
+    """Ready and unacknowledged messages, and the publisher's timestamp of the oldest one."""
     stuck = queue(version, "bücher/заказы")
 
     assert (3, 1) == (stuck.messages_unacked, stuck.consumers)
@@ -186,20 +186,20 @@ def test_a_queue_whose_consumer_holds_its_messages(version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_queue_without_events_has_no_counters(version):
-    """Absent is not zero: counters of an idle queue do not exist."""
+    """Absent is not zero: an idle queue has no counters."""
     assert MessageStats() == queue(version, "idle").stats
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", ["orders.quorum", "orders.stream"])
-def test_capacity_is_withheld_where_it_means_nothing(version, name):
+def test_a_meaningless_capacity_is_ignored(version, name):
     """The API sends 1.0 (up to 4.2) or 0.0 (4.3) for every quorum queue."""
     assert queue(version, name).consumer_capacity is None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_replicated_queues_have_members(version):
-    """Quorum queues and streams tell where their replicas are."""
+    """Quorum queues and streams report their replicas."""
     quorum = queue(version, "orders.quorum")
 
     assert (("lab1@localhost",), ("lab1@localhost",), "lab1@localhost") == (
@@ -212,14 +212,14 @@ def test_replicated_queues_have_members(version):
 
 
 @pytest.mark.parametrize(("version", "limit"), [("3.10.8", None), ("4.0.5", 5), ("4.3.6", 5)])
-def test_the_delivery_limit_is_told_from_4_0_on(version, limit):
-    """Before, only the queue's argument tells."""
+def test_the_delivery_limit_is_reported_since_4_0(version, limit):
+    """Before, only the queue's argument shows it."""
     assert limit == queue(version, "orders.quorum").delivery_limit
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_consumers_join_channels_and_connections_by_name(version):
-    """Every consumer's channel and connection are in their lists, under the same names."""
+    """The channel and connection of every consumer are in their lists under the same names."""
     channels = {item.name: item for item in decoded(version, "channels")}
     connections = {item.name: item for item in decoded(version, "connections")}
     queues = {item.key for item in decoded(version, "queues")}
@@ -240,7 +240,7 @@ def test_consumers_join_channels_and_connections_by_name(version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_channels(version):
-    """A publisher that waits for confirms, and an idle one with the time since when."""
+    """A publisher with unconfirmed messages, and an idle channel with the time since when."""
     channels = decoded(version, "channels")
     (publisher,) = [item for item in channels if item.confirm]
     idle = [item for item in channels if item.idle_since is not None]
@@ -254,7 +254,7 @@ def test_channels(version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_connections(version):
-    """Who is connected, since when, with what heartbeat."""
+    """Client, connection time and heartbeat."""
     connections = {item.client_name: item for item in decoded(version, "connections")}
     idle = connections["idle-app"]
 
@@ -280,7 +280,7 @@ def test_connections(version):
     ],
 )
 def test_health_checks_of_a_version(version, names):
-    """What each version can be asked, all well."""
+    """The checks that each version has, all passed."""
     always = {"alarms", "local-alarms", "virtual-hosts", "node-is-quorum-critical", "certificate-expiration"}
     checks = decoded(version, "health")
 
@@ -309,8 +309,8 @@ def test_an_alarm_in_force():
     ) == FAMILIES["health"].decode({"alarms": {"status": 503, "body": body}}, (3, 10))
 
 
-def test_a_check_that_could_not_be_asked():
-    """Neither well nor failed."""
+def test_a_check_that_could_not_be_read():
+    """Neither passed nor failed."""
     payload = {"alarms": {"error": "mq:15672: 500 from the server"}}
 
     assert (
@@ -320,7 +320,7 @@ def test_a_check_that_could_not_be_asked():
 
 
 def test_no_statistics():
-    """A broker with `management.disable_stats` says so, and has no totals of messages (as seen on 3.10.8)."""
+    """A broker with `management.disable_stats` reports that, and has no message totals (as seen on 3.10.8)."""
     payload = {
         "rabbitmq_version": "3.10.8",
         "disable_stats": True,
@@ -348,7 +348,7 @@ def test_no_statistics():
     ],
 )
 def test_absent_is_none_and_no_gap(family, identity, bare):
-    """An object of which nothing but its name is told; one without a name is dropped and counted."""
+    """An object with only a name; one without a name is dropped and counted."""
     value, gaps = FAMILIES[family].decode([identity, {}], (3, 10))
 
     assert (bare,) == value
@@ -356,7 +356,7 @@ def test_absent_is_none_and_no_gap(family, identity, bare):
 
 
 def test_a_queue_on_two_pages_is_one_queue():
-    """Pages shift while queues come and go; the later reading counts."""
+    """Pages shift while queues are created and deleted; the later reading counts."""
     payload = [{"vhost": "/", "name": "q", "messages": 1}, {"vhost": "/", "name": "q", "messages": 2}]
 
     value, gaps = FAMILIES["queues"].decode(payload, (4, 3))
@@ -364,8 +364,8 @@ def test_a_queue_on_two_pages_is_one_queue():
     assert ((Queue(vhost="/", name="q", messages=2),), {}) == (value, gaps)
 
 
-def test_an_empty_object_in_erlangs_spelling():
-    """`[]` where an object belongs is an empty object, and no gap."""
+def test_an_empty_list_is_an_empty_object():
+    """Erlang sends `[]` for an empty object; that is not a gap."""
     payload = [{"vhost": "/", "name": "q", "arguments": [], "effective_policy_definition": [], "message_stats": []}]
 
     assert ((Queue(vhost="/", name="q"),), {}) == FAMILIES["queues"].decode(payload, (4, 0))
@@ -382,15 +382,15 @@ def test_an_empty_object_in_erlangs_spelling():
         (None, None),
     ],
 )
-def test_idle_since_in_every_spelling(text, expected):
-    """With an offset, as 3.10 to 4.3 write it in the node's own time zone; without one, as older ones write UTC."""
+def test_idle_since_in_every_format(text, expected):
+    """With an offset, as 3.10 to 4.3 send it in the node's time zone; without one, as older versions send UTC."""
     (channel,), gaps = FAMILIES["channels"].decode([{"name": "c", "idle_since": text}], (4, 0))
 
     assert (expected, {}) == (channel.idle_since, gaps)
 
 
 def test_unusable_values_are_none_and_counted():
-    """Each wrong value is one gap of its field; the others stay."""
+    """Each wrong value is one gap of its field; the other fields are read."""
     payload = [
         {
             "vhost": "/",
@@ -427,7 +427,7 @@ def test_unusable_values_are_none_and_counted():
 
 
 def test_a_queue_may_be_called_undefined():
-    """Names that people gave are names, whatever they are."""
+    """Any name that users chose is valid."""
     (queue,), gaps = FAMILIES["queues"].decode([{"vhost": "unknown", "name": "undefined"}], (4, 0))
 
     assert (("unknown", "undefined"), {}) == (queue.key, gaps)
@@ -435,8 +435,8 @@ def test_a_queue_may_be_called_undefined():
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("payload", [None, 7, "text", True, [1], {"items": 3}])
-def test_something_else_altogether(family, payload):
-    """An answer that is not what the API documents is a gap, never a crash."""
+def test_an_undocumented_answer_is_a_gap(family, payload):
+    """Never a crash."""
     _, gaps = FAMILIES[family].decode(payload, None)
 
     assert gaps or isinstance(payload, dict)

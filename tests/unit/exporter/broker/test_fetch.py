@@ -1,15 +1,14 @@
 import pytest
 
 from ackscope.errors import BadAnswer, Unreachable
-from exporter.broker.fetch import by_node, pages, queue, several, totals
-from exporter.broker.fetch import page as one_page
+from exporter.broker.fetch import fetch_multiple, fetch_page, fetch_pages, fetch_per_node, fetch_queue, fetch_totals
 from tests.unit.exporter.broker.server import json
 
 OUT_OF_RANGE = json({"error": "page_out_of_range", "reason": "Page out of range, page: 3 page size: 500, len: 6"}, 400)
 
 
 def in_turn(*routes):
-    """A route that answers differently each time."""
+    """A route with a different answer every time."""
     left = list(routes)
 
     def answer(request):
@@ -24,10 +23,10 @@ def page(number, of, *names):
 
 
 def test_pages_are_read_until_the_last(server, client):
-    """The most objects a page can hold, page after page, never an empty `sort`."""
+    """With the largest page size, and never an empty `sort`."""
     server.routes["/api/queues"] = in_turn(page(1, 2, "a", "b"), page(2, 2, "c"))
 
-    found = pages(client, "/api/queues")
+    found = fetch_pages(client, "/api/queues")
 
     assert [{"name": "a"}, {"name": "b"}, {"name": "c"}] == found
     assert ["/api/queues?page=1&page_size=500", "/api/queues?page=2&page_size=500"] == server.seen
@@ -37,24 +36,24 @@ def test_no_queues_is_one_empty_page(server, client):
     """A broker without queues."""
     server.routes["/api/queues"] = page(1, 0)
 
-    assert pages(client, "/api/queues") == []
+    assert fetch_pages(client, "/api/queues") == []
 
 
 def test_a_list_that_shrinks_meanwhile_ends_there(server, client):
-    """The last page is gone when it is asked for: what was read counts."""
+    """The last page no longer exists when it is requested: what was read counts."""
     server.routes["/api/queues"] = in_turn(page(1, 3, "a"), page(2, 3, "b"), OUT_OF_RANGE)
 
-    assert [{"name": "a"}, {"name": "b"}] == pages(client, "/api/queues")
+    assert [{"name": "a"}, {"name": "b"}] == fetch_pages(client, "/api/queues")
 
 
-def test_a_page_that_is_none_is_an_error(server, client):
+def test_an_answer_that_is_not_a_page_is_an_error(server, client):
     """Half a list never looks like a whole one."""
     server.routes["/api/queues"] = in_turn(page(1, 2, "a"), json({"items": "undefined"}))
 
     with pytest.raises(BadAnswer) as caught:
-        pages(client, "/api/queues")
+        fetch_pages(client, "/api/queues")
 
-    assert f"{server.where}/api/queues: page 2 holds no list of items" == str(caught.value)
+    assert f"{server.where}/api/queues: page 2 has no list of items" == str(caught.value)
 
 
 def test_a_failure_on_a_later_page_is_an_error(server, client):
@@ -62,7 +61,7 @@ def test_a_failure_on_a_later_page_is_an_error(server, client):
     server.routes["/api/queues"] = in_turn(page(1, 2, "a"), json({"error": "x", "reason": "y"}, 500))
 
     with pytest.raises(BadAnswer):
-        pages(client, "/api/queues")
+        fetch_pages(client, "/api/queues")
 
 
 # ---------------------------------------------------------------- several endpoints, and nodes
@@ -73,28 +72,28 @@ LINKS = ("/api/shovels", "/api/federation-links")
 FOR_ADMINISTRATORS = json({"error": "not_authorised", "reason": "Not administrator user"}, 401)
 
 
-def test_an_endpoint_that_a_broker_lacks_is_left_out(server, client):
-    """A plugin that is off, or an older version."""
+def test_a_missing_endpoint_is_omitted(server, client):
+    """A disabled plugin or an older version."""
     server.routes["/api/shovels"] = json([1])
 
-    assert {"/api/shovels": [1]} == several(client, LINKS)
+    assert {"/api/shovels": [1]} == fetch_multiple(client, LINKS)
 
 
 def test_a_broker_without_any_of_the_plugins_has_no_links(server, client):
-    """Nothing is moved: that is an answer."""
-    assert several(client, LINKS) == {}
+    """An empty result is an answer."""
+    assert fetch_multiple(client, LINKS) == {}
 
 
-def test_a_server_that_knows_none_of_what_every_broker_has_is_no_broker(server, client):
+def test_a_server_without_the_common_endpoints_is_not_a_broker(server, client):
     """No limits are not the same as no answer."""
     with pytest.raises(BadAnswer) as caught:
-        several(client, LIMITS)
+        fetch_multiple(client, LIMITS)
 
     assert str(caught.value).startswith(f"{server.where}/api/vhost-limits: 404, no management API here")
 
 
-def test_what_is_for_administrators_only_is_told_in_its_place(server, client):
-    """The tag `monitoring` is enough for the rest."""
+def test_an_endpoint_for_administrators_has_an_error_instead(server, client):
+    """The tag `monitoring` is enough for the others."""
     server.routes["/api/vhost-limits"] = json([])
     server.routes["/api/user-limits"] = FOR_ADMINISTRATORS
 
@@ -102,66 +101,65 @@ def test_what_is_for_administrators_only_is_told_in_its_place(server, client):
         "/api/vhost-limits": [],
         "/api/user-limits": {
             "error": f"{server.where}/api/user-limits: 401 this version shows it to administrators only; "
-            "give user 'guest' the tag `administrator` to see it, or go on without"
+            "give user 'guest' the tag `administrator` to see it, or ignore this"
         },
-    } == several(client, LIMITS)
+    } == fetch_multiple(client, LIMITS)
 
 
 def test_one_endpoint_that_fails_fails_them_all(server, client):
-    """What the other says would look like all there is."""
+    """The answers of the others would look complete."""
     server.routes["/api/vhost-limits"] = json([])
     server.routes["/api/user-limits"] = json({"error": "x", "reason": "timeout"}, 500)
 
     with pytest.raises(BadAnswer):
-        several(client, LIMITS)
+        fetch_multiple(client, LIMITS)
 
 
 MEMORY = "/api/nodes/{node}/memory"
 
 
-def test_every_node_is_asked(server, client):
-    """Its name is quoted; one that the broker does not know is left out."""
+def test_every_node_is_read(server, client):
+    """Its name is quoted; a node that the broker does not know is omitted."""
     server.routes["/api/nodes/rabbit%40a/memory"] = json({"memory": 1})
     server.routes["/api/nodes/rabbit%40b/memory"] = json({"memory": 2})
 
-    assert {"rabbit@a": {"memory": 1}, "rabbit@b": {"memory": 2}} == by_node(
+    assert {"rabbit@a": {"memory": 1}, "rabbit@b": {"memory": 2}} == fetch_per_node(
         client, MEMORY, ["rabbit@a", "rabbit@b", "rabbit@c"]
     )
 
 
-def test_a_node_that_cannot_be_asked_leaves_the_others(server, client):
-    """Its error stands in its place."""
+def test_a_failing_node_does_not_affect_the_others(server, client):
+    """It has an error instead."""
     server.routes["/api/nodes/a/memory"] = json({"error": "x", "reason": "timeout"}, 500)
     server.routes["/api/nodes/b/memory"] = json([2])
 
     assert {
         "a": {
             "error": f"{server.where}/api/nodes/a/memory: 500 from the server (timeout); "
-            "see the broker's log of this moment"
+            "see the broker's log at this time"
         },
         "b": [2],
-    } == by_node(client, MEMORY, ["a", "b"])
+    } == fetch_per_node(client, MEMORY, ["a", "b"])
 
 
 @pytest.mark.parametrize("nodes", [["a"], ["a", "b"]])
-def test_no_node_that_can_be_asked_is_an_error(server, client, nodes):
-    """Nobody's memory is not no memory."""
+def test_no_readable_node_is_an_error(server, client, nodes):
+    """It must not look like an empty result."""
     server.routes["/api/nodes/a/memory"] = json({}, 503)
 
     with pytest.raises(Unreachable) as caught:
-        by_node(client, MEMORY, nodes)
+        fetch_per_node(client, MEMORY, nodes)
 
     assert f"{server.where}/api/nodes/a/memory: 503" in str(caught.value)
 
 
-def test_no_node_that_is_known_is_an_error(server, client):
+def test_no_known_node_is_an_error(server, client):
     """Before the first reading of the nodes, and while they cannot be read."""
     with pytest.raises(Unreachable) as caught:
-        by_node(client, MEMORY, [])
+        fetch_per_node(client, MEMORY, [])
 
     assert (
-        f"{server.where}/api/nodes/{{node}}/memory: no running node is known to ask about; "
-        "see why /api/nodes cannot be read"
+        f"{server.where}/api/nodes/{{node}}/memory: no running node is known; see why /api/nodes cannot be read"
     ) == str(caught.value)
 
 
@@ -169,45 +167,50 @@ def test_no_node_that_is_known_is_an_error(server, client):
 
 
 def test_a_page_past_the_end_is_empty(server, client):
-    """The list became shorter since."""
+    """The list has become shorter."""
     server.routes["/api/queues"] = in_turn(page(1, 3, "a"), OUT_OF_RANGE)
 
     assert (([{"name": "a"}], 3), ([], 0)) == (
-        one_page(client, "/api/queues", 1),
-        one_page(client, "/api/queues", 3),
+        fetch_page(client, "/api/queues", 1),
+        fetch_page(client, "/api/queues", 3),
     )
 
 
-def test_totals_are_asked_for_all_queues_at_once(server, client):
-    """As cheap as the API can tell them."""
+def test_totals_are_one_request(server, client):
+    """The cheapest form that the API offers."""
     server.routes["/api/queues"] = json([{"name": "a"}])
 
-    assert [{"name": "a"}] == list(totals(client))
+    assert [{"name": "a"}] == list(fetch_totals(client))
     assert ["/api/queues?disable_stats=true&enable_queue_totals=true"] == server.seen
 
 
-def test_totals_that_are_no_list_are_an_error(server, client):
-    """Never no queues."""
+def test_totals_that_are_not_a_list_are_an_error(server, client):
+    """Never zero queues."""
     server.routes["/api/queues"] = json({"items": []})
 
     with pytest.raises(BadAnswer) as caught:
-        totals(client)
+        fetch_totals(client)
 
-    assert f"{server.where}/api/queues: no list of queues" == str(caught.value)
+    assert (
+        f"{server.where}/api/queues: the answer is not a list of queues; check what a proxy in between returns"
+        == str(caught.value)
+    )
 
 
-def test_one_queue_is_asked_by_its_name(server, client):
-    """Whatever letters are in it; None where it is gone."""
+def test_one_queue_is_requested_by_its_name(server, client):
+    """Whatever letters it contains; None if it no longer exists."""
     server.routes["/api/queues/%2F/a%2Fb%3Fc"] = json({"name": "a/b?c"})
 
-    assert ({"name": "a/b?c"}, None) == (queue(client, "/", "a/b?c"), queue(client, "/", "gone"))
+    assert ({"name": "a/b?c"}, None) == (fetch_queue(client, "/", "a/b?c"), fetch_queue(client, "/", "gone"))
 
 
-def test_an_answer_that_is_no_queue_is_an_error(server, client):
-    """Never a queue without anything."""
+def test_an_answer_that_is_not_a_queue_is_an_error(server, client):
+    """Never an empty queue."""
     server.routes["/api/queues/v/q"] = json([])
 
     with pytest.raises(BadAnswer) as caught:
-        queue(client, "v", "q")
+        fetch_queue(client, "v", "q")
 
-    assert f"{server.where}/api/queues/v/q: no queue" == str(caught.value)
+    assert f"{server.where}/api/queues/v/q: the answer is not a queue; check what a proxy in between returns" == str(
+        caught.value
+    )

@@ -1,4 +1,4 @@
-"""Nodes, as recorded brokers tell of them."""
+"""Nodes of recorded brokers."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_nodes(version):
 
 
 def test_times_of_io_are_in_seconds():
-    """3.10 tells milliseconds an operation, on average since its start; later versions send zeros only."""
+    """3.10 sends milliseconds per operation, averaged since its start; later versions send zeros."""
     (node,) = decoded("3.10.8")
 
     assert (1049, 244878, pytest.approx(0.000578, rel=0.01)) == (
@@ -37,8 +37,8 @@ def test_times_of_io_are_in_seconds():
     )
 
 
-def test_links_to_command_line_tools_are_none():
-    """They join the cluster for a moment each, under names of their own."""
+def test_links_to_cli_tools_are_ignored():
+    """CLI tools join the cluster for a moment, under node names of their own."""
     link = {"peer_addr": "127.0.0.1", "recv_bytes": 7, "send_bytes": 9}
     payload = [
         {"name": "a", "cluster_links": [{**link, "name": "b"}, {**link, "name": "rabbitmqcli-857-b"}]},
@@ -56,8 +56,8 @@ def test_links_to_command_line_tools_are_none():
     ) == (value, gaps)
 
 
-def test_a_backlog_with_a_hole_in_it_has_no_sum():
-    """It would say too little."""
+def test_a_backlog_with_a_gap_has_no_sum():
+    """It would be too low."""
     payload = [{"name": "a", "metrics_gc_queue_length": {"x": 4, "y": "undefined"}}]
 
     value, gaps = FAMILIES["nodes"].decode(payload, (4, 0))
@@ -65,15 +65,15 @@ def test_a_backlog_with_a_hole_in_it_has_no_sum():
     assert ((Node(name="a"),), {"metrics_gc_queue_length": 1}) == (value, gaps)
 
 
-def test_a_node_is_read_as_the_version_that_it_runs_itself():
-    """In the middle of an upgrade the overview may still tell of the old version: no zero sneaks in."""
+def test_a_node_is_read_by_its_own_version():
+    """During an upgrade the overview may report the old version; no false zero appears."""
     (node,), _ = FAMILIES["nodes"].decode(fixture("4.0.5", "nodes"), (3, 10))
 
     assert node.sockets_total is None
 
 
 def test_a_node_that_is_down_has_a_name_only():
-    """What `/api/nodes` holds of a node that is down, as seen on 3.10 to 4.3."""
+    """What `/api/nodes` contains for a node that is down, as seen on 3.10 to 4.3."""
     payload = [{"name": "rabbit@b", "type": "disc", "running": False, "cluster_links": []}]
 
     assert ((Node(name="rabbit@b", running=False),), {}) == FAMILIES["nodes"].decode(payload, (4, 0))

@@ -3,18 +3,18 @@ import pytest
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Queue
-from exporter.broker.queue_store import REFRESH_SECONDS, Coverage, QueueStore
+from exporter.broker.queue_store import REFRESH_SECONDS, DetailCoverage, QueueStore
 
 VERSION = (4, 3)
 
 
 def at(mono):
-    """A moment."""
+    """A time."""
     return Instant(wall=1.7e9 + mono, mono=mono)
 
 
-def totals(name="orders", **told):
-    """What the totals tell of a classic queue."""
+def totals(name="orders", **fields):
+    """The totals of a classic queue."""
     return {
         "vhost": "/",
         "name": name,
@@ -29,25 +29,25 @@ def totals(name="orders", **told):
         "messages": 0,
         "messages_ready": 0,
         "messages_unacknowledged": 0,
-        **told,
+        **fields,
     }
 
 
-def details(name="orders", **told):
+def details(name="orders", **fields):
     """A queue whose statistics were read."""
     usual = {"type": "classic", "node": "lab1@localhost", "durable": True, "consumers": 2, "memory": 9000}
-    return Queue(vhost="/", name=name, **{**usual, "stats": MessageStats(publish=7), **told})
+    return Queue(vhost="/", name=name, **{**usual, "stats": MessageStats(publish=7), **fields})
 
 
 def store_of(*items):
-    """A store that has read these totals."""
+    """A store with these totals."""
     store = QueueStore()
     store.put_totals(list(items), VERSION)
     return store
 
 
-def test_a_queue_that_was_never_looked_at_has_its_totals_only():
-    """All else is absent, and its moment too."""
+def test_an_unread_queue_has_totals_only():
+    """Everything else is absent, including the time of its statistics."""
     (queue,) = store_of(totals(messages=3, messages_ready=2, messages_unacknowledged=1)).queues
 
     assert ("classic", "running", 3, 2, 1) == (
@@ -60,8 +60,8 @@ def test_a_queue_that_was_never_looked_at_has_its_totals_only():
     assert (None, None, None) == (queue.details_at, queue.consumers, queue.stats.publish)
 
 
-def test_statistics_stay_while_totals_go_on():
-    """Each with its own moment; the messages are those of the totals."""
+def test_statistics_stay_while_totals_change():
+    """Each with its own time; message counts are those of the totals."""
     store = store_of(totals(messages=3))
     store.put_details([details(messages=1, messages_ready=1)], at(10))
     store.put_totals([totals(messages=5, messages_ready=5)], VERSION)
@@ -76,7 +76,7 @@ def test_statistics_stay_while_totals_go_on():
     )
 
 
-def test_statistics_do_not_bring_older_messages():
+def test_statistics_do_not_replace_newer_message_counts():
     """The API's statistics lag behind its totals by some seconds."""
     store = store_of(totals(messages=3, messages_ready=3))
     store.put_details([details(messages=0, messages_ready=0)], at(10))
@@ -84,8 +84,8 @@ def test_statistics_do_not_bring_older_messages():
     assert [3] == [queue.messages for queue in store.queues]
 
 
-def test_what_did_not_change_is_the_same_object():
-    """Of the queue, and of the whole list where no queue changed."""
+def test_unchanged_queues_are_the_same_object():
+    """And the whole list if no queue changed."""
     store = store_of(totals("a"), totals("b"), totals("c"))
     store.put_details([details("a"), details("b")], at(10))
     before = store.queues
@@ -98,22 +98,22 @@ def test_what_did_not_change_is_the_same_object():
     assert {("/", "b")} == store.changed
 
 
-def test_statistics_that_did_not_change_are_the_same_object():
-    """For some minutes; when they were really read is known all the same."""
+def test_unchanged_statistics_are_the_same_object():
+    """For some minutes; the time of their reading is still known."""
     store = store_of(totals(), totals("b"))
     store.put_details([details(), details("b")], at(10))
     before = store.queues
     store.put_details([details(), details("b", memory=9001)], at(10 + REFRESH_SECONDS - 1))
-    soon, read = store.queues, dict(store.read_at)
+    after, read = store.queues, dict(store.read_at)
     store.put_details([details(), details("b")], at(10 + REFRESH_SECONDS))
 
-    assert [True, False] == [old is new for old, new in zip(before, soon, strict=True)]
+    assert [True, False] == [old is new for old, new in zip(before, after, strict=True)]
     assert {309.0} == set(read.values())
     assert [at(310)] * 2 == [queue.details_at for queue in store.queues]
     assert store.coverage().oldest == 310
 
 
-def test_queues_come_and_go_with_the_totals():
+def test_queues_appear_and_disappear_with_the_totals():
     """In the broker's order."""
     store = store_of(totals("a"), totals("c"))
     store.put_totals([totals("a"), totals("b"), totals("d")], VERSION)
@@ -122,19 +122,19 @@ def test_queues_come_and_go_with_the_totals():
     assert set() == store.changed
 
 
-def test_statistics_of_a_queue_that_the_totals_do_not_know_are_not_shown():
-    """The list is that of one moment."""
+def test_statistics_of_a_queue_without_totals_are_ignored():
+    """The list is consistent with one reading of the totals."""
     store = store_of(totals("a"))
     store.put_details([details("b")], at(10))
 
     assert ["a"] == [queue.name for queue in store.queues]
 
 
-def test_a_queue_that_is_gone_may_be_dropped():
-    """Also twice."""
+def test_a_deleted_queue_can_be_removed():
+    """Even twice."""
     store = store_of(totals("a"), totals("b"))
-    store.drop(("/", "a"))
-    store.drop(("/", "a"))
+    store.remove(("/", "a"))
+    store.remove(("/", "a"))
 
     assert ["b"] == [queue.name for queue in store.queues]
 
@@ -142,8 +142,8 @@ def test_a_queue_that_is_gone_may_be_dropped():
 @pytest.mark.parametrize(
     "remade", [{"type": "quorum"}, {"node": "lab2@localhost"}, {"arguments": {"x-max-length": 9}}, {"durable": False}]
 )
-def test_a_queue_that_was_made_anew_does_not_keep_old_statistics(remade):
-    """Another type, place or arguments under the same name."""
+def test_a_redeclared_queue_loses_its_old_statistics(remade):
+    """Another type, node or arguments under the same name."""
     store = store_of(totals())
     store.put_details([details()], at(10))
     store.put_totals([totals(**remade)], VERSION)
@@ -154,8 +154,8 @@ def test_a_queue_that_was_made_anew_does_not_keep_old_statistics(remade):
     assert [None] == [queue.details_at for queue in store.queues]
 
 
-def test_the_type_among_the_arguments_makes_no_other_queue():
-    """4.x shows it in the totals of a queue that was declared without it, and not in its statistics."""
+def test_an_added_type_argument_is_not_another_queue():
+    """4.x adds it to the totals of a queue that was declared without it, but not to its statistics."""
     store = store_of(totals(arguments={"x-queue-type": "classic"}))
     store.put_details([details()], at(10))
     store.put_totals([totals(arguments={"x-queue-type": "classic"}, messages=1)], VERSION)
@@ -165,7 +165,7 @@ def test_the_type_among_the_arguments_makes_no_other_queue():
 
 
 def test_the_messages_of_a_stream_are_those_of_its_statistics():
-    """No version tells them among the totals."""
+    """No version includes them in the totals."""
     silent = {"vhost": "/", "name": "log", "type": "stream", "state": "running", "totals": None, "arguments": {}}
     store = store_of(silent)
     store.put_details([details("log", type="stream", messages=9, messages_ready=9)], at(10))
@@ -176,8 +176,8 @@ def test_the_messages_of_a_stream_are_those_of_its_statistics():
     assert store.queues is before
 
 
-def test_messages_that_are_no_longer_told_are_absent():
-    """A classic queue on a node that is down: what it held is not known."""
+def test_missing_message_counts_are_absent():
+    """A classic queue on a node that is down: its contents are unknown."""
     store = store_of(totals(messages=3, messages_ready=3))
     store.put_details([details()], at(10))
     down = {key: value for key, value in totals(state="down").items() if not key.startswith("messages")}
@@ -187,16 +187,16 @@ def test_messages_that_are_no_longer_told_are_absent():
 
 
 def test_members_that_go_offline_are_seen():
-    """The totals of quorum queues tell them."""
-    told = {"type": "quorum", "leader": "a", "members": ["a", "b"], "node": "a", "online": ["a", "b"]}
-    store = store_of(totals(**told))
-    store.put_totals([totals(**{**told, "online": ["a"]})], VERSION)
+    """The totals of quorum queues show them."""
+    fields = {"type": "quorum", "leader": "a", "members": ["a", "b"], "node": "a", "online": ["a", "b"]}
+    store = store_of(totals(**fields))
+    store.put_totals([totals(**{**fields, "online": ["a"]})], VERSION)
 
     assert [("a",)] == [queue.online for queue in store.queues]
 
 
-def test_something_unusable_is_told_every_time():
-    """Also where nothing changed; the other queues are not decoded for it."""
+def test_a_gap_is_counted_every_time():
+    """Even if nothing changed; the other queues are not decoded for it."""
     store = QueueStore()
     payload = [totals("a", durable="yes"), totals("b"), "c"]
     gaps = [dict(store.put_totals(payload, VERSION)) for _ in range(3)]
@@ -206,16 +206,16 @@ def test_something_unusable_is_told_every_time():
 
 
 @pytest.mark.parametrize("name", [None, 5, ["x"], {"x": 1}])
-def test_one_without_a_name_is_a_gap(name):
-    """And no crash."""
+def test_a_queue_without_a_name_is_a_gap(name):
+    """And not a crash."""
     store = QueueStore()
 
     assert store.put_totals([totals(name)], VERSION)["name"] == 1
     assert store.queues == ()
 
 
-def test_a_full_reading_is_a_good_beginning():
-    """All statistics are of its moment."""
+def test_a_full_reading_seeds_the_store():
+    """All statistics have its time."""
     store = QueueStore()
     store.seed([details("a"), details("b")], at(5))
     store.put_totals([totals("a"), totals("b", messages=1)], VERSION)
@@ -223,19 +223,19 @@ def test_a_full_reading_is_a_good_beginning():
     assert [at(5), at(5)] == [queue.details_at for queue in store.queues]
 
 
-def test_coverage_tells_how_well_statistics_are_known():
-    """How many, and of when."""
+def test_coverage_counts_and_dates_the_statistics():
+    """How many queues have some, and how old these are."""
     store = store_of(*(totals(name) for name in "abcd"))
     nothing = store.coverage()
     for name, moment in (("a", 10), ("b", 20), ("c", 60)):
         store.put_details([details(name)], at(moment))
 
-    assert Coverage(queues=4, detailed=0) == nothing
-    assert Coverage(queues=4, detailed=3, oldest=10, median=20) == store.coverage()
+    assert DetailCoverage(queues=4, detailed=0) == nothing
+    assert DetailCoverage(queues=4, detailed=3, oldest=10, median=20) == store.coverage()
 
 
-def test_a_queue_with_messages_is_told_to_have_been_read_again():
-    """It stands still: that it was looked at is what shows it."""
+def test_a_queue_with_messages_gets_a_new_time_when_it_is_read_again():
+    """Without progress, only the time shows that it was read again."""
     store = store_of(totals(messages=5))
     store.put_details([details()], at(10))
     before = store.queues
@@ -245,8 +245,8 @@ def test_a_queue_with_messages_is_told_to_have_been_read_again():
     assert at(20) == store.queues[0].details_at
 
 
-def test_totals_that_break_off_change_nothing():
-    """Half a list is none: the queues that it did not come to are not gone."""
+def test_truncated_totals_change_nothing():
+    """Half a list is not a list: queues that are not in it still exist."""
     store = store_of(totals("a"), totals("b"))
     before = store.queues
 
@@ -262,7 +262,7 @@ def test_totals_that_break_off_change_nothing():
 
 
 def test_queues_are_in_the_order_of_the_broker_however_many_are_new():
-    """Those that are decoded together come out in their places."""
+    """Also queues that are decoded in one batch."""
     listed = [f"q{number:05}" for number in range(2500)]
     store = store_of(*(totals(name) for name in listed[::2]))
     store.put_totals((totals(name) for name in listed), VERSION)
@@ -271,8 +271,8 @@ def test_queues_are_in_the_order_of_the_broker_however_many_are_new():
     assert not store.changed
 
 
-def test_what_many_queues_have_in_common_is_held_once():
-    """Arguments, names, counters: of 100,000 queues they would be most of the memory."""
+def test_equal_values_of_many_queues_are_one_object():
+    """Arguments, names, counters: for 100,000 queues they would be most of the memory."""
     store = store_of(*(totals(name, arguments={"x-max-length": 1000}) for name in "ab"))
     store.put_details([details(name, arguments={"x-max-length": 1000}) for name in "ab"], at(1))
     one, other = store.queues

@@ -10,7 +10,7 @@ from tests.unit.exporter.broker.server import broker, fixture, serve
 
 @pytest.mark.parametrize("shape", ["one-down", "linked"])
 def test_a_recording_replays(tmp_path, shape):
-    """What was recorded from a broker is what it answered, a file a family, below its version."""
+    """A recording contains the broker's answers, one file per family, in a folder per version."""
     with serve(broker("4.3.6", shape)) as server:
         folder = record(ManagementSettings(url=server.url), tmp_path)
 
@@ -20,8 +20,8 @@ def test_a_recording_replays(tmp_path, shape):
     }
 
 
-def test_a_state_of_its_own_may_lack_families(tmp_path):
-    """What the broker refuses has no file; without a name for the state it is an error, and nothing is written."""
+def test_a_named_shape_may_lack_families(tmp_path):
+    """A refused family has no file; without a shape it is an error, and nothing is written."""
     with serve(broker("4.0.5", "no-statistics")) as server:
         folder = record(ManagementSettings(url=server.url), tmp_path, "no-statistics")
         with pytest.raises(BadAnswer):
@@ -33,7 +33,7 @@ def test_a_state_of_its_own_may_lack_families(tmp_path):
 
 
 def test_secrets_and_paths_are_removed():
-    """Nothing in a recording lets anybody in, or tells of the host's files."""
+    """A recording contains no credentials and no host paths."""
     payload = {
         "db_dir": "/var/lib/rabbitmq",
         "ssl_opts": {"password": "s3cret"},

@@ -1,4 +1,4 @@
-"""Certificates of ours, for brokers that ask for one."""
+"""Client certificates, for brokers that require one."""
 
 import ssl
 import subprocess
@@ -14,7 +14,7 @@ PATH = "/api/overview"
 
 
 def make(folder, name, *, passphrase=None):
-    """A certificate that signs itself, for 127.0.0.1: (certificate file, key file)."""
+    """A self-signed certificate for 127.0.0.1: (certificate file, key file)."""
     files = (folder / f"{name}.pem", folder / f"{name}.key")
     kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-days", "2"]
     kind += ["-nodes"] if passphrase is None else ["-passout", f"pass:{passphrase}"]
@@ -26,7 +26,7 @@ def make(folder, name, *, passphrase=None):
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
-    """Name -> (certificate file, key file); the server knows "ours" and not "foreign"."""
+    """Name -> (certificate file, key file); the server trusts "ours" and not "foreign"."""
     folder = tmp_path_factory.mktemp("tls")
     made = {name: make(folder, name) for name in ("server", "ours", "foreign")}
     made["locked"] = make(folder, "locked", passphrase="s3cret")
@@ -34,7 +34,7 @@ def certificates(tmp_path_factory):
 
 
 def let_in(certificates, newest):
-    """A server that lets nobody in without a certificate that it knows, speaking no newer TLS than that."""
+    """A server that requires a certificate that it trusts, with a maximum TLS version."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificates["server"])
     context.load_verify_locations(certificates["ours"][0])
@@ -49,13 +49,13 @@ def let_in(certificates, newest):
 
 @pytest.fixture
 def server(certificates):
-    """One that speaks TLS 1.3."""
+    """A TLS 1.3 server."""
     yield from let_in(certificates, ssl.TLSVersion.TLSv1_3)
 
 
 @pytest.fixture
 def older(certificates):
-    """One that speaks TLS 1.2, where the server's alert always comes before it closes."""
+    """A TLS 1.2 server, whose alert always arrives before it closes."""
     yield from let_in(certificates, ssl.TLSVersion.TLSv1_2)
 
 
@@ -64,8 +64,8 @@ def settings(server, certificates, **files):
     return ManagementSettings(url=f"https://{server.where}", ca_file=certificates["server"][0], **files)
 
 
-def test_our_certificate_is_shown(server, certificates):
-    """With its key in a file of its own."""
+def test_the_client_certificate_is_sent(server, certificates):
+    """With its key in a separate file."""
     cert, key = certificates["ours"]
     client = ManagementClient(settings(server, certificates, cert_file=cert, key_file=key))
     answer = client.get(PATH)
@@ -86,23 +86,21 @@ def test_certificate_and_key_may_be_in_one_file(server, certificates, tmp_path):
 
 
 @pytest.mark.parametrize(("name", "alert"), [(None, "handshake failure"), ("foreign", "unknown ca")])
-def test_a_certificate_that_is_missing_or_not_known_is_told(older, certificates, name, alert):
-    """The line names the settings that help."""
+def test_a_missing_or_untrusted_client_certificate_is_reported(older, certificates, name, alert):
+    """The error names the settings that help."""
     files = dict(zip(("cert_file", "key_file"), certificates[name], strict=True)) if name else {}
     client = ManagementClient(settings(older, certificates, **files))
     with pytest.raises(Unreachable) as caught:
         client.get(PATH)
     client.close()
 
-    assert f"{older.where}{PATH}: the node wants a certificate of ours, or does not trust the one it got (" in str(
-        caught.value
-    )
-    assert str(caught.value).endswith(f"{alert}); give one that it trusts with cert_file and key_file")
+    assert f"{older.where}{PATH}: the node requires a client certificate, or does not trust ours (" in str(caught.value)
+    assert str(caught.value).endswith(f"{alert}); set cert_file and key_file to one that it trusts")
 
 
 @pytest.mark.parametrize("name", [None, "foreign"])
 def test_with_tls_1_3_the_settings_are_named_too(server, certificates, name):
-    """The alert may be lost there, as the server closes at once: then all that could be is told."""
+    """The alert may be lost because the server closes immediately; the error then names all possible causes."""
     files = dict(zip(("cert_file", "key_file"), certificates[name], strict=True)) if name else {}
     client = ManagementClient(settings(server, certificates, **files))
     with pytest.raises(Unreachable) as caught:
@@ -121,24 +119,24 @@ def test_with_tls_1_3_the_settings_are_named_too(server, certificates, name):
             "ours",
             None,
             (
-                "cert_file: {ours} hold no PEM certificate with its key; "
-                "give both, the key without a passphrase (its file as key_file)"
+                "cert_file: no PEM certificate with its key in {ours}; "
+                "provide both, the key without a passphrase (its file as key_file)"
             ),
         ),
         (
             "locked",
             "locked",
             (
-                "cert_file: {locked} and {locked_key} hold no PEM certificate with its key; "
-                "give both, the key without a passphrase (its file as key_file)"
+                "cert_file: no PEM certificate with its key in {locked} and {locked_key}; "
+                "provide both, the key without a passphrase (its file as key_file)"
             ),
         ),
         ("ours", "foreign", "key_file: {foreign_key} is not the key of {ours}"),
     ],
     ids=["no-certificate", "no-key", "no-key-file", "passphrase", "another-key"],
 )
-def test_files_that_cannot_be_used_are_told_at_the_start(certificates, tmp_path, cert, key, text):
-    """Key and file are named before anything is asked."""
+def test_unusable_files_are_reported_at_the_start(certificates, tmp_path, cert, key, text):
+    """The setting and the file are named before any request."""
     absent = tmp_path / "absent.pem"
     names = {name: files[0] for name, files in certificates.items()}
     keys = {f"{name}_key": files[1] for name, files in certificates.items()}

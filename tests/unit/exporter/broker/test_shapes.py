@@ -1,19 +1,19 @@
-"""Every recorded set, 3 versions x 8 states of a broker: decoded without loss."""
+"""Every recorded set, 3 versions x 8 states of a broker, is decoded without loss."""
 
 import pytest
 
 from ackscope.clock import SystemClock
 from ackscope.snapshot import FAMILIES as PARTS
-from exporter.broker.families import FAMILIES, How
+from exporter.broker.families import FAMILIES, FetchMode
 from exporter.broker.fields import version_of
-from exporter.broker.reader import Reader
+from exporter.broker.reader import BrokerReader
 from exporter.broker.settings import ManagementSettings
 from tests.unit.exporter.broker.server import FIXTURES, SHAPES, VERSIONS, broker, fixture, recorded, serve
 
 SETS = [(version, shape) for version in VERSIONS for shape in SHAPES]
 
 REFUSED = {
-    # Made of statistics: 400 where none are collected.
+    # Families made of statistics: 400 if none are collected.
     ("3.10.8", "no-statistics"): {"channels", "consumers"},
     ("4.0.5", "no-statistics"): {"channels", "consumers"},
     ("4.3.6", "no-statistics"): {"consumers"},
@@ -32,8 +32,8 @@ def decoded(version, shape, family):
 
 
 def sent(payload, family):
-    """How many objects are in a payload."""
-    how = FAMILIES[family].how
+    """Number of objects in a payload."""
+    how = FAMILIES[family].mode
     if family == "limits":
         lists = (items for items in payload.values() if isinstance(items, list))
         return sum(len(item["value"]) for items in lists for item in items)
@@ -41,15 +41,15 @@ def sent(payload, family):
         return len(payload)
     if family == "features":
         return sum(len(items) for path, items in payload.items() if isinstance(items, list) and "used" not in path)
-    if how in (How.SEVERAL, How.NODES):
+    if how in (FetchMode.MULTIPLE, FetchMode.PER_NODE):
         return sum(len(items) for items in payload.values() if isinstance(items, list))
-    if how is How.CHECKS:
+    if how is FetchMode.HEALTH_CHECKS:
         return len(payload) - ("certificates" in payload)
     return 1 if family == "overview" else len(payload)
 
 
 def received(value, family):
-    """How many objects were decoded."""
+    """Number of decoded objects."""
     if family == "bindings":
         return sum(value.counts.values())
     return 1 if family == "overview" else len(value)
@@ -68,7 +68,7 @@ def test_all_sets_are_there():
 
 @pytest.mark.parametrize(("version", "shape"), SETS)
 def test_every_set_decodes_without_loss(version, shape):
-    """As many objects come out as went in, and nothing in them was unusable."""
+    """Every object is decoded, without gaps."""
     for family in recorded(version, shape):
         value, gaps = decoded(version, shape, family)
 
@@ -77,18 +77,18 @@ def test_every_set_decodes_without_loss(version, shape):
 
 
 @pytest.mark.parametrize(("version", "shape"), SETS)
-def test_every_set_is_read_from_who_answers_so(version, shape):
-    """The endpoints of each family, asked as a broker is asked."""
-    told = [family for family in PARTS if family not in REFUSED.get((version, shape), ())]
+def test_every_set_is_read_over_http(version, shape):
+    """All endpoints of each family, requested as from a broker."""
+    answered = [family for family in PARTS if family not in REFUSED.get((version, shape), ())]
     with serve(broker(version, shape)) as server:
-        reader = Reader(ManagementSettings(url=server.url), SystemClock())
-        read = {family: reader.read(family).value for family in told}
+        reader = BrokerReader(ManagementSettings(url=server.url), SystemClock())
+        read = {family: reader.read(family).value for family in answered}
         reader.close()
 
-    assert {family: decoded(version, shape, family)[0] for family in told} == read
+    assert {family: decoded(version, shape, family)[0] for family in answered} == read
 
 
-def test_no_recording_tells_of_its_host():
+def test_no_recording_contains_secrets_or_paths():
     """No password, no path."""
     for file in FIXTURES.glob("*/**/*.json"):
         text = file.read_text()
@@ -112,7 +112,7 @@ def test_an_empty_broker(version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_backlog(version):
-    """Ready and held messages, a full queue, redeliveries, and the memory that they take."""
+    """Ready and unacknowledged messages, a full queue, redeliveries, and their memory."""
     queues = {queue.name: queue for queue in decoded(version, "backlog", "queues")[0]}
 
     assert [0, 500, 1000, 1500] == [queues[f"backlog.{number}"].messages for number in range(4)]
@@ -126,7 +126,7 @@ def test_a_backlog(version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_one_node_of_three_down(version):
-    """It has a name and no more; replicas tell who is there; the others know each other."""
+    """It has only a name; replicas show who is online; the others know each other."""
     nodes = {node.name: node for node in decoded(version, "one-down", "nodes")[0]}
     queues = {queue.name: queue for queue in decoded(version, "one-down", "queues")[0]}
     down, up = nodes["lab3@localhost"], nodes["lab1@localhost"]
@@ -146,7 +146,7 @@ def test_one_node_of_three_down(version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_without_statistics(version):
-    """The overview says so; names and settings are told, figures are absent and not zero."""
+    """The overview reports it; names and settings are known, measurements are absent and not zero."""
     overview, _ = decoded(version, "no-statistics", "overview")
     (node,), _ = decoded(version, "no-statistics", "nodes")
     queues, _ = decoded(version, "no-statistics", "queues")
@@ -160,7 +160,7 @@ def test_without_statistics(version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_user_that_sees_nothing(version):
-    """The overview counts what the lists do not show."""
+    """The overview counts objects that are not in the lists."""
     overview, _ = decoded(version, "sees-nothing", "overview")
 
     assert (4, 1) == (overview.queues, overview.consumers)
@@ -168,8 +168,8 @@ def test_a_user_that_sees_nothing(version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_alarms_and_a_certificate_that_ends(version):
-    """The checks are red; who, what, and the date are told."""
+def test_alarms_and_an_expiring_certificate(version):
+    """The checks fail, with node, resource and date."""
     checks = {check.name: check for check in decoded(version, "alarmed", "health")[0]}
     (certificate,) = checks["certificate-expiration"].certificates
 

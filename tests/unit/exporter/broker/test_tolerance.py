@@ -1,4 +1,4 @@
-"""Payloads of real brokers, broken at random: nothing crashes, and nothing becomes zero."""
+"""Payloads of real brokers, randomly damaged: nothing crashes, and nothing becomes zero."""
 
 import copy
 from dataclasses import fields, is_dataclass
@@ -12,7 +12,7 @@ from tests.unit.exporter.broker.server import VERSIONS, fixture
 
 
 def without_zeros(value):
-    """The payload with every zero made a seven: a zero that is decoded then came out of nowhere."""
+    """The payload with every zero replaced by 7, so that a decoded zero is an invented one."""
     match value:
         case bool():
             return value
@@ -26,8 +26,8 @@ def without_zeros(value):
             return value
 
 
-TELLING = {
-    # The recording that tells most of a family; the sample workload does of all others.
+RICHEST_SHAPE = {
+    # The recording with the most fields of a family; for all others it is the sample workload.
     "health": "alarmed",
     "nodes": "one-down",
     **dict.fromkeys(
@@ -35,7 +35,7 @@ TELLING = {
     ),
 }
 PAYLOADS = {
-    (version, family): without_zeros(fixture(version, family, TELLING.get(family, "")))
+    (version, family): without_zeros(fixture(version, family, RICHEST_SHAPE.get(family, "")))
     for version in VERSIONS
     for family in FAMILIES
 }
@@ -57,7 +57,7 @@ PLACES = {key: list(places(payload)) for key, payload in PAYLOADS.items()}
 
 
 def broken(payload, path, wrong, *, drop):
-    """The payload with one place dropped or replaced; as it is where an earlier change took the place away."""
+    """The payload with one place dropped or replaced; unchanged if an earlier change removed the place."""
     if not path:
         return wrong
     parent = payload
@@ -76,11 +76,11 @@ def broken(payload, path, wrong, *, drop):
 
 
 PASSED_ON = {"arguments", "effective_policy", "definition"}
-"""What people set, whatever it is."""
+"""Fields with values that users chose."""
 
 
 def zeros(value):
-    """How many zeros are in the decoded objects; false is not one. Arguments and policies are passed on as they are."""
+    """Number of zeros in the decoded objects; false does not count. Arguments and policies are passed through."""
     if isinstance(value, bool):
         return 0
     if isinstance(value, int | float):
@@ -98,23 +98,23 @@ def zeros(value):
 @settings(max_examples=400, deadline=None)
 @given(st.data())
 def test_no_payload_crashes_a_decoder_or_becomes_zero(data):
-    """Whatever is dropped or replaced: no exception, no zero, and what was not touched stays."""
+    """Whatever is dropped or replaced: no exception, no zero, and the untouched rest stays."""
     key = data.draw(st.sampled_from(sorted(PAYLOADS)))
     version, family = key
     payload = copy.deepcopy(PAYLOADS[key])
     for _ in range(data.draw(st.integers(1, 6))):
         path = data.draw(st.sampled_from(PLACES[key]))
         payload = broken(payload, path, data.draw(st.sampled_from(WRONG)), drop=data.draw(st.booleans()))
-    told = data.draw(st.sampled_from([None, version_of(version), (3, 10), (4, 3)]))
+    version_used = data.draw(st.sampled_from([None, version_of(version), (3, 10), (4, 3)]))
 
-    value, gaps = FAMILIES[family].decode(payload, told)
+    value, gaps = FAMILIES[family].decode(payload, version_used)
 
     assert zeros(value) == 0
     assert all(count > 0 for count in gaps.values())
 
 
 def at(payload, path):
-    """What is at a place."""
+    """The value at a place."""
     for step in path:
         payload = payload[step]
     return payload
@@ -126,18 +126,18 @@ READ = {key: [path for path in places if not ANYTHING & set(path[:-1]) and path]
 
 @settings(max_examples=800, deadline=None)
 @given(st.data())
-def test_what_the_wrong_type_takes_away_is_told(data):
-    """Whatever a value of another type changes in what is decoded is a gap: nothing goes missing in silence."""
+def test_a_value_lost_to_a_wrong_type_is_a_gap(data):
+    """No value is lost silently."""
     key = data.draw(st.sampled_from(sorted(PAYLOADS)))
     version, family = key
     path = data.draw(st.sampled_from(READ[key]))
     payload = copy.deepcopy(PAYLOADS[key])
     wrong = "wrong" if isinstance(at(payload, path), list | dict) else data.draw(st.sampled_from([[7], {"x": 7}]))
     at(payload, path[:-1])[path[-1]] = wrong
-    decode, told = FAMILIES[family].decode, version_of(version)
+    decode, version_used = FAMILIES[family].decode, version_of(version)
 
-    before, none = decode(PAYLOADS[key], told)
-    value, gaps = decode(payload, told)
+    before, none = decode(PAYLOADS[key], version_used)
+    value, gaps = decode(payload, version_used)
 
     assert not none
     assert value == before or gaps, f"{family} {path}: {at(PAYLOADS[key], path)!r} -> {wrong!r}"
@@ -146,7 +146,7 @@ def test_what_the_wrong_type_takes_away_is_told(data):
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_what_is_absent_null_or_an_empty_list_is_never_a_zero(data):
-    """In any field of any family: as Erlang spells what it does not have."""
+    """In any field of any family: the ways in which Erlang sends a missing value."""
     key = data.draw(st.sampled_from(sorted(PAYLOADS)))
     version, family = key
     payload = copy.deepcopy(PAYLOADS[key])
@@ -161,8 +161,8 @@ def test_what_is_absent_null_or_an_empty_list_is_never_a_zero(data):
 
 @settings(max_examples=100, deadline=None)
 @given(st.data())
-def test_one_broken_object_does_not_touch_the_others(data):
-    """Each object is decoded on its own."""
+def test_one_damaged_object_does_not_affect_the_others(data):
+    """Each object is decoded separately."""
     version = data.draw(st.sampled_from(VERSIONS))
     family = data.draw(st.sampled_from(["queues", "channels", "consumers", "connections", "exchanges", "vhosts"]))
     payload = copy.deepcopy(fixture(version, family))

@@ -1,11 +1,11 @@
-"""What a broker is made of beside its queues and clients, as recorded brokers tell it."""
+"""Topology and configuration of recorded brokers: exchanges, bindings, policies, limits, links and more."""
 
 from dataclasses import fields
 
 import pytest
 
 from ackscope.topology import AuthAttempts, Binding, Bindings, Feature, Limit, Link, NodeMemory, Policy, VHost
-from exporter.broker import bindings
+from exporter.broker.endpoints import bindings
 from exporter.broker.families import FAMILIES
 from exporter.broker.fields import version_of
 from tests.unit.exporter.broker.server import VERSIONS, fixture
@@ -21,7 +21,7 @@ def decoded(version, family, shape="linked"):
 
 
 def decode(family, payload, version=(4, 3)):
-    """The objects of a payload made by hand, and its gaps."""
+    """The objects of a handmade payload, and its gaps."""
     value, gaps = FAMILIES[family].decode(payload, version)
     return value, dict(gaps)
 
@@ -41,8 +41,8 @@ def decode(family, payload, version=(4, 3)):
         ("4.3.6", {"links": {"since"}}),
     ],
 )
-def test_only_what_a_version_does_not_say_is_absent(version, expected):
-    """When a link changed is told by none: the broker gives local time without its zone."""
+def test_only_known_gaps_of_a_version_are_absent(version, expected):
+    """The time of a link's last change is always absent: the broker sends local time without a zone."""
     absent = {}
     for family in ("exchanges", "vhosts", "policies", "limits", "links", "features", "auth", "memory"):
         items = decoded(version, family)
@@ -54,7 +54,7 @@ def test_only_what_a_version_does_not_say_is_absent(version, expected):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_exchanges(version):
-    """The default exchange has the name ""; counters where something went through."""
+    """The default exchange has the name ""; counters exist where messages were published."""
     exchanges = {exchange.key: exchange for exchange in decoded(version, "exchanges")}
     topic = exchanges["/", "topic"]
 
@@ -67,7 +67,7 @@ def test_exchanges(version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_bindings(version):
-    """Those of the default exchange are counted and not listed."""
+    """Those of the default exchange are counted but not listed."""
     found = decoded(version, "bindings")
 
     # Every queue is bound to the default exchange.
@@ -79,9 +79,9 @@ def test_bindings(version):
     assert all(binding.source for binding in found.listed)
 
 
-def test_more_bindings_than_are_worth_holding_are_counted_only(monkeypatch):
+def test_too_many_bindings_are_only_counted(monkeypatch):
     """Absent is not empty: the list is None."""
-    monkeypatch.setattr(bindings, "MOST_LISTED", 2)
+    monkeypatch.setattr(bindings, "MAX_LISTED", 2)
     payload = [
         {"vhost": "/", "source": "x", "destination": f"q{n}", "destination_type": "queue", "routing_key": ""}
         for n in range(3)
@@ -91,7 +91,7 @@ def test_more_bindings_than_are_worth_holding_are_counted_only(monkeypatch):
 
 
 def test_a_binding_without_its_key_is_counted_and_not_listed():
-    """An empty text is a routing key, and so no stand-in for one that is not told."""
+    """An empty text is a valid routing key, so it cannot stand for a missing one."""
     binding = {"vhost": "/", "source": "x", "destination": "q", "destination_type": "queue"}
     payload = [{**binding, "routing_key": ""}, {**binding, "routing_key": 7}, binding]
 
@@ -106,7 +106,7 @@ def test_a_binding_without_its_key_is_counted_and_not_listed():
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_virtual_hosts(version):
-    """Two of them; what 3.10 does not know is absent, its "undefined" too."""
+    """Two of them; fields that 3.10 lacks are absent, including its "undefined"."""
     vhosts = {vhost.name: vhost for vhost in decoded(version, "vhosts")}
     billing, main = vhosts["billing"], vhosts["/"]
 
@@ -120,7 +120,7 @@ def test_virtual_hosts(version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_policies(version):
-    """Those of users and of operators."""
+    """Policies and operator policies."""
     policies = {policy.name: policy for policy in decoded(version, "policies")}
 
     assert {"lim", "fed", "op"} == set(policies)
@@ -141,7 +141,7 @@ def test_policies(version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_limits(version):
-    """Of a virtual host and of a user; negative means none."""
+    """Of a virtual host and of a user; a negative value means no limit."""
     assert {
         Limit(scope="vhost", subject="billing", name="max-connections", value=100),
         Limit(scope="vhost", subject="billing", name="max-queues", value=-1),
@@ -149,8 +149,8 @@ def test_limits(version):
     } == set(decoded(version, "limits"))
 
 
-def test_limits_of_users_that_only_administrators_may_see_are_a_gap():
-    """4.3 refuses them to the tag `monitoring`; those of virtual hosts are read all the same."""
+def test_user_limits_for_administrators_only_are_a_gap():
+    """4.3 refuses them to the tag `monitoring`; limits of virtual hosts are still read."""
     payload = {
         "/api/vhost-limits": [{"vhost": "/", "value": {"max-queues": 5}}],
         "/api/user-limits": {"error": "401 this version shows it to administrators only"},
@@ -164,7 +164,7 @@ def test_limits_of_users_that_only_administrators_may_see_are_a_gap():
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_federation_links(version):
-    """One that runs and one that cannot connect, for an exchange and for a queue each."""
+    """One that is running and one that cannot connect, for an exchange and a queue each."""
     links = [link for link in decoded(version, "links") if link.kind == "federation"]
 
     assert {
@@ -180,7 +180,7 @@ def test_federation_links(version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_shovels(version):
-    """One that runs, and where the version lists it one that cannot connect; addresses without credentials."""
+    """One that is running and, if the version lists it, one that cannot connect; URIs without credentials."""
     shovels = {link.name: link for link in decoded(version, "links") if link.kind == "shovel"}
     mover = shovels["mover"]
 
@@ -190,8 +190,8 @@ def test_shovels(version):
     assert {link.state for name, link in shovels.items() if name == "broken"} <= {"starting", "terminated"}
 
 
-def test_credentials_in_what_a_link_says_are_cut_out():
-    """Whatever a version or plugin puts there: no user, no password, one line of bounded length."""
+def test_credentials_in_link_errors_are_removed():
+    """Whatever a version or plugin sends: no user, no password, one line of bounded length."""
     payload = {
         "/api/shovels": [
             {
@@ -210,21 +210,21 @@ def test_credentials_in_what_a_link_says_are_cut_out():
 
 
 @pytest.mark.parametrize(("blocked", "state"), [("running", "running"), ("blocked", "blocked"), ("flow", "flow")])
-def test_a_shovel_that_is_blocked_says_so(blocked, state):
-    """Its state is "running" all the while (4.0 on)."""
+def test_a_blocked_shovel_has_that_state(blocked, state):
+    """The broker reports "running" for it (since 4.0)."""
     payload = {"/api/shovels": [{"name": "s", "state": "running", "blocked_status": blocked}]}
 
     assert ((Link(kind="shovel", name="s", state=state),), {}) == decode("links", payload)
 
 
-def test_plugins_that_are_off_are_no_links():
-    """Nothing is shovelled, nothing federated."""
+def test_disabled_plugins_have_no_links():
+    """Neither shovels nor federation links."""
     assert ((), {}) == decode("links", {})
 
 
 @pytest.mark.parametrize(("version", "deprecated", "states"), [("3.10.8", 0, set()), ("4.0.5", 5, {None})])
 def test_features_of_older_versions(version, deprecated, states):
-    """3.10 has no deprecated features; 4.0 does not tell whether they are permitted, but which are used."""
+    """3.10 has no deprecated features; 4.0 reports which are used, but not whether they are permitted."""
     features = decoded(version, "features")
     old = [feature for feature in features if feature.deprecated]
 
@@ -245,8 +245,8 @@ def test_features_of_4_3():
     )
 
 
-def test_whether_a_feature_is_used_is_unknown_where_the_list_cannot_be_read():
-    """A list with a hole in it says of no feature that it is not used."""
+def test_feature_use_is_unknown_if_the_list_has_gaps():
+    """An incomplete list does not prove that a feature is unused."""
     payload = {
         "/api/deprecated-features": [{"name": "global_qos"}],
         "/api/deprecated-features/used": [{"name": None}, {"name": "transient"}],
@@ -257,7 +257,7 @@ def test_whether_a_feature_is_used_is_unknown_where_the_list_cannot_be_read():
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_logins(version):
-    """A protocol each; one login with a wrong password was tried."""
+    """One entry per protocol; one login with a wrong password was attempted."""
     attempts = {item.protocol: item for item in decoded(version, "auth")}
 
     assert {"http", "amqp091"} <= set(attempts)
@@ -267,8 +267,8 @@ def test_logins(version):
     assert http.total == http.succeeded + http.failed
 
 
-def test_a_node_that_could_not_be_asked_is_a_gap():
-    """The others are there."""
+def test_a_node_that_could_not_be_read_is_a_gap():
+    """The others are present."""
     payload = {
         "a": {"error": "no answer"},
         "b": [{"protocol": "http", "auth_attempts": 1, "auth_attempts_succeeded": 1, "auth_attempts_failed": 0}],
@@ -282,7 +282,7 @@ def test_a_node_that_could_not_be_asked_is_a_gap():
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_memory(version):
-    """Totals and parts; those that a version no longer fills are absent."""
+    """Totals and parts; parts that a version no longer fills are absent."""
     (node,) = decoded(version, "memory")
 
     assert (NODE, "rss") == (node.node, node.strategy)
@@ -294,7 +294,7 @@ def test_memory(version):
 
 
 def test_memory_that_is_not_available():
-    """A node that hangs says so instead of numbers."""
+    """A node that hangs has a text instead of numbers."""
     payload = {"a": {"memory": "not_available"}, "b": {"memory": {"code": 5, "atom": "x", "total": {"rss": 9}}}}
 
     assert ((NodeMemory(node="b", parts={"code": 5}, rss=9),), {"memory": 1, "atom": 1}) == decode("memory", payload)
@@ -311,5 +311,5 @@ def test_memory_that_is_not_available():
     ],
 )
 def test_absent_is_none_and_no_gap(family, payload, bare):
-    """An object of which nothing but its name is told."""
+    """An object with only a name."""
     assert ((bare,), {}) == decode(family, payload)

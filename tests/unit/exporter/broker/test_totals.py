@@ -1,4 +1,4 @@
-"""Totals of all queues: as they are decoded, and as the store lays them over what is known."""
+"""Totals of all queues: decoding, and joining with known statistics."""
 
 from dataclasses import replace
 
@@ -7,9 +7,9 @@ import pytest
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Queue
+from exporter.broker.endpoints.queues import decode_queue, decode_queues, decode_totals
 from exporter.broker.fields import version_of
 from exporter.broker.queue_store import QueueStore
-from exporter.broker.queues import decode_queue, decode_queues, decode_totals
 from tests.unit.exporter.broker.server import VERSIONS, fixture
 
 NOW = Instant(wall=1_700_000_000.0, mono=5.0)
@@ -51,19 +51,19 @@ KNOWN = Queue(
 
 
 FRESH = replace(KNOWN, consumers=None, memory=None, stats=MessageStats(), details_at=None)
-"""The same queue as its totals alone tell it."""
+"""The same queue with its totals only."""
 
 
-def laid_over(*items, known=KNOWN):
-    """The queues of a store that knew one in full, after totals; and the gaps."""
+def joined_with(*items, known=KNOWN):
+    """The queues of a store that knew one in full, after these totals; and the gaps."""
     store = QueueStore()
     store.seed([known], NOW)
     gaps = store.put_totals(list(items), (4, 3))
     return store.queues, dict(gaps)
 
 
-def test_a_queue_of_which_nothing_changed_is_the_same_object():
-    """So that 100,000 idle queues cost nothing further on."""
+def test_an_unchanged_queue_is_the_same_object():
+    """So that 100,000 idle queues cost nothing downstream."""
     store = QueueStore()
     store.seed([KNOWN], NOW)
     before = store.queues
@@ -76,7 +76,7 @@ def test_a_queue_of_which_nothing_changed_is_the_same_object():
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("changes", "expected"),
     [
         ({"messages": 6, "messages_ready": 4}, {"messages": 6, "messages_ready": 4}),
         ({"messages": 0, "messages_ready": 0, "messages_unacknowledged": 0}, dict.fromkeys(
@@ -86,16 +86,16 @@ def test_a_queue_of_which_nothing_changed_is_the_same_object():
             "members": ("a", "b"), "online": ("a",), "leader": "a"}),
     ],
 )  # fmt: skip
-def test_what_changed_is_new_and_the_details_stay(told, expected):
-    """With the moment at which they were read: their age is told by it."""
-    (queue,), gaps = laid_over({**TOTALS, **told})
+def test_a_changed_queue_is_a_new_object_with_the_old_details(changes, expected):
+    """With the time at which they were read, from which their age follows."""
+    (queue,), gaps = joined_with({**TOTALS, **changes})
 
     assert replace(KNOWN, **expected) == queue
     assert (NOW, 4096, {}) == (queue.details_at, queue.memory, gaps)
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("changes", "expected"),
     [
         ({"type": "quorum"}, {"type": "quorum"}),
         ({"node": "b"}, {"node": "b"}),
@@ -103,29 +103,29 @@ def test_what_changed_is_new_and_the_details_stay(told, expected):
         ({"arguments": {}}, {"arguments": {}}),
     ],
 )
-def test_what_no_queue_changes_in_its_life_is_another_queue(told, expected):
-    """One made anew under the name, or moved: what was known is not of this one."""
-    (queue,), gaps = laid_over({**TOTALS, **told})
+def test_a_change_of_an_immutable_field_is_another_queue(changes, expected):
+    """One that was redeclared or moved: the known details are not its own."""
+    (queue,), gaps = joined_with({**TOTALS, **changes})
 
     assert replace(FRESH, **expected) == queue
     assert not gaps
 
 
 def test_a_new_queue_has_its_totals_only():
-    """Its details were never read: absent."""
+    """Its details were never read and are absent."""
     (queue,), gaps = decode_totals([TOTALS], (4, 3))
 
     assert FRESH == queue
     assert not gaps
 
 
-def test_a_queue_that_is_gone_is_gone():
-    """What is not in the list does not come back from what is known."""
-    assert ((), {}) == laid_over()
+def test_a_deleted_queue_disappears():
+    """A queue that is not in the totals does not come back from the store."""
+    assert ((), {}) == joined_with()
 
 
-def test_of_a_stream_the_totals_tell_no_messages():
-    """As 3.10 to 4.3 answer it: what its details told stays."""
+def test_the_totals_of_a_stream_have_no_messages():
+    """As 3.10 to 4.3 send it: the counts of its details stay."""
     item = {
         "vhost": "/",
         "name": "s",
@@ -139,11 +139,11 @@ def test_of_a_stream_the_totals_tell_no_messages():
     known = Queue(vhost="/", name="s", type="stream", state="running", messages=70, messages_ready=70, details_at=NOW)
 
     assert ((Queue(vhost="/", name="s", type="stream", state="running"),), {}) == decode_totals([item], (4, 0))
-    assert ((known,), {}) == laid_over(item, known=known)
+    assert ((known,), {}) == joined_with(item, known=known)
 
 
 @pytest.mark.parametrize(
-    ("told", "gap", "expected"),
+    ("changes", "gap", "expected"),
     [
         ({"messages": "many"}, "messages", {"messages": None}),
         ({"messages": -1}, "messages", {"messages": None}),
@@ -154,18 +154,18 @@ def test_of_a_stream_the_totals_tell_no_messages():
         ({"online": [1]}, "online", {}),
     ],
 )
-def test_what_is_unusable_is_a_gap_and_never_a_zero(told, gap, expected):
-    """Messages are then absent, for they change all the time; what is told seldom stays as it was known."""
-    (queue,), gaps = laid_over({**TOTALS, **told})
+def test_an_unusable_value_is_a_gap_and_never_zero(changes, gap, expected):
+    """Message counts are then absent, because they change all the time; other fields keep their known value."""
+    (queue,), gaps = joined_with({**TOTALS, **changes})
 
     assert {gap: 1} == gaps
     assert replace(KNOWN, **expected) == queue
 
 
 @pytest.mark.parametrize("item", [None, [], "q", {}, {"vhost": "/"}, {"vhost": ["/"], "name": {}}, {"name": "q"}])
-def test_an_item_that_is_no_queue_is_a_gap(item):
+def test_an_item_that_is_not_a_queue_is_a_gap(item):
     """The others are read."""
-    queues, gaps = laid_over(item, TOTALS)
+    queues, gaps = joined_with(item, TOTALS)
 
     assert (KNOWN,) == queues
     assert sum(gaps.values()) >= 1
@@ -173,7 +173,7 @@ def test_an_item_that_is_no_queue_is_a_gap(item):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_one_queue_is_read_as_in_the_list(version):
-    """`/api/queues/<vhost>/<name>` holds the same fields, and more."""
+    """`/api/queues/<vhost>/<name>` has the same fields, and more."""
     whole, _ = decode_queues(fixture(version, "queues"), version_of(version))
 
     one_by_one = [decode_queue(item, version_of(version)) for item in fixture(version, "queues")]
@@ -182,7 +182,7 @@ def test_one_queue_is_read_as_in_the_list(version):
 
 
 @pytest.mark.parametrize("item", [None, [], "q", {}, {"vhost": "/"}])
-def test_an_answer_that_is_no_queue_is_a_gap(item):
+def test_an_answer_that_is_not_a_queue_is_a_gap(item):
     """None, never a crash."""
     queue, gaps = decode_queue(item, (4, 3))
 
@@ -190,8 +190,8 @@ def test_an_answer_that_is_no_queue_is_a_gap(item):
     assert gaps
 
 
-def test_what_only_an_answer_about_one_queue_holds_is_withheld():
-    """From 3.13 on the list lacks them: they would be there for some queues, now and then."""
+def test_fields_of_the_single_queue_endpoint_are_ignored():
+    """The list lacks them since 3.13: they would appear and disappear."""
     item = {
         "vhost": "/",
         "name": "q",

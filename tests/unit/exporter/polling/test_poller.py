@@ -8,18 +8,18 @@ import pytest
 from ackscope.clock import SystemClock
 from ackscope.errors import ConfigError
 from ackscope.snapshot import FAMILIES
-from exporter.broker.blind import NO_STATISTICS, OWN_ONLY
-from exporter.broker.families import FAMILIES as READ
-from exporter.broker.queue_reading import Mode
+from exporter.broker.families import FAMILIES as ENDPOINT_FAMILIES
+from exporter.broker.queue_reader import QueueMode
 from exporter.broker.settings import ManagementSettings
+from exporter.broker.visibility import NO_STATISTICS, OWN_OBJECTS_ONLY
 from exporter.polling import poller as poller_module
 from exporter.polling.poller import Poller
-from exporter.polling.workers import QUICK
+from exporter.polling.pool import BASE_THREADS
 from tests.unit.exporter.broker.replay import Replay, by_query
 from tests.unit.exporter.broker.server import fixture, json, serve
 from tests.unit.exporter.polling.watching import DEADLINE, polling, quickly, whole, whole_broker
 
-FAST = [name for name in FAMILIES if not READ[name].every]
+FAST = [name for name in FAMILIES if not ENDPOINT_FAMILIES[name].min_interval]
 
 
 def fault(request):
@@ -29,21 +29,30 @@ def fault(request):
 
 @pytest.fixture
 def log(caplog):
-    """The messages of the poller so far."""
+    """The events that polling has logged so far: event and keys."""
     caplog.set_level(logging.INFO, logger="exporter.polling")
-    return lambda: [record.getMessage() for record in caplog.records if record.name.startswith("exporter.polling")]
+
+    def events():
+        records = [record for record in caplog.records if record.name.startswith("exporter.polling")]
+        assert all(record.msg["cluster"] == "shop" for record in records)
+        return [
+            {key: value for key, value in record.msg.items() if key not in ("cluster", "logger", "level", "ts")}
+            for record in records
+        ]
+
+    return events
 
 
 def test_before_the_first_round_every_part_is_empty():
-    """There is always a snapshot, and it promises nothing."""
+    """There is always a snapshot."""
     poller = Poller("shop", ManagementSettings(url="http://127.0.0.1:1"), quickly(), SystemClock(), lambda _: None)
 
     assert [(None, None, None)] * 16 == [(part.value, part.at, part.error) for part in poller.latest.parts.values()]
     assert {0} == {stats.attempts for stats in poller.stats.families.values()}
 
 
-def test_settings_that_cannot_be_used_are_loud(tmp_path):
-    """The message names the key in the configuration."""
+def test_unusable_settings_are_an_error(tmp_path):
+    """The error names the setting in the configuration."""
     settings = ManagementSettings(url="http://mq", password_file=tmp_path / "no")
 
     with pytest.raises(ConfigError, match=r"^clusters\.shop\.management\.password_file: "):
@@ -51,7 +60,7 @@ def test_settings_that_cannot_be_used_are_loud(tmp_path):
 
 
 def test_rounds_follow_each_other():
-    """Every round hands out all parts, each read anew, and counts what it cost."""
+    """Every round publishes all parts, each read again, and counts their cost."""
     with serve(whole_broker("4.3.6")) as server, polling(server) as watch:
         first = watch.until(whole)
         second = watch.until(lambda snapshot: all(snapshot.parts[name].at != first.parts[name].at for name in FAST))
@@ -67,8 +76,8 @@ def test_rounds_follow_each_other():
     assert watch.poller.latest.version == (4, 3)
 
 
-def test_what_comes_after_its_round_is_shown_at_once():
-    """And not with the next round, which may have to wait for others: it would be half an interval older."""
+def test_a_late_reading_is_published_immediately():
+    """Not with the next round, which may wait for others: it would be half an interval older."""
     with serve(whole_broker("4.3.6")) as server, polling(server, poll=quickly(2.0)) as watch:
         good = watch.until(whole)
         answer = server.routes["/api/nodes"]
@@ -84,7 +93,7 @@ def test_what_comes_after_its_round_is_shown_at_once():
 
 
 def test_an_endpoint_that_hangs_starves_no_other():
-    """The others stay fresh; the hung one keeps its last good value, and is asked once, not again and again."""
+    """The others stay fresh; the hanging one keeps its last good value and has one request in flight."""
     release = threading.Event()
     with serve(whole_broker("4.3.6")) as server, polling(server, timeout=60) as watch:
         good = watch.until(whole)
@@ -111,37 +120,37 @@ def test_an_endpoint_that_hangs_starves_no_other():
     assert server.most["/api/queues"] == 1
 
 
-def test_what_fails_keeps_its_last_good_value_and_recovers(log):
-    """The error is told, the age grows, and the next good reading mends it; the log tells of both changes once."""
+def test_a_failing_family_keeps_its_last_good_value_and_recovers(log):
+    """The error is set, the age grows, and the next good reading clears it; both changes are logged once."""
     with serve(whole_broker("4.3.6")) as server, polling(server) as watch:
         good = watch.until(whole)
         route, server.routes["/api/channels"] = server.routes["/api/channels"], fault
         failed = watch.until(lambda snapshot: snapshot.channels.error is not None)
-        still = watch.until(lambda snapshot: snapshot.nodes.at.mono > failed.nodes.at.mono)
+        later = watch.until(lambda snapshot: snapshot.nodes.at.mono > failed.nodes.at.mono)
         server.routes["/api/channels"] = route
         watch.until(whole)
         failures = watch.poller.stats.families["channels"].failures
 
     assert (
-        f"{server.where}/api/channels: 500 from the server (boom); see the broker's log of this moment"
+        f"{server.where}/api/channels: 500 from the server (boom); see the broker's log at this time"
     ) == failed.channels.error
-    assert len(good.channels.value) == len(still.channels.value)
-    assert failed.channels.at == still.channels.at
-    assert still.channels.age(still.taken) > failed.channels.age(failed.taken)
+    assert len(good.channels.value) == len(later.channels.value)
+    assert failed.channels.at == later.channels.at
+    assert later.channels.age(later.taken) > failed.channels.age(failed.taken)
     assert failures >= 1
     assert [
-        "cluster shop: RabbitMQ 4.3.6",
-        f"cluster shop: channels cannot be read: {failed.channels.error}",
-        "cluster shop: channels can be read again",
+        {"event": "broker version", "version": "4.3.6"},
+        {"event": "endpoint cannot be read", "endpoint": "channels", "error": failed.channels.error},
+        {"event": "endpoint can be read again", "endpoint": "channels"},
     ] == log()
 
 
-def test_a_broker_that_goes_and_comes_back_with_another_version(log):
-    """No crash, one line for each change; the checks of the new version are asked."""
+def test_a_broker_that_comes_back_with_another_version(log):
+    """No crash, one line per change; the checks of the new version are read."""
     with serve(whole_broker("3.10.8")) as server, polling(server) as watch:
         watch.until(whole)
         server.routes.clear()
-        away = watch.until(lambda snapshot: all(snapshot.parts[name].error for name in FAST))
+        unreachable = watch.until(lambda snapshot: all(snapshot.parts[name].error for name in FAST))
         watch.next()
         server.routes.update(whole_broker("4.3.6"))
         back = watch.until(
@@ -152,18 +161,18 @@ def test_a_broker_that_goes_and_comes_back_with_another_version(log):
             )
         )
 
-    assert away.overview.value.rabbitmq_version == "3.10.8"
+    assert unreachable.overview.value.rabbitmq_version == "3.10.8"
     assert back.nodes.value[0].sockets_total is None
-    messages = log()
-    assert [f"cluster shop: away: {away.overview.error}"] == [text for text in messages if ": away" in text]
-    assert ["cluster shop: back"] == [text for text in messages if text.endswith("back")]
-    assert ["cluster shop: RabbitMQ 3.10.8", "cluster shop: RabbitMQ 4.3.6"] == [
-        text for text in messages if ": RabbitMQ" in text
-    ]
+    assert [
+        {"event": "broker version", "version": "3.10.8"},
+        {"event": "cluster unreachable", "error": unreachable.overview.error},
+        {"event": "cluster reachable again"},
+        {"event": "broker version", "version": "4.3.6"},
+    ] == [event for event in log() if not event["event"].startswith("endpoint")]
 
 
-def test_what_costs_more_than_its_share_is_asked_less_often():
-    """The vital families go on in every round, whatever the budget is."""
+def test_a_family_that_exceeds_its_share_is_read_less_often():
+    """Vital families are read in every round, whatever the budget is."""
     with serve(whole_broker("4.3.6")) as server, polling(server, poll=quickly(budget=1e-6)) as watch:
         watch.until(whole)
         watch.until(lambda _: watch.poller.stats.families["channels"].interval > 60)
@@ -172,7 +181,7 @@ def test_what_costs_more_than_its_share_is_asked_less_often():
         watch.until(lambda _: watch.poller.stats.families["nodes"].attempts >= rounds)
         stats = watch.poller.stats
 
-    # One more at most: that which was under way.
+    # At most one more, which was in flight.
     assert stats.families["channels"].attempts - before.attempts <= 1
     assert stats.families["channels"].interval > 60
     assert stats.families["channels"].requests == stats.families["channels"].attempts
@@ -181,8 +190,8 @@ def test_what_costs_more_than_its_share_is_asked_less_often():
     assert stats.budget == 1e-6
 
 
-def test_all_is_read_at_once_when_the_broker_is_back():
-    """Nothing waits for the end of the long rest that failures earned it."""
+def test_everything_is_read_immediately_when_the_broker_is_back():
+    """Nothing waits for the end of its retry delay."""
     routes = whole_broker("4.3.6")
     with serve({}) as server, polling(server) as watch:
         watch.until(lambda _: watch.poller.stats.families["bindings"].failures >= 1)
@@ -192,16 +201,16 @@ def test_all_is_read_at_once_when_the_broker_is_back():
     assert back.bindings.at is not None
 
 
-def test_a_broker_without_statistics_is_told_of_once(log):
-    """What can be had is had, what cannot is one line and asked for seldom; an empty list is no answer then."""
+def test_a_broker_without_statistics_is_logged_once(log):
+    """Available families are read, the others retried rarely; an empty list is not an answer then."""
     routes = whole_broker("3.10.8")
     disabled = json({"error": "bad_request", "reason": "Stats in management UI are disabled on this node"}, 400)
     totals = {"vhost": "/", "name": "orders", "type": "classic", "state": "running", "node": "a@b", "arguments": {}}
     counts = {"messages": 3, "messages_ready": 2, "messages_unacknowledged": 1}
-    told = {"rates_mode": "basic", "disable_stats": True, "object_totals": {"queues": 1, "connections": 1}}
+    overview = {"rates_mode": "basic", "disable_stats": True, "object_totals": {"queues": 1, "connections": 1}}
     routes.update(
         {
-            "/api/overview": json({**told, "rabbitmq_version": "3.10.8"}),
+            "/api/overview": json({**overview, "rabbitmq_version": "3.10.8"}),
             "/api/consumers": disabled,
             "/api/channels": disabled,
             "/api/connections": json([]),
@@ -218,14 +227,14 @@ def test_a_broker_without_statistics_is_told_of_once(log):
     assert [3] == [queue.messages for queue in later.queues.value]
     assert stats.families["consumers"].attempts == 1
     assert (None, NO_STATISTICS) == (later.connections.value, later.connections.error)
-    assert (Mode.TOTALS, None) == (stats.mode, stats.coverage)
-    warnings = [text for text in log() if "no statistics" in text or "cannot be read" in text]
-    assert len([text for text in warnings if text.startswith("cluster shop: this broker collects no statistics")]) == 1
-    assert not [text for text in warnings if "consumers cannot be read" in text or "channels cannot be read" in text]
+    assert (QueueMode.TOTALS, None) == (stats.mode, stats.coverage)
+    events = [event["event"] for event in log()]
+    assert events.count("broker collects no statistics") == 1
+    assert {"consumers", "channels"}.isdisjoint(event.get("endpoint") for event in log())
 
 
-def test_a_user_that_is_shown_its_own_only_is_told_of_once(log):
-    """The tag `monitoring` is missing: what looks like the whole is not shown, and one line says why."""
+def test_a_user_without_the_monitoring_tag_is_logged_once(log):
+    """Lists that look complete are not shown, and one line says why."""
     routes = whole_broker("4.3.6")
     refused = json({"error": "not_authorised", "reason": "Not monitor user"}, 401)
     counts = {"object_totals": {"queues": 1, "connections": 0, "channels": 0}, "queue_totals": {"messages": 0}}
@@ -236,7 +245,9 @@ def test_a_user_that_is_shown_its_own_only_is_told_of_once(log):
         for _ in range(6):
             snapshot = watch.next()
 
-    assert [OWN_ONLY] * 3 == [part.error for part in (snapshot.channels, snapshot.consumers, snapshot.connections)]
+    assert [OWN_OBJECTS_ONLY] * 3 == [
+        part.error for part in (snapshot.channels, snapshot.consumers, snapshot.connections)
+    ]
     assert [None] * 3 == [part.value for part in (snapshot.channels, snapshot.consumers, snapshot.connections)]
     overview = snapshot.overview.value
     assert ("4.3.6", None, None, None) == (
@@ -247,12 +258,13 @@ def test_a_user_that_is_shown_its_own_only_is_told_of_once(log):
     )
     assert snapshot.queues.value
     assert snapshot.hidden_queues is None
-    warnings = [text for text in log() if "cannot be read" in text or "its user lacks" in text]
-    assert [True] == [text.startswith("cluster shop: its user lacks the tag `monitoring`") for text in warnings]
+    events = [event["event"] for event in log()]
+    assert events.count("user lacks the tag monitoring") == 1
+    assert "endpoint cannot be read" not in events
 
 
-def test_a_user_that_sees_nothing_is_told_of_once(log):
-    """The overview counts queues, the list is empty: a line says why that is."""
+def test_a_user_without_permissions_is_logged_once(log):
+    """The overview counts queues, the list is empty: one line says why."""
     routes = whole_broker("4.3.6")
     routes["/api/queues"] = json({"page": 1, "page_count": 1, "items": []})
     with serve(routes) as server, polling(server) as watch:
@@ -261,24 +273,27 @@ def test_a_user_that_sees_nothing_is_told_of_once(log):
 
     assert snapshot.hidden_queues == 6
     assert [
-        (
-            "cluster shop: sees none of the 6 queues that the broker counts: its user has no permission on their "
-            "virtual hosts (rabbitmqctl set_permissions -p VHOST USER '' '' '')"
-        )
-    ] == [text for text in log() if "sees none" in text]
+        {
+            "event": "user sees no objects of this kind",
+            "kind": "queues",
+            "count": 6,
+            "reason": "the user has no permission on their virtual hosts",
+            "action": "rabbitmqctl set_permissions -p VHOST USER '' '' ''",
+        }
+    ] == [event for event in log() if event["event"].startswith("user sees")]
 
 
-def test_a_large_broker_goes_by_totals_and_turns(log):
-    """All queues in every snapshot, each with its statistics in the end; a line tells why."""
+def test_a_large_broker_is_read_by_totals(log):
+    """All queues in every snapshot, eventually each with its statistics; one line says why."""
     replay = Replay(f"q{number:05}" for number in range(2500))
     replay.queues["q01234"]["messages_ready"] = 9
     routes = whole_broker("4.3.6")
-    told = fixture("4.3.6", "overview")
-    told["object_totals"]["queues"] = 2500
+    overview = fixture("4.3.6", "overview")
+    overview["object_totals"]["queues"] = 2500
     del routes["/api/queues"]
     with serve({}) as server:
         server.routes = replay.routes()
-        server.routes.update({**routes, "/api/overview": json(told)})
+        server.routes.update({**routes, "/api/overview": json(overview)})
         with polling(server, poll=quickly(budget=0.2)) as watch:
             first = watch.until(lambda snapshot: snapshot.queues.value)
             last = watch.until(
@@ -289,16 +304,13 @@ def test_a_large_broker_goes_by_totals_and_turns(log):
 
     assert len(first.queues.value) == len(last.queues.value) == 2500
     assert last.queues.at.mono > first.queues.at.mono
-    assert (Mode.TOTALS, 2500, 2500) == (stats.mode, stats.coverage.queues, stats.coverage.detailed)
+    assert (QueueMode.TOTALS, 2500, 2500) == (stats.mode, stats.coverage.queues, stats.coverage.detailed)
     assert stats.families["queues"].interval >= 0.05
-    assert (
-        "cluster shop: 2500 queues: too dear to read in full every time; totals of all, and statistics by turns, "
-        "suspicious ones first (see poll.budget)"
-    ) in log()
+    assert [2500] == [event["count"] for event in log() if event["event"] == "full queue polls exceed the budget"]
 
 
 def test_a_receiver_that_fails_does_not_end_polling(log):
-    """A fault in what takes the snapshots is logged, and the next one is handed out."""
+    """An error in a receiver is logged, and the next snapshot is published."""
     got = SimpleQueue()
 
     def receive(snapshot):
@@ -314,16 +326,16 @@ def test_a_receiver_that_fails_does_not_end_polling(log):
             poller.stop()
 
     assert snapshots[0].taken.mono < snapshots[2].taken.mono
-    assert "cluster shop: handing out a snapshot failed" in log()
+    assert "publishing a snapshot failed" in [event["event"] for event in log()]
 
 
-def test_a_round_of_a_broker_that_answers_is_two_clients_to_it(monkeypatch):
-    """However many families are due at once: each connection more is one more handshake."""
-    monkeypatch.setattr(poller_module, "_RELIEF_SECONDS", DEADLINE)
+def test_a_round_uses_two_connections(monkeypatch):
+    """However many families are due: each further connection is another handshake."""
+    monkeypatch.setattr(poller_module, "_GROW_AFTER_SECONDS", DEADLINE)
     with serve(whole_broker("4.3.6")) as server, polling(server, poll=quickly(interval=2 * DEADLINE)) as watch:
         watch.until(whole)
 
-    assert QUICK == server.connections
+    assert BASE_THREADS == server.connections
 
 
 def test_nothing_runs_after_stop():

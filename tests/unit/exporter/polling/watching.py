@@ -1,4 +1,4 @@
-"""A poller of a test server, watched."""
+"""A poller of a test server, observed by a test."""
 
 from contextlib import contextmanager
 from queue import SimpleQueue
@@ -16,12 +16,12 @@ UNBOUND = 1000.0
 
 
 def quickly(interval=INTERVAL, budget=UNBOUND):
-    """Settings as no user may have them: polling many times a second."""
+    """Settings that no user may have: many polls per second."""
     return PollSettings.model_construct(interval=interval, budget=budget)
 
 
 def whole_broker(version):
-    """Routes that answer as the recorded broker of this version did, for every family."""
+    """Routes that answer like the recorded broker of this version, for every family."""
     return {
         "/api/exchanges": json([]),
         "/api/bindings": json([]),
@@ -34,7 +34,7 @@ def whole_broker(version):
 
 
 class Watch:
-    """A poller under way and the snapshots it hands out."""
+    """A running poller and the snapshots it publishes."""
 
     def __init__(self, url, clock, polling, **settings):
         self.snapshots = SimpleQueue()
@@ -46,7 +46,7 @@ class Watch:
         return self.snapshots.get(timeout=DEADLINE)
 
     def until(self, condition):
-        """The first snapshot from now on for which the condition holds."""
+        """The first snapshot from now on that meets the condition."""
         for _ in range(2000):
             snapshot = self.next()
             if condition(snapshot):
@@ -56,7 +56,7 @@ class Watch:
 
 @contextmanager
 def polling(server, clock=None, poll=None, **settings):
-    """A poller of a test server, for as long as the block runs."""
+    """A poller of a test server, running while the block runs."""
     watch = Watch(server.url, clock or SystemClock(), poll or quickly(), **settings)
     watch.poller.start()
     try:

@@ -6,8 +6,8 @@ import pytest
 
 from ackscope.clock import SystemClock
 from ackscope.snapshot import FAMILIES, Part, Snapshot
-from exporter.broker.read import read_once
 from exporter.broker.settings import ManagementSettings
+from exporter.broker.snapshot_builder import read_once
 from exporter.exposition.cardinality.top_k import TopK
 from exporter.exposition.collectors import COLLECTORS
 from exporter.exposition.encode import render

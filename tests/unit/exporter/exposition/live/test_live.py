@@ -1,20 +1,20 @@
 from dataclasses import replace
 
 import pytest
+from exporter.polling.line import PollStats
 
 from ackscope.clock import Instant
 from ackscope.findings import Inconclusive
 from ackscope.records import Batching, BatchingKind, ProbeState, Quantiles
 from ackscope.snapshot import Part, Queue, Snapshot
 from diagnosis.window import Window
-from exporter.broker.queue_reading import Mode
-from exporter.broker.queue_store import Coverage
+from exporter.broker.queue_reader import QueueMode
+from exporter.broker.queue_store import DetailCoverage
 from exporter.exposition.cardinality.selection import CardinalityLimits
 from exporter.exposition.encode import render
 from exporter.exposition.live import confirming, findings, landing, outcomes, polls, process
 from exporter.exposition.live.landing import LandingCounts
 from exporter.exposition.live.process import ProbeProcessStatus
-from exporter.polling.line import PollStats
 from exporter.polling.poller import PollerStats
 from exporter.runtime.state import ClusterState, ReceivedOutcome
 from tests.unit.exporter.made import NOW, Verdicts, finding, outcome, part, promtool, small
@@ -74,9 +74,9 @@ def test_polls_are_counted_by_family_and_gaps_by_field():
 def test_coverage_reports_how_well_statistics_of_queues_are_known():
     """All of them, as old as the list, where it is read in full; else as many and as old as they are."""
     snapshot = small(queues=part((Queue(vhost="/", name="a"), Queue(vhost="/", name="b"))))
-    full = PollerStats(families={}, budget=0.05, mode=Mode.FULL)
-    coverage = Coverage(queues=9, detailed=5, oldest=LATER.mono - 30, median=LATER.mono - 20)
-    totals = replace(full, mode=Mode.TOTALS, coverage=coverage)
+    full = PollerStats(families={}, budget=0.05, mode=QueueMode.FULL)
+    coverage = DetailCoverage(queues=9, detailed=5, oldest=LATER.mono - 30, median=LATER.mono - 20)
+    totals = replace(full, mode=QueueMode.TOTALS, coverage=coverage)
     found = [
         values(polls.collect({"shop": known(snapshot)}, {"shop": stats}, LATER))
         for stats in (full, totals, replace(totals, coverage=None))

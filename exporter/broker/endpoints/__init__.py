@@ -1,0 +1,1 @@
+"""Decoders: one module per endpoint family, JSON of the management API in, kernel dataclasses and gaps out. Pure."""

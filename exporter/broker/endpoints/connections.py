@@ -1,0 +1,55 @@
+"""`/api/connections`."""
+
+from ackscope.snapshot import Connection
+from exporter.broker.fields import (
+    Field,
+    FieldTable,
+    Gaps,
+    Version,
+    count,
+    flag,
+    if_set,
+    milliseconds,
+    name,
+    objects,
+    read,
+    text,
+)
+
+_FIELDS = FieldTable(
+    Field("name", "", name, required=True),
+    Field("node", "", text),
+    Field("vhost", "", name),
+    Field("user", "", name),
+    Field("state", "", text),
+    Field("protocol", "", text),
+    Field("client_name", "client_properties.connection_name", if_set(name)),
+    Field("client_product", "client_properties.product", if_set(name)),
+    Field("peer_host", "", text),
+    Field("peer_port", "", count),
+    Field("channels", "", count),
+    Field("heartbeat", "timeout", count),
+    Field("connected_at", "", milliseconds),
+    Field("recv_oct", "", count),
+    Field("send_oct", "", count),
+    Field("send_pend", "", count),
+    Field("recv_cnt", "", count),
+    Field("send_cnt", "", count),
+    Field("reductions", "", count),
+    Field("channel_max", "", count),
+    Field("tls", "ssl", flag),
+    Field("auth_mechanism", "", if_set(text)),
+)
+
+
+def decode_connections(payload: object, version: Version | None) -> tuple[tuple[Connection, ...], Gaps]:
+    """Connections and gaps; a connection without a name is dropped and counted."""
+    gaps = Gaps()
+    connections = []
+    for item in objects(payload, "connections", gaps):
+        # Erlang sends an empty object as []: a client without client properties.
+        cleaned = {**item, "client_properties": {}} if item.get("client_properties") == [] else item
+        values = read(_FIELDS, cleaned, version, gaps)
+        if values["name"] is not None:
+            connections.append(Connection(**values))
+    return tuple(connections), gaps

@@ -1,0 +1,35 @@
+"""`/api/consumers`."""
+
+from ackscope.snapshot import Consumer
+from exporter.broker.fields import Field, FieldTable, Gaps, Version, count, flag, if_set, name, objects, read, text
+
+_FIELDS = FieldTable(
+    Field("tag", "consumer_tag", name, required=True),
+    Field("vhost", "queue.vhost", name, required=True),
+    Field("queue", "queue.name", name, required=True),
+    Field("channel_name", "channel_details.name", name),
+    Field("connection_name", "channel_details.connection_name", name),
+    Field("user", "channel_details.user", name),
+    Field("node", "channel_details.node", text),
+    Field("peer_host", "channel_details.peer_host", text),
+    Field("peer_port", "channel_details.peer_port", count),
+    Field("prefetch_count", "", count),
+    Field("ack_required", "", flag),
+    Field("exclusive", "", flag),
+    Field("active", "", flag),
+    Field("activity_status", "", text),
+    Field("consumer_timeout_ms", "consumer_timeout", if_set(count)),
+)
+
+_IDENTITY = ("tag", "vhost", "queue")
+
+
+def decode_consumers(payload: object, version: Version | None) -> tuple[tuple[Consumer, ...], Gaps]:
+    """Consumers and gaps; a consumer without tag or queue is dropped and counted."""
+    gaps = Gaps()
+    consumers = []
+    for item in objects(payload, "consumers", gaps):
+        values = read(_FIELDS, item, version, gaps)
+        if all(values[attribute] is not None for attribute in _IDENTITY):
+            consumers.append(Consumer(**values))
+    return tuple(consumers), gaps

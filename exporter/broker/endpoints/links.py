@@ -1,0 +1,85 @@
+"""`/api/shovels` and `/api/federation-links`: links that move messages between brokers.
+
+The time of the last state change is ignored: the broker sends the local time of its node without a time zone
+(`calendar:local_time/0` in `rabbit_shovel_status` and `rabbit_federation_status`).
+"""
+
+import re
+from typing import Any
+
+from ackscope.topology import Link
+from exporter.broker.fields import Field, FieldTable, Gaps, Version, by_key, if_set, name, objects, read, text
+
+_CREDENTIALS = re.compile(r"(\w://)[^/\s\"]*@")
+"""User and password in a URI, as in amqp://user:password@host."""
+
+_MAX_REASON_LENGTH = 300
+
+
+def _uri_without_credentials(value: Any) -> str:
+    return _CREDENTIALS.sub(r"\1", text(value))
+
+
+def _error_text(value: Any) -> str | None:
+    """The broker's error text on one line, truncated, without credentials."""
+    line = " ".join(_CREDENTIALS.sub(r"\1", name(value)).split()).strip('"')
+    return line[:_MAX_REASON_LENGTH] or None
+
+
+_SHOVEL = FieldTable(
+    Field("name", "", name, required=True),
+    Field("vhost", "", if_set(name)),
+    Field("node", "", text),
+    Field("type", "", text),
+    Field("state", "", text, required=True),
+    Field("reason", "", if_set(_error_text)),
+    Field("source", "src_uri", if_set(_uri_without_credentials)),
+    Field("destination", "dest_uri", if_set(_uri_without_credentials)),
+)
+
+_FEDERATION = FieldTable(
+    Field("name", "upstream", name, required=True),
+    Field("vhost", "", name),
+    Field("node", "", text),
+    Field("type", "", text),
+    Field("state", "status", text, required=True),
+    Field("reason", "error", if_set(_error_text)),
+    Field("upstream", "", name),
+    Field("source", "uri", if_set(_uri_without_credentials)),
+)
+
+
+def decode_links(payload: object, version: Version | None) -> tuple[tuple[Link, ...], Gaps]:
+    """Shovels and federation links, and gaps; a link without a name is dropped and counted.
+
+    Since 4.0 a blocked shovel has the state "running" and a separate `blocked_status`; its state here is that status,
+    "blocked" or "flow".
+
+    Args:
+        payload: endpoint -> list; an endpoint is absent if its plugin is disabled.
+        version: not used.
+    """
+    gaps = Gaps()
+    links = []
+    for path, items in by_key(payload, "links", gaps):
+        shovels = path.endswith("/shovels")
+        for item in objects(items, "shovels" if shovels else "federation-links", gaps):
+            values = read(_SHOVEL if shovels else _FEDERATION, item, version, gaps)
+            if values["name"] is None:
+                continue
+            if shovels:
+                if values["state"] == "running" and item.get("blocked_status") in ("blocked", "flow"):
+                    values["state"] = item["blocked_status"]
+                links.append(Link(kind="shovel", **values))
+            else:
+                links.append(Link(kind="federation", local=_local(item, gaps), **values))
+    return tuple(links), gaps
+
+
+def _local(item: dict[str, Any], gaps: Gaps) -> str | None:
+    """The exchange or queue that a federation link serves."""
+    local = item.get("exchange", item.get("queue"))
+    if isinstance(local, str) and local:
+        return local
+    gaps["local"] += 1
+    return None

@@ -1,0 +1,121 @@
+"""Builds snapshots, and reads a whole one at once for the commands that run once."""
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import Any
+
+from ackscope.clock import Clock, Instant
+from ackscope.errors import BrokerError
+from ackscope.snapshot import Part, Snapshot
+from exporter.broker.credentials import Credentials
+from exporter.broker.families import FAMILIES, FAST, FamilyReading, T
+from exporter.broker.reader import BrokerReader
+from exporter.broker.settings import ManagementSettings
+from exporter.broker.visibility import hidden_queues, without_misleading_lists
+
+_SUSPECTS_TIME_SHARE = 0.2
+"""Share of the deadline for reading single queues of a large broker."""
+
+
+def read_once(
+    cluster: str,
+    settings: ManagementSettings,
+    clock: Clock,
+    deadline_seconds: float,
+    families: Iterable[str] = FAMILIES,
+    credentials: Credentials | None = None,
+) -> Snapshot:
+    """Read families once, concurrently; a family that failed or took too long is a part with its error.
+
+    Families that change every second are read first, those that change rarely once these are done or take long. On a
+    large broker all queues have totals, but only the most suspicious ones have statistics.
+
+    Args:
+        cluster: name for the snapshot.
+        settings: how to reach it.
+        clock: timestamps of readings and of the snapshot.
+        deadline_seconds: the longest this takes.
+        families: families to read; the parts of others stay empty.
+        credentials: shared with other readers; by default its own.
+
+    Raises:
+        UsageError: invalid address.
+        ConfigError: a file of the settings cannot be read.
+    """
+    limited = settings.model_copy(update={"timeout": min(settings.timeout, deadline_seconds)})
+    reader = BrokerReader(limited, clock, credentials=credentials)
+    selected = set(families)
+    ordered = [family for family in FAMILIES if family in selected]
+    results: SimpleQueue[tuple[str, Part[Any]]] = SimpleQueue()
+    deadline = monotonic() + deadline_seconds
+    late = f"no answer within {deadline_seconds:g} s"
+    parts: dict[str, Part[Any]] = {family: Part(error=late) for family in ordered}
+    pending = set(ordered)
+
+    def start(names: list[str]) -> None:
+        for family in names:
+            # Daemons: one that hangs beyond the deadline ends with its own timeout and delays nothing.
+            arguments = (reader, family, deadline_seconds, results)
+            threading.Thread(target=_read_part, args=arguments, name=f"read-{family}", daemon=True).start()
+
+    def collect(until: float, awaited: set[str]) -> None:
+        try:
+            while awaited & pending:
+                family, part = results.get(timeout=max(0.0, until - monotonic()))
+                parts[family] = part
+                pending.discard(family)
+        except Empty:
+            pass
+
+    fast = [family for family in ordered if family in FAST]
+    slow = [family for family in ordered if family not in FAST]
+    start(fast)
+    if slow:
+        # A quarter of the time is long for the fast families; after that nothing waits any longer.
+        collect(deadline - deadline_seconds * 3 / 4, set(fast))
+        start(slow)
+    collect(deadline, set(ordered))
+    if not pending:
+        reader.close()
+    return assemble(cluster, clock.now(), parts)
+
+
+def assemble(cluster: str, at: Instant, parts: Mapping[str, Part[Any]]) -> Snapshot:
+    """A snapshot of these parts, without lists that are misleading for lack of permissions or statistics."""
+    complete = {family: parts.get(family, Part()) for family in FAMILIES}
+    snapshot = replace(Snapshot(cluster=cluster, taken=at), **dict[str, Any](without_misleading_lists(complete)))
+    return replace(snapshot, hidden_queues=hidden_queues(snapshot))
+
+
+def raise_if_unreadable(snapshot: Snapshot) -> None:
+    """For commands that need a readable broker.
+
+    Raises:
+        BrokerError: no family could be read; the message is that of the overview.
+    """
+    # Links do not count: a server that is no broker answers 404 like a broker without shovel and federation plugins.
+    if all(part.value is None for name, part in snapshot.parts.items() if name != "links"):
+        errors = [part.error for part in snapshot.parts.values() if part.error]
+        raise BrokerError(errors[0] if errors else f"cluster {snapshot.cluster!r}: nothing could be read")
+
+
+def to_part(reading: FamilyReading[T]) -> Part[T]:
+    """The part of a snapshot with this reading."""
+    return Part(value=reading.value, at=reading.at, seconds=reading.seconds, gaps=reading.gaps)
+
+
+def _read_part(
+    reader: BrokerReader, family: str, deadline_seconds: float, results: "SimpleQueue[tuple[str, Part[Any]]]"
+) -> None:
+    try:
+        if family == "queues":
+            reading: FamilyReading[Any] = reader.read_queues_once(deadline_seconds * _SUSPECTS_TIME_SHARE)
+        else:
+            reading = reader.read(family)
+    except BrokerError as error:
+        results.put((family, Part(error=str(error))))
+    else:
+        results.put((family, to_part(reading)))
