@@ -27,5 +27,5 @@ from dashboard.format.next_steps import split
     ],
 )
 def test_split(step: str, prose: str | None, command: str | None) -> None:
-    """Only what is surely a command is offered for copying as one; nothing of a step is lost."""
+    """Only a certain command is offered for copying; no text of a step is lost."""
     assert (prose, command) == split(step)

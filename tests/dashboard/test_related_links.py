@@ -11,15 +11,15 @@ HISTORY = ("history", {"at": "2026-03-01T12:04", "around": "1h"})
 
 
 def found(subject, *evidence, since=SINCE):
-    """Pages and addresses, in their order."""
+    """Pages and query parameters, in order."""
     items = tuple(Evidence(what=what, value="x", source="/api/consumers") for what in evidence)
     return [
         (way.page, way.query) for way in related_links(replace(stuck(), subject=subject, evidence=items, since=since))
     ]
 
 
-def test_a_queue_leads_to_itself_its_client_and_its_history():
-    """The client by the name that the page of consumers finds it by."""
+def test_links_of_a_queue():
+    """Its details, its client by name, and its history."""
     queue = Subject(kind="queue", name="orders", vhost="shop")
     told = "consumer 'ctag1.x' of 'invoice-worker' at 10.1.4.17:51244, channel '10.1.4.17:51244 -> x (1)'"
 
@@ -30,8 +30,8 @@ def test_a_queue_leads_to_itself_its_client_and_its_history():
     ] == found(queue, told, "waiting")
 
 
-def test_of_several_clients_none_is_picked():
-    """All consumers of the queue are shown instead."""
+def test_several_clients():
+    """The link shows all consumers of the queue."""
     queue = Subject(kind="queue", name="orders", vhost="/")
 
     assert ("consumers", {"find": "orders"}) in found(queue, "consumer 'a' of 'one'", "consumer 'b' of 'two'")
@@ -48,17 +48,17 @@ def test_of_several_clients_none_is_picked():
     ids=["connection", "limit", "node", "vhost"],
 )
 def test_other_subjects(subject, expected):
-    """Each leads to the page that tells more of it, if any; all lead to what changed."""
+    """Each has a link to its page, if any; all have a link to what changed."""
     assert [*expected, HISTORY] == found(subject)
 
 
-def test_without_a_beginning_there_is_no_way_to_it():
-    """It cannot be told since when."""
+def test_without_a_start_time_there_is_no_link_to_the_history():
+    """The start time is unknown."""
     assert [] == found(Subject(kind="cluster", name="shop"), since=None)
 
 
-def test_names_may_hold_anything():
-    """They are parts of an address, and no part of a pattern."""
+def test_names_may_contain_anything():
+    """They are query parameters, not patterns."""
     queue = Subject(kind="queue", name=HOSTILE, vhost=HOSTILE)
 
     assert ("consumers", {"find": HOSTILE}) in found(queue, f"consumer 'tag' of {HOSTILE!r} at x")
