@@ -298,7 +298,7 @@ def test_broken_history_does_not_hide_findings(exporter: Exporter, rollups: Path
 
     assert [] == errors(page)
     assert "1 critical" in page.header[0].value
-    assert "History cannot be read" in page.warning[-1].value
+    assert "Cannot read the history" in page.warning[-1].value
 
 
 def test_names_with_markup_are_escaped_on_the_whole_page(exporter: Exporter, rollups: Path, open_page: Open) -> None:
