@@ -60,9 +60,9 @@ def write(root: Path, cluster: str, queues: int, now: float, days: int = 30) -> 
         if table.name not in shelves:
             firsts = range(int(now) // _HOUR - 24 * days, int(now) // _HOUR, 24)
             shelves[table.name] = [_shelved(f"{table.name}/{first}", first, first + 24, 24) for first in firsts]
-    told = Manifest(cluster, 1, iso(now), {name: tuple(files) for name, files in shelves.items()})
+    listing = Manifest(cluster, 1, iso(now), {name: tuple(files) for name, files in shelves.items()})
     for path, body in (
-        (manifest.manifest_path(root, cluster), manifest.encode(told)),
+        (manifest.manifest_path(root, cluster), manifest.encode(listing)),
         (root / "_answers" / f"{quote(cluster, safe='')}.json", orjson.dumps(_answers(cluster, now))),
     ):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -157,8 +157,8 @@ def _move(table: Table, dice: np.random.Generator, hours: list[datetime], names:
     if table is CHANGES:
         measure = _MEASURES[dice.integers(len(_MEASURES))]
         return {"at": when, **about, "measure": measure, "before": 10.0, "after": 90.0, "score": 20.0, "minutes": 90}
-    told = {"began": when, "last_told": when, "lasts": False, "found": False, "rule": "stuck-consumer"}
-    return {**told, "ended": hours[-1], "severity": "warning", **about, "summary": f"Nobody acknowledges {name}"}
+    episode = {"began": when, "last_told": when, "lasts": False, "found": False, "rule": "stuck-consumer"}
+    return {**episode, "ended": hours[-1], "severity": "warning", **about, "summary": f"Nobody acknowledges {name}"}
 
 
 def _bands(dice: np.random.Generator, names: list[str], hour: int, now: int) -> pa.Table:

@@ -134,14 +134,14 @@ def _viewers(at: DashboardScene, viewers: int, rounds: int, seconds: float) -> d
         for count in (1, viewers):
             tell(f"{count} viewers: round {number + 1} of {rounds}")
             mine = found.setdefault(str(count), {name: [] for name in ("cpu", "asked", "scrapes", "exporter", "run")})
-            page, exporter, asked = cpu(at.page), cpu(at.exporter.process.pid), len(at.requests)
+            page, exporter, requests = cpu(at.page), cpu(at.exporter.process.pid), len(at.requests)
             began = time.monotonic()
             with _scraping(f"{at.exporter.url}/metrics") as scrapes:
                 seen = watch_together(at.url, count, seconds)
             span = time.monotonic() - began
             mine["cpu"].append((cpu(at.page) - page) / span)
             mine["exporter"].append((cpu(at.exporter.process.pid) - exporter) / span)
-            mine["asked"].append((len(at.requests) - asked) / span)
+            mine["asked"].append((len(at.requests) - requests) / span)
             mine["scrapes"] += scrapes
             mine["run"] += [run for each in seen for run in each.runs[1:]]
     held = usage(at.page)
@@ -179,12 +179,12 @@ def goals(document: Document) -> list[Goal]:
     worst = max(document["reruns"], key=lambda it: it["cpu"])
     # Viewers that wait longer than the refresh interval send fewer requests: then the machine is too small to compare.
     paced = many["run"] <= document["refresh"]["every"]
-    asked, scrapes = (ratio(many[name], one[name]) if paced else None for name in ("asked", "scrapes"))
+    requests, scrapes = (ratio(many[name], one[name]) if paced else None for name in ("asked", "scrapes"))
     return [
         Goal("first useful paint, as a multiple of an empty page", ratio(paint["now"], paint["empty"]), PAINT),
         Goal(f"CPU seconds of a rerun, the page {_name(worst)}", worst["cpu"], RERUN),
         Goal("CPU seconds of a refresh of Now", document["refresh"]["cpu"], REFRESH),
-        Goal("requests to the exporter, as a multiple of one viewer", asked, SLOWED),
+        Goal("requests to the exporter, as a multiple of one viewer", requests, SLOWED),
         Goal("scrape of the exporter, as a multiple of one viewer", scrapes, SLOWED),
     ]
 

@@ -140,9 +140,9 @@ def _consequences(index: int, finding: FindingReport) -> None:
             f"consequences-{index}",
             [
                 {
-                    "What": other.rule,
+                    "Rule": other.rule,
                     "Severity": other.severity.value,
-                    "About": _subject(other.subject),
+                    "Subject": _subject(other.subject),
                     "Summary": other.summary,
                 }
                 for other in finding.consequences[:_MOST_CONSEQUENCES]

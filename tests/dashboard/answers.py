@@ -1,4 +1,4 @@
-"""What an exporter answers, made of the kernel's own dataclasses, and a real HTTP server that says it."""
+"""Responses of a fake exporter, built from the kernel's dataclasses, and an HTTP server that serves them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,7 +34,7 @@ HOSTILE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """One cluster as the exporter would tell it."""
+    """One cluster in the exporter's responses."""
 
     name: str = "shop"
     broker: str | None = "3.10.8"
@@ -64,7 +64,7 @@ class Cluster:
 
 
 def line(name: str, unit: str, *values: float | None) -> MetricSeries:
-    """A figure of every minute up to now."""
+    """A series with one value per minute up to now."""
     points = tuple((60.0 * back, value) for back, value in zip(reversed(range(len(values))), values, strict=True))
     return MetricSeries(name=name, unit=unit, value=values[-1], line=points)
 
@@ -72,7 +72,7 @@ def line(name: str, unit: str, *values: float | None) -> MetricSeries:
 def sign(
     name: str, unit: str, *values: float | None, band: tuple[float, float] | None = None, **more: Any
 ) -> VitalMetric:
-    """A vital sign, within what is usual or not."""
+    """A vital metric, with or without a baseline band."""
     told = line(name, unit, *values)
     usual = None
     if band is not None and told.value is not None:
@@ -83,7 +83,7 @@ def sign(
 
 
 def signs() -> tuple[VitalMetric, ...]:
-    """All seven: one above what is usual, one below, and confirms, of which nothing is kept."""
+    """All seven vital metrics: one above its band, one below, and confirms without a band."""
     return (
         sign("publish", "rate", 150, 158, 162, 161, band=(120, 180)),
         sign("confirm", "rate", 150, 157, 162, 160),
@@ -96,13 +96,13 @@ def signs() -> tuple[VitalMetric, ...]:
 
 
 def ago(**span: float) -> str:
-    """A moment before now, as findings tell it."""
+    """A time in the past, as findings format it."""
     moment = datetime.fromtimestamp(SystemClock().now().wall, UTC) - timedelta(**span)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def probe(queue_type: str = "classic", **changes: Any) -> ProbeOutcome:
-    """A confirm probe that does well."""
+    """A healthy confirm probe."""
     healthy = ProbeOutcome(
         probe="confirm",
         stream=queue_type,
@@ -125,7 +125,7 @@ def probe(queue_type: str = "classic", **changes: Any) -> ProbeOutcome:
 
 
 def timing(name: str, *steps: str, stream: str = "", **changes: Any) -> ProbeOutcome:
-    """A probe that times steps and sends nothing that it counts."""
+    """A probe that times steps and sends no counted messages."""
     timed = {
         step: ProbeStep(attempts=40, seconds=Quantiles(count=2, p50=0.0003, p90=0.0004, p99=0.0005, max=0.0006))
         for step in steps
@@ -143,12 +143,12 @@ def timing(name: str, *steps: str, stream: str = "", **changes: Any) -> ProbeOut
 
 
 def nacked(**changes: Any) -> ProbeOutcome:
-    """The nack probe, whose messages are refused as they must be."""
+    """The nack probe, whose messages are refused as expected."""
     return probe("classic", **{"probe": "nack", "stream": "nack", "outcomes": {"acked": 0, "nacked": 500}, **changes})
 
 
 def all_probes() -> tuple[ProbeOutcome, ...]:
-    """Every stream of every probe, all well."""
+    """All streams of all probes, healthy."""
     return (
         *(
             probe(queue_type, stream=stream)
@@ -221,7 +221,7 @@ def stuck(queue: str = "orders.invoices", vhost: str = "/") -> FindingReport:
 
 
 def overflow() -> FindingReport:
-    """Rejected publishes, as diagnosis would tell them."""
+    """A finding about rejected publishes."""
     return FindingReport(
         rule="pub-nacked-overflow",
         severity=Severity.WARNING,
@@ -265,7 +265,7 @@ NODES = (
 
 
 def healthy(name: str = "shop", **changes: Any) -> Cluster:
-    """A cluster in which nothing is wrong."""
+    """A cluster without findings."""
     well = Cluster(
         name=name,
         nodes=NODES[:2],
@@ -276,7 +276,7 @@ def healthy(name: str = "shop", **changes: Any) -> Cluster:
 
 
 def sick(name: str = "shop", **changes: Any) -> Cluster:
-    """A cluster with a stuck consumer, a full queue, a dead node, and a probe that cannot measure."""
+    """A cluster with a stuck consumer, a full queue, a stopped node, and a probe that cannot measure."""
     gap = InconclusiveReport(
         rule="consumer-ack-timeout", because="3.10 does not say how long a delivery may take", needs="", permanent=True
     )
@@ -326,7 +326,7 @@ def hostile(name: str = "shop") -> Cluster:
 
 
 def documents(*clusters: Cluster) -> dict[str, bytes]:
-    """The four documents of the contract, by path."""
+    """The four JSON documents of the exporter, by path."""
     now = SystemClock().now()
     head = {"now": now.iso()}
     findings = [
@@ -378,13 +378,13 @@ def _snapshot(item: Cluster) -> dict[str, Any]:
 
 
 def listed(lists: Mapping[str, Window], query: Mapping[str, str]) -> tuple[int, bytes]:
-    """What the exporter's own code answers for `/api/v1/columns`, of clusters known by these windows."""
+    """Response of the exporter's own code to `/api/v1/columns`, for the clusters of these windows."""
     window = lists.get(query["cluster"]) or Window.empty(query["cluster"])
     return 200, api.as_json(columns(window, query["list"], query["columns"], SystemClock().now()))
 
 
 class Exporter:
-    """A server that answers like the exporter; set `clusters`, `lists`, or `raw` by path, to change what it says."""
+    """A fake exporter; set `clusters`, `lists`, or `raw` by path, to change its responses."""
 
     def __init__(self, *clusters: Cluster) -> None:
         self.clusters: tuple[Cluster, ...] = clusters
@@ -421,7 +421,7 @@ def serving(*clusters: Cluster, port: int = 0) -> Iterator[Exporter]:
             self.wfile.write(body)
 
         def log_message(self, *_args: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True

@@ -1,4 +1,4 @@
-"""The lists of a small broker, read twice, half a minute apart: what the exporter's window would hold."""
+"""Lists of a small broker, polled twice with 30 s in between, as in the exporter's window."""
 
 from ackscope.clock import Instant, SystemClock
 from ackscope.counters import MessageStats
@@ -10,7 +10,7 @@ PEER = "10.1.4.17:51244 -> 10.1.0.1:5672"
 
 
 def shop(name: str = "orders.invoices", vhost: str = "/", many: int = 0, cluster: str = "shop") -> Window:
-    """A queue whose consumer is full, one that goes round, one that is well, and the probes' own; `many` idle ones."""
+    """A queue with a full consumer, one with a requeue loop, a healthy one, and a probe's own; `many` idle ones."""
     now = SystemClock().now()
     then = Instant(wall=now.wall - 30, mono=now.mono - 30)
     before = (

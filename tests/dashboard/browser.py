@@ -1,4 +1,4 @@
-"""A real browser for tests, and pictures of the page: `python -m tests.dashboard.browser URL FILE [WIDTH HEIGHT]`."""
+"""A real browser for tests, and screenshots: `python -m tests.dashboard.browser URL FILE [WIDTH HEIGHT]`."""
 
 import sys
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from bench.dashboard.browsing import CHROMIUM, QUIET
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Start Chromium, which itself calls nobody; a test without it fails and says what to do."""
+    """Start Chromium without network calls of its own; if it is missing, the test fails and says what to do."""
     if not CHROMIUM.exists():
         pytest.fail(f"{CHROMIUM} is missing: run make setup-test", pytrace=False)
     with sync_playwright() as playwright:
@@ -25,7 +25,7 @@ def chromium() -> Iterator[Browser]:
 
 
 def settle(page: Page, seconds: float = 60) -> None:
-    """Wait until the page's run is over and every chart is drawn."""
+    """Wait until the run of the page has finished and all charts are drawn."""
     page.wait_for_function(
         """() => {
           const all = (what) => document.querySelectorAll(what);
@@ -40,7 +40,7 @@ def settle(page: Page, seconds: float = 60) -> None:
 
 
 def quiet(page: Page, seconds: float = 60) -> None:
-    """Wait until the run is over and nothing is stale; pages differ in what they hold."""
+    """Wait until the run of the page has finished and nothing is stale."""
     page.wait_for_function(
         """() => {
           const app = document.querySelector('[data-testid=stApp]');
@@ -53,7 +53,7 @@ def quiet(page: Page, seconds: float = 60) -> None:
 
 
 def still(box: Locator) -> None:
-    """A list that opens while its page still scrolls closes again: two frames later it stands still."""
+    """Scroll to a box and wait two frames: a list that opens while the page scrolls closes again."""
     box.scroll_into_view_if_needed()
     box.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
@@ -61,7 +61,7 @@ def still(box: Locator) -> None:
 def take_screenshot(
     url: str, path: Path, width: int = 1280, height: int = 900, *, dark: bool = False, whole: bool = False
 ) -> None:
-    """Save a picture of a page once it has settled: what the window shows first, or the `whole` page."""
+    """Save a screenshot of a settled page: the first screen, or the `whole` page."""
     with chromium() as browser:
         page = browser.new_page(viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light")
         page.goto(url)

@@ -1,4 +1,4 @@
-"""The real `ackscope dashboard`, started and stopped as a user would."""
+"""The real `ackscope dashboard` command, started and stopped as by a user."""
 
 import socket
 import subprocess
@@ -15,7 +15,7 @@ START_SECONDS = 90.0
 
 
 class Served(NamedTuple):
-    """A running page."""
+    """A running dashboard."""
 
     url: str
     process: subprocess.Popen[str]
@@ -23,7 +23,7 @@ class Served(NamedTuple):
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on."""
+    """A free port on loopback."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
 
@@ -38,7 +38,7 @@ def arguments(exporter: str, rollups: Path, listen: str, *more: str) -> list[str
 def serving_page(
     exporter: str, rollups: Path, folder: Path, base: str = "", *more: str, port: int = 0
 ) -> Iterator[Served]:
-    """Start it in a folder that is not the checkout, wait until it answers, and end it by its pid."""
+    """Start the command in another folder than the checkout, wait until it responds, and stop it by its process ID."""
     listen = f"127.0.0.1:{port or free_port()}"
     log = folder / "dashboard.log"
     with log.open("w") as stderr:

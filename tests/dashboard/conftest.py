@@ -1,4 +1,4 @@
-"""What the tests of the page share: an exporter to talk to, rollups to read, and the page itself."""
+"""Fixtures of the dashboard tests: a fake exporter, rollups, and pages."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,7 +27,7 @@ layout.run([replace(page, path="" if page.path == {path!r} else page.path or "no
 
 @pytest.fixture
 def exporter() -> Iterator[Exporter]:
-    """A real HTTP server that answers like the exporter of one healthy cluster."""
+    """A real HTTP server that responds like the exporter of one healthy cluster."""
     with answers.serving(answers.healthy()) as told:
         yield told
 
@@ -42,7 +42,7 @@ def rollups(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def open_page(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., AppTest]]:
-    """Run the page once: `open_page(url, rollups, cluster="shop")`, the rest is its query string."""
+    """Run the first page once: `open_page(url, rollups, cluster="shop")`; other arguments are query parameters."""
 
     def run(url: str, root: Path, **query: str) -> AppTest:
         for name, value in PageSettings(url, root).to_environ().items():
@@ -61,7 +61,7 @@ def open_page(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., AppTest
 
 @pytest.fixture
 def visit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Open:
-    """Run one page once: `visit(path, url, rollups, queue="orders")`, the rest is its query string."""
+    """Run one page once: `visit(path, url, rollups, queue="orders")`; other arguments are query parameters."""
 
     def run(path: str, url: str, root: Path | None = None, *kept: Path | None, **query: str) -> AppTest:
         for name, value in PageSettings(url, root or tmp_path / "none", *kept).to_environ().items():

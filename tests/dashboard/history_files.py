@@ -1,4 +1,4 @@
-"""What the pipeline leaves for the history page: moves, episodes, bands and a file of answers, made up."""
+"""Synthetic pipeline output for the history page: change points, episodes, bands and reports."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,12 +23,12 @@ EMPTY = {Kind.STRING: "", Kind.INT: 0, Kind.FLOAT: 0.0, Kind.BOOL: False}
 
 
 def row(table: Table, **values: Any) -> Row:
-    """A row of zeros and nothing, but for what is told."""
+    """A table row of zeros and nulls, except for these values."""
     return {it.name: None if it.nullable else EMPTY.get(it.kind) for it in table.columns} | values
 
 
 def put(root: Path, table: Table, rows: list[Row], cluster: str = "shop") -> None:
-    """These rows, in one file, are now all of a table."""
+    """Write these rows as the only file of a table."""
     weekly = table.name == BASELINES.name
     hours = [it["hour_of_week"] if weekly else int(it[table.time].timestamp() // 3600) for it in rows]
     before = manifest.read(root, cluster)
@@ -44,21 +44,21 @@ def put(root: Path, table: Table, rows: list[Row], cluster: str = "shop") -> Non
 
 
 def moved(back: float, name: str, measure: str, before: float, after: float, **values: Any) -> Row:
-    """A queue that moved so many minutes ago."""
+    """A change point of a queue so many minutes ago."""
     at = this_minute() - timedelta(minutes=back)
     kind = {"kind": "queue", "vhost": "/", "score": 20.0, "minutes": 90}
     return row(CHANGES, at=at, name=name, measure=measure, before=before, after=after, **{**kind, **values})
 
 
 def episode(back: float, name: str, **values: Any) -> Row:
-    """A finding about a queue that began so many minutes ago, and lasts."""
+    """A finding about a queue that started so many minutes ago and is still active."""
     at = this_minute() - timedelta(minutes=back)
     told = {"began": at, "last_told": at, "rule": "stuck-consumer", "severity": "critical", "kind": "queue"}
     return row(EPISODES, **{**told, "vhost": "/", "name": name, **values})
 
 
 def write_story(root: Path, name: str = "orders", cluster: str = "shop") -> None:
-    """A consumer that stopped half an hour ago, what followed from it, and an hour of the queue over its band."""
+    """A consumer that stopped 30 minutes ago, its effects, and one hour of the queue above its band."""
     now = this_minute()
     hours = [now.replace(minute=0) - timedelta(hours=it) for it in range(30)]
     known = {"family": "queues", "minutes": 60}
@@ -96,7 +96,7 @@ def write_story(root: Path, name: str = "orders", cluster: str = "shop") -> None
 
 
 def write_answers(root: Path, told: dict[str, Any], cluster: str = "shop") -> Path:
-    """The file that the page reads."""
+    """Write the report document."""
     path = root / "_answers" / f"{quote(cluster, safe='')}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(orjson.dumps(told))
@@ -104,7 +104,7 @@ def write_answers(root: Path, told: dict[str, Any], cluster: str = "shop") -> Pa
 
 
 def answer(question: str, rows: list[Row], told: list[str] | None = None, **values: Any) -> dict[str, Any]:
-    """One answer of two weeks of data with a gap."""
+    """A report on two weeks of data with a gap."""
     data = {"asked_from": "2026-03-01T00:00:00Z", "asked_to": "2026-03-15T00:00:00Z"}
     data |= {"first": "2026-03-02T00:00:00Z", "last": "2026-03-15T00:00:00Z", "minutes": 18_000, "gap_minutes": 300}
     base = {"question": question, "asked": {}, "data": data, "told": told or ["nothing"], "rows": rows}
@@ -112,13 +112,13 @@ def answer(question: str, rows: list[Row], told: list[str] | None = None, **valu
 
 
 def cannot_tell(question: str, because: str) -> dict[str, Any]:
-    """An answer that is none."""
+    """A report without a result."""
     data = {"asked_from": "2026-03-01T00:00:00Z", "asked_to": "2026-03-15T00:00:00Z", "first": None, "last": None}
     return answer(question, [], because=because, data=data)
 
 
 def not_yet() -> dict[str, Any]:
-    """The answers of a pipeline that began today."""
+    """The reports of a pipeline that started today."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")  # noqa: TID251  as the pipeline of this moment
     return {
         "version": 1,
@@ -133,7 +133,7 @@ def not_yet() -> dict[str, Any]:
 
 
 def document(name: str = "orders") -> dict[str, Any]:
-    """Answers of a cluster with something to say in each."""
+    """A report document in which every report has a result."""
     worst = {"vhost": "/", "queue": name, "value": 150, "beside": 600, "share": 0.75}
     tail = {"stream": name, "value": 0.21, "beside": 0.003, "max": 2.5, "messages": 9000, "share": 1.0}
     slo = {

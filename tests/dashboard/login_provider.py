@@ -1,7 +1,7 @@
 """An OpenID Connect provider on loopback, as a process: `python -m tests.dashboard.login_provider PORT`.
 
-It is oidc-provider-mock, with two liars among its users: the token of `mallory` says that she is ann, under a signature
-that was made for something else; that of `trudy` is hers, and signed with a key of her own.
+It is oidc-provider-mock with two forged tokens: that of `mallory` claims to be ann and was changed after signing; that
+of `trudy` is signed with another key.
 """
 
 import base64
@@ -28,24 +28,24 @@ class Provider(NamedTuple):
 
     @property
     def metadata(self) -> str:
-        """Where it describes itself."""
+        """URL of the discovery document."""
         return f"{self.url}/.well-known/openid-configuration"
 
     def register(self, redirect: str) -> tuple[str, str]:
-        """Make a client known: its id and its secret."""
+        """Register a client; returns its ID and secret."""
         answer = requests.post(f"{self.url}/oauth2/clients", json={"redirect_uris": [redirect]}, timeout=10)
         answer.raise_for_status()
         told = answer.json()
         return told["client_id"], told["client_secret"]
 
     def say(self, sub: str, **claims: object) -> None:
-        """What the provider says of a person; it may replace what stands in every token, such as `exp`."""
+        """Set the claims of a person; they may also replace standard claims such as `exp`."""
         requests.put(f"{self.url}/users/{sub}", json=claims, timeout=10).raise_for_status()
 
 
 @contextmanager
 def providing(folder: Path) -> Iterator[Provider]:
-    """Run it until the block ends."""
+    """Run the provider until the block ends."""
     port = free_port()
     log = folder / "provider.log"
     with log.open("w") as output:
@@ -72,7 +72,7 @@ def providing(folder: Path) -> Iterator[Provider]:
 
 
 def _lying(honest: Application) -> Application:
-    """The same, with the tokens of the liars among its users exchanged."""
+    """The provider, with the forged tokens."""
 
     def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         if environ["PATH_INFO"] != "/oauth2/token":
@@ -106,7 +106,7 @@ def _exchanged(token: str) -> str:
 
 
 def main(port: int) -> None:
-    """Serve until the process is ended."""
+    """Serve until the process is stopped."""
     import oidc_provider_mock
     from werkzeug.serving import make_server
 

@@ -1,4 +1,4 @@
-"""What a reader sees of a page that AppTest ran."""
+"""Visible text of a page that AppTest has run."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 
 def words(page: AppTest) -> str:
-    """Every text on the page, one element a line."""
+    """All text on the page, one element per line."""
     return "\n".join(_texts(page))
 
 

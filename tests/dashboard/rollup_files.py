@@ -1,4 +1,4 @@
-"""Rollup files as the pipeline would leave them, of made-up traffic with the contract's own schema."""
+"""Synthetic rollup files in the pipeline's format and schema."""
 
 import random
 from collections.abc import Iterator
@@ -23,12 +23,12 @@ STREAM = {"probe": "confirm", "stream": "classic", "queue_type": "classic", "vho
 
 
 def this_minute() -> datetime:
-    """The start of the present minute."""
+    """The start of the current minute."""
     return datetime.fromtimestamp(SystemClock().now().wall, UTC).replace(second=0, microsecond=0)
 
 
 def latency_row(minute: datetime, seconds: list[float], **changes: Any) -> Row:
-    """One minute of confirm latency that holds these durations."""
+    """One minute of confirm latency with these durations."""
     counts = dict.fromkeys(COLUMNS, 0)
     for value in seconds:
         counts[COLUMNS[bucket(value)]] += 1
@@ -68,7 +68,7 @@ def queue_row(minute: datetime, queue: str, ready: int | None, **changes: Any) -
 
 
 def write(root: Path, table: Table, rows: list[Row], cluster: str = "shop") -> None:
-    """Write rows as the pipeline does: a file an hour under a name of its own, all named by one new manifest."""
+    """Write rows like the pipeline: one uniquely named file per hour, listed in one new manifest."""
     hours: dict[int, list[Row]] = {}
     for row in rows:
         hours.setdefault(int(row["minute"].timestamp() // 3600), []).append(row)
@@ -89,7 +89,7 @@ def write(root: Path, table: Table, rows: list[Row], cluster: str = "shop") -> N
 
 
 def write_story(root: Path, minutes: int = 180, cluster: str = "shop", seed: int = 7) -> None:
-    """A few hours that go bad half an hour ago, with ten minutes in which nobody looked."""
+    """A few hours of traffic with a fault in the last 30 minutes, and a gap of 10 minutes."""
     chance = random.Random(seed)
     end = this_minute()
     story: dict[str, list[Row]] = {table.name: [] for table in (LATENCY_1M, OUTCOMES_1M, BURSTS_1M, QUEUES_1M)}

@@ -1,4 +1,4 @@
-"""Who comes in: told from what the provider says, and from nothing else."""
+"""Access is decided from the claims of the ID token alone."""
 
 import pytest
 
@@ -14,12 +14,12 @@ RULES = AccessRules(
 
 
 def person(**claims: object) -> dict[str, object]:
-    """Somebody who signed in a minute ago."""
+    """Claims of somebody who signed in one minute ago."""
     return {"is_logged_in": True, "iat": NOON - 60, "sub": "1", **claims}
 
 
 def mail(address: str, **claims: object) -> dict[str, object]:
-    """The same, with an address that the provider has verified."""
+    """Claims of somebody with an e-mail address that the provider has verified."""
     return person(email=address, **{"email_verified": True, **claims})
 
 
@@ -36,8 +36,8 @@ def mail(address: str, **claims: object) -> dict[str, object]:
         pytest.param(person(**{"https://example.org/team": "mq"}), id="a claim with dots in its name"),
     ],
 )
-def test_who_is_listed_comes_in(claims: dict[str, object]) -> None:
-    """One thing that fits is enough."""
+def test_listed_people_have_access(claims: dict[str, object]) -> None:
+    """One match is enough."""
     assert AccessDecision.ADMITTED == RULES.check(claims, NOON)
 
 
@@ -61,8 +61,8 @@ def test_who_is_listed_comes_in(claims: dict[str, object]) -> None:
         pytest.param(person(roles=["oncall"]), id="the value in another claim"),
     ],
 )
-def test_who_is_not_listed_does_not(claims: dict[str, object]) -> None:
-    """What is near is not enough."""
+def test_others_have_no_access(claims: dict[str, object]) -> None:
+    """Near matches do not count."""
     assert AccessDecision.REFUSED == RULES.check(claims, NOON)
 
 
@@ -76,13 +76,13 @@ def test_who_is_not_listed_does_not(claims: dict[str, object]) -> None:
         pytest.param({**mail("ann@example.org"), "iat": True}, id="since no time"),
     ],
 )
-def test_who_has_not_signed_in_is_unknown(claims: dict[str, object]) -> None:
-    """Whatever else is told of them."""
+def test_without_sign_in_a_person_is_unknown(claims: dict[str, object]) -> None:
+    """Whatever other claims there are."""
     assert AccessDecision.UNKNOWN == RULES.check(claims, NOON)
 
 
-def test_a_session_ends() -> None:
-    """An hour after signing in, to the second; for those who are not listed too."""
+def test_a_session_expires() -> None:
+    """Exactly one hour after signing in, also for people who are not listed."""
     ann, bob = mail("ann@example.org"), mail("bob@elsewhere.test")
 
     assert AccessDecision.ADMITTED == RULES.check(ann, NOON - 60 + 3599)
@@ -90,13 +90,13 @@ def test_a_session_ends() -> None:
     assert AccessDecision.EXPIRED == RULES.check(bob, NOON - 60 + 3600)
 
 
-def test_rules_travel_as_text() -> None:
-    """And come back as they were."""
+def test_rules_survive_serialisation() -> None:
+    """To JSON and back."""
     assert RULES == AccessRules.from_json(RULES.to_json())
 
 
-def test_how_people_are_called() -> None:
-    """By the first name that is told and is text."""
+def test_display_name() -> None:
+    """The first claim that is a text."""
     assert "ann@example.org" == display_name(mail("ann@example.org", name="Ann"))
     assert "Ann" == display_name(person(email=7, preferred_username="", name="Ann"))
     assert "1" == display_name(person())

@@ -22,7 +22,7 @@ CUT_LABELS = 1
 
 
 class Watched(NamedTuple):
-    """A running page and the exporter that it reads."""
+    """A running dashboard and its exporter."""
 
     url: str
     exporter: Exporter
@@ -30,7 +30,7 @@ class Watched(NamedTuple):
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
-    """The real command against an exporter of three clusters, and rollups of two."""
+    """The real command with an exporter of three clusters, and rollups of two."""
     folder = tmp_path_factory.mktemp("page")
     root = folder / "rollups"
     for name in ("shop", "hostile"):
@@ -51,7 +51,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def asked() -> list[str]:
-    """Every address that the page asked for."""
+    """All URLs that the page requested."""
     return []
 
 
@@ -63,7 +63,7 @@ def complaints() -> list[str]:
 
 @pytest.fixture
 def page(request: pytest.FixtureRequest, browser: Browser, asked: list[str], complaints: list[str]) -> Iterator[Page]:
-    """An empty page, as wide as a desk's screen unless a test asks for a phone's."""
+    """An empty page of desktop width, or of phone width if a test asks for it."""
     width, height = WINDOWS[getattr(request, "param", "desk")]
     context = browser.new_context(viewport={"width": width, "height": height})
     context.set_default_timeout(60_000)
@@ -82,8 +82,8 @@ def in_window(page: Page) -> bool:
 
 
 @pytest.mark.parametrize("page", WINDOWS, indirect=True)
-def test_the_first_screen_answers_a_woken_person(watched: Watched, page: Page, tmp_path: Path) -> None:
-    """Without scrolling: how bad, for whom, since when, what first; nothing wider than the window."""
+def test_the_first_screen_answers_the_four_questions(watched: Watched, page: Page, tmp_path: Path) -> None:
+    """Without scrolling: severity, subject, start time, first step; nothing is wider than the window."""
     page.goto(f"{watched.url}/?cluster=shop")
     settle(page)
     page.screenshot(path=str(tmp_path / "first-screen.png"))
@@ -96,8 +96,8 @@ def test_the_first_screen_answers_a_woken_person(watched: Watched, page: Page, t
     assert in_window(page)
 
 
-def test_a_finding_leads_on_and_the_cluster_can_be_taken_along(watched: Watched, page: Page) -> None:
-    """Its links are anchors that carry the cluster; the bundle is the file that the exporter made."""
+def test_a_finding_has_links_and_a_bundle_can_be_downloaded(watched: Watched, page: Page) -> None:
+    """Links are anchors with the cluster in their address; the bundle is the exporter's file."""
     watched.exporter.raw = {"/api/v1/bundle": (200, b"packed")}
     try:
         page.goto(f"{watched.url}/?cluster=shop")
@@ -122,8 +122,10 @@ def test_a_finding_leads_on_and_the_cluster_can_be_taken_along(watched: Watched,
     assert "from 20 to 12,418" in card.locator("[class*=st-key-trends] img").first.get_attribute("alt")
 
 
-def test_the_page_calls_nobody_else(watched: Watched, page: Page, asked: list[str], complaints: list[str]) -> None:
-    """Every request stays on this host, and the browser has nothing to complain about."""
+def test_the_page_makes_no_external_requests(
+    watched: Watched, page: Page, asked: list[str], complaints: list[str]
+) -> None:
+    """All requests stay on this host, and the browser logs no error."""
     page.goto(f"{watched.url}/?cluster=shop")
     settle(page)
     host = watched.url.removeprefix("http")
@@ -135,7 +137,7 @@ def test_the_page_calls_nobody_else(watched: Watched, page: Page, asked: list[st
 
 @pytest.mark.parametrize("page", WINDOWS, indirect=True)
 def test_hostile_names_are_shown_and_do_nothing(watched: Watched, page: Page, complaints: list[str]) -> None:
-    """Scripts do not run, tags are not built, codes are not replaced: each name is there, letter by letter."""
+    """Scripts do not run, tags are not rendered, codes are not replaced: every name is shown literally."""
     page.goto(f"{watched.url}/?cluster=hostile")
     settle(page)
     for summary in page.locator("[data-testid=stExpander] summary").all():
@@ -154,8 +156,8 @@ def test_hostile_names_are_shown_and_do_nothing(watched: Watched, page: Page, co
     assert in_window(page)
 
 
-def test_the_range_is_kept_in_the_address(watched: Watched, page: Page) -> None:
-    """Chosen with the mouse, found in the link, beside what was there."""
+def test_the_range_is_in_the_address(watched: Watched, page: Page) -> None:
+    """Selected with the mouse, added to the other parameters."""
     page.goto(f"{watched.url}/?cluster=shop")
     settle(page)
     opener = page.locator(".st-key-range-choice button")
@@ -167,8 +169,8 @@ def test_the_range_is_kept_in_the_address(watched: Watched, page: Page) -> None:
     assert "cluster=shop" in page.url
 
 
-def test_news_arrive_without_a_reload(watched: Watched, page: Page) -> None:
-    """A finding, an exporter that goes away and one that is back: the page tells it by itself."""
+def test_the_page_updates_without_a_reload(watched: Watched, page: Page) -> None:
+    """A new finding, and an exporter that stops and comes back."""
     before = watched.exporter.clusters
     page.goto(f"{watched.url}/?cluster=billing")
     page.get_by_role("heading", name="Nothing wrong found").wait_for()

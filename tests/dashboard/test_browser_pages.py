@@ -1,4 +1,4 @@
-"""Every page in a real browser: nothing is asked of anybody else, nothing complains, and everybody can read it."""
+"""All pages in a real browser: no external requests, no errors, accessible."""
 
 import contextlib
 import re
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The real command over a sick cluster, and one whose every name is hostile; both have lists and history."""
+    """The real command with a sick cluster and one with hostile names; both have lists and history."""
     folder = tmp_path_factory.mktemp("pages")
     root = folder / "rollups"
     for name in ("shop", "hostile"):
@@ -49,7 +49,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def opened(browser: Browser) -> Iterator[Page]:
-    """A page as wide as a desk's screen."""
+    """A page of desktop width."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     context.set_default_timeout(60_000)
     yield context.new_page()
@@ -57,8 +57,8 @@ def opened(browser: Browser) -> Iterator[Page]:
 
 
 @pytest.mark.parametrize("path", [page.path for page in PAGES], ids=[page.title for page in PAGES])
-def test_hostile_names_do_nothing_and_nobody_else_is_called(served: str, opened: Page, path: str) -> None:
-    """On any page: no script of a name runs, no request leaves, the browser prints no error."""
+def test_hostile_names_do_nothing_and_no_external_requests(served: str, opened: Page, path: str) -> None:
+    """On any page: no script in a name runs, no request leaves the host, the browser logs no error."""
     asked: list[str] = []
     complaints: list[str] = []
     opened.on("request", lambda sent: asked.append(sent.url))
@@ -75,7 +75,7 @@ def test_hostile_names_do_nothing_and_nobody_else_is_called(served: str, opened:
 
 
 def _is_search(complaint: str) -> bool:
-    """Streamlit's page looks below its own address for its server first, and then where it is."""
+    """Streamlit's page first looks for its server below its own address; that error is expected."""
     if complaint.startswith("404 "):
         return complaint.endswith(("/_stcore/health", "/_stcore/host-config"))
     # What failed is told again by its status, with its address.
@@ -83,8 +83,8 @@ def _is_search(complaint: str) -> bool:
 
 
 @pytest.mark.parametrize("path", [page.path for page in PAGES], ids=[page.title for page in PAGES])
-def test_everybody_can_read_it(served: str, opened: Page, path: str) -> None:
-    """The accessibility engine axe-core finds nothing that is serious or critical, neither in light nor in dark."""
+def test_pages_are_accessible(served: str, opened: Page, path: str) -> None:
+    """axe-core finds no serious or critical violation, in light and in dark mode."""
     opened.goto(f"{served}/{path}?cluster=shop")
 
     assert {} == _serious(opened)
@@ -96,7 +96,7 @@ def test_everybody_can_read_it(served: str, opened: Page, path: str) -> None:
 
 
 def _serious(page: Page) -> dict[str, list[str]]:
-    """Violations that stay: a run of the page on a busy machine fades what it is about to draw again."""
+    """Violations that persist: a page that is redrawing on a busy machine fades its content."""
     found: dict[str, list[str]] = {}
     for _ in range(4):
         quiet(page)
@@ -106,7 +106,7 @@ def _serious(page: Page) -> dict[str, list[str]]:
 
 
 def _violations(page: Page) -> dict[str, list[str]]:
-    """By their name, each with the first places."""
+    """Violations by name, each with its first locations."""
     found: dict[str, Any] = Axe().run(page).response
     return {
         violation["id"]: [node["html"][:160] for node in violation["nodes"]][:3]
@@ -115,8 +115,8 @@ def _violations(page: Page) -> dict[str, list[str]]:
     }
 
 
-def test_a_box_narrows_the_page_and_a_chart_is_taken_along(served: str, browser: Browser, tmp_path: Path) -> None:
-    """In dark, in the reader's zone: a box in the heatmap is a stretch in the address, in UTC; the browser draws it."""
+def test_a_box_selects_a_time_range_and_a_chart_can_be_saved(served: str, browser: Browser, tmp_path: Path) -> None:
+    """In dark mode, in the reader's zone: a box in the heatmap becomes a time range in the address, in UTC."""
     context = browser.new_context(
         viewport={"width": 1280, "height": 900}, color_scheme="dark", timezone_id="Asia/Kathmandu"
     )
@@ -148,7 +148,7 @@ def test_a_box_narrows_the_page_and_a_chart_is_taken_along(served: str, browser:
 
 
 def _draw_a_box(page: Page, chart: Locator) -> dict[str, list[str]]:
-    """Over a tenth of the heatmap, until it is in the address; a refresh in the middle of it undoes it."""
+    """Draw a box over a tenth of the heatmap until it is in the address; a refresh in between cancels it."""
     for _ in range(5):
         box = chart.locator(".nsewdrag").first.bounding_box()
         across = [box["x"] + box["width"] * share for share in (0.5, 0.55, 0.6)]
@@ -163,8 +163,8 @@ def _draw_a_box(page: Page, chart: Locator) -> dict[str, list[str]]:
     raise AssertionError(page.url)
 
 
-def test_the_way_from_the_first_screen_to_a_queue_and_back(served: str, opened: Page, tmp_path: Path) -> None:
-    """One click from the finding to all of its queue; its address shows the same again; Back leads back."""
+def test_from_a_finding_to_its_queue_and_back(served: str, opened: Page, tmp_path: Path) -> None:
+    """One click from the finding to the queue; its address shows the same page; the browser's Back works."""
     opened.goto(f"{served}/?cluster=shop")
     quiet(opened)
     opened.get_by_text("Queue details").first.click()
@@ -181,8 +181,8 @@ def test_the_way_from_the_first_screen_to_a_queue_and_back(served: str, opened: 
     opened.get_by_role("heading", name="1 critical, 1 warning").wait_for()
 
 
-def test_what_was_asked_for_stays_in_the_address(served: str, opened: Page) -> None:
-    """The words that were typed, the order that was chosen: a link shows the same list to somebody else."""
+def test_search_and_sort_order_are_in_the_address(served: str, opened: Page) -> None:
+    """A link shows the same list to somebody else."""
     opened.goto(f"{served}/queues?cluster=shop&sort=name&find=idle.0000%5B12%5D")
     quiet(opened)
     opened.get_by_text("54 queues, 2 match").or_(opened.get_by_text("53 queues, 2 match")).first.wait_for()
@@ -191,7 +191,7 @@ def test_what_was_asked_for_stays_in_the_address(served: str, opened: Page) -> N
 
 
 def test_a_proxy_may_serve_it_below_a_path(browser: Browser, tmp_path: Path) -> None:
-    """The page, its health, and the way to the other pages stand below it."""
+    """Pages, health and links work below the base path."""
     with answers.serving(answers.sick("shop")) as exporter:
         exporter.lists = {"shop": shop()}
         with serving_page(exporter.url, tmp_path / "none", tmp_path, "/ops/ackscope") as page:
@@ -206,7 +206,7 @@ def test_a_proxy_may_serve_it_below_a_path(browser: Browser, tmp_path: Path) -> 
 
 
 def test_every_finding_is_two_clicks_from_its_next_step(browser: Browser, tmp_path: Path) -> None:
-    """Twelve at once: the first three lie open, each of the others opens with one click on its line."""
+    """Of twelve findings, three are open, and each of the others opens with one click."""
     rules = [f"rule-{number:02}" for number in range(12)]
     found = tuple(
         replace(

@@ -1,4 +1,4 @@
-"""A bundle taken from the page: the exporter's own, without a secret, and judged elsewhere as it was here."""
+"""Download of a bundle: the exporter's own, without secrets, with the same diagnosis elsewhere."""
 
 import gzip
 from dataclasses import replace
@@ -22,7 +22,7 @@ PLANTED = ("hush1", "hush2", "hush3", "hush4", "hush5")
 
 
 def packed() -> bytes:
-    """What the exporter's own code serves of a cluster with a stuck consumer, in which secrets stand everywhere."""
+    """Bundle from the exporter's own code, of a cluster with a stuck consumer and secrets everywhere."""
     window = film(stuck, until=120)
     latest = window.latest
     state = StateStore([latest.cluster])
@@ -44,8 +44,8 @@ def packed() -> bytes:
     return make_routes(parts)["/api/v1/bundle"].handle(Request({"cluster": latest.cluster})).body
 
 
-def test_it_holds_no_secret_and_is_judged_the_same_elsewhere(exporter: Exporter, tmp_path: Path, capsys) -> None:
-    """The finding is there, with the exit code of the verdict."""
+def test_it_contains_no_secret_and_has_the_same_diagnosis(exporter: Exporter, tmp_path: Path, capsys) -> None:
+    """The finding is there, with the exit code of its severity."""
     exporter.raw = {"/api/v1/bundle": (200, packed())}
     taken = bundle.read(exporter.url, "shop")
     text = gzip.decompress(taken.content).decode()
@@ -61,15 +61,15 @@ def test_it_holds_no_secret_and_is_judged_the_same_elsewhere(exporter: Exporter,
 
 
 @pytest.mark.parametrize("status", [400, 503])
-def test_why_there_is_none(exporter: Exporter, status: int) -> None:
-    """In a phrase; nothing is raised."""
+def test_a_failure_is_one_phrase(exporter: Exporter, status: int) -> None:
+    """Nothing is raised."""
     exporter.raw = {"/api/v1/bundle": (status, b"no")}
 
     assert f"HTTP status {status} at /api/v1/bundle" == bundle.read(exporter.url, "shop").problem
 
 
-def test_what_has_no_end_is_not_read_to_it(exporter: Exporter, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page holds it in memory."""
+def test_an_endless_response_is_aborted(exporter: Exporter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The dashboard holds a bundle in memory."""
     monkeypatch.setattr(bundle, "MAX_BYTES", 1000)
     exporter.raw = {"/api/v1/bundle": (200, b"x" * 2_000)}
     taken = bundle.read(exporter.url, "shop")

@@ -21,7 +21,7 @@ def at(back: int) -> datetime:
 
 
 def shaded(figure) -> list[tuple[datetime, datetime]]:
-    """The spans that a figure marks as looked at by nobody, of its first row."""
+    """The gaps that a figure shades in its first row."""
     return [(shape.x0, shape.x1) for shape in figure.layout.shapes if shape.xref == "x"]
 
 
@@ -29,7 +29,7 @@ EXPECTED_SHADE = [(at(15), at(14)), (at(11), at(6))]
 
 
 def test_latency_is_in_milliseconds_on_an_axis_that_says_it_is_logarithmic() -> None:
-    """Three lines of one colour, told apart by their dashes."""
+    """Three lines of one colour with different dashes."""
     rows = pd.DataFrame([latency_row(at(back), [0.002, 0.2]) for back in PRESENT])
     figure = minute_charts.latency(minute_frames.latency(rows, AXIS, "quorum"), AXIS, "quorum", (0.001, 0.3))
     by_name = {trace.name: trace for trace in figure.data}
@@ -50,7 +50,7 @@ def test_latency_shows_the_exact_maximum_in_milliseconds() -> None:
 
 
 def test_a_gap_breaks_the_line_and_is_shaded() -> None:
-    """Nobody looked: that is neither zero nor a straight line."""
+    """Missing data is neither zero nor a straight line."""
     rows = pd.DataFrame([latency_row(at(back), [0.002]) for back in PRESENT])
     figure = minute_charts.latency(minute_frames.latency(rows, AXIS, "classic"), AXIS, "classic", None)
 
@@ -60,8 +60,8 @@ def test_a_gap_breaks_the_line_and_is_shaded() -> None:
     assert ["no data"] == [note.text for note in figure.layout.annotations]
 
 
-def test_outcomes_that_hurt_have_an_axis_of_their_own() -> None:
-    """Three lost messages beside 1200 acked ones must be seen; bars start at zero."""
+def test_bad_outcomes_have_their_own_axis() -> None:
+    """Three lost messages must be visible next to 1200 acked ones; bars start at zero."""
     rows = pd.DataFrame([outcome_row(at(back), acked=1197, lost=3) for back in PRESENT])
     figure = minute_charts.outcomes(minute_frames.outcomes(rows, AXIS), AXIS)
     axes = {trace.name: trace.yaxis for trace in figure.data}
@@ -73,12 +73,12 @@ def test_outcomes_that_hurt_have_an_axis_of_their_own() -> None:
 
 
 def test_outcomes_differ_by_pattern_too() -> None:
-    """A colour alone says nothing to some eyes."""
+    """Not everybody can distinguish colours."""
     assert len(minute_charts.OUTCOMES) == len({pattern for _, pattern in minute_charts.OUTCOMES.values()})
 
 
 def test_one_colour_has_one_meaning() -> None:
-    """No colour is used twice on the page, but for grey: what is acked and what is of no known type."""
+    """No colour is used twice, except for grey: acked and unknown types."""
     colours = [
         *minute_charts.QUEUE_TYPES.values(),
         *(colour for colour, _ in minute_charts.OUTCOMES.values()),
@@ -91,7 +91,7 @@ def test_one_colour_has_one_meaning() -> None:
 
 
 def test_batches_have_a_mean_line_and_marks_for_the_largest() -> None:
-    """For each queue type in the colour of its type."""
+    """Each queue type in its colour."""
     rows = pd.DataFrame([burst_row(at(2), bursts=10, messages=40, messages_max=17)])
     figure = minute_charts.batches(
         {"quorum": minute_frames.batches(rows.assign(stream="quorum"), AXIS, "quorum")}, AXIS
@@ -101,8 +101,8 @@ def test_batches_have_a_mean_line_and_marks_for_the_largest() -> None:
     assert {minute_charts.QUEUE_TYPES["quorum"]} == {figure.data[0].line.color, figure.data[1].marker.line.color}
 
 
-def test_depth_has_a_row_a_queue_with_its_name_as_text() -> None:
-    """A name with markup is a label, not markup."""
+def test_depth_has_a_row_per_queue_with_its_name_as_text() -> None:
+    """Markup in a name is shown as text."""
     rows = pd.DataFrame([queue_row(at(2), "<a href='x'>q</a>", 900), queue_row(at(2), "small", 1)])
     figure = minute_charts.depth(minute_frames.depth(rows, AXIS), AXIS)
 

@@ -74,7 +74,7 @@ def test_bad_options_are_one_line(
 
 
 def test_rollups_that_are_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A missing folder is fine (the pipeline makes it), a file is not."""
+    """A missing folder is fine (the pipeline creates it), a file is not."""
     file = tmp_path / "file"
     file.touch()
 
@@ -83,7 +83,7 @@ def test_rollups_that_are_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_a_port_in_use_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is started, and another port is proposed."""
+    """Nothing is started, and another port is suggested."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         code = main(["dashboard", "--exporter", URL, "--rollups", str(tmp_path), "--listen", f"127.0.0.1:{port}"])
@@ -100,24 +100,24 @@ def test_a_port_in_use_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture
     [("0.0.0.0:80", ("0.0.0.0", 80)), ("[::1]:8501", ("::1", 8501)), ("8502", ("127.0.0.1", 8502))],
 )
 def test_listen_address(text: str, address: tuple[str, int]) -> None:
-    """Host and port, a version 6 address in brackets, or a port alone."""
+    """Host and port, an IPv6 address in brackets, or a port alone."""
     assert address == listen_address(text)
 
 
-def test_a_trailing_slash_means_nothing() -> None:
+def test_a_trailing_slash_is_removed() -> None:
     """A path prefix of a proxy stays."""
     assert "http://host/prefix" == exporter_url("http://host/prefix/")
 
 
-def test_settings_travel_by_environment(tmp_path: Path) -> None:
-    """And come back as they were."""
+def test_settings_survive_the_environment(tmp_path: Path) -> None:
+    """To variables and back."""
     settings = PageSettings(URL, tmp_path)
 
     assert settings == PageSettings.from_environ(settings.to_environ())
 
 
 def test_a_page_without_its_command_says_how_to_start_it() -> None:
-    """Somebody ran the script itself."""
+    """Somebody ran the script directly."""
     with pytest.raises(ConfigError, match="start the page with: ackscope dashboard --exporter URL --rollups DIR"):
         PageSettings.from_environ({})
 
@@ -125,7 +125,7 @@ def test_a_page_without_its_command_says_how_to_start_it() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
 def test_it_ends_cleanly_on_a_signal(number: signal.Signals, exporter: Exporter, tmp_path: Path) -> None:
-    """Exit code 0, and nothing but its own line in the log."""
+    """Exit code 0, and only its own line in the log."""
     with serving_page(exporter.url, tmp_path / "none", tmp_path) as served:
         served.process.send_signal(number)
         code = served.process.wait(timeout=20)
@@ -136,8 +136,8 @@ def test_it_ends_cleanly_on_a_signal(number: signal.Signals, exporter: Exporter,
 
 
 @pytest.mark.slow
-def test_what_a_browser_may_load(exporter: Exporter, tmp_path: Path) -> None:
-    """Only what this server has: no other host, no script that is not Streamlit's own; no secrets in sight."""
+def test_content_policy(exporter: Exporter, tmp_path: Path) -> None:
+    """Nothing from other hosts, no scripts except Streamlit's; no secrets."""
     with serving_page(exporter.url, tmp_path / "none", tmp_path) as served:
         policy = requests.get(served.url, timeout=10).headers["content-security-policy"]
 

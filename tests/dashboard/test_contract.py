@@ -23,8 +23,8 @@ FOUND = Finding(
 )
 
 
-def test_what_the_real_exporter_says_is_understood(exporter: Exporter) -> None:
-    """The documents of the exporter's own code, made from memory, come out as what went in."""
+def test_documents_of_the_real_exporter_are_read(exporter: Exporter) -> None:
+    """Documents of the exporter's own code come out with the values that went in."""
     now = SystemClock().now()
     batching = Batching(kind=BatchingKind.SYNC, interval=0.2, confidence=0.9, fsync=True, because="slope 0.98")
     outcomes = (

@@ -1,4 +1,4 @@
-"""The page's documentation tells what there is."""
+"""The documentation is complete."""
 
 import argparse
 from pathlib import Path
@@ -12,13 +12,13 @@ TEXT = (Path(__file__).parents[2] / "docs" / "dashboard.md").read_text()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.title)
-def test_every_page_is_told(page) -> None:
+def test_every_page_is_documented(page) -> None:
     """With its address."""
     assert f"| {page.title} | `/{page.path}` |" in TEXT
 
 
-def test_every_option_is_told() -> None:
-    """As `--help` names them."""
+def test_every_option_is_documented() -> None:
+    """By its name in `--help`."""
     parser = argparse.ArgumentParser(add_help=False)
     command.add_arguments(parser)
     options = [option for action in parser._actions for option in action.option_strings]

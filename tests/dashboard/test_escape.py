@@ -16,21 +16,21 @@ from dashboard.format.escape import literal, plot_text, visible
     ],
 )
 def test_literal_is_one_code_span(text: str, shown: str) -> None:
-    """Whatever a name holds, it stays inside a code span of its own."""
+    """Whatever a name contains, it stays inside a code span."""
     assert shown == literal(text)
 
 
 def test_hidden_characters_are_shown() -> None:
-    """Direction overrides, zero-width characters and line breaks cannot hide; letters of any language stay."""
+    """Direction overrides, zero-width characters and line breaks are escaped; letters of any language stay."""
     assert r"a\u202eb\u200bc\x00 Grüße 队列" == visible("a\u202eb\u200bc\x00 Grüße 队列")
 
 
 def test_plot_labels_carry_no_markup() -> None:
-    """The few tags that plotly reads arrive as text."""
+    """Tags that plotly interprets are shown as text."""
     assert "&lt;b&gt;x&amp;y&lt;/b&gt;" == plot_text("<b>x&y</b>")
 
 
-def test_plot_labels_keep_both_ends_of_a_long_name() -> None:
+def test_plot_labels_show_both_ends_of_a_long_name() -> None:
     """Names often differ at their end."""
     assert "orders…emails" == plot_text("orders" + "x" * 50 + "emails", longest=13)
     assert "short" == plot_text("short", longest=13)

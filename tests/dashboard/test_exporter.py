@@ -13,12 +13,12 @@ from tests.dashboard.answers import Exporter
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """The address of a server that accepts and never answers."""
+    """URL of a server that accepts connections and never responds."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
-def test_answers_become_the_kernels_own_words(exporter: Exporter) -> None:
+def test_responses_become_dataclasses_of_the_kernel(exporter: Exporter) -> None:
     """Findings, probe outcomes, totals and nodes, typed."""
     exporter.clusters = (answers.sick(),)
     live = Client(exporter.url).read()
@@ -35,7 +35,7 @@ def test_answers_become_the_kernels_own_words(exporter: Exporter) -> None:
 
 
 def test_alarms_of_nodes_and_health_checks_are_one_list(exporter: Exporter) -> None:
-    """The same alarm told twice is one alarm."""
+    """An alarm reported by both is listed once."""
     alarm = Alarm(node="rabbit@shop-1", resource="memory")
     exporter.clusters = (answers.healthy(alarms=(alarm, Alarm(node="rabbit@shop-2", resource="disk"))),)
     vitals = Client(exporter.url).read().snapshot.response
@@ -44,8 +44,8 @@ def test_alarms_of_nodes_and_health_checks_are_one_list(exporter: Exporter) -> N
     assert (alarm, Alarm(node="rabbit@shop-2", resource="disk")) == vitals.clusters[0].alarms
 
 
-def test_a_refused_connection_is_told_in_the_systems_words() -> None:
-    """With the address, since when, and without a stack of library names; the others are not asked in vain."""
+def test_a_refused_connection_has_the_error_of_the_operating_system() -> None:
+    """With address and start time, without names of libraries; the other endpoints are not requested."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     live = Client(f"http://127.0.0.1:{port}").read()
@@ -55,16 +55,16 @@ def test_a_refused_connection_is_told_in_the_systems_words() -> None:
     assert live.findings.response is None
 
 
-def test_a_silent_server_is_given_up_once(silent: str) -> None:
-    """One timeout, not three."""
+def test_a_silent_server_costs_one_timeout(silent: str) -> None:
+    """Not one per endpoint."""
     live = Client(silent, timeouts=(1.0, 0.05)).read()
 
     assert "connected, but no response in time" in live.findings.outage.reason
     assert live.findings.outage.reason == live.snapshot.outage.reason
 
 
-def test_the_last_answer_stays_and_so_does_the_first_failure(exporter: Exporter) -> None:
-    """Away since the first failure; what was known stays, with its moment; recovery needs no restart."""
+def test_the_last_response_and_the_first_failure_stay(exporter: Exporter) -> None:
+    """The outage starts at the first failure; the last data stays, with its time; recovery needs no restart."""
     client = Client(exporter.url)
     good = client.read()
     exporter.raw = {f"/api/v1/{name}": (503, b"not ready") for name in ("findings", "probes", "snapshot")}
@@ -79,8 +79,8 @@ def test_the_last_answer_stays_and_so_does_the_first_failure(exporter: Exporter)
     assert back.findings.outage is None
 
 
-def test_one_bad_document_does_not_take_the_others_away(exporter: Exporter) -> None:
-    """Findings are shown even where probe results cannot be read."""
+def test_one_bad_document_does_not_hide_the_others(exporter: Exporter) -> None:
+    """Findings are shown even if probe results cannot be read."""
     exporter.raw = {"/api/v1/probes": (200, b'{"now": "x", "clusters": [{"cluster": 7}]}')}
     live = Client(exporter.url).read()
 
@@ -89,15 +89,15 @@ def test_one_bad_document_does_not_take_the_others_away(exporter: Exporter) -> N
     assert live.probes.outage.reason.startswith("/api/v1/probes: not the response of an exporter")
 
 
-def test_another_web_page_is_not_taken_for_an_exporter(exporter: Exporter) -> None:
-    """A wrong address is said to be one."""
+def test_another_web_server_is_not_an_exporter(exporter: Exporter) -> None:
+    """A wrong URL is reported."""
     exporter.raw = {"/api/v1/findings": (200, b"<html>hello</html>")}
 
     assert "not the response of an exporter" in Client(exporter.url).read().findings.outage.reason
 
 
 def test_fields_of_a_newer_exporter_are_ignored(exporter: Exporter) -> None:
-    """More is no error."""
+    """Additional fields are not an error."""
     exporter.raw = {"/api/v1/findings": (200, b'{"now": "x", "later": 1, "clusters": [{"cluster": "a", "more": {}}]}')}
     live = Client(exporter.url).read()
 
@@ -105,7 +105,7 @@ def test_fields_of_a_newer_exporter_are_ignored(exporter: Exporter) -> None:
 
 
 def test_a_proxy_of_the_environment_is_not_used(exporter: Exporter, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The exporter is a neighbour; with the proxy this could not be answered."""
+    """The exporter is on the local network; this request would fail with the proxy."""
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     monkeypatch.delenv("no_proxy", raising=False)
@@ -115,7 +115,7 @@ def test_a_proxy_of_the_environment_is_not_used(exporter: Exporter, monkeypatch:
 
 
 def test_its_clock_may_differ_from_ours(exporter: Exporter) -> None:
-    """How long ago something began is told by the clock that noted it."""
+    """Ages are computed with the clock of the exporter."""
     exporter.raw = {"/api/v1/findings": (200, b'{"now": "2001-09-09T01:46:40Z", "clusters": []}')}
     feed = Client(exporter.url).read().findings
 

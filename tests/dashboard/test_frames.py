@@ -16,7 +16,7 @@ AXIS = Axis.until(NOW, RANGES["15m"])
 
 
 def before(minutes: int) -> datetime:
-    """The start of the minute that began so many minutes before the axis ends."""
+    """The start of a minute before the end of the axis."""
     return END - timedelta(minutes=minutes)
 
 
@@ -27,7 +27,7 @@ def test_the_axis_ends_with_the_last_complete_minute() -> None:
 
 @pytest.mark.parametrize("span", RANGES.values(), ids=RANGES)
 def test_every_range_is_made_of_whole_steps(span: Range) -> None:
-    """So that each point stands for as many minutes as the others, and charts stay light."""
+    """All points represent the same number of minutes, and charts stay small."""
     points = Axis.until(NOW, span).points
 
     assert span.minutes == len(points) * span.step
@@ -48,8 +48,8 @@ def test_quantiles_come_from_merged_buckets() -> None:
     assert point["p99"] < 0.002
 
 
-def test_other_measures_probes_and_bucket_edges_are_left_out() -> None:
-    """Only like is added to like."""
+def test_other_measures_probes_and_bucket_edges_are_excluded() -> None:
+    """Only comparable rows are summed."""
     rows = pd.DataFrame(
         [
             latency_row(before(3), [0.001]),
@@ -64,7 +64,7 @@ def test_other_measures_probes_and_bucket_edges_are_left_out() -> None:
 
 
 def test_minutes_without_rows_are_gaps() -> None:
-    """They are absent, not zero, and reported as spans."""
+    """They are missing, not zero, and reported as time ranges."""
     rows = pd.DataFrame([outcome_row(before(back)) for back in (15, 14, 10, 9, 8, 7, 6, 5, 4, 3, 2)])
     sums = minute_frames.outcomes(rows, AXIS)
 
@@ -96,7 +96,7 @@ def test_steps_longer_than_a_minute_add_up() -> None:
 
 
 def test_nacks_by_design_are_not_among_the_outcomes() -> None:
-    """What a client would miss is what is left."""
+    """Only messages that a client would miss remain."""
     by_design = {**outcome_row(before(2), acked=0, nacked=30), "probe": "nack", "stream": "nack"}
     sums = minute_frames.outcomes(pd.DataFrame([outcome_row(before(2), acked=100, nacked=1), by_design]), AXIS)
 
@@ -118,8 +118,8 @@ def test_mean_batch_is_messages_by_bursts() -> None:
     assert pd.isna(shaped.loc[before(1), "mean"])
 
 
-def test_depth_ranks_the_deepest_first_and_keeps_absent_apart() -> None:
-    """A queue whose length the broker does not tell has no point."""
+def test_depth_ranks_the_deepest_first_and_unknown_is_not_zero() -> None:
+    """A queue whose length is unknown has no point."""
     rows = pd.DataFrame(
         [queue_row(before(2), "small", 3), queue_row(before(2), "big", 900), queue_row(before(1), "big", None)]
     )
@@ -141,6 +141,6 @@ def test_unknown_streams_come_last() -> None:
     assert ["classic", "stream", "jms"] == minute_frames.streams(rows)
 
 
-def test_the_generator_keeps_to_the_contract() -> None:
-    """The rows of these tests have every column of the table, and no other."""
+def test_the_synthetic_rows_match_the_schema() -> None:
+    """The rows of these tests have exactly the columns of the table."""
     assert set(schema(LATENCY_1M).names) == set(latency_row(END, [0.1]))

@@ -27,7 +27,7 @@ ILL = ClusterFindings(cluster="shop", checked=("stuck-consumer",), findings=(stu
     ],
 )
 def test_headline(found: ClusterFindings | None, age: float | None, *, away: bool, text: str, sure: bool) -> None:
-    """Good is only said of fresh data that was checked."""
+    """Only fresh data that was checked is reported as healthy."""
     said = headline(found, DataAge(age, away))
 
     assert (text, sure) == (said.text, said.sure)
@@ -35,24 +35,24 @@ def test_headline(found: ClusterFindings | None, age: float | None, *, away: boo
 
 
 @pytest.mark.parametrize(("overdue", "sure"), [(0.0, True), (35.0, False)])
-def test_what_is_read_seldom_is_old_only_when_it_is_due(overdue: float, *, sure: bool) -> None:
-    """The queues of a calm broker are read every 150 s: that they are 140 s old is no news."""
+def test_data_with_a_long_interval_is_stale_only_when_overdue(overdue: float, *, sure: bool) -> None:
+    """An idle broker's queues are polled every 150 s: an age of 140 s is normal."""
     data = DataAge(140.0, overdue=overdue)
 
     assert sure == headline(WELL, data).sure
     assert sure == ("nothing newer is known" not in checked(WELL, data))
 
 
-def test_a_silent_rule_is_no_clean_bill_of_health() -> None:
-    """When no rule at all could answer, nothing is called good."""
+def test_inconclusive_rules_do_not_mean_healthy() -> None:
+    """If all rules are inconclusive, the cluster is not reported as healthy."""
     gap = InconclusiveReport(rule="no-consumer", because="no queues", needs="permission")
     blind = ClusterFindings(cluster="shop", checked=("no-consumer",), inconclusive=(gap,))
 
     assert "Unknown: all rules are inconclusive" == headline(blind, DataAge(1.0)).text
 
 
-def test_some_silent_rules_are_said_beside_the_good_news() -> None:
-    """What was checked is good; what was not is counted."""
+def test_some_inconclusive_rules_are_counted() -> None:
+    """Next to the good result of the others."""
     gap = InconclusiveReport(rule="memory-alarm", because="no nodes", needs="permission")
     never = InconclusiveReport(rule="consumer-ack-timeout", because="3.10", needs="", permanent=True)
     half = ClusterFindings(cluster="shop", checked=("no-consumer", "memory-alarm"), inconclusive=(gap, never))
@@ -96,7 +96,7 @@ RULES = ("no-consumer", "stuck-consumer", "memory-alarm", "consumer-ack-timeout"
     ],
 )  # fmt: skip
 def test_what_was_checked(found: ClusterFindings, age: float | None, *, away: bool, text: str) -> None:
-    """How many rules, at data of what age, and how many could not tell."""
+    """Number of rules, age of the data, and number of inconclusive rules."""
     assert text == checked(found, DataAge(age, away))
 
 

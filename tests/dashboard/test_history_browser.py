@@ -1,4 +1,4 @@
-"""The page "History" in a real browser, with a queue whose name means something to every kind of markup."""
+"""The page "History" in a real browser, with a queue whose name contains all kinds of markup."""
 
 from pathlib import Path
 
@@ -16,8 +16,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 WINDOWS = {"desk": (1280, 900), "phone": (390, 844)}
 
 
-def test_it_is_read_on_a_desk_and_on_a_phone(tmp_path: Path) -> None:
-    """Who moved first is on the first screen; nothing is wider than it, no name does anything, nobody is called."""
+def test_it_fits_a_desktop_and_a_phone(tmp_path: Path) -> None:
+    """The first change is on the first screen; nothing is wider; names do nothing; no external requests."""
     root = tmp_path / "rollups"
     write_story(root, HOSTILE)
     with (

@@ -1,4 +1,4 @@
-"""The page "History", run as a viewer's session would: empty, not yet, with a story, with hostile names."""
+"""The page "History" in AppTest: empty, without history, with a story, with hostile names."""
 
 import json
 from collections.abc import Callable
@@ -36,7 +36,7 @@ layout.run([replace(page, path="") for page in PAGES if page.path == "history"])
 
 @pytest.fixture
 def visit(monkeypatch: pytest.MonkeyPatch, exporter: Exporter) -> Open:
-    """Run the page once: `visit(rollups, at="2026-03-01T12:04")`, the rest is its query string."""
+    """Run the page once: `visit(rollups, at="2026-03-01T12:04")`; other arguments are query parameters."""
 
     def run(root: Path, **query: str) -> AppTest:
         for name, value in PageSettings(exporter.url, root).to_environ().items():
@@ -52,7 +52,7 @@ def visit(monkeypatch: pytest.MonkeyPatch, exporter: Exporter) -> Open:
 
 
 def test_without_a_history_it_says_how_to_get_one(visit: Open, tmp_path: Path) -> None:
-    """With the command and the folder; nothing is called quiet."""
+    """With the command and the folder; nothing is reported as healthy."""
     page = visit(tmp_path / "none")
     said = words(page)
 
@@ -65,8 +65,8 @@ def test_without_a_history_it_says_how_to_get_one(visit: Open, tmp_path: Path) -
         assert text in said
 
 
-def test_what_cannot_be_told_yet_says_why(visit: Open, tmp_path: Path) -> None:
-    """Each section for itself; no figure is made up."""
+def test_missing_results_have_a_reason(visit: Open, tmp_path: Path) -> None:
+    """In each section; no number is made up."""
     write_answers(tmp_path, not_yet())
     page = visit(tmp_path)
     said = words(page)
@@ -82,8 +82,8 @@ def test_what_cannot_be_told_yet_says_why(visit: Open, tmp_path: Path) -> None:
         assert text in said
 
 
-def test_the_story_is_told_from_its_cause_on(visit: Open, tmp_path: Path) -> None:
-    """Who moved first, with before and after; then the answers, each with its data."""
+def test_changes_start_with_their_cause(visit: Open, tmp_path: Path) -> None:
+    """The first change with before and after; then the reports, each with its data range."""
     write_story(tmp_path)
     page = visit(tmp_path, around="1h")
     said = words(page)
@@ -107,8 +107,8 @@ def test_the_story_is_told_from_its_cause_on(visit: Open, tmp_path: Path) -> Non
     assert said.index("queue 'orders' in vhost '/'") < said.index("queue 'invoices'")
 
 
-def test_a_moment_without_data_is_not_called_quiet(visit: Open, tmp_path: Path) -> None:
-    """And one with data in which nothing moved is."""
+def test_a_time_without_data_is_unknown(visit: Open, tmp_path: Path) -> None:
+    """A time with data and without changes is reported as such."""
     write_story(tmp_path)
 
     assert "Unknown: no data from 2026-01-01 09:00" in words(visit(tmp_path, at="2026-01-01T12:00"))
@@ -116,8 +116,8 @@ def test_a_moment_without_data_is_not_called_quiet(visit: Open, tmp_path: Path) 
     assert "No changes from" in words(visit(tmp_path, at=quiet, around="1h"))
 
 
-def test_the_address_keeps_moment_and_choices(visit: Open, tmp_path: Path) -> None:
-    """So that what one sees can be sent to a colleague."""
+def test_time_and_choices_are_in_the_address(visit: Open, tmp_path: Path) -> None:
+    """So that a link shows the same view to a colleague."""
     write_story(tmp_path)
     page = visit(tmp_path)
     page.selectbox(key="around-choice").set_value("12h").run()
@@ -131,8 +131,8 @@ def test_the_address_keeps_moment_and_choices(visit: Open, tmp_path: Path) -> No
     assert "No baseline yet: 2 of 3 days." in words(page)
 
 
-def test_old_links_lead_somewhere(visit: Open, tmp_path: Path) -> None:
-    """Unknown words in the address are passed over; a moment in the future is now."""
+def test_invalid_parameters_are_ignored(visit: Open, tmp_path: Path) -> None:
+    """A time in the future means now."""
     write_story(tmp_path)
     page = visit(tmp_path, at="2999-01-01T00:00", around="century", by="size", measure="mood", range="aeon")
 
@@ -141,7 +141,7 @@ def test_old_links_lead_somewhere(visit: Open, tmp_path: Path) -> None:
 
 
 def test_the_queue_of_the_address_is_shown_over_its_band(visit: Open, tmp_path: Path) -> None:
-    """How many points lie outside is said in words."""
+    """The number of points outside is in the text."""
     write_story(tmp_path)
     page = visit(tmp_path, queue="orders", vhost="/", range="1h")
 
@@ -150,7 +150,7 @@ def test_the_queue_of_the_address_is_shown_over_its_band(visit: Open, tmp_path: 
 
 
 def test_a_damaged_file_is_named_and_hides_nothing_else(visit: Open, tmp_path: Path) -> None:
-    """The moves cannot be read; the answers can."""
+    """Changes cannot be read; the reports can."""
     write_story(tmp_path)
     broken = next((tmp_path / CHANGES.name).rglob("*.parquet"))
     broken.write_bytes(b"not parquet")
@@ -165,8 +165,8 @@ def test_a_damaged_file_is_named_and_hides_nothing_else(visit: Open, tmp_path: P
     ("text", "said"),
     [("{", "is not a report document"), ("[]", "is not a report document"), ('{"version": 9}', "has version 9")],
 )
-def test_answers_that_are_none_are_said(visit: Open, tmp_path: Path, text: str, said: str) -> None:
-    """With the file's name; the page stands."""
+def test_an_invalid_report_document_is_named(visit: Open, tmp_path: Path, text: str, said: str) -> None:
+    """The rest of the page works."""
     path = write_answers(tmp_path, document())
     path.write_text(text)
     page = visit(tmp_path)
@@ -176,8 +176,8 @@ def test_answers_that_are_none_are_said(visit: Open, tmp_path: Path, text: str, 
     assert str(path) in page.warning[0].value
 
 
-def test_answers_of_a_younger_or_older_pipeline_do_no_harm(visit: Open, tmp_path: Path) -> None:
-    """A section that is not there says so."""
+def test_reports_of_another_pipeline_version_are_accepted(visit: Open, tmp_path: Path) -> None:
+    """A missing section says so."""
     write_answers(tmp_path, {"version": 1, "made_at": "2026-03-01T00:00:00Z"})
     page = visit(tmp_path)
 
@@ -186,8 +186,8 @@ def test_answers_of_a_younger_or_older_pipeline_do_no_harm(visit: Open, tmp_path
     assert "stale: is `ackscope pipeline stream` running?" in words(page)
 
 
-def test_names_with_markup_run_through_the_whole_page(visit: Open, tmp_path: Path) -> None:
-    """Every place that shows a name is drawn, and none of them hands the name to Markdown bare."""
+def test_names_with_markup_are_escaped_on_the_whole_page(visit: Open, tmp_path: Path) -> None:
+    """No element passes a name to Markdown unescaped."""
     write_story(tmp_path, HOSTILE)
     page = visit(tmp_path, around="1h", queue=HOSTILE, vhost="/")
     bare = [
@@ -203,8 +203,8 @@ def test_names_with_markup_run_through_the_whole_page(visit: Open, tmp_path: Pat
     assert words(page).count("<script>") > 8
 
 
-def test_moves_are_read_by_the_catalog_alone(tmp_path: Path) -> None:
-    """A file that lies there and is not named does not count."""
+def test_changes_are_read_from_cataloged_files_only(tmp_path: Path) -> None:
+    """A file that the catalog does not list is ignored."""
     put(tmp_path, CHANGES, [moved(30, "old", "ready", 1.0, 9.0)])
     put(tmp_path, CHANGES, [moved(30, "new", "ready", 1.0, 9.0)])
     end = this_minute()
@@ -214,8 +214,8 @@ def test_moves_are_read_by_the_catalog_alone(tmp_path: Path) -> None:
     assert (True, 0, None) == (found.analysed, found.hours_with_data, found.problem)
 
 
-def test_a_band_has_the_hour_of_its_minute() -> None:
-    """And a rate is a second; a minute without a value stays one."""
+def test_a_band_is_that_of_its_hour() -> None:
+    """Rates are per second; a minute without a value stays empty."""
     end = this_minute()
     axis = Axis(end - timedelta(minutes=3), end, 1)
     minutes = pd.DataFrame([queue_row(axis.start, "q", 7), queue_row(end - timedelta(minutes=1), "q", 9)])
@@ -236,7 +236,7 @@ def test_a_band_has_the_hour_of_its_minute() -> None:
 
 
 def test_a_band_of_latency_is_drawn_in_milliseconds() -> None:
-    """Its axis starts at zero, and what lies outside has its own mark."""
+    """The axis starts at zero, and values outside have a mark of their own."""
     axis = Axis.until(this_minute(), RANGES["15m"])
     lines = pd.DataFrame({"value": 0.2, "low": 0.0, "middle": 0.05, "high": 0.1}, index=axis.points)
     figure = history_charts.band(lines, axis, measure("confirm_p99"))
@@ -250,11 +250,11 @@ def test_a_band_of_latency_is_drawn_in_milliseconds() -> None:
 @pytest.mark.parametrize(
     ("value", "text"), [(None, "\N{EN DASH}"), (1.0, "100 %"), (0.99999, "99.999 %"), (0.999996, "99.999 %")]
 )
-def test_a_share_is_never_rounded_up_to_all(value: float | None, text: str) -> None:
+def test_a_share_is_never_rounded_up_to_100(value: float | None, text: str) -> None:
     """99.9996 % is not 100 %."""
     assert text == section.share(value)
 
 
-def test_the_file_of_the_page_is_json() -> None:
-    """As the tests here make it."""
+def test_the_synthetic_document_is_json() -> None:
+    """With the version that the dashboard expects."""
     assert json.loads(json.dumps(document()))["version"] == reader.VERSION

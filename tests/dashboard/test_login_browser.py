@@ -1,4 +1,4 @@
-"""Signing in and out in a real browser, at a real provider on loopback, with the page below a base path."""
+"""Signing in and out in a real browser, at a real provider on loopback, with the dashboard below a base path."""
 
 import base64
 import time
@@ -30,7 +30,7 @@ ANN = {"email": "ann@example.org", "email_verified": True}
 
 
 class House(NamedTuple):
-    """A page behind a login, and what is around it."""
+    """A dashboard with a login, its provider and its exporter."""
 
     url: str
     provider: Provider
@@ -41,7 +41,7 @@ class House(NamedTuple):
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """The real command; ann may come in."""
+    """The real command; ann has access."""
     folder = tmp_path_factory.mktemp("login")
     port = free_port()
     url = f"http://localhost:{port}{BASE}"
@@ -72,19 +72,19 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def away() -> list[str]:
-    """Every address that the page, or a way to it, asked for elsewhere."""
+    """All requests of the page to other hosts."""
     return []
 
 
 @pytest.fixture
 def complaints() -> list[str]:
-    """Errors of the page, and what the browser printed as errors while it was shown."""
+    """Errors of the page, and errors in the browser's console while it was shown."""
     return []
 
 
 @pytest.fixture
 def page(house: House, browser: Browser, away: list[str], complaints: list[str]) -> Iterator[Page]:
-    """An empty page of somebody whom nobody knows; what is asked of other machines goes nowhere."""
+    """An empty page of an unknown person; requests to other hosts are blocked."""
     context = browser.new_context()
     context.set_default_timeout(60_000)
     context.route(lambda url: "//localhost:" not in url, lambda route: route.abort())
@@ -102,13 +102,13 @@ def page(house: House, browser: Browser, away: list[str], complaints: list[str])
 
 
 def _complains(said: ConsoleMessage) -> bool:
-    """Whether it is an error; not that Streamlit's page looks for its server below its own address first."""
+    """Whether a console message is an error; Streamlit's search for its server is not."""
     searched = str(said.location.get("url", "")).endswith(("/queues/_stcore/health", "/queues/_stcore/host-config"))
     return said.type == "error" and not searched
 
 
 def knock(page: Page, house: House, sub: str, wanted: str = WANTED) -> None:
-    """Ask for a page, and say who one is; until the provider has answered."""
+    """Open the dashboard and sign in at the provider as this person."""
     page.goto(f"{house.url}{wanted}")
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url(f"{house.provider.url}/oauth2/authorize**")
@@ -118,36 +118,36 @@ def knock(page: Page, house: House, sub: str, wanted: str = WANTED) -> None:
 
 
 def sign_in(page: Page, house: House, wanted: str = WANTED) -> None:
-    """As ann, until the page is there."""
+    """Sign in as ann and wait for the page."""
     knock(page, house, "ann", wanted)
     page.get_by_text("Signed in as").wait_for()
 
 
 def names(context: BrowserContext) -> set[str]:
-    """Of the cookies that say who somebody is."""
+    """Names of the identity cookies."""
     return {cookie["name"] for cookie in context.cookies() if cookie["name"].startswith("_streamlit_user")}
 
 
 def cookie_header(context: BrowserContext) -> dict[str, str]:
-    """What a browser would send."""
+    """The Cookie header that a browser would send."""
     return {"cookie": "; ".join(f"{cookie['name']}={cookie['value']}" for cookie in context.cookies())}
 
 
 def as_ann(cookie: str) -> str:
-    """The cookie of bob, saying that he is ann, under the signature that it had."""
+    """The cookie of bob, changed to ann, with the old signature."""
     told, _, signature = cookie.strip('"').partition(".")
     text = base64.urlsafe_b64decode(told + "=" * (-len(told) % 4)).replace(b"bob@", b"ann@")
     return f"{base64.urlsafe_b64encode(text).decode().rstrip('=')}.{signature}"
 
 
 def provider_token(key: str) -> str:
-    """What Streamlit's page sends a browser to the provider with."""
+    """The token with which Streamlit's page sends a browser to the provider."""
     ends = int(time.time()) + 60
     return jwt.encode({"alg": "HS256"}, {"provider": "default", "exp": ends}, OctKey.import_key(key))
 
 
 def test_a_stranger_gets_nothing(house: House, page: Page, away: list[str], complaints: list[str]) -> None:
-    """No word of the cluster on the way, nothing asked of the exporter, no figures; health is open."""
+    """No data of the cluster, no request to the exporter, no metrics; health is public."""
     frames: list[bytes] = []
     page.on("websocket", lambda opened: opened.on("framereceived", lambda frame: frames.append(bytes(frame))))
     before = len(house.exporter.asked)
@@ -167,8 +167,8 @@ def test_a_stranger_gets_nothing(house: House, page: Page, away: list[str], comp
     assert [] == complaints
 
 
-def test_in_and_out_again(house: House, page: Page, away: list[str], complaints: list[str]) -> None:
-    """To the address that was wanted, and to the door; the cookie is worth nothing afterwards, in another tab too."""
+def test_signing_in_and_out(house: House, page: Page, away: list[str], complaints: list[str]) -> None:
+    """To the requested address, and back to the sign-in page; the cookie is invalid afterwards, in other tabs too."""
     house.provider.say("ann", **ANN)
     sign_in(page, house)
     came_to = page.url
@@ -198,8 +198,8 @@ def test_in_and_out_again(house: House, page: Page, away: list[str], complaints:
     assert [] == complaints
 
 
-def test_who_may_not_is_told_and_can_leave(house: House, page: Page, away: list[str]) -> None:
-    """One sentence, a way out, nothing of the cluster; nor does it help to change the cookie."""
+def test_people_without_access_are_told_and_can_sign_out(house: House, page: Page, away: list[str]) -> None:
+    """One sentence, no data of the cluster; changing the cookie does not help."""
     before = len(house.exporter.asked)
     house.provider.say("bob", email="bob@example.org", email_verified=True)
     knock(page, house, "bob")
@@ -223,8 +223,8 @@ def test_who_may_not_is_told_and_can_leave(house: House, page: Page, away: list[
     assert [] == away
 
 
-def test_who_did_not_succeed_is_told(house: House, page: Page) -> None:
-    """The token of mallory was changed after it was signed: the door says so, and is where it was."""
+def test_a_failed_sign_in_is_shown(house: House, page: Page) -> None:
+    """A token that was changed after signing: the sign-in page says so."""
     house.provider.say("mallory", **ANN)
     knock(page, house, "mallory")
     page.get_by_text("Sign-in failed. Try again").wait_for()
@@ -244,8 +244,8 @@ def test_who_did_not_succeed_is_told(house: House, page: Page) -> None:
         pytest.param("again", {**ANN, "nonce": "of-yesterday"}, False, id="used before"),
     ],
 )
-def test_only_a_good_token_gives_a_cookie(house: House, sub: str, claims: dict[str, object], good: bool) -> None:  # noqa: FBT001
-    """Of any other one, the log says in a line what is wrong with it."""
+def test_only_a_valid_token_gives_a_cookie(house: House, sub: str, claims: dict[str, object], good: bool) -> None:  # noqa: FBT001
+    """For any other one, the log has one line with the reason."""
     house.provider.say(sub, **claims)
     told = len(house.log.read_text())
     with requests.Session() as session:

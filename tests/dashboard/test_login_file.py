@@ -1,4 +1,4 @@
-"""The file of `--login`: what is wrong in it is one line; its secrets are never shown."""
+"""The file of `--login`: errors are one line; secrets are never printed."""
 
 import logging
 import re
@@ -25,14 +25,14 @@ GOOD = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """With the client's secret in it, for its owner only."""
+    """With the client secret, readable by its owner only."""
     (tmp_path / "client").write_text(f"{SECRET}\n")
     (tmp_path / "client").chmod(0o600)
     return tmp_path
 
 
 def written(folder: Path, **changes: str | None) -> Path:
-    """A good file but for these keys; None leaves one out."""
+    """Write a valid file with these changes; None removes a key."""
     lines = {**GOOD, **changes}
     path = folder / "login.yml"
     path.write_text("".join(f"{key}: {value}\n" for key, value in lines.items() if value is not None))
@@ -119,7 +119,7 @@ def written(folder: Path, **changes: str | None) -> Path:
         ),
     ],
 )
-def test_what_is_wrong_in_the_file(
+def test_errors_in_the_file(
     changes: dict[str, str | None], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """File, key, what to do instead; exit code 3, nothing started, never a secret."""
@@ -133,7 +133,7 @@ def test_what_is_wrong_in_the_file(
 
 
 def test_a_file_that_is_missing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its name, and that it has to be there."""
+    """Its name, and that it must exist."""
     path = folder / "none.yml"
     options = ["--exporter", "http://127.0.0.1:9419", "--rollups", str(folder)]
 
@@ -165,10 +165,10 @@ def test_a_file_that_is_missing(folder: Path, capsys: pytest.CaptureFixture[str]
         ),
     ],
 )
-def test_what_is_wrong_with_a_secret(
+def test_errors_in_a_secret_file(
     name: str, content: bytes | None, said: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The file of the secret is named, what is in it is not."""
+    """The file is named, its content is not printed."""
     secret = folder / name
     if content is not None:
         secret.write_bytes(content)
@@ -182,8 +182,8 @@ def test_what_is_wrong_with_a_secret(
     assert f"ackscope dashboard: {path}: {said.format(secret)}\n" == capsys.readouterr().err
 
 
-def test_secrets_are_beside_the_file_and_never_print(folder: Path) -> None:
-    """They are where Streamlit looks for them, and nowhere else."""
+def test_secrets_are_read_and_never_printed(folder: Path) -> None:
+    """They are where Streamlit expects them, and nowhere else."""
     login = read(written(folder, allow="{emails: [Ann@Example.org], claims: {groups: [oncall]}}"), "ops")
     settings = PageSettings("http://127.0.0.1:9419", folder, login=login.rules)
 
@@ -198,7 +198,7 @@ def test_secrets_are_beside_the_file_and_never_print(folder: Path) -> None:
     assert settings == PageSettings.from_environ(settings.to_environ())
 
 
-def test_the_secret_of_the_cookies_is_made_once(folder: Path) -> None:
+def test_the_cookie_secret_is_created_once(folder: Path) -> None:
     """For its owner only; the next start finds it, so that people stay signed in."""
     path = written(folder, cookie_secret_file="cookie")
     first = read(path, "ops").cookie_secret
@@ -208,7 +208,7 @@ def test_the_secret_of_the_cookies_is_made_once(folder: Path) -> None:
     assert first == read(path, "ops").cookie_secret
 
 
-def test_without_a_file_each_start_has_its_own(folder: Path) -> None:
+def test_without_a_file_each_start_has_a_new_secret(folder: Path) -> None:
     """Nothing is written, and everybody signs in again."""
     path = written(folder)
 
@@ -216,8 +216,8 @@ def test_without_a_file_each_start_has_its_own(folder: Path) -> None:
     assert {"client", "login.yml"} == {it.name for it in folder.iterdir()}
 
 
-def test_a_secret_that_everybody_may_read(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Told once, with what to do."""
+def test_a_world_readable_secret_is_logged(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Once, with what to do."""
     (folder / "client").chmod(0o644)
     path = written(folder)
     with caplog.at_level(logging.WARNING):
@@ -242,8 +242,8 @@ def test_a_secret_that_everybody_may_read(folder: Path, caplog: pytest.LogCaptur
         ("page.example.org", False),
     ],
 )
-def test_who_can_reach_it(host: str, only_here: bool) -> None:  # noqa: FBT001
-    """Only this machine, or others."""
+def test_loopback_addresses(host: str, only_here: bool) -> None:  # noqa: FBT001
+    """Only this machine can reach them."""
     assert only_here == is_loopback(host)
 
 
@@ -255,10 +255,10 @@ def test_who_can_reach_it(host: str, only_here: bool) -> None:  # noqa: FBT001
         (["--login", "login.yml"], ""),
     ],
 )
-def test_a_page_for_everybody_says_so(
+def test_an_open_dashboard_is_logged(
     options: list[str], said: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line of the log, where others than this machine can reach it."""
+    """One line in the log if other machines can reach it."""
     monkeypatch.setattr("dashboard.server.serve", lambda *_args: None)
     monkeypatch.setattr("dashboard.command.os.environ", {})
     monkeypatch.chdir(folder)
@@ -270,7 +270,7 @@ def test_a_page_for_everybody_says_so(
     assert said.format(listen) == capsys.readouterr().err.partition("logger=dashboard.command ")[2]
 
 
-def test_the_file_of_the_documentation_is_read(folder: Path) -> None:
+def test_the_example_of_the_documentation_is_valid(folder: Path) -> None:
     """As it is printed there."""
     text = (Path(__file__).parents[2] / "docs" / "dashboard.md").read_text()
     [printed] = re.findall(r"```yaml\n(metadata_url.*?)```", text, re.DOTALL)

@@ -1,4 +1,4 @@
-"""A hundred findings: the worst in full, a line each for those that follow, and no more laid out than is looked at."""
+"""A hundred findings: the most severe in full, then a line each, and nothing drawn that is not visible."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +13,8 @@ from tests.dashboard.page_text import errors, words
 Open = Callable[..., AppTest]
 
 
-def test_what_is_closed_is_not_laid_out_until_it_is_opened(exporter: Exporter, rollups: Path, open_page: Open) -> None:
-    """The first cards are there in full, the next by their headline, the rest behind one switch that says how many."""
+def test_closed_cards_are_not_drawn(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """The first cards are shown in full, the next as a line, the rest behind a toggle with their number."""
     exporter.clusters = (answers.sick(findings=[answers.stuck(f"q{number:03d}") for number in range(100)]),)
     page = open_page(exporter.url, rollups)
     said = words(page)

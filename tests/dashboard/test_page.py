@@ -15,7 +15,7 @@ Open = Callable[..., AppTest]
 
 
 def test_a_healthy_cluster_says_what_was_checked(exporter: Exporter, rollups: Path, open_page: Open) -> None:
-    """Good news names its ground, its age, and the history it has."""
+    """With the number of rules, the age of the data, and the end of the history."""
     page = open_page(exporter.url, rollups)
 
     assert [] == errors(page)
@@ -36,7 +36,7 @@ def test_a_healthy_cluster_says_what_was_checked(exporter: Exporter, rollups: Pa
 
 
 def test_a_finding_answers_the_four_questions(exporter: Exporter, rollups: Path, open_page: Open) -> None:
-    """Is it bad, for whom, since when, what do I do: with evidence, cause and runbook."""
+    """What is wrong, with what, since when, what to do: with evidence, cause and runbook."""
     exporter.clusters = (answers.sick(),)
     page = open_page(exporter.url, rollups)
     said = words(page)
@@ -57,8 +57,8 @@ def test_a_finding_answers_the_four_questions(exporter: Exporter, rollups: Path,
     assert said.index("stuck-consumer") < said.index("pub-nacked-overflow")
 
 
-def test_what_could_not_be_told_is_told(exporter: Exporter, rollups: Path, open_page: Open) -> None:
-    """With the reason and what to do; what this broker never tells is told apart."""
+def test_inconclusive_rules_are_listed(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """With the reason and a fix; those that this broker does not support are marked."""
     exporter.clusters = (answers.sick(),)
     said = words(open_page(exporter.url, rollups))
 
@@ -67,7 +67,7 @@ def test_what_could_not_be_told_is_told(exporter: Exporter, rollups: Path, open_
 
 
 def test_probes_that_cannot_measure_say_why(exporter: Exporter, rollups: Path, open_page: Open) -> None:
-    """Failed and doubtful ones come first, in words."""
+    """Failed and doubtful ones come first, with a reason."""
     exporter.clusters = (answers.sick(),)
     said = words(open_page(exporter.url, rollups))
 
@@ -76,7 +76,7 @@ def test_probes_that_cannot_measure_say_why(exporter: Exporter, rollups: Path, o
 
 
 def test_every_probe_shows_what_it_measures(exporter: Exporter, rollups: Path, open_page: Open) -> None:
-    """Steps where there are steps, confirms where there are confirms; a nack that must be is told as one."""
+    """Steps or confirms; expected nacks are labelled as such."""
     layers = (
         ConfirmLayer(name="network+channel", seconds=0.0005, because="unroutable 500 us"),
         ConfirmLayer(name="queue", because="transient is not measured"),
@@ -100,8 +100,8 @@ def test_every_probe_shows_what_it_measures(exporter: Exporter, rollups: Path, o
         assert text in said
 
 
-def test_streams_for_comparison_wait_behind_a_click(exporter: Exporter, rollups: Path, open_page: Open) -> None:
-    """What stands for applications comes first, whatever the alphabet says."""
+def test_control_streams_are_in_an_expander(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """Streams that represent applications come first."""
     exporter.clusters = (answers.healthy(probes=answers.all_probes()),)
     page = open_page(exporter.url, rollups)
     assert "**transient** " not in words(page)
@@ -114,7 +114,7 @@ def test_streams_for_comparison_wait_behind_a_click(exporter: Exporter, rollups:
     assert said.index("**handshake**") < said.index("**classic-large**") < said.index("**transient**")
 
 
-def test_a_blocked_probe_and_an_alarm_are_said(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+def test_a_blocked_probe_and_an_alarm_are_shown(exporter: Exporter, rollups: Path, open_page: Open) -> None:
     """An alarm blocks publishers of the whole cluster."""
     exporter.clusters = (
         answers.healthy(
@@ -128,8 +128,8 @@ def test_a_blocked_probe_and_an_alarm_are_said(exporter: Exporter, rollups: Path
         assert text in said
 
 
-def test_old_data_is_not_called_good(exporter: Exporter, rollups: Path, open_page: Open) -> None:
-    """A broker that stopped answering: the age and the reason are on top."""
+def test_stale_data_is_not_reported_as_healthy(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """Age and reason are at the top."""
     exporter.clusters = (answers.healthy(age=95.0, error="connection refused at 10.0.0.1:15672"),)
     page = open_page(exporter.url, rollups)
     said = words(page)
@@ -144,8 +144,8 @@ def test_old_data_is_not_called_good(exporter: Exporter, rollups: Path, open_pag
         assert text in said
 
 
-def test_a_broker_that_never_answered_has_no_numbers(exporter: Exporter, rollups: Path, open_page: Open) -> None:
-    """Absent is not zero."""
+def test_a_broker_that_never_responded_has_no_numbers(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """Missing is not zero."""
     exporter.clusters = (answers.healthy(age=None, broker=None, checked=(), probes=()),)
     page = open_page(exporter.url, rollups)
     said = words(page)
@@ -157,8 +157,8 @@ def test_a_broker_that_never_answered_has_no_numbers(exporter: Exporter, rollups
     assert [] == list(page.metric)
 
 
-def test_dead_probes_are_not_called_fresh(exporter: Exporter, rollups: Path, open_page: Open) -> None:
-    """The process is down: said on top and beside the figures."""
+def test_results_of_a_dead_probe_process_are_marked(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """At the top and next to the results."""
     exporter.clusters = (answers.healthy(probes_up=False),)
     said = words(open_page(exporter.url, rollups))
 
@@ -167,7 +167,7 @@ def test_dead_probes_are_not_called_fresh(exporter: Exporter, rollups: Path, ope
 
 
 def test_an_exporter_that_was_never_reached(tmp_path: Path, open_page: Open) -> None:
-    """The page says where, why and what to do, and shows nothing as good."""
+    """The page says where, why and what to do, and reports nothing as healthy."""
     with answers.serving(answers.healthy()) as gone:
         url = gone.url
     page = open_page(url, tmp_path / "none")
@@ -181,7 +181,7 @@ def test_an_exporter_that_was_never_reached(tmp_path: Path, open_page: Open) -> 
 
 
 def test_history_is_shown_without_an_exporter(rollups: Path, open_page: Open) -> None:
-    """The files know the cluster too."""
+    """The cluster is known from the files."""
     with answers.serving(answers.healthy()) as gone:
         url = gone.url
     page = open_page(url, rollups)
@@ -191,8 +191,10 @@ def test_history_is_shown_without_an_exporter(rollups: Path, open_page: Open) ->
     assert 7 == len(page.get("plotly_chart"))
 
 
-def test_what_an_exporter_said_last_is_marked_as_old(exporter: Exporter, rollups: Path, open_page: Open) -> None:
-    """It went away after the first look: its findings stay, with their age, and nothing is called good."""
+def test_the_last_response_of_an_exporter_is_marked_as_stale(
+    exporter: Exporter, rollups: Path, open_page: Open
+) -> None:
+    """Findings stay, with their age, and nothing is reported as healthy."""
     exporter.clusters = (answers.sick(),)
     open_page(exporter.url, rollups)
     exporter.raw = {"/api/v1/findings": (503, b"")}
@@ -204,8 +206,8 @@ def test_what_an_exporter_said_last_is_marked_as_old(exporter: Exporter, rollups
     assert "ago: 1 critical, 1 warning" in page.header[0].value
 
 
-def test_the_worst_cluster_comes_first(exporter: Exporter, rollups: Path, open_page: Open) -> None:
-    """Nobody should have to look for it; the others are in sight, with their verdict."""
+def test_the_most_severe_cluster_is_the_default(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """The others are shown with their headline."""
     exporter.clusters = (answers.healthy("billing"), answers.sick("shop"))
     page = open_page(exporter.url, rollups)
 
@@ -214,8 +216,8 @@ def test_the_worst_cluster_comes_first(exporter: Exporter, rollups: Path, open_p
     assert "` billing ` :green[:material/check_circle:] Nothing wrong found" in words(page)
 
 
-def test_the_address_chooses_cluster_and_range(exporter: Exporter, rollups: Path, open_page: Open) -> None:
-    """So that a link in an alert leads to the very view."""
+def test_the_address_selects_cluster_and_range(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """So that a link in an alert leads to the right view."""
     exporter.clusters = (answers.healthy("billing"), answers.sick("shop"))
     page = open_page(exporter.url, rollups, cluster="billing", range="6h")
 
@@ -225,8 +227,8 @@ def test_the_address_chooses_cluster_and_range(exporter: Exporter, rollups: Path
     )
 
 
-def test_a_choice_is_kept_in_the_address(exporter: Exporter, rollups: Path, open_page: Open) -> None:
-    """What one sees can be sent to a colleague."""
+def test_a_choice_is_in_the_address(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """So that a link shows the same view to a colleague."""
     exporter.clusters = (answers.healthy("billing"), answers.sick("shop"))
     page = open_page(exporter.url, rollups)
     page.selectbox(key="cluster-choice").set_value("billing").run()
@@ -237,8 +239,8 @@ def test_a_choice_is_kept_in_the_address(exporter: Exporter, rollups: Path, open
     assert ": 6 found nothing wrong." in words(page)
 
 
-def test_vital_signs_stand_against_what_is_usual(exporter: Exporter, rollups: Path, open_page: Open) -> None:
-    """Each with its line, and in words whether it is out of the ordinary."""
+def test_vital_metrics_are_compared_with_their_band(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """Each with a sparkline, and a text if it is outside."""
     exporter.clusters = (answers.sick(),)
     page = open_page(exporter.url, rollups)
     said = words(page)
@@ -257,8 +259,8 @@ def test_vital_signs_stand_against_what_is_usual(exporter: Exporter, rollups: Pa
     assert 3 == said.count("usual]")
 
 
-def test_signs_that_cannot_be_read_take_nothing_away(exporter: Exporter, rollups: Path, open_page: Open) -> None:
-    """As those of an exporter that is older than the page."""
+def test_missing_vital_metrics_hide_nothing_else(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """As with an exporter that is older than the dashboard."""
     exporter.clusters = (answers.sick(),)
     exporter.raw = {"/api/v1/vitals": (404, b"")}
     page = open_page(exporter.url, rollups)
@@ -269,8 +271,8 @@ def test_signs_that_cannot_be_read_take_nothing_away(exporter: Exporter, rollups
         assert text in said
 
 
-def test_an_unknown_cluster_or_range_is_no_error(exporter: Exporter, rollups: Path, open_page: Open) -> None:
-    """An old link still leads somewhere, and says so."""
+def test_an_unknown_cluster_or_range_is_not_an_error(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """The page says so and shows another one."""
     page = open_page(exporter.url, rollups, cluster="gone", range="century")
 
     assert [] == errors(page)
@@ -287,8 +289,8 @@ def test_no_history_says_how_to_get_it(exporter: Exporter, tmp_path: Path, open_
     assert "no history yet" in words(page)
 
 
-def test_broken_history_does_not_hide_the_present(exporter: Exporter, rollups: Path, open_page: Open) -> None:
-    """A bad file is named below; findings stay above."""
+def test_broken_history_does_not_hide_findings(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """The file is named below them."""
     exporter.clusters = (answers.sick(),)
     for file in rollups.glob("latency_1m/*/*/*.parquet"):
         file.write_bytes(b"not parquet")
@@ -299,8 +301,8 @@ def test_broken_history_does_not_hide_the_present(exporter: Exporter, rollups: P
     assert "Cannot read the history" in page.warning[-1].value
 
 
-def test_names_with_markup_run_through_the_whole_page(exporter: Exporter, rollups: Path, open_page: Open) -> None:
-    """Every place that shows a name is drawn, and none of them hands the name to Markdown bare."""
+def test_names_with_markup_are_escaped_on_the_whole_page(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """No element passes a name to Markdown unescaped."""
     exporter.clusters = (answers.hostile(),)
     page = open_page(exporter.url, rollups)
     bare = [
@@ -315,7 +317,7 @@ def test_names_with_markup_run_through_the_whole_page(exporter: Exporter, rollup
 
 
 def test_an_exporter_without_clusters(exporter: Exporter, tmp_path: Path, open_page: Open) -> None:
-    """Nothing to watch is said in words."""
+    """The page says so."""
     exporter.clusters = ()
     page = open_page(exporter.url, tmp_path / "none")
 
@@ -324,8 +326,8 @@ def test_an_exporter_without_clusters(exporter: Exporter, tmp_path: Path, open_p
     assert "Unknown" in page.header[0].value
 
 
-def test_a_bundle_is_made_when_it_is_asked_for(exporter: Exporter, rollups: Path, open_page: Open) -> None:
-    """And not before: the exporter packs it."""
+def test_a_bundle_is_created_on_demand(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """Not before the button is pressed."""
     exporter.raw = {"/api/v1/bundle": (200, b"packed")}
     page = open_page(exporter.url, rollups)
     before = exporter.asked.count("/api/v1/bundle")
@@ -336,8 +338,8 @@ def test_a_bundle_is_made_when_it_is_asked_for(exporter: Exporter, rollups: Path
     assert "ackscope diagnose --bundle cluster.ackscope" in words(page)
 
 
-def test_a_bundle_that_cannot_be_made_says_why(exporter: Exporter, rollups: Path, open_page: Open) -> None:
-    """In a line; there is nothing to save then."""
+def test_a_failed_bundle_says_why(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """In one line; there is nothing to save."""
     exporter.raw = {"/api/v1/bundle": (503, b"")}
     page = open_page(exporter.url, rollups)
     page.button(key="make-bundle").click().run()

@@ -1,4 +1,4 @@
-"""Every page in the reader's own zone, and the page "Confirms" narrowed to a stretch of time."""
+"""All pages in the reader's time zone, and the page "Confirms" with a selected time range."""
 
 import re
 from collections.abc import Callable
@@ -22,10 +22,10 @@ FAR = Zone("Asia/Kathmandu")
 
 
 @pytest.mark.parametrize("path", ["", "confirms", "queues", "history", "timeline"])
-def test_every_page_tells_times_in_the_zone_of_the_address(
+def test_every_page_shows_times_in_the_zone_of_the_address(
     visit: Open, exporter: Exporter, rollups: Path, path: str
 ) -> None:
-    """None of its times is told in UTC then."""
+    """No time is in UTC then."""
     exporter.clusters = (answers.sick(),)
     exporter.lists = {"shop": shop()}
     history_files.write_story(rollups)
@@ -38,8 +38,8 @@ def test_every_page_tells_times_in_the_zone_of_the_address(
     assert [] == [line for line in said.splitlines() if re.search(r"UTC(?!\+)", line) and "(9 of 9)" not in line]
 
 
-def test_a_moment_of_the_address_is_utc_in_every_zone(visit: Open, exporter: Exporter, rollups: Path) -> None:
-    """The box shows it as the reader's clock did; the address is left as it is."""
+def test_times_in_the_address_are_utc_in_every_zone(visit: Open, exporter: Exporter, rollups: Path) -> None:
+    """The input shows local time; the address stays."""
     history_files.write_story(rollups)
     at = this_minute() - timedelta(minutes=40)
     page = visit("history", exporter.url, rollups, at=f"{at:%Y-%m-%dT%H:%M}", tz=FAR.name)
@@ -52,8 +52,8 @@ def test_a_moment_of_the_address_is_utc_in_every_zone(visit: Open, exporter: Exp
     assert f"{at + timedelta(minutes=10):%Y-%m-%dT%H:%M}" == "".join(page.query_params["at"])
 
 
-def test_an_address_narrows_confirms_and_one_click_leads_back(visit: Open, exporter: Exporter, rollups: Path) -> None:
-    """The stretch is said in words, and the range is left as it was."""
+def test_the_address_selects_a_time_range_of_confirms(visit: Open, exporter: Exporter, rollups: Path) -> None:
+    """The range is shown as text, and one click clears it."""
     start, end = this_minute() - timedelta(minutes=30), this_minute() - timedelta(minutes=10)
     told = {"from": f"{start:%Y-%m-%dT%H:%M}", "to": f"{end:%Y-%m-%dT%H:%M}"}
     page = visit("confirms", exporter.url, rollups, range="6h", tz=FAR.name, **told)
@@ -68,10 +68,10 @@ def test_an_address_narrows_confirms_and_one_click_leads_back(visit: Open, expor
 
 
 @pytest.mark.parametrize(("back", "said"), [((500, 400), "No data for"), ((240, 100), "Data for this range starts at")])
-def test_what_history_does_not_hold_is_said(
+def test_missing_history_is_reported(
     visit: Open, exporter: Exporter, rollups: Path, back: tuple[int, int], said: str
 ) -> None:
-    """A link outlives the minutes that it leads to."""
+    """A link may outlive the minutes that it leads to."""
     start, end = (f"{this_minute() - timedelta(minutes=it):%Y-%m-%dT%H:%M}" for it in back)
     page = visit("confirms", exporter.url, rollups, **{"from": start, "to": end})
 
@@ -88,10 +88,10 @@ def test_what_history_does_not_hold_is_said(
         ("2026-03-01T12:00", ""),
     ],
 )
-def test_a_stretch_that_is_none_is_passed_over(
+def test_an_invalid_time_range_is_ignored(
     visit: Open, exporter: Exporter, rollups: Path, first: str, last: str
 ) -> None:
-    """The range is shown as ever."""
+    """The page shows the normal range."""
     page = visit("confirms", exporter.url, rollups, **{"from": first, "to": last})
 
     assert [] == errors(page)

@@ -1,4 +1,4 @@
-"""Every page but the first, run as a viewer's session would: healthy, sick, empty, with hostile names."""
+"""All pages except the first in AppTest: healthy, sick, empty, with hostile names."""
 
 import json
 from collections.abc import Callable
@@ -18,8 +18,8 @@ LISTS = ("queues", "consumers", "redeliveries", "nodes", "topology")
 
 
 @pytest.mark.parametrize("path", [page.path for page in PAGES if page.path])
-def test_a_page_stands_without_an_exporter(visit: Open, path: str) -> None:
-    """It says that nothing is known, and does not break."""
+def test_a_page_works_without_an_exporter(visit: Open, path: str) -> None:
+    """It says that there is no data."""
     page = visit(path, "http://127.0.0.1:1")
 
     assert [] == errors(page)
@@ -27,8 +27,8 @@ def test_a_page_stands_without_an_exporter(visit: Open, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", [page.path for page in PAGES if page.path])
-def test_a_page_stands_before_the_first_reading(visit: Open, exporter: Exporter, path: str) -> None:
-    """The exporter answers, and knows no list yet."""
+def test_a_page_works_before_the_first_poll(visit: Open, exporter: Exporter, path: str) -> None:
+    """The exporter responds, but has no lists yet."""
     page = visit(path, exporter.url)
 
     assert [] == errors(page)
@@ -47,8 +47,8 @@ def test_hostile_names_are_only_text(visit: Open, exporter: Exporter, rollups: P
     assert "\u202e" not in words(page)
 
 
-def test_what_hurts_is_first_among_the_queues(visit: Open, exporter: Exporter) -> None:
-    """Then what is delivered again, then what is deep; the probes' own are left out."""
+def test_the_most_urgent_queues_come_first(visit: Open, exporter: Exporter) -> None:
+    """Then redelivered messages, then depth; queues of probes are hidden."""
     exporter.clusters = (answers.sick(),)
     exporter.lists = {"shop": shop(many=20)}
     page = visit("queues", exporter.url)
@@ -62,8 +62,8 @@ def test_what_hurts_is_first_among_the_queues(visit: Open, exporter: Exporter) -
     assert "23 queues" in words(page)
 
 
-def test_ten_thousand_queues_are_found_in_a_keystroke(visit: Open, exporter: Exporter) -> None:
-    """The first of those that match are shown, and how many there are is said."""
+def test_ten_thousand_queues_can_be_searched(visit: Open, exporter: Exporter) -> None:
+    """The first matches are shown, with the number of all matches."""
     exporter.lists = {"shop": shop(many=10_000)}
     page = visit("queues", exporter.url, find="idle.000[0-4]", sort="name")
 
@@ -73,7 +73,7 @@ def test_ten_thousand_queues_are_found_in_a_keystroke(visit: Open, exporter: Exp
     assert 300 == len(visit("queues", exporter.url).dataframe[0].value)
 
 
-def test_what_is_no_pattern_is_taken_as_words(visit: Open, exporter: Exporter) -> None:
+def test_an_invalid_pattern_is_matched_as_text(visit: Open, exporter: Exporter) -> None:
     """With a note, and without an error."""
     exporter.lists = {"shop": shop()}
     page = visit("queues", exporter.url, find="orders[")
@@ -83,8 +83,8 @@ def test_what_is_no_pattern_is_taken_as_words(visit: Open, exporter: Exporter) -
     assert 0 == len(page.dataframe[0].value)
 
 
-def test_one_queue_has_all_of_it(visit: Open, exporter: Exporter) -> None:
-    """Its figures, what is wrong with it, and who consumes from it."""
+def test_queue_details(visit: Open, exporter: Exporter) -> None:
+    """Metrics, findings and consumers."""
     exporter.clusters = (answers.sick(),)
     exporter.lists = {"shop": shop()}
     page = visit("queues", exporter.url, queue="orders.invoices", vhost="/")
@@ -97,8 +97,8 @@ def test_one_queue_has_all_of_it(visit: Open, exporter: Exporter) -> None:
     assert ["invoice-worker"] == list(page.dataframe[0].value["client"])
 
 
-def test_the_way_of_messages_begins_with_a_queue_of_the_users(visit: Open, exporter: Exporter) -> None:
-    """Of the alphabet our probes' queues are the first: they come last."""
+def test_topology_starts_with_a_queue_of_an_application(visit: Open, exporter: Exporter) -> None:
+    """Queues of probes come last, although they are first in the alphabet."""
     exporter.lists = {"shop": shop()}
     page = visit("topology", exporter.url)
 
@@ -108,8 +108,8 @@ def test_the_way_of_messages_begins_with_a_queue_of_the_users(visit: Open, expor
     assert "ackscope.probe" in queues.options[-1]
 
 
-def test_a_queue_that_is_gone_is_said_to_be(visit: Open, exporter: Exporter) -> None:
-    """A shared link outlives its queue."""
+def test_a_deleted_queue_is_reported(visit: Open, exporter: Exporter) -> None:
+    """A link may outlive its queue."""
     exporter.lists = {"shop": shop()}
     page = visit("queues", exporter.url, queue="was.here")
 
@@ -117,8 +117,8 @@ def test_a_queue_that_is_gone_is_said_to_be(visit: Open, exporter: Exporter) -> 
     assert "it does not exist now" in words(page)
 
 
-def test_consumers_stand_by_how_full_they_are(visit: Open, exporter: Exporter) -> None:
-    """With what is dangerous in how they consume."""
+def test_consumers_are_sorted_by_share_of_prefetch(visit: Open, exporter: Exporter) -> None:
+    """With the risks of how they consume."""
     exporter.lists = {"shop": shop()}
     page = visit("consumers", exporter.url)
     rows, said = page.dataframe[0].value, words(page)
@@ -131,7 +131,7 @@ def test_consumers_stand_by_how_full_they_are(visit: Open, exporter: Exporter) -
 
 
 def test_redeliveries_name_queue_share_and_dead_letters(visit: Open, exporter: Exporter) -> None:
-    """What goes round, and dead letters that nobody gets."""
+    """Requeue loops, and dead letters without a target."""
     exporter.lists = {"shop": shop()}
     page = visit("redeliveries", exporter.url)
     rows = page.dataframe[0].value
@@ -141,8 +141,8 @@ def test_redeliveries_name_queue_share_and_dead_letters(visit: Open, exporter: E
     assert "no queue is bound to it: dead letters are lost" in words(page)
 
 
-def test_nodes_tell_how_near_their_limits_are(visit: Open, exporter: Exporter) -> None:
-    """What is not told by a version is not drawn as nothing."""
+def test_nodes_show_how_close_their_limits_are(visit: Open, exporter: Exporter) -> None:
+    """A value that this version does not report is not drawn as zero."""
     exporter.lists = {"shop": shop()}
     said = words(visit("nodes", exporter.url))
 
@@ -152,8 +152,8 @@ def test_nodes_tell_how_near_their_limits_are(visit: Open, exporter: Exporter) -
     assert "Sockets: not reported by this version." in said
 
 
-def test_semantics_shows_what_was_kept(visit: Open, exporter: Exporter, tmp_path: Path) -> None:
-    """The document of `ackscope verify --json`; without one, how to get it; of another kind, why not."""
+def test_semantics_shows_the_verify_report(visit: Open, exporter: Exporter, tmp_path: Path) -> None:
+    """Without a report, how to create one; for another file, the error."""
     kept = tmp_path / "verified.json"
     row = {"name": "delivery-tags", "group": "delivery", "documented": "They grow.", "because": ""}
     rows = [
@@ -170,8 +170,8 @@ def test_semantics_shows_what_was_kept(visit: Open, exporter: Exporter, tmp_path
     assert "not a report of `ackscope verify --json`" in words(visit("semantics", exporter.url, None, kept))
 
 
-def test_a_probe_is_run_when_it_is_asked_for(visit: Open, exporter: Exporter) -> None:
-    """Only then; its report is shown as it is, and what the exporter refuses is said."""
+def test_a_probe_runs_on_demand(visit: Open, exporter: Exporter) -> None:
+    """Its report is shown literally, and errors of the exporter are shown."""
     report = b"# report\nrtt p50 0.3 ms\n\n# log\nempty\n\n# run\nexit code 0, 2.0 s\n\n# metrics (all)\nx 1\n"
     exporter.raw["/probe"] = (200, report)
     page = visit("probe", exporter.url, probe="rtt")
@@ -185,8 +185,8 @@ def test_a_probe_is_run_when_it_is_asked_for(visit: Open, exporter: Exporter) ->
     assert "a probe is under way" == page.code[0].value
 
 
-def test_a_note_is_kept_on_the_server(visit: Open, exporter: Exporter, tmp_path: Path) -> None:
-    """Where it was started with a file for them; the next viewer reads it beside what diagnosis told."""
+def test_a_note_is_stored_on_the_server(visit: Open, exporter: Exporter, tmp_path: Path) -> None:
+    """With `--notes`; the next viewer sees it between the findings."""
     exporter.clusters = (answers.sick(),)
     kept = tmp_path / "notes.jsonl"
     page = visit("timeline", exporter.url, None, None, kept)

@@ -8,8 +8,8 @@ from dashboard.format import probe_labels
 from tests.dashboard import answers
 
 
-def test_a_nack_that_must_be_is_no_fault() -> None:
-    """And an ack there is one: it is told beside the nacks."""
+def test_an_expected_nack_is_not_a_fault() -> None:
+    """An ack of the nack probe is listed next to the nacks."""
     well = probe_labels.detail(answers.nacked())
     ill = probe_labels.detail(answers.nacked(outcomes={"acked": 3, "nacked": 497}))
 
@@ -17,15 +17,15 @@ def test_a_nack_that_must_be_is_no_fault() -> None:
     assert ill.startswith("nacked as expected: 497 of 500 settled · acked 3 · ")
 
 
-def test_a_nack_elsewhere_is_one() -> None:
-    """Beside what was acked."""
+def test_another_nack_is_a_fault() -> None:
+    """It is listed next to the acked messages."""
     told = probe_labels.detail(answers.probe(outcomes={"acked": 70, "nacked": 12}))
 
     assert told.startswith("acked 70 of 82 settled · nacked 12 · ")
 
 
-def test_a_probe_of_steps_tells_of_no_messages() -> None:
-    """It sent none that it counts; what failed of its steps is told, and why."""
+def test_a_probe_of_steps_shows_no_messages() -> None:
+    """It sends no counted messages; failed steps are shown with the reason."""
     failing = {"tcp": ProbeStep(attempts=9, failures=2, reason="connection refused"), "dns": ProbeStep(attempts=9)}
     outcome = answers.timing("handshake", steps=failing)
 
@@ -53,22 +53,22 @@ def test_a_probe_of_steps_tells_of_no_messages() -> None:
         ({"blocked_seconds": 240.0, "blocked_reason": "low on memory"}, "blocked for 4 min in total (low on memory)"),
     ],
 )
-def test_what_else_a_stream_tells(changes: dict[str, Any], text: str) -> None:
-    """Only where there is something to tell."""
+def test_optional_details_of_a_stream(changes: dict[str, Any], text: str) -> None:
+    """Only if there is something to show."""
     assert text in probe_labels.detail(answers.probe(**changes))
     assert text not in probe_labels.detail(answers.probe())
 
 
-def test_groups_without_a_sync_name_no_time() -> None:
-    """A window that limits them says nothing of the disk."""
+def test_batches_without_a_sync_show_no_time() -> None:
+    """A window that limits them says nothing about the disk."""
     told = probe_labels.detail(answers.probe(batching=Batching(kind=BatchingKind.WINDOW_LIMITED)))
 
     assert "flush" not in told
     assert "fsync" not in told
 
 
-def test_layers_are_told_as_far_as_they_are_known() -> None:
-    """By node where there are several; what is withheld stands in the table with its reason."""
+def test_known_layers_are_shown() -> None:
+    """By node if there are several; unknown ones are in the table with a reason."""
     layers = (
         ConfirmLayer(name="queue", seconds=0.001, node="rabbit@one", because="a - b"),
         ConfirmLayer(name="queue", seconds=0.002, node="rabbit@two", because="a - b"),
@@ -82,8 +82,8 @@ def test_layers_are_told_as_far_as_they_are_known() -> None:
     assert probe_labels.layers(layers[2:]) is None
 
 
-def test_controls_are_streams_that_no_application_is_like() -> None:
-    """Whatever is named for its queue type, and every other probe, is none."""
+def test_control_streams() -> None:
+    """All streams of the confirm probe that are not named after their queue type."""
     controls = [it.stream for it in answers.all_probes() if probe_labels.is_control(it)]
 
     assert ["unroutable", "transient", "classic-large"] == controls

@@ -1,4 +1,4 @@
-"""What a page can be narrowed to, and what is taken along from it."""
+"""Selected time ranges, and exports of a page."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -15,7 +15,7 @@ NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
 def minutes(count: float) -> timedelta:
-    """So many."""
+    """A duration in minutes."""
     return timedelta(minutes=count)
 
 
@@ -29,14 +29,14 @@ def minutes(count: float) -> timedelta:
     ],
 )
 def test_a_box_is_whole_minutes(first: str, last: str, start: int, end: int) -> None:
-    """All that it touches, from whichever side it was drawn, and five at least."""
+    """All minutes that it touches, drawn from either side, and at least five."""
     axis = Axis.between(NOON, NOON + minutes(60), 1)
 
     assert (NOON + minutes(start), NOON + minutes(end)) == confirm_frames.selected_range([first, last], axis)
 
 
 def test_a_box_is_read_in_the_zone_of_its_chart() -> None:
-    """The chart has wall time; what comes of it is UTC. Milliseconds are the same wall time."""
+    """The chart has local times; the result is UTC."""
     axis = Axis.between(NOON, NOON + minutes(60), 1, Zone("Asia/Kolkata"))
     first, last = pd.Timestamp("2026-03-01 17:34"), pd.Timestamp("2026-03-01 18:01")
     found = confirm_frames.selected_range([str(first), str(last)], axis)
@@ -46,22 +46,22 @@ def test_a_box_is_read_in_the_zone_of_its_chart() -> None:
     assert UTC == found[0].tzinfo
 
 
-def test_nothing_selected_is_no_stretch() -> None:
-    """A click beside the chart leads nowhere."""
+def test_no_selection_is_no_range() -> None:
+    """A click next to the chart does nothing."""
     assert confirm_frames.selected_range([], Axis.between(NOON, NOON + minutes(60), 1)) is None
 
 
 @pytest.mark.parametrize(("length", "step", "points"), [(5, 1, 5), (180, 1, 180), (181, 2, 91), (1440, 10, 144)])
-def test_a_stretch_has_points_that_can_be_seen(length: int, step: int, points: int) -> None:
-    """Of whole steps, all of it."""
+def test_step_depends_on_the_length_of_the_range(length: int, step: int, points: int) -> None:
+    """In whole steps that cover the range."""
     axis = confirm_frames.axis_for(NOON, NOON + minutes(length))
 
     assert (step, points) == (axis.step, len(axis.points))
     assert axis.end >= NOON + minutes(length)
 
 
-def test_saved_rows_are_data() -> None:
-    """Times in UTC, absent as nothing, one text a cell whatever it holds."""
+def test_csv() -> None:
+    """Times in UTC, missing values empty, one cell per text whatever it contains."""
     rows = pd.DataFrame({"at": pd.DatetimeIndex([NOON]).tz_convert("Europe/Berlin"), "who": [HOSTILE], "x": [None]})
     lines = export.csv(rows).splitlines()
 
@@ -71,7 +71,7 @@ def test_saved_rows_are_data() -> None:
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"])
 def test_no_name_becomes_a_formula(text: str) -> None:
-    """A queue may be called like one, and a spreadsheet would run it."""
+    """A spreadsheet would run a queue name that looks like one."""
     rows = pd.DataFrame({"queue": [text, "orders"], "growing": [-1.5, 2.0]})
 
     assert f"'{text}" in export.csv(rows)
@@ -80,8 +80,8 @@ def test_no_name_becomes_a_formula(text: str) -> None:
     assert text == rows["queue"].iloc[0]
 
 
-def test_files_are_named_after_page_what_and_time() -> None:
-    """In UTC, so that they sort."""
+def test_file_names() -> None:
+    """Page, content and time in UTC, so that they sort."""
     at = NOON.astimezone(Zone("Asia/Kolkata").info)
 
     assert "confirms-heat-2026-03-01T1200Z" == export.file_name("confirms", "heat", at)

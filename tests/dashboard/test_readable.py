@@ -16,7 +16,7 @@ from dashboard.format.readable import ABSENT
     ],
 )
 def test_latency(seconds: float | None, text: str) -> None:
-    """Seconds are shown as milliseconds up to one second; absent is a dash."""
+    """Milliseconds below one second; a missing value is a dash."""
     assert text == readable.latency(seconds)
 
 
@@ -24,8 +24,8 @@ def test_latency(seconds: float | None, text: str) -> None:
     ("seconds", "text"),
     [(-3, "0 s"), (42, "42 s"), (90, "1 min"), (3600, "60 min"), (11_100, "3 h 5 min"), (187_200, "2 d 4 h")],
 )
-def test_span(seconds: float, text: str) -> None:
-    """A duration is told in its largest unit; clocks that disagree do not make it negative."""
+def test_duration(seconds: float, text: str) -> None:
+    """In its largest unit; clocks that disagree do not make it negative."""
     assert text == readable.duration(seconds)
 
 
@@ -33,12 +33,12 @@ def test_span(seconds: float, text: str) -> None:
     ("count", "text"), [(None, ABSENT), (0, "0 B"), (1000, "1000 B"), (1536, "1.5 KiB"), (6 * 1024**3, "6 GiB")]
 )
 def test_size(count: int | None, text: str) -> None:
-    """Sizes are binary; zero is a value and absent is not."""
+    """Binary units; zero is a value, a missing value is a dash."""
     assert text == readable.size(count)
 
 
-def test_since_tells_the_moment_and_how_long_ago() -> None:
-    """In UTC, by the clock of the one who wrote it."""
+def test_since() -> None:
+    """Time in UTC and age, by the clock of the writer."""
     now = readable.parse_iso("2026-03-01T08:41:00Z")
 
     assert now is not None
@@ -47,8 +47,8 @@ def test_since_tells_the_moment_and_how_long_ago() -> None:
 
 
 @pytest.mark.parametrize("text", [None, "", "yesterday"])
-def test_since_that_cannot_be_told(text: str | None) -> None:
-    """No moment is made up."""
+def test_unknown_start_time(text: str | None) -> None:
+    """No time is made up."""
     assert "start time unknown" == readable.since(text, 0.0)
 
 
@@ -56,5 +56,5 @@ def test_since_that_cannot_be_told(text: str | None) -> None:
     ("seconds", "text"), [(None, "no probes yet"), (30, "probes 30 s old"), (31, "probes 31 s old (stale)")]
 )
 def test_age(seconds: float | None, text: str) -> None:
-    """Old data is called so."""
+    """Stale data is marked."""
     assert text == readable.age("probes", seconds)

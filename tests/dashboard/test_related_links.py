@@ -16,8 +16,8 @@ def found(subject, *clients, since=SINCE):
     return [(link.page, link.query) for link in related_links(finding)]
 
 
-def test_a_queue_leads_to_itself_its_client_and_its_history():
-    """The client by the name that the page of consumers finds it by."""
+def test_links_of_a_queue():
+    """Its details, its client by name, and its history."""
     queue = Subject(kind="queue", name="orders", vhost="shop")
     assert [
         ("queues", {"queue": "orders", "vhost": "shop"}),
@@ -26,8 +26,8 @@ def test_a_queue_leads_to_itself_its_client_and_its_history():
     ] == found(queue, "invoice-worker")
 
 
-def test_of_several_clients_none_is_picked():
-    """All consumers of the queue are shown instead."""
+def test_several_clients():
+    """The link shows all consumers of the queue."""
     queue = Subject(kind="queue", name="orders", vhost="/")
 
     assert ("consumers", {"find": "orders"}) in found(queue, "one", "two")
@@ -44,17 +44,17 @@ def test_of_several_clients_none_is_picked():
     ids=["connection", "limit", "node", "vhost"],
 )
 def test_other_subjects(subject, expected):
-    """Each leads to the page that tells more of it, if any; all lead to what changed."""
+    """Each has a link to its page, if any; all have a link to what changed."""
     assert [*expected, HISTORY] == found(subject)
 
 
-def test_without_a_beginning_there_is_no_way_to_it():
-    """It cannot be told since when."""
+def test_without_a_start_time_there_is_no_link_to_the_history():
+    """The start time is unknown."""
     assert [] == found(Subject(kind="cluster", name="shop"), since=None)
 
 
-def test_names_may_hold_anything():
-    """They are parts of an address, and no part of a pattern."""
+def test_names_may_contain_anything():
+    """They are query parameters, not patterns."""
     queue = Subject(kind="queue", name=HOSTILE, vhost=HOSTILE)
 
     assert ("consumers", {"find": HOSTILE}) in found(queue, HOSTILE)

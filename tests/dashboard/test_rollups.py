@@ -14,7 +14,7 @@ START = END - timedelta(hours=1)
 
 
 def test_no_folder_yet(tmp_path: Path) -> None:
-    """A pipeline that never ran is no error: everything is missing, and that is said."""
+    """A pipeline that has not run yet is not an error: all tables are reported as missing."""
     root = tmp_path / "none"
     history = reader.read(root, "shop", START, END)
 
@@ -24,7 +24,7 @@ def test_no_folder_yet(tmp_path: Path) -> None:
     assert reader.last_minute(root, "shop") is None
 
 
-def test_only_the_asked_cluster_and_time_are_read(tmp_path: Path) -> None:
+def test_only_the_requested_cluster_and_time_are_read(tmp_path: Path) -> None:
     """The end is exclusive."""
     rows = [outcome_row(START - timedelta(minutes=1)), outcome_row(START), outcome_row(END)]
     write(tmp_path, OUTCOMES_1M, rows)
@@ -42,8 +42,8 @@ def test_clusters_and_their_last_minute(rollups: Path) -> None:
     assert timedelta() < this_minute() - reader.last_minute(rollups, "shop") < timedelta(minutes=3)
 
 
-def test_files_in_the_making_are_not_seen(tmp_path: Path) -> None:
-    """What no manifest names is not yet, or not any more, data."""
+def test_files_outside_the_manifest_are_ignored(tmp_path: Path) -> None:
+    """They are not complete yet, or were replaced."""
     write(tmp_path, OUTCOMES_1M, [outcome_row(START)])
     folder = next(tmp_path.glob("outcomes_1m/*/*"))
     (folder / ".hour=99.parquet").write_bytes(b"half")
@@ -53,7 +53,7 @@ def test_files_in_the_making_are_not_seen(tmp_path: Path) -> None:
 
 
 def test_a_broken_file_is_named(tmp_path: Path) -> None:
-    """What cannot be read is a problem in words, not an exception and not a gap."""
+    """The error is part of the result, not an exception and not a gap."""
     write(tmp_path, OUTCOMES_1M, [outcome_row(START)])
     file = next(tmp_path.glob("outcomes_1m/*/*/*.parquet"))
     file.write_bytes(b"not parquet")
@@ -64,8 +64,8 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
     assert reader.last_minute(tmp_path, "shop") is None
 
 
-def test_what_fails_once_is_read_once_more(tmp_path: Path) -> None:
-    """A file may be gone at the first attempt and be there again at the second."""
+def test_a_failed_read_is_retried_once(tmp_path: Path) -> None:
+    """A file may be replaced during the first attempt."""
     file = tmp_path / "replaced.txt"
 
     def attempt(_: object) -> str:
@@ -80,7 +80,7 @@ def test_what_fails_once_is_read_once_more(tmp_path: Path) -> None:
 
 
 def test_files_that_are_replaced_all_the_time_are_read(tmp_path: Path) -> None:
-    """The pipeline replaces the manifest at any moment: readers see the old or the new rows."""
+    """The pipeline replaces the manifest at any time: readers see the old or the new rows."""
     stop = Event()
 
     def replace() -> None:
@@ -97,8 +97,8 @@ def test_files_that_are_replaced_all_the_time_are_read(tmp_path: Path) -> None:
     assert {(None, 1)} == {(history.problem, len(history.outcomes)) for history in seen}
 
 
-def test_a_column_of_an_older_pipeline_is_null(tmp_path: Path) -> None:
-    """Absent, not zero."""
+def test_a_column_missing_in_old_files_is_null(tmp_path: Path) -> None:
+    """Not zero."""
     write(tmp_path, OUTCOMES_1M, [outcome_row(START)])
     file = next(tmp_path.glob("outcomes_1m/*/*/*.parquet"))
     pq.write_table(pq.read_table(file, partitioning=None).drop_columns(["missing"]), file)
@@ -106,8 +106,8 @@ def test_a_column_of_an_older_pipeline_is_null(tmp_path: Path) -> None:
     assert reader.read(tmp_path, "shop", START, END).outcomes["missing"].isna().all()
 
 
-def test_the_deepest_queues_are_chosen_over_all_hours(tmp_path: Path) -> None:
-    """By the peak of ready and unacked; queues that held nothing are left out."""
+def test_the_deepest_queues_are_selected_over_all_hours(tmp_path: Path) -> None:
+    """By the peak of ready and unacked; empty queues are excluded."""
     rows = [queue_row(START, f"q{index}", index, messages_unacked_max=0) for index in range(9)]
     rows.append(queue_row(END - timedelta(minutes=1), "late", 5, messages_unacked_max=500))
     write(tmp_path, QUEUES_1M, rows)
@@ -117,7 +117,7 @@ def test_the_deepest_queues_are_chosen_over_all_hours(tmp_path: Path) -> None:
 
 
 def test_idle_queues_are_not_deep(tmp_path: Path) -> None:
-    """Zero is known, and is not a backlog; unknown is not one either."""
+    """Neither zero nor an unknown length is a backlog."""
     rows = [queue_row(START, "idle", 0, messages_unacked_max=0)]
     rows.append(queue_row(START, "unknown", None, messages_unacked_max=None))
     write(tmp_path, QUEUES_1M, rows)
@@ -126,7 +126,7 @@ def test_idle_queues_are_not_deep(tmp_path: Path) -> None:
 
 
 def test_redeliveries_are_summed_over_queues_and_unknown_stays_unknown(tmp_path: Path) -> None:
-    """A minute in which no queue tells has no sum."""
+    """A minute in which no queue reports redeliveries has no sum."""
     second = START + timedelta(minutes=1)
     rows = [queue_row(START, "a", 1, redelivered=2), queue_row(START, "b", 1, redelivered=3)]
     rows.append(queue_row(second, "a", 1, redelivered=None))

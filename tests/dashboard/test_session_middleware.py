@@ -1,4 +1,4 @@
-"""What stands before Streamlit's server, with a plain application in its place and cookies that Streamlit signed."""
+"""The session middleware in front of a fake application, with cookies signed by Streamlit."""
 
 import asyncio
 import json
@@ -23,28 +23,28 @@ RULES = AccessRules(emails=("ann@example.org",), domains=(), claims={}, session=
 
 
 class StoppedClock:
-    """It is always the same moment."""
+    """A clock that stands still."""
 
     def now(self) -> Instant:
-        """That moment."""
+        """The fixed time."""
         return Instant(WALL, 0.0)
 
 
 def login(scheme: str = "https") -> LoginConfig:
-    """A page below /ops."""
+    """A dashboard below /ops."""
     return LoginConfig(
         RULES, "https://login/.well-known/", "me", f"{scheme}://page/ops/oauth2callback", "openid", "hush", KEY
     )
 
 
 def signed(email: str = "ann@example.org", ago: float = 60.0, key: str = KEY, **claims: object) -> str:
-    """What a browser sends, of somebody who signed in so many seconds ago."""
+    """The Cookie header of somebody who signed in so many seconds ago."""
     told = {"is_logged_in": True, "iat": WALL - ago, "email": email, "email_verified": True, **claims}
     return f"{USER_COOKIE_NAME}={create_signed_value(key, USER_COOKIE_NAME, json.dumps(told)).decode()}"
 
 
 class Streamlit:
-    """In its place: answers everything with what it is told to, and keeps what it was asked."""
+    """A fake Streamlit: sends a fixed response to everything and records the requests."""
 
     def __init__(self, status: int = 200, *headers: tuple[str, str]) -> None:
         self.status = status
@@ -65,7 +65,7 @@ class Streamlit:
 
 
 class Answer:
-    """What came back."""
+    """A response."""
 
     def __init__(self, sent: list[dict[str, Any]]) -> None:
         self.status = sent[0]["status"]
@@ -73,13 +73,13 @@ class Answer:
         self.body = b"".join(message["body"] for message in sent[1:])
 
     def cookie(self, name: str) -> str | None:
-        """The cookie that is set."""
+        """The cookie that the response sets."""
         found = [value for key, value in self.headers if key == "set-cookie" and value.startswith(f"{name}=")]
         return found[0] if found else None
 
 
 def request(path: str, cookie: str = "", query: str = "", **headers: str) -> dict[str, Any]:
-    """One request, as ASGI tells it."""
+    """One request, as an ASGI scope."""
     told = {"cookie": cookie, **headers}
     return {
         "type": "http",
@@ -99,7 +99,7 @@ def ask(
     doorman: SessionMiddleware | None = None,
     **headers: str,
 ) -> Answer:
-    """Make one request."""
+    """Send one request."""
     sent: list[dict[str, Any]] = []
 
     async def send(message: dict[str, Any]) -> None:
@@ -131,8 +131,8 @@ SHUT = [
         pytest.param(f"{USER_COOKIE_NAME}=\xff", id="no text"),
     ],
 )
-def test_downloads_and_figures_are_shut(path: str, cookie: str) -> None:
-    """Streamlit does not hear of the request."""
+def test_downloads_and_metrics_are_protected(path: str, cookie: str) -> None:
+    """The request does not reach Streamlit."""
     behind = Streamlit()
     answer = ask(path, behind, cookie)
 
@@ -141,21 +141,21 @@ def test_downloads_and_figures_are_shut(path: str, cookie: str) -> None:
 
 
 @pytest.mark.parametrize("path", SHUT)
-def test_they_are_open_to_who_may_see_the_page(path: str) -> None:
-    """As the page is."""
+def test_they_are_available_with_access(path: str) -> None:
+    """Like the pages."""
     assert b"from streamlit" == ask(path, Streamlit(), signed()).body
 
 
 @pytest.mark.parametrize(
     "path", ["/ops/_stcore/health", "/ops/_stcore/host-config", "/ops/static/js/index.js", "/ops/"]
 )
-def test_what_holds_nothing_is_open(path: str) -> None:
-    """Health too: an orchestrator does not sign in."""
+def test_paths_without_data_are_public(path: str) -> None:
+    """Also health: an orchestrator does not sign in."""
     assert b"from streamlit" == ask(path, Streamlit()).body
 
 
-def test_the_address_is_kept_while_somebody_signs_in() -> None:
-    """The browser keeps it for a quarter of an hour, and the way back leads there; then it is forgotten."""
+def test_the_requested_address_is_restored_after_signing_in() -> None:
+    """A cookie stores it for 15 minutes, and is deleted afterwards."""
     kept = ask("/ops/queues", Streamlit(), query="cluster=a%20b&find=x;y", **ASKED).cookie(cookies.RETURN_COOKIE)
     given = Streamlit(302, ("location", "/ops/"), ("set-cookie", f"{signed()}; HttpOnly; SameSite=lax"))
     answer = ask("/ops/oauth2callback", given, kept.partition(";")[0], query="code=1&state=2")
@@ -173,13 +173,13 @@ def test_the_address_is_kept_while_somebody_signs_in() -> None:
         pytest.param("/ops/auth/login", "provider=x", ASKED, id="on the way to the provider"),
     ],
 )
-def test_only_pages_are_kept(path: str, query: str, headers: dict[str, str]) -> None:
-    """What was wanted before stays."""
+def test_only_pages_are_stored_as_return_address(path: str, query: str, headers: dict[str, str]) -> None:
+    """Other requests do not overwrite it."""
     assert ask(path, Streamlit(), query=query, **headers).cookie(cookies.RETURN_COOKIE) is None
 
 
-def test_nothing_is_kept_of_who_is_in() -> None:
-    """They are where they wanted to be."""
+def test_with_access_no_return_address_is_stored() -> None:
+    """The page is shown at once."""
     assert ask("/ops/queues", Streamlit(), signed(), **ASKED).cookie(cookies.RETURN_COOKIE) is None
 
 
@@ -190,16 +190,16 @@ def test_nothing_is_kept_of_who_is_in() -> None:
         "", "/ops/" + "x" * 2000, "/ops/ä", "/opsx/",
     ],
 )  # fmt: skip
-def test_the_way_back_stays_on_this_page(address: str) -> None:
-    """Whatever somebody put into the cookie."""
+def test_the_return_address_stays_on_this_host(address: str) -> None:
+    """Whatever the cookie contains."""
     kept = cookies.return_cookie(address, "/ops", secure=True)[1].decode().partition(";")[0]
     given = Streamlit(302, ("location", "/ops/"), ("set-cookie", signed()))
 
     assert "/ops/" == dict(ask("/ops/oauth2callback", given, kept, query="code=1").headers)["location"]
 
 
-def test_who_did_not_succeed_is_told() -> None:
-    """The cookie is cleared, the way is kept for another try."""
+def test_a_failed_sign_in_redirects_to_the_sign_in_page() -> None:
+    """The identity cookie is cleared, the return address stays for another attempt."""
     refused = Streamlit(302, ("location", "/ops/"), ("set-cookie", f'{USER_COOKIE_NAME}=""; Max-Age=0'))
     answer = ask("/ops/oauth2callback", refused, f"{cookies.RETURN_COOKIE}=/ops/queues", query="code=1&state=2")
 
@@ -207,8 +207,8 @@ def test_who_did_not_succeed_is_told() -> None:
     assert answer.cookie(cookies.RETURN_COOKIE) is None
 
 
-def test_back_from_signing_out_is_the_door() -> None:
-    """The provider sends nothing along: Streamlit would complain in the log."""
+def test_after_signing_out_the_sign_in_page_is_shown() -> None:
+    """The provider sends no parameters: Streamlit would log an error."""
     behind = Streamlit()
     answer = ask("/ops/oauth2callback", behind)
 
@@ -216,8 +216,8 @@ def test_back_from_signing_out_is_the_door() -> None:
     assert [] == behind.asked
 
 
-def test_a_provider_that_is_away_is_told_in_words() -> None:
-    """Streamlit's two words would help nobody."""
+def test_an_unreachable_provider_is_explained() -> None:
+    """Streamlit's own text does not help."""
     answer = ask("/ops/auth/login", Streamlit(400, ("content-length", "20")), query="provider=x")
 
     assert 502 == answer.status
@@ -228,8 +228,8 @@ def test_a_provider_that_is_away_is_told_in_words() -> None:
 
 
 @pytest.mark.parametrize(("scheme", "secure"), [("https", True), ("http", False)])
-def test_cookies_travel_as_people_come(scheme: str, secure: bool) -> None:  # noqa: FBT001
-    """By https only, where the page is reached by https."""
+def test_cookies_are_secure_over_https(scheme: str, secure: bool) -> None:  # noqa: FBT001
+    """By https only if the dashboard is served over https."""
     given = Streamlit(200, ("set-cookie", f"{signed()}; HttpOnly"), ("set-cookie", "_streamlit_xsrf=2|3; Path=/"))
     door = SessionMiddleware(given, login(scheme), "ops", StoppedClock())
     answer = ask("/ops/", given, doorman=door)
@@ -238,7 +238,7 @@ def test_cookies_travel_as_people_come(scheme: str, secure: bool) -> None:  # no
 
 
 def talk(doorman: SessionMiddleware, cookie: str, *frames: bytes) -> list[dict[str, Any]]:
-    """Open a page and say these things; the result is what comes back."""
+    """Open a WebSocket and send these messages; returns the messages that come back."""
     scope = {"type": "websocket", "path": "/ops/_stcore/stream", "headers": [(b"cookie", cookie.encode())]}
     sent: list[dict[str, Any]] = []
     told = [{"type": "websocket.receive", "bytes": frame} for frame in frames]
@@ -262,8 +262,8 @@ def talk(doorman: SessionMiddleware, cookie: str, *frames: bytes) -> list[dict[s
     return sent
 
 
-def test_an_open_page_ends_with_its_session() -> None:
-    """The connection is closed, and nothing that comes later is sent."""
+def test_an_open_page_is_closed_when_its_session_expires() -> None:
+    """Nothing is sent afterwards."""
     behind = Streamlit()
     door = SessionMiddleware(behind, login(), "ops", StoppedClock())
     sent = talk(door, signed(ago=3599.99), b"one")
@@ -272,8 +272,8 @@ def test_an_open_page_ends_with_its_session() -> None:
     assert ["websocket.receive", "websocket.disconnect"] == [message["type"] for message in behind.heard]
 
 
-def test_a_page_that_is_opened_again_is_a_strangers() -> None:
-    """Streamlit would take it up for the same person: the cookie does not reach it; others do."""
+def test_a_page_reopened_after_signing_out_is_anonymous() -> None:
+    """The identity cookie is removed from the request; other cookies stay."""
     behind = Streamlit()
     behind.heard = [{"type": "websocket.disconnect"}]
     door = SessionMiddleware(behind, login(), "ops", StoppedClock())
@@ -282,8 +282,8 @@ def test_a_page_that_is_opened_again_is_a_strangers() -> None:
     assert [(b"cookie", b"a=1;b=2")] == behind.asked[0]["headers"]
 
 
-def test_signing_out_ends_every_page_of_that_person() -> None:
-    """Their cookie is worth nothing any more, in other tabs and in other hands; another sign-in is another."""
+def test_signing_out_invalidates_the_cookie() -> None:
+    """In other tabs and for other holders; another sign-in is not affected."""
     behind = Streamlit()
     door = SessionMiddleware(behind, login(), "ops", StoppedClock())
     mine, again = signed(nonce="1"), signed(nonce="2")
@@ -294,7 +294,7 @@ def test_signing_out_ends_every_page_of_that_person() -> None:
 
 
 def test_an_open_page_is_closed_when_its_owner_signs_out() -> None:
-    """At once; what it still says is not heard."""
+    """At once; later messages from it are ignored."""
 
     class Leaving(Streamlit):
         async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -314,8 +314,8 @@ def test_an_open_page_is_closed_when_its_owner_signs_out() -> None:
     assert [{"type": "websocket.close", "code": 1008}] == sent
 
 
-def test_what_is_neither_passes() -> None:
-    """The start and the end of the server."""
+def test_other_scopes_pass() -> None:
+    """Startup and shutdown of the server."""
     seen: list[str] = []
 
     async def application(scope: Any, _receive: Any, _send: Any) -> None:
@@ -326,7 +326,7 @@ def test_what_is_neither_passes() -> None:
     assert ["lifespan"] == seen
 
 
-def test_an_error_is_one_line_of_the_log() -> None:
+def test_an_error_is_one_line_in_the_log() -> None:
     """What, where and why, without a traceback."""
     try:
         int("x")

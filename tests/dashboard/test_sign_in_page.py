@@ -1,4 +1,4 @@
-"""Every page, opened by those who may not see it: nothing is read for them, so that nothing can be shown."""
+"""Pages opened without access: no data is read, so that none can be shown."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,13 +23,13 @@ AUTH = {"redirect_uri": "http://localhost/oauth2callback", "cookie_secret": "c" 
 
 
 def person(email: str, ago: float = 60.0, **claims: object) -> dict[str, Any]:
-    """Somebody who signed in `ago` seconds before the page is opened, which may be long after the tests were listed."""
+    """Claims of somebody who signed in `ago` seconds before the page is opened."""
     return {"is_logged_in": True, "ago": ago, "email": email, "email_verified": True, **claims}
 
 
 @pytest.fixture
 def knock(monkeypatch: pytest.MonkeyPatch, exporter: Exporter, rollups: Path) -> Knock:
-    """Run the page's own script once: `knock(claims, path)`; `path` is made the first page, which AppTest shows."""
+    """Run the script once: `knock(claims, path)`; the page at `path` becomes the first page, which AppTest shows."""
 
     def run(claims: dict[str, Any], path: str = "", rules: AccessRules | None = RULES, **query: str) -> AppTest:
         for name, value in PageSettings(exporter.url, rollups, login=rules).to_environ().items():
@@ -59,8 +59,8 @@ def knock(monkeypatch: pytest.MonkeyPatch, exporter: Exporter, rollups: Path) ->
         pytest.param("queues", person("ann@example.org", ago=3601), id="Queues, session over"),
     ],
 )
-def test_no_page_is_open(path: str, claims: dict[str, Any], knock: Knock, exporter: Exporter) -> None:
-    """The exporter is not even asked, and one button is all there is."""
+def test_no_page_is_shown_without_access(path: str, claims: dict[str, Any], knock: Knock, exporter: Exporter) -> None:
+    """The exporter is not requested, and there is only one button."""
     page = knock(claims, path)
 
     assert [] == errors(page)
@@ -70,8 +70,8 @@ def test_no_page_is_open(path: str, claims: dict[str, Any], knock: Knock, export
 
 
 @pytest.mark.parametrize("path", ["", "queues"])
-def test_a_page_opens_to_who_may_see_it(path: str, knock: Knock, exporter: Exporter) -> None:
-    """As without a login, with a way out below it."""
+def test_a_page_is_shown_with_access(path: str, knock: Knock, exporter: Exporter) -> None:
+    """As without a login, with a button to sign out."""
     page = knock(person("ann@example.org"), path)
 
     assert [] == errors(page)
@@ -80,8 +80,8 @@ def test_a_page_opens_to_who_may_see_it(path: str, knock: Knock, exporter: Expor
     assert "Sign out" == page.button[-1].label
 
 
-def test_without_a_login_nobody_is_asked(knock: Knock, exporter: Exporter) -> None:
-    """The page, and nothing about signing in or out."""
+def test_without_a_login_everybody_has_access(knock: Knock, exporter: Exporter) -> None:
+    """Nothing about signing in or out."""
     page = knock({}, rules=None)
 
     assert [] == errors(page)
@@ -116,17 +116,17 @@ def test_without_a_login_nobody_is_asked(knock: Knock, exporter: Exporter) -> No
         ),
     ],
 )
-def test_the_door_says_why_in_a_sentence(
-    claims: dict[str, Any], query: dict[str, str], said: str, knock: Knock
-) -> None:
-    """As plain text, whatever somebody is called."""
+def test_the_sign_in_page_says_why(claims: dict[str, Any], query: dict[str, str], said: str, knock: Knock) -> None:
+    """As plain text, whatever the name contains."""
     page = knock(claims, "queues", **query)
 
     assert [said] == [text.value for text in page.text]
 
 
-def test_a_page_that_was_not_told_stays_shut(knock: Knock, monkeypatch: pytest.MonkeyPatch, exporter: Exporter) -> None:
-    """Started by something that knows of no login: an error, not a page."""
+def test_a_page_without_settings_stays_closed(
+    knock: Knock, monkeypatch: pytest.MonkeyPatch, exporter: Exporter
+) -> None:
+    """Started without the command: an error, not a page."""
     setting = monkeypatch.setenv
 
     def all_but_one(name: str, value: str) -> None:

@@ -16,12 +16,12 @@ NOON = 1_767_268_800.0
 
 
 def note(minutes: float = 5, text: str = "restarted the worker", cluster: str = "shop") -> Note:
-    """A note about some minutes past noon."""
+    """A note about a time so many minutes after noon."""
     return Note(cluster=cluster, at=NOON + 60 * minutes, written=NOON + 60 * minutes, author="Kim", text=text)
 
 
 def finding(since: str = "2026-01-01T12:03:00Z") -> FindingReport:
-    """A finding of the present."""
+    """A current finding."""
     return FindingReport(
         rule="stuck-consumer",
         severity=Severity.CRITICAL,
@@ -36,7 +36,7 @@ def finding(since: str = "2026-01-01T12:03:00Z") -> FindingReport:
 
 
 def told(minutes: float = 3, ended: float | None = None, *, lasts: bool = True) -> FindingEpisode:
-    """The same, as history tells it."""
+    """The same finding as an episode of the history."""
     end = None if ended is None else NOON + 60 * ended
     return FindingEpisode(
         NOON + 60 * minutes, end, "stuck-consumer", "critical", "queue", "/", "orders", "it stands still", lasts=lasts
@@ -46,8 +46,8 @@ def told(minutes: float = 3, ended: float | None = None, *, lasts: bool = True) 
 SHIFT = ChangePoint(NOON + 60, "queue", "/", "orders", "acked", 120.0, 0.0, 50.0, 30)
 
 
-def test_everything_stands_in_its_order() -> None:
-    """A shift, the finding that tells of it, a note, and its end."""
+def test_entries_are_in_order_of_time() -> None:
+    """A change point, the start of a finding, a note, and the end of the finding."""
     rows = timeline_entries.entries([SHIFT], [told(3, 9, lasts=False)], [], [note()], NOON, NOON + 3600)
 
     assert ["shift", "began", "note", "ended"] == [entry.kind for entry in rows]
@@ -55,8 +55,8 @@ def test_everything_stands_in_its_order() -> None:
     assert ("Kim", "restarted the worker") == (rows[2].who, rows[2].what)
 
 
-def test_a_finding_that_history_knows_is_told_once() -> None:
-    """By history, whose moment is exact; one that it does not know yet by the exporter."""
+def test_a_finding_in_the_history_is_listed_once() -> None:
+    """With the exact time of the history; others with that of the exporter."""
     known = timeline_entries.entries([], [told()], [finding()], [], NOON, NOON + 3600)
     fresh = timeline_entries.entries([], [], [finding()], [], NOON, NOON + 3600)
 
@@ -64,15 +64,15 @@ def test_a_finding_that_history_knows_is_told_once() -> None:
     assert ["stuck-consumer: it stands still"] * 2 == [known[0].what, fresh[0].what]
 
 
-def test_what_lies_outside_is_left_out() -> None:
-    """Also the end of what began inside."""
+def test_entries_outside_the_range_are_excluded() -> None:
+    """Also the end of a finding that started inside."""
     rows = timeline_entries.entries([], [told(3, 90, lasts=False)], [], [note(-1)], NOON, NOON + 3600)
 
     assert ["began"] == [entry.kind for entry in rows]
 
 
-def test_markdown_is_a_table_whatever_the_words() -> None:
-    """For a post-mortem: names and notes hold no markup that could act."""
+def test_markdown_is_a_valid_table() -> None:
+    """Markup in names and notes is escaped."""
     rows = timeline_entries.entries([], [], [], [note(text=f"{HOSTILE}\nsecond line")], NOON, NOON + 3600)
     text = timeline_entries.markdown(HOSTILE, rows, NOON, NOON + 3600)
     (row,) = [line for line in text.splitlines() if line.startswith("| 2026-01-01 12:05:00")]
@@ -84,8 +84,8 @@ def test_markdown_is_a_table_whatever_the_words() -> None:
     assert "From 2026-01-01 12:00:00 to 2026-01-01 13:00:00 UTC." in text
 
 
-def test_markdown_has_the_reader_s_own_times_beside_utc() -> None:
-    """For those who looked at a clock on the wall; a row has as many cells as the heading."""
+def test_markdown_has_local_times_and_utc() -> None:
+    """Rows have as many cells as the header."""
     rows = timeline_entries.entries([SHIFT], [], [], [note()], NOON, NOON + 3600)
     text = timeline_entries.markdown("shop", rows, NOON, NOON + 3600, zone=Zone("Asia/Kolkata"))
     head, rule, *lines = [line for line in text.splitlines() if line.startswith("|")]
@@ -97,7 +97,7 @@ def test_markdown_has_the_reader_s_own_times_beside_utc() -> None:
 
 
 def test_entries_are_saved_as_rows() -> None:
-    """With their moments, whatever zone the page has; none are no rows."""
+    """With times in UTC; no entries are no rows."""
     rows = timeline_entries.table(timeline_entries.entries([], [told()], [], [note()], NOON, NOON + 3600))
 
     assert ["began", "note"] == list(rows["kind"])
@@ -105,8 +105,8 @@ def test_entries_are_saved_as_rows() -> None:
     assert 0 == len(timeline_entries.table(()))
 
 
-def test_a_note_is_kept_and_read_again(tmp_path: Path) -> None:
-    """In the order of what they are about, of this cluster and time only."""
+def test_a_note_is_stored_and_read_again(tmp_path: Path) -> None:
+    """In order of time, of this cluster and range only."""
     path = tmp_path / "new" / "notes.jsonl"
     for each in (note(9, "later"), note(5), note(5, cluster="depot"), note(500)):
         assert None is notes.add(path, each)
@@ -115,8 +115,8 @@ def test_a_note_is_kept_and_read_again(tmp_path: Path) -> None:
     assert (["restarted the worker", "later"], None) == ([each.text for each in found], problem)
 
 
-def test_a_broken_line_costs_no_other(tmp_path: Path) -> None:
-    """A writer that was killed left half of one; the next note stands on a line of its own."""
+def test_a_broken_line_does_not_affect_others(tmp_path: Path) -> None:
+    """A killed writer left half a line; the next note starts on a new line."""
     path = tmp_path / "notes.jsonl"
     notes.add(path, note())
     path.write_bytes(path.read_bytes() + b'{"cluster":"sh')
@@ -129,15 +129,15 @@ def test_a_broken_line_costs_no_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "why"), [(" \n", "note is empty"), ("x" * 2001, "may have 2,000 characters")])
-def test_what_is_no_note_is_not_kept(tmp_path: Path, text: str, why: str) -> None:
-    """It is said, and nothing is written."""
+def test_an_invalid_note_is_not_stored(tmp_path: Path, text: str, why: str) -> None:
+    """The reason is returned, and nothing is written."""
     problem = notes.add(tmp_path / "notes.jsonl", note(text=text))
 
     assert why in (problem or "")
     assert not (tmp_path / "notes.jsonl").exists()
 
 
-def test_a_folder_is_no_place_for_a_note(tmp_path: Path) -> None:
+def test_a_folder_cannot_store_notes(tmp_path: Path) -> None:
     """One line that names it."""
     assert f"{tmp_path}: cannot be written (is a directory)" == notes.add(tmp_path, note())
     assert ((), f"{tmp_path}: cannot be read (is a directory)") == notes.read(tmp_path, "shop", 0, NOON)

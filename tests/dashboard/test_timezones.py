@@ -1,4 +1,4 @@
-"""Times in UTC and in the zone of the reader, also on the days on which clocks are moved."""
+"""Times in UTC and in the reader's zone, also on days with a clock change."""
 
 from datetime import UTC as UTC_INFO
 from datetime import datetime, timedelta
@@ -38,13 +38,13 @@ FORTH = datetime(2026, 3, 29, 1, 0, tzinfo=UTC_INFO)
         ("", None, "UTC"),
     ],
 )
-def test_the_zone_is_the_one_asked_for(asked: str | None, browsers: str | None, name: str) -> None:
-    """UTC by default, and where what the address says is no zone."""
+def test_the_zone_of_the_address(asked: str | None, browsers: str | None, name: str) -> None:
+    """UTC by default, and for an unknown zone."""
     assert name == timezones.selected(asked, browsers).name
 
 
-def test_a_moment_is_told_with_its_zone() -> None:
-    """The name is the one that holds at that moment; a zone without one has its distance."""
+def test_a_time_has_the_abbreviation_of_its_zone() -> None:
+    """The one valid at that time; or the UTC offset."""
     winter, summer = datetime(2026, 1, 5, 23, 30, tzinfo=UTC_INFO), datetime(2026, 7, 5, 23, 30, tzinfo=UTC_INFO)
 
     assert "2026-01-06 00:30:00 CET" == readable.clock(winter.timestamp(), summer.timestamp(), BERLIN)
@@ -54,16 +54,16 @@ def test_a_moment_is_told_with_its_zone() -> None:
     assert "23:30:00 UTC" == readable.clock(summer.timestamp(), summer.timestamp())
 
 
-def test_an_hour_that_is_there_twice_is_told_apart() -> None:
-    """Where the zone stands in a heading, such times name it themselves."""
+def test_ambiguous_times_have_their_abbreviation() -> None:
+    """If the zone is in the header, only ambiguous times repeat it."""
     moments = [BACK + timedelta(minutes=minutes) for minutes in (-90, -30, 30, 90)]
 
     assert ["01:30", "02:30 CEST", "02:30 CET", "03:30"] == [readable.minute(at, BERLIN, "%H:%M") for at in moments]
     assert ["02:30 CEST", "02:30 CET"] == [f"{BERLIN.local(at):%H:%M} {BERLIN.abbreviation(at)}" for at in moments[1:3]]
 
 
-def test_a_span_names_its_zone_once_unless_clocks_were_moved() -> None:
-    """Its date once, too, where it is one day."""
+def test_a_range_names_its_zone_once_except_on_a_clock_change() -> None:
+    """The date, too, appears once if it is one day."""
     hour = timedelta(hours=1)
 
     assert "2026-10-25 04:00 to 05:00 CET" == readable.between(BACK + 2 * hour, BACK + 3 * hour, BERLIN)
@@ -72,8 +72,8 @@ def test_a_span_names_its_zone_once_unless_clocks_were_moved() -> None:
 
 
 @pytest.mark.parametrize("moment", [BACK, FORTH], ids=["back", "forth"])
-def test_every_time_that_clocks_show_leads_back_to_a_moment(moment: datetime) -> None:
-    """What is typed into a box is shown again; of an hour that is there twice it is the first."""
+def test_local_times_convert_back_to_utc(moment: datetime) -> None:
+    """An ambiguous time means its first occurrence."""
     for minutes in range(-180, 180, 10):
         at = moment + timedelta(minutes=minutes)
         shown = BERLIN.local(at).replace(tzinfo=None, fold=0)
@@ -83,14 +83,14 @@ def test_every_time_that_clocks_show_leads_back_to_a_moment(moment: datetime) ->
         assert again == at or timezones.is_ambiguous(BERLIN.local(at))
 
 
-def test_a_time_that_clocks_leave_out_is_told_as_the_next_hour() -> None:
+def test_a_skipped_time_is_shown_in_the_next_hour() -> None:
     """02:30 on the day on which clocks go from 02:00 to 03:00."""
     assert FORTH + timedelta(minutes=30) == BERLIN.to_utc(datetime.fromisoformat("2026-03-29T02:30"))
 
 
 @pytest.mark.parametrize("moment", [BACK, FORTH], ids=["back", "forth"])
-def test_on_an_axis_an_hour_is_an_hour(moment: datetime) -> None:
-    """Though clocks be moved: no minute is drawn twice, none is missing, and the axis says what it does."""
+def test_all_hours_of_an_axis_have_the_same_length(moment: datetime) -> None:
+    """On a clock change no minute is drawn twice or missing, and the axis title says so."""
     axis = Axis.until(moment + timedelta(hours=3), RANGES["6h"], BERLIN)
     shown = axis.points.tz_localize(None)
 
@@ -102,8 +102,8 @@ def test_on_an_axis_an_hour_is_an_hour(moment: datetime) -> None:
     )
 
 
-def test_a_figure_has_the_wall_time_of_its_zone_and_names_it() -> None:
-    """The same minutes, drawn an hour later than in UTC; rows stay in UTC."""
+def test_a_figure_shows_local_times_and_names_the_zone() -> None:
+    """Rows stay in UTC."""
     now = datetime(2026, 1, 5, 12, 0, tzinfo=UTC_INFO)
     rows = pd.DataFrame([outcome_row(now - timedelta(minutes=back), lost=back) for back in range(1, 16)])
     told = {}
@@ -123,8 +123,8 @@ def test_a_figure_has_the_wall_time_of_its_zone_and_names_it() -> None:
     assert ("12:45", "CET, 2026-01-05", "%H:%M CET") == told["Europe/Berlin"][1:]
 
 
-def test_what_the_browser_gets_is_wall_time() -> None:
-    """Plotly passes over the distance from UTC that a time carries."""
+def test_the_browser_gets_local_times() -> None:
+    """Plotly ignores the UTC offset of a time."""
     axis = Axis.until(datetime(2026, 7, 5, 12, 0, tzinfo=UTC_INFO), RANGES["15m"], INDIA)
     figure = minute_charts.redelivered(minute_frames.redelivered(MinuteHistory().redelivered, axis), axis)
     sent = figure.to_plotly_json()["layout"]
@@ -133,7 +133,7 @@ def test_what_the_browser_gets_is_wall_time() -> None:
     assert "2026-07-05T17:15:00+05:30" == sent["shapes"][0]["x0"].isoformat()
 
 
-def test_over_midnight_both_days_are_named() -> None:
+def test_over_midnight_both_dates_are_shown() -> None:
     """Midnight of the zone, not of UTC."""
     now = datetime(2026, 1, 5, 23, 30, tzinfo=UTC_INFO)
 
@@ -141,8 +141,8 @@ def test_over_midnight_both_days_are_named() -> None:
     assert "CET, 2026-01-05 to 2026-01-06" == theme.span_title(Axis.until(now, RANGES["1h"], BERLIN))
 
 
-def test_a_burst_tells_its_minute_in_both() -> None:
-    """As the reader's clock shows it, and in UTC to find it again."""
+def test_a_burst_has_its_minute_in_local_time_and_utc() -> None:
+    """Local time to read, UTC to select it."""
     minute = datetime(2026, 7, 5, 23, 30, tzinfo=UTC_INFO)
     rows = pd.DataFrame({"size": [3.0], "interval": [0.1]}, index=pd.DatetimeIndex([minute]))
     figure = confirm_charts.burst_points({"classic": rows}, BERLIN)

@@ -14,21 +14,21 @@ _SVG = "{http://www.w3.org/2000/svg}"
 
 
 def drawn(*values, **more):
-    """The picture's elements by their name."""
+    """The elements of the SVG by name."""
     root = ET.fromstring(sparkline.sparkline(line("ready", "messages", *values).line, **more))
     return {name: root.findall(f"{_SVG}{name}") for name in ("polyline", "rect", "circle")}
 
 
 def test_a_gap_stays_a_gap():
-    """Two stretches are two lines, and a point alone is a dot."""
+    """Two segments are two lines, and a single point is a dot."""
     strokes = [element.get("points").split(" ") for element in drawn(1, 2, None, 3, None, 4, 5)["polyline"]]
 
     assert [2, 2, 2] == [len(points) for points in strokes]
     assert strokes[1][0] == strokes[1][1]
 
 
-def test_time_runs_evenly_and_zero_is_at_the_bottom():
-    """Wherever the points lie; all of it is inside."""
+def test_time_is_linear_and_zero_is_at_the_bottom():
+    """All points are inside the picture."""
     (stroke,) = drawn(0, 5, 10)["polyline"]
     points = [tuple(map(float, point.split(","))) for point in stroke.get("points").split(" ")]
     (left, bottom), (middle, half), (right, top) = points
@@ -39,8 +39,8 @@ def test_time_runs_evenly_and_zero_is_at_the_bottom():
     assert 0 <= top < bottom <= sparkline.HEIGHT
 
 
-def test_the_band_lies_behind_and_what_is_outside_is_marked():
-    """By its colour, and in words beside it."""
+def test_the_band_and_values_outside_are_drawn():
+    """A value outside has another colour."""
     found = drawn(10, 90, band=(0.0, 30.0), outside=True)
 
     assert 1 == len(found["rect"])
@@ -49,7 +49,7 @@ def test_the_band_lies_behind_and_what_is_outside_is_marked():
 
 
 @pytest.mark.parametrize("values", [(), (5,), (None, 5, None)])
-def test_one_point_is_no_line(values):
+def test_one_point_has_no_sparkline(values):
     """There is nothing to see in it."""
     points = line("ready", "messages", *values).line if values else ()
 
@@ -57,7 +57,7 @@ def test_one_point_is_no_line(values):
 
 
 def test_all_zero_is_a_line_at_the_bottom():
-    """Without dividing by nothing."""
+    """Without dividing by zero."""
     assert 1 == len(drawn(0, 0, 0)["polyline"])
 
 
@@ -69,15 +69,15 @@ def test_all_zero_is_a_line_at_the_bottom():
         (3.0, "usual 120 to 180/s", "below usual"),
     ],
 )
-def test_what_is_usual_stands_in_words(value, words, outside):
-    """A colour is never alone in saying it."""
+def test_the_band_is_shown_as_text(value, words, outside):
+    """A colour is never the only sign."""
     told = sign("publish", "rate", value, value, band=(120, 180))
 
     assert (words, outside) == (vital_metrics.band_text(told), vital_metrics.deviation(told))
 
 
-def test_where_another_value_is_compared_it_is_told():
-    """The probes' own load is in the broker's total, and not in what is usual."""
+def test_the_compared_value_is_shown_if_it_differs():
+    """The broker's total includes the load of probes, the band does not."""
     told = sign("ready", "messages", 950, 950, band=(0, 300))
     compared = replace(told, usual=replace(told.usual, value=12.0))
 
@@ -86,15 +86,15 @@ def test_where_another_value_is_compared_it_is_told():
     assert [True, False] == [vital_metrics.band_fits(told), vital_metrics.band_fits(compared)]
 
 
-def test_a_small_difference_is_none():
-    """Probes send some messages a second wherever they are: of thousands that is not worth two figures."""
+def test_a_small_difference_is_ignored():
+    """Probes always send some messages per second."""
     told = sign("publish", "rate", 5040, 5040, band=(4000, 6000))
 
     assert "usual 4,000 to 6,000/s" == vital_metrics.band_text(replace(told, usual=replace(told.usual, value=4995.0)))
 
 
-def test_what_is_not_known_is_said_once():
-    """One line for all that lack the same."""
+def test_missing_bands_are_explained_once():
+    """One line for all metrics with the same reason."""
     why = "not known yet, needs 2 more days"
     lacking = [sign(name, "rate", 1, 1, because=why) for name in ("publish", "ack")]
     known = sign("ready", "messages", 1, 1, band=(0, 3))
@@ -109,16 +109,16 @@ def test_what_is_not_known_is_said_once():
     ] == vital_metrics.footnotes([*lacking, known])
 
 
-def test_a_line_can_be_read_aloud():
-    """By who cannot see it."""
+def test_a_sparkline_has_a_text_alternative():
+    """For people who cannot see it."""
     assert "Ready, last 3 min: from 5 to 1,200, lowest 5, highest 1,200" == vital_metrics.trend_text(
         line("ready", "messages", 5, None, 900, 1200)
     )
     assert "" == vital_metrics.trend_text(line("ready", "messages", 5))
 
 
-def test_evidence_has_the_lines_of_its_fields():
-    """Of the subject itself: what a channel holds is not what its queue holds."""
+def test_evidence_has_the_series_of_its_fields():
+    """Only those of the subject itself."""
     lines = tuple(line(name, "rate", 1, 2) for name in ("ready", "unacked", "publish", "ack", "redeliver"))
     mine = SubjectSeries(kind="queue", vhost="/", name="orders.invoices", lines=lines)
     sources = (
