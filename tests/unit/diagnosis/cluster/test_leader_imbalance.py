@@ -18,10 +18,12 @@ def led(t, count=12, elsewhere=2, rate=5, **fields):
 
 def test_a_node_that_leads_most_and_carries_most_traffic_is_reported():
     """It is information: nothing is broken."""
-    finding = finding_of(look(film(led, until=30)), RULE)
+    frame = lambda t: {**led(t), "nodes": nodes(run_queue=7)}  # noqa: E731  a film in a line
+    finding = finding_of(look(film(frame, until=30)), RULE)
 
     assert ("info", "node", ONE) == (finding.severity, finding.subject.kind, finding.subject.name)
     assert (10, 12) == (finding.facts["leaders"], finding.facts["queues"])
+    assert 7 == evidence(finding, "run_queue").value
     assert 0.833 == pytest.approx(evidence(finding, "traffic").value, abs=0.001)
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from ackscope.snapshot import HealthCheck
-from tests.unit.diagnosis.cluster.scenes import ONE, THREE, TWO, nodes, replicated, reported
+from tests.unit.diagnosis.cluster.scenes import ONE, THREE, TWO, finding_of, nodes, replicated, reported
 from tests.unit.diagnosis.pictures import OK, film, look
 
 RULE = "quorum-queue-leaderless"
@@ -30,6 +30,18 @@ def test_a_leader_on_a_stopped_node_is_no_leader():
         return {"nodes": nodes(THREE), "queues": (replicated(leader=THREE, online=(ONE, TWO)),)}
 
     assert [("critical", "queue", "orders")] == reported(look(film(frame, until=30)), RULE)
+
+
+def test_more_than_five_queues_are_one_finding():
+    """Its subject is what all of them are in."""
+
+    def frame(_):
+        return {"nodes": nodes(), "queues": tuple(replicated(f"q{number}", leader=None) for number in range(8))}
+
+    result = look(film(frame, until=45))
+
+    assert [("critical", "vhost", "/")] == reported(result, RULE)
+    assert 8 == finding_of(result, RULE).facts["queue_count"]
 
 
 def test_without_a_majority_it_is_another_fault():

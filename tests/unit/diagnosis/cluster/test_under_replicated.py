@@ -21,6 +21,18 @@ def test_missing_replicas_are_a_finding_about_the_node(until, expected):
     assert expected == reported(look(film(away, until=until)), RULE)
 
 
+@pytest.mark.parametrize(
+    ("drained", "state"),
+    [(False, "running"), (True, "maintenance"), (None, "running_or_maintenance")],
+    ids=["runs", "maintenance", "3.10"],
+)
+def test_the_state_of_the_node_is_named(drained, state):
+    """3.10 does not report maintenance."""
+    frame = lambda t: {**away(t), "nodes": nodes(being_drained=drained)}  # noqa: E731  a film in a line
+
+    assert state == finding_of(look(film(frame, until=40)), RULE).facts["node_state"]
+
+
 def test_queues_with_too_few_members_are_one_finding_for_each_vhost():
     """It is information: a risk."""
 

@@ -56,6 +56,14 @@ def test_the_objects_that_do_most_work_are_named():
     assert ["hot"] == [queue.name for queue in finding.involved.queues]
 
 
+def test_what_clients_open_is_evidence():
+    """Where it is one a second or more: each costs CPU."""
+    churn = lambda t: {"connection_created": int(20 * t), "channel_created": 7, "queue_created": 7}  # noqa: E731
+    finding = only(look(film(frame(run_queue=40, churn=churn), until=30)))
+
+    assert {"connection": 20.0} == evidence(finding, "opened").facts["opened"]
+
+
 @pytest.mark.parametrize("fields", [{"run_queue": None}, {"processors": None}, {"running": False}])
 def test_absent_values_prove_nothing(fields):
     """Absent is not zero."""

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.unit.diagnosis.nodes.machines import GB, frame
-from tests.unit.diagnosis.pictures import NODE, film, found, look, only
+from tests.unit.diagnosis.pictures import NODE, film, found, look, only, queue
 
 RULE = "disk-trending-full"
 
@@ -20,6 +20,16 @@ def test_a_fast_fall_is_reported_early_and_becomes_a_warning():
     assert 300.0 == early.facts["warning_after_seconds"]
     assert 540 < early.facts["eta_seconds"] < 600
     assert [(RULE, "warning", NODE)] == found(look(falling(10 * GB, GB, until=330)))
+
+
+def test_the_largest_queue_of_the_node_is_named():
+    """Together with what all its queues hold."""
+    free = lambda t: int(10 * GB - GB * (t // 10 * 10) / 60)  # noqa: E731
+    bare = frame(disk_free=free, mem_used=0, mem_limit=1)
+    queues = (queue("small", message_bytes=1), queue("large", message_bytes=GB))
+    facts = only(look(film(lambda t: {**bare(t), "queues": queues}, until=45))).facts
+
+    assert ({"vhost": "/", "name": "large"}, GB + 1) == (facts["largest_queue"], facts["queue_bytes"])
 
 
 def test_a_slow_fall_is_reported_after_half_an_hour():
