@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Subject, source
 from ackscope.snapshot import Node, Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.facts import queue_ref
+from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen
 
@@ -54,7 +54,7 @@ def _finding(
             "node": name,
             "node_state": "down" if down else "not_listed" if node is None else "running",
             "queue_count": len(queues),
-            "queue_names": sorted(f"{queue.name!r} in vhost {queue.vhost!r}" for queue in queues),
+            "queue_names": sorted(f"{queue.name!r} in vhost {queue.vhost!r}" for queue in queues)[:MAX_NAMED],
             "states": sorted({queue.state or "" for queue in queues}),
             "vhosts": sorted({queue.vhost for queue in queues}),
         },
@@ -64,5 +64,5 @@ def _finding(
             Evidence(key="queues", source=source("/api/queues", "state", "node")),
             Evidence(key="node", source=source("/api/nodes", "running")),
         ),
-        involved=Involved(queues=tuple(queue_ref(queue) for queue in queues), nodes=(name,)),
+        involved=Involved(queues=queue_refs(queues), nodes=(name,)),
     )

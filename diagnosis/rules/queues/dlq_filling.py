@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from ackscope.findings import Evidence, Fact, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.facts import queue_facts, queue_ref
+from diagnosis.facts import queue_facts
 from diagnosis.kept import kept
 from diagnosis.routes import Place, dead_letters_to, is_delay
 from diagnosis.rules.queues._shared.message_balance import balance, latest_run
-from diagnosis.rules.queues._shared.queue import certainty, involved_queue, queue_subject
+from diagnosis.rules.queues._shared.queue import MAX_NAMED, certainty, involved_queue, queue_refs, queue_subject
 from diagnosis.series import delta, last, span
 from diagnosis.window import Series
 
@@ -91,7 +91,8 @@ def _finding(view: View, queue: Queue, run: Series[Queue], sources: list[Queue])
             "arrived": arrived,
             "over_seconds": seconds,
             "ready": queue.messages_ready,
-            "sources": [each.name for each in sources],
+            "source_count": len(sources),
+            "sources": [each.name for each in sources[:MAX_NAMED]],
             "reasons": reasons[:3],
             "warning_after_seconds": limits.dead_letters_for,
         },
@@ -115,7 +116,7 @@ def _finding(view: View, queue: Queue, run: Series[Queue], sources: list[Queue])
                 source=source("/api/queues", "arguments", "effective_policy_definition") + source("/api/bindings"),
             ),
         ),
-        involved=involved_queue(queue, others=[queue_ref(each) for each in sources]),
+        involved=involved_queue(queue, others=queue_refs(sources)),
     )
 
 

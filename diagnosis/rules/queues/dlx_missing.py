@@ -24,9 +24,9 @@ from ackscope.findings import (
 )
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.facts import queue_ref
 from diagnosis.routes import targets
 from diagnosis.rules.queues._shared.message_balance import balance
+from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 from diagnosis.series import last, span, stretch
 from diagnosis.window import Seen, Series
 
@@ -37,7 +37,7 @@ ExchangeKey = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Unrouted:
+class UnroutedQueue:
     """A queue whose dead letters cannot be routed.
 
     Attributes:
@@ -61,7 +61,7 @@ class Unrouted:
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Check where each queue's dead letters go; one finding an exchange."""
     types = {exchange.key: exchange.type for exchange in view.exchanges}
-    found: dict[ExchangeKey, list[Unrouted]] = {}
+    found: dict[ExchangeKey, list[UnroutedQueue]] = {}
     unknown: list[str] = []
     for queue in view.queues:
         name = queue.setting("dead-letter-exchange")
@@ -83,7 +83,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if finding is not None:
             yield finding
     if unknown and view.bindings is None:
-        names: Fact = sorted(unknown)
+        names: Fact = sorted(unknown)[:MAX_NAMED]
         facts = {"queue_count": len(unknown), "names": names}
         yield Inconclusive(rule=NAME, reason="bindings_not_read", facts=facts)
 
@@ -101,7 +101,7 @@ def _read_since(view: View, moment: Instant, family: str) -> bool:
     return age is not None and view.now.since(moment) >= age
 
 
-def _unrouted(view: View, queue: Queue, key: str | None, named: Series[Queue]) -> Unrouted:
+def _unrouted(view: View, queue: Queue, key: str | None, named: Series[Queue]) -> UnroutedQueue:
     history = view.history(queue)
     whole = balance(last(history, 2 * view.thresholds.interval))
     # Rejected messages are dead letters too: only the delay between the counters is allowed for.
@@ -110,7 +110,7 @@ def _unrouted(view: View, queue: Queue, key: str | None, named: Series[Queue]) -
         delay = max(view.limits(queue).queues.loss_skew * whole.published / whole.seconds, 2.0)
     dropped = whole.missing if whole is not None and whole.missing > delay else 0
     waiting = stretch(history, _both_waiting)
-    return Unrouted(
+    return UnroutedQueue(
         queue=queue,
         key=key,
         dropped=dropped,
@@ -125,7 +125,7 @@ def _both_waiting(older: Seen[Queue], newer: Seen[Queue]) -> bool:
     return bool(older.value.messages_dlx and newer.value.messages_dlx)
 
 
-def _finding(view: View, exchange: ExchangeKey, unrouted: list[Unrouted], kind: str | None) -> Finding | None:
+def _finding(view: View, exchange: ExchangeKey, unrouted: list[UnroutedQueue], kind: str | None) -> Finding | None:
     limits = view.thresholds.queues
     seen = max(each.seen for each in unrouted)
     if seen < view.thresholds.early:
@@ -146,7 +146,8 @@ def _finding(view: View, exchange: ExchangeKey, unrouted: list[Unrouted], kind: 
             "vhost": vhost,
             "exchange": name,
             **_route_facts(name, unrouted[0], kind),
-            "queues": [{"name": each.queue.name, "routing_key": each.key} for each in unrouted],
+            "queue_count": len(unrouted),
+            "queues": [{"name": each.queue.name, "routing_key": each.key} for each in unrouted[:MAX_NAMED]],
             "dropped": dropped,
             "dropped_over_seconds": 2 * view.thresholds.interval,
             "waiting": waiting,
@@ -156,13 +157,11 @@ def _finding(view: View, exchange: ExchangeKey, unrouted: list[Unrouted], kind: 
         certainty=Certainty.EARLY if severity is Severity.INFO else Certainty.CERTAIN,
         seen_seconds=seen,
         evidence=tuple(_evidence(name, dropped, waiting)),
-        involved=Involved(
-            queues=tuple(queue_ref(each.queue) for each in unrouted), exchanges=(ExchangeRef(vhost, name),)
-        ),
+        involved=Involved(queues=queue_refs(each.queue for each in unrouted), exchanges=(ExchangeRef(vhost, name),)),
     )
 
 
-def _route_facts(name: str, first: Unrouted, kind: str | None) -> dict[str, Fact]:
+def _route_facts(name: str, first: UnroutedQueue, kind: str | None) -> dict[str, Fact]:
     """What is missing between an exchange and a queue for dead letters, and what would complete it.
 
     Args:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, Severity, Subject, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.facts import queue_ref
+from diagnosis.rules.queues._shared.queue import queue_refs
 from diagnosis.series import span, stretch
 from diagnosis.window import Seen
 
@@ -75,5 +75,5 @@ def _finding(view: View, vhost: str, queues: list[Queue]) -> Finding:
             )
             for queue in queues[:3]
         ),
-        involved=Involved(queues=tuple(queue_ref(queue) for queue in queues)),
+        involved=Involved(queues=queue_refs(queues)),
     )

@@ -23,7 +23,7 @@ NAME = "queue-overload"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Growth:
+class QueueGrowth:
     """A queue that grows while its consumers work; rates are messages a second.
 
     Attributes:
@@ -66,7 +66,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, growth)
 
 
-def _growth(view: View, queue: Queue) -> Growth | None:
+def _growth(view: View, queue: Queue) -> QueueGrowth | None:
     limits = view.limits(queue)
     history = view.history(queue)
 
@@ -90,7 +90,7 @@ def _growth(view: View, queue: Queue) -> Growth | None:
     unusual = _unusual(view, queue, published, consumed)
     if before is None and not has_room and not unusual:
         return None
-    return Growth(
+    return QueueGrowth(
         queue=queue,
         run=run,
         publish_rate=published,
@@ -125,7 +125,7 @@ def _ready(queue: Queue | None) -> int:
     return (queue.messages_ready or 0) if queue is not None else 0
 
 
-def _finding(view: View, growth: Growth) -> Finding:
+def _finding(view: View, growth: QueueGrowth) -> Finding:
     queue, limit, seconds = growth.queue, view.limits(growth.queue).queues.overload_for, span(growth.run)
     severity = Severity.WARNING if seconds >= limit else Severity.INFO
     return Finding(
@@ -158,7 +158,7 @@ def _finding(view: View, growth: Growth) -> Finding:
     )
 
 
-def _facts(growth: Growth, limit: float, seconds: float) -> dict[str, Fact]:
+def _facts(growth: QueueGrowth, limit: float, seconds: float) -> dict[str, Fact]:
     queue = growth.queue
     needed = -(-growth.publish_rate * (queue.consumers or 1) // max(growth.consume_rate, 0.1))
     return {

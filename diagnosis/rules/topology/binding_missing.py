@@ -31,7 +31,7 @@ _ALTERNATE = "alternate-exchange"
 
 
 @dataclass(frozen=True, slots=True)
-class Unrouted:
+class UnroutedMessages:
     """Messages that an exchange received, and those that it routed to nobody, within some seconds."""
 
     received: int
@@ -47,10 +47,10 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     readings: Series[tuple[Exchange, ...]] = view.window.readings("exchanges")
     with_alternate = {policy.name for policy in view.policies if _ALTERNATE in policy.definition}
     for exchange in view.exchanges:
-        gone = removed.get(exchange.key)
-        if not gone or _ALTERNATE in exchange.arguments or exchange.policy in with_alternate:
+        bindings = removed.get(exchange.key)
+        if not bindings or _ALTERNATE in exchange.arguments or exchange.policy in with_alternate:
             continue
-        since = max(each.at.mono for each in gone)
+        since = max(each.at.mono for each in bindings)
         history = [(seen.at, each) for seen in readings for each in seen.value if each.key == exchange.key]
         after = [pair for pair in history if pair[0].mono >= since] or history[-1:]
         earlier = [pair for pair in history if pair[0].mono < since][-1:]
@@ -59,7 +59,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             received = _gained(span, "publish_in")
             dropped = received - _gained(span, "publish_out")
             if dropped >= view.thresholds.topology.binding_lost and _drops_now(history):
-                yield _finding(view, exchange, gone, Unrouted(received, dropped, span[-1][0].since(span[0][0])))
+                yield _finding(
+                    view, exchange, bindings, UnroutedMessages(received, dropped, span[-1][0].since(span[0][0]))
+                )
 
 
 def _removed(view: View) -> dict[tuple[str, str], list[Seen[Binding]]]:
@@ -91,10 +93,10 @@ def _drops_now(history: list[tuple[Instant, Exchange]]) -> bool:
     return len(last) == 2 and _gained(last, "publish_in") > _gained(last, "publish_out")
 
 
-def _finding(view: View, exchange: Exchange, gone: list[Seen[Binding]], unrouted: Unrouted) -> Finding:
+def _finding(view: View, exchange: Exchange, bindings: list[Seen[Binding]], unrouted: UnroutedMessages) -> Finding:
     queues = {queue.key for queue in view.all_queues}
     removed = sorted(
-        (each.value for each in gone),
+        (each.value for each in bindings),
         key=lambda binding: ((binding.vhost, binding.destination) not in queues, binding.destination),
     )
     first = removed[0]
@@ -102,7 +104,7 @@ def _finding(view: View, exchange: Exchange, gone: list[Seen[Binding]], unrouted
         rule=NAME,
         severity=Severity.WARNING,
         subject=Subject(kind="exchange", name=exchange.name, vhost=exchange.vhost),
-        since=min(gone, key=lambda each: each.at.mono).at.iso(),
+        since=min(bindings, key=lambda each: each.at.mono).at.iso(),
         facts={
             "vhost": exchange.vhost,
             "exchange": exchange.name,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ackscope.findings import Certainty, Evidence, Finding, Inconclusive, Involved, Severity, Subject, source
 from ackscope.topology import Feature
 from diagnosis.contract import RuleResult, View
-from diagnosis.facts import queue_ref
+from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 
 NAME = "deprecated-features-used"
 
@@ -30,16 +30,20 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 def _finding(view: View, used: list[Feature]) -> Finding:
     names = [feature.name for feature in used]
-    transient = [queue for queue in view.all_queues if queue.durable is False and not queue.exclusive]
+    transient = sorted(
+        (queue for queue in view.all_queues if queue.durable is False and not queue.exclusive),
+        key=lambda queue: (queue.name, queue.vhost),
+    )
+    listed = transient if TRANSIENT_QUEUES in names else []
     return Finding(
         rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="cluster", name=view.window.cluster),
         facts={
             "features": names,
-            "transient_queues": sorted(f"{queue.name!r} in vhost {queue.vhost!r}" for queue in transient)
-            if TRANSIENT_QUEUES in names
-            else None,
+            "uses_transient_queues": TRANSIENT_QUEUES in names,
+            "transient_count": len(listed),
+            "transient_queues": [f"{queue.name!r} in vhost {queue.vhost!r}" for queue in listed[:MAX_NAMED]],
         },
         certainty=Certainty.CERTAIN,
         evidence=tuple(
@@ -51,5 +55,5 @@ def _finding(view: View, used: list[Feature]) -> Finding:
             )
             for feature in used
         ),
-        involved=Involved(queues=tuple(map(queue_ref, transient)) if TRANSIENT_QUEUES in names else ()),
+        involved=Involved(queues=queue_refs(listed)),
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Subject, source
 from ackscope.topology import Policy
 from diagnosis.contract import RuleResult, View
-from diagnosis.facts import queue_ref
+from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 from diagnosis.rules.topology._shared.policies import MIRRORING, matches
 
 NAME = "ha-policy-without-effect"
@@ -50,7 +50,7 @@ def _finding(view: View, vhost: str, policies: list[Policy]) -> Finding:
             "policies": [policy.name for policy in policies],
             "keys": sorted({key for policy in policies for key in policy.definition if key in MIRRORING}),
             "queue_count": len(matched),
-            "queue_names": [queue.name for queue in matched],
+            "queue_names": [queue.name for queue in matched[:MAX_NAMED]],
             "node_count": len(view.nodes),
         },
         certainty=Certainty.CERTAIN,
@@ -58,5 +58,5 @@ def _finding(view: View, vhost: str, policies: list[Policy]) -> Finding:
             Evidence(key="policies", source=source("/api/policies", "definition")),
             Evidence(key="queues", source=source("/api/queues", "name", "type") + source("/api/policies", "pattern")),
         ),
-        involved=Involved(queues=tuple(map(queue_ref, matched))),
+        involved=Involved(queues=queue_refs(matched)),
     )

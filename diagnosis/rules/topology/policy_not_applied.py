@@ -11,6 +11,7 @@ from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Subj
 from ackscope.snapshot import Queue
 from ackscope.topology import Policy
 from diagnosis.contract import RuleResult, View
+from diagnosis.rules.queues._shared.queue import MAX_NAMED
 from diagnosis.rules.topology._shared.policies import applies_to_queues, matches
 
 NAME = "policy-not-applied"
@@ -64,7 +65,10 @@ def _finding(
         *({"name": policy.name, "pattern": policy.pattern, "reason": "matches_no_queue"} for policy in unmatched),
         *({"name": policy.name, "pattern": policy.pattern, "reason": "overridden"} for policy in overridden),
     ]
-    conflicts: list[Fact] = [{"policies": list(names), "queues": queues} for names, queues in ties.items()]
+    conflicts: list[Fact] = [
+        {"policies": list(names), "queue_count": len(queues), "queues": queues[:MAX_NAMED]}
+        for names, queues in ties.items()
+    ]
     evidence = []
     if without_effect:
         fields = source("/api/policies", "pattern", "priority") + source("/api/queues", "name")

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Subject, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.facts import queue_ref
-from diagnosis.rules.queues._shared.queue import queue_with_policy
+from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs, queue_with_policy
 
 NAME = "quorum-queue-without-dlx"
 
@@ -52,7 +51,7 @@ def _finding(vhost: str, queues: list[Queue], version: tuple[int, int]) -> Findi
         facts={
             "vhost": vhost,
             "queue_count": len(queues),
-            "queue_names": [queue.name for queue in queues],
+            "queue_names": [queue.name for queue in queues[:MAX_NAMED]],
             "limits": sorted({limit for queue in queues if (limit := _limit(queue, version)) is not None}),
             "first": queue_with_policy(queues[0]),
         },
@@ -65,5 +64,5 @@ def _finding(vhost: str, queues: list[Queue], version: tuple[int, int]) -> Findi
             ),
             Evidence(key="limits", source=source("/api/queues", "delivery_limit", "arguments")),
         ),
-        involved=Involved(queues=tuple(map(queue_ref, queues))),
+        involved=Involved(queues=queue_refs(queues)),
     )

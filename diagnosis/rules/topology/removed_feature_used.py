@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, QueueRef, Severity, Subject, source
 from diagnosis.contract import RuleResult, View
+from diagnosis.rules.queues._shared.queue import MAX_NAMED
 from diagnosis.rules.topology._shared.policies import REMOVED
 
 NAME = "removed-feature-used"
@@ -43,19 +44,26 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _finding(vhost: str, settings: list[tuple[str, str, str]], version: tuple[int, int]) -> Finding:
-    listed: list[Fact] = [{"key": key, "kind": kind, "name": name} for key, kind, name in settings]
+    listed: list[Fact] = [{"key": key, "kind": kind, "name": name} for key, kind, name in settings[:MAX_NAMED]]
     return Finding(
         rule=NAME,
         severity=Severity.INFO,
         subject=Subject(kind="vhost", name=vhost, vhost=vhost),
-        facts={"vhost": vhost, "settings": listed, "broker_version": ".".join(map(str, version))},
+        facts={
+            "vhost": vhost,
+            "setting_count": len(settings),
+            "settings": listed,
+            "broker_version": ".".join(map(str, version)),
+        },
         certainty=Certainty.CERTAIN,
         evidence=(
             Evidence(
                 key="settings",
-                value=len(listed),
+                value=len(settings),
                 source=source("/api/policies", "definition") + source("/api/queues", "arguments"),
             ),
         ),
-        involved=Involved(queues=tuple(QueueRef(vhost, name) for _, kind, name in settings if kind == "queue")),
+        involved=Involved(
+            queues=tuple(QueueRef(vhost, name) for _, kind, name in settings[:MAX_NAMED] if kind == "queue")
+        ),
     )

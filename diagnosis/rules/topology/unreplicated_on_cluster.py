@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Subject, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.facts import queue_ref
+from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 
 NAME = "unreplicated-on-cluster"
 
@@ -40,7 +40,7 @@ def _finding(view: View, vhost: str, queues: list[Queue]) -> Finding:
         facts={
             "vhost": vhost,
             "queue_count": len(queues),
-            "queue_names": [queue.name for queue in largest_first],
+            "queue_names": [queue.name for queue in largest_first[:MAX_NAMED]],
             "queues_by_node": dict(sorted(nodes.items())),
             "node_count": len(view.nodes),
             "messages": messages,
@@ -52,7 +52,7 @@ def _finding(view: View, vhost: str, queues: list[Queue]) -> Finding:
             Evidence(key="messages", value=messages, unit=Unit.MESSAGES, source=source("/api/queues", "messages")),
         ),
         involved=Involved(
-            queues=tuple(map(queue_ref, largest_first)),
+            queues=queue_refs(largest_first),
             nodes=tuple(sorted(name for name in nodes if name != "unknown")),
         ),
     )

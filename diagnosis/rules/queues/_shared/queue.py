@@ -1,12 +1,16 @@
 """A queue as the subject of a finding, its facts, and the relation of a queue to where it dead-letters."""
 
 from collections.abc import Hashable, Iterable
+from itertools import islice
 
 from ackscope.findings import Certainty, Fact, Finding, Involved, QueueRef, Severity, Subject
 from ackscope.snapshot import Queue
 from diagnosis.contract import Link, Relation, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.routes import dead_letters_to
+
+MAX_NAMED = 50
+"""Objects of one kind that a finding names: a fault may concern thousands of queues."""
 
 
 def queue_subject(queue: Queue) -> Subject:
@@ -21,6 +25,11 @@ def queue_with_policy(queue: Queue) -> dict[str, Fact]:
         `{"vhost", "name", "type", "node", "policy", "policy_definition"}`.
     """
     return {**queue_facts(queue), "policy_definition": dict(queue.effective_policy)}
+
+
+def queue_refs(queues: Iterable[Queue]) -> tuple[QueueRef, ...]:
+    """Some queues by their identifiers, `MAX_NAMED` at most."""
+    return tuple(queue_ref(queue) for queue in islice(queues, MAX_NAMED))
 
 
 def involved_queue(queue: Queue, links: Iterable[Link] = (), others: Iterable[QueueRef] = ()) -> Involved:

@@ -6,12 +6,12 @@ from tests.unit.diagnosis.pictures import film, look, moment, queue, text
 from tests.unit.diagnosis.queues.films import binding, exchange, flowing, frame, of, one
 
 RULE = "dlx-missing"
-GONE = {"x-dead-letter-exchange": "gone"}
+NO_EXCHANGE = {"x-dead-letter-exchange": "gone"}
 
 
 def shot(until, *, exchanges=(), bindings=(), **fields):
-    """The result for a queue of whose messages half are rejected."""
-    made = {"acked": 4.0, "rejected": 4.0, "arguments": GONE, **fields}
+    """The result for a queue whose consumer rejects half of the messages."""
+    made = {"acked": 4.0, "rejected": 4.0, "arguments": NO_EXCHANGE, **fields}
     return look(film(lambda t: frame(flowing(t, **made), exchanges=exchanges, bindings=bindings), until=until))
 
 
@@ -44,14 +44,14 @@ def test_the_finding_says_what_is_missing_and_how_to_create_it():
 
 def test_two_polls_find_it():
     """As `ackscope diagnose` does; what is dropped meanwhile is within the delay of the counters."""
-    window = film(lambda t: frame(flowing(t, acked=4.0, rejected=4.0, arguments=GONE)), until=6, every=6)
+    window = film(lambda t: frame(flowing(t, acked=4.0, rejected=4.0, arguments=NO_EXCHANGE)), until=6, every=6)
 
     assert [("warning", "gone")] == of(RULE, look(window, thresholds=Thresholds.one_shot()))
 
 
 @pytest.mark.parametrize(
     ("arguments", "bindings", "key"),
-    [(GONE, (), None), ({**GONE, "x-dead-letter-routing-key": "a"}, (binding("gone", "x", "b"),), "a")],
+    [(NO_EXCHANGE, (), None), ({**NO_EXCHANGE, "x-dead-letter-routing-key": "a"}, (binding("gone", "x", "b"),), "a")],
     ids=["no binding", "wrong key"],
 )
 def test_an_exchange_that_routes_nowhere_is_as_bad(arguments, bindings, key):
@@ -76,7 +76,7 @@ def test_bindings_that_were_read_before_the_queue_was_declared_prove_nothing():
         there = {"exchanges": (exchange("gone"),)}
         if t < 30:
             return frame(**there)
-        made = frame(flowing(t, acked=8.0, arguments=GONE), **there)
+        made = frame(flowing(t, acked=8.0, arguments=NO_EXCHANGE), **there)
         return {**made, "bindings": Part(value=made["bindings"], at=moment(29.0), seconds=0.1)}
 
     assert [] == of(RULE, look(film(late, until=80)))
@@ -84,7 +84,7 @@ def test_bindings_that_were_read_before_the_queue_was_declared_prove_nothing():
 
 def test_many_queues_with_one_exchange_are_one_finding():
     """The cause is one."""
-    window = film(lambda t: frame(*(flowing(t, f"q{n}", acked=8.0, arguments=GONE) for n in range(9))), until=65)
+    window = film(lambda t: frame(*(flowing(t, f"q{n}", acked=8.0, arguments=NO_EXCHANGE) for n in range(9))), until=65)
 
     assert [("warning", "gone")] == of(RULE, look(window))
 
@@ -93,8 +93,8 @@ def test_many_queues_with_one_exchange_are_one_finding():
     ("arguments", "exchanges", "bindings"),
     [
         ({}, (), ()),
-        (GONE, (exchange("gone"),), (binding("gone", "bin"),)),
-        (GONE, (exchange("gone", "headers"),), (binding("gone", "bin"),)),
+        (NO_EXCHANGE, (exchange("gone"),), (binding("gone", "bin"),)),
+        (NO_EXCHANGE, (exchange("gone", "headers"),), (binding("gone", "bin"),)),
         ({"x-dead-letter-exchange": ""}, (), ()),
         ({"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "orders"}, (), ()),
     ],
@@ -109,7 +109,7 @@ def test_a_quorum_queue_that_keeps_its_dead_letters_is_critical_after_two_minute
     """They wait until they can be routed, and nothing is dropped."""
 
     def waiting(t):
-        return frame(queue(type="quorum", arguments=GONE, messages_dlx=20, messages_ready=0, messages=20))
+        return frame(queue(type="quorum", arguments=NO_EXCHANGE, messages_dlx=20, messages_ready=0, messages=20))
 
     assert [("warning", "gone")] == of(RULE, look(film(waiting, until=100)))
     assert [("critical", "gone")] == of(RULE, look(film(waiting, until=130)))

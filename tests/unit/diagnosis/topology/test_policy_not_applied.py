@@ -41,7 +41,7 @@ def test_policies_of_equal_priority_are_a_conflict():
     """It is undefined which is in force."""
     (finding,) = judged(policy("one"), policy("two"))
 
-    assert [{"policies": ["one", "two"], "queues": ["orders"]}] == finding.facts["conflicts"]
+    assert [{"policies": ["one", "two"], "queue_count": 1, "queues": ["orders"]}] == finding.facts["conflicts"]
     assert [] == finding.facts["without_effect"]
 
 
