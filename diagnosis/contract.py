@@ -4,9 +4,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ackscope.findings import Finding, Impact, Inconclusive, Suppressed
-from diagnosis.view import Link, View
+from diagnosis.view import ConsumerPath, View
 
-__all__ = ["Explains", "Link", "Relation", "Rule", "RuleResult", "View"]
+__all__ = ["ConsumerPath", "Explains", "Relation", "Rule", "RuleResult", "View"]
 
 RuleResult = Finding | Inconclusive | Suppressed
 

@@ -7,11 +7,11 @@ from ackscope.baselines import Baselines
 from ackscope.clock import Instant
 from ackscope.findings import DiagnosisResult, Finding, Impact, Inconclusive, Severity, Suppressed, flat
 from ackscope.records import ProbeOutcome
-from diagnosis.causes import gathered
 from diagnosis.contract import Rule, View
+from diagnosis.grouping import group_by_cause
+from diagnosis.hysteresis import apply_hysteresis
 from diagnosis.preconditions import blind_spots, missing
 from diagnosis.rules import RULES
-from diagnosis.steady import steady
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
 
@@ -63,8 +63,8 @@ def diagnose(
             else:
                 found.append(answer)
     before = previous.findings if previous else ()
-    ranked = sorted(steady(found, before, now.iso(), thresholds.hold), key=lambda each: _rank(view, each))
-    causes = gathered(ranked, _BY_NAME, view)
+    ranked = sorted(apply_hysteresis(found, before, now.iso(), thresholds.hold), key=lambda each: _rank(view, each))
+    causes = group_by_cause(ranked, _BY_NAME, view)
     verdict = DiagnosisResult(
         cluster=window.cluster,
         at=now.iso(),

@@ -2,7 +2,7 @@
 
 from ackscope.findings import Fact, QueueRef
 from ackscope.snapshot import Connection, Queue
-from diagnosis.view import Link
+from diagnosis.view import ConsumerPath
 
 
 def client_name(connection: Connection | None, default: str | None = None) -> str | None:
@@ -12,14 +12,14 @@ def client_name(connection: Connection | None, default: str | None = None) -> st
     return connection.client_name or connection.client_product or connection.name
 
 
-def peer(link: Link) -> str:
+def peer(link: ConsumerPath) -> str:
     """Where a consumer's process runs, `host:port`; "" where the broker does not say."""
     host = link.consumer.peer_host or (link.connection.peer_host if link.connection else None)
     port = link.consumer.peer_port or (link.connection.peer_port if link.connection else None)
     return f"{host}:{port}" if host and port else host or ""
 
 
-def consumer_facts(link: Link) -> dict[str, Fact]:
+def consumer_facts(link: ConsumerPath) -> dict[str, Fact]:
     """A consumer, so that it can be found: for the macro `consumer`.
 
     Returns:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ackscope.records import ProbeState
 from ackscope.snapshot import Queue
-from diagnosis.contract import Link, View
+from diagnosis.contract import ConsumerPath, View
 from diagnosis.series import delta, span
 from diagnosis.window import Series
 
@@ -84,7 +84,7 @@ def round_trip(view: View, node: str | None) -> RoundTrip | None:
     return max(own or known, key=lambda each: each.seconds, default=None)
 
 
-def prefetch(view: View, link: Link) -> int | None:
+def prefetch(view: View, link: ConsumerPath) -> int | None:
     """How many messages a consumer may hold; 0 is no limit, None not known.
 
     The consumer's own figure is the truth; a limit that a channel shares (3.x) counts where it has none.

@@ -1,11 +1,11 @@
-"""What a rule lacks: families never read or too old, counters that are not kept, queues that are not shown."""
+"""What a rule lacks: families never read or too old, counters that are not per_view, queues that are not shown."""
 
 from collections.abc import Iterator
 
 from ackscope.findings import Inconclusive
 from ackscope.snapshot import Queue
 from diagnosis.contract import Rule, View
-from diagnosis.kept import kept
+from diagnosis.memo import per_view
 from diagnosis.series import span
 
 NEW_SECONDS = 15.0
@@ -38,7 +38,7 @@ def blind_spots(rule: Rule, view: View) -> Iterator[Inconclusive]:
     if view.unread:
         facts = {"queues": len(view.unread), "max_age_seconds": view.thresholds.data_age}
         yield Inconclusive(rule=rule.name, reason="stale_details", facts=facts)
-    silent = kept(view, _all_silent)
+    silent = per_view(view, _all_silent)
     if silent:
         yield Inconclusive(rule=rule.name, reason="silent_queues", facts={"queues": len(silent), "names": silent})
 

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from ackscope.snapshot import Queue
 from ackscope.topology import Binding, Exchange
-from diagnosis.kept import kept
+from diagnosis.memo import per_view
 from diagnosis.view import View
 
 Place = tuple[str, str]
@@ -30,7 +30,7 @@ def targets(view: View, vhost: str, exchange: str, key: str | None) -> frozenset
         Virtual host and name of each queue; empty where the message is dropped, also for want of the exchange; None
         where that cannot be told (bindings not known, a type of exchange that does not go by the key).
     """
-    return kept(view, _Routes).targets(vhost, exchange, key)
+    return per_view(view, _Routes).targets(vhost, exchange, key)
 
 
 def dead_letter_targets(view: View) -> frozenset[Place]:
@@ -39,7 +39,7 @@ def dead_letter_targets(view: View) -> frozenset[Place]:
     Left out are those that only a delay dead-letters into (a queue with a TTL and a dead-letter exchange, and without
     consumers): what comes out of a delay is work, not waste.
     """
-    return kept(view, _Routes).dead_letter_targets
+    return per_view(view, _Routes).dead_letter_targets
 
 
 def dead_letters_to(view: View, queue: Queue) -> frozenset[Place] | None:

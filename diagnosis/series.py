@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Channel, Queue
-from diagnosis.window import Seen, Series
+from diagnosis.window import Series, Timestamped
 
 T = TypeVar("T")
 C = TypeVar("C", Queue, Channel)
@@ -22,7 +22,7 @@ C = TypeVar("C", Queue, Channel)
 _all = attrgetter(*(field.name for field in fields(MessageStats)))
 
 
-def span(series: Sequence[Seen[T]]) -> float:
+def span(series: Sequence[Timestamped[T]]) -> float:
     """Seconds from the first to the last moment."""
     return series[-1].at.since(series[0].at) if series else 0.0
 
@@ -42,7 +42,7 @@ def life(series: Series[C]) -> Series[C]:
     return stretch(series, lambda older, newer: not _fell(older.value.stats, newer.value.stats))
 
 
-def stretch(series: Series[T], holds: Callable[[Seen[T], Seen[T]], bool]) -> Series[T]:
+def stretch(series: Series[T], holds: Callable[[Timestamped[T], Timestamped[T]], bool]) -> Series[T]:
     """The longest end of `series` in which `holds` is true of each moment and the next."""
     start = len(series) - 1
     while start > 0 and holds(series[start - 1], series[start]):
@@ -58,7 +58,7 @@ def last(series: Series[T], seconds: float) -> Series[T]:
     return series
 
 
-def steps(series: Series[T], seconds: float) -> tuple[tuple[Seen[T], Seen[T]], ...]:
+def steps(series: Series[T], seconds: float) -> tuple[tuple[Timestamped[T], Timestamped[T]], ...]:
     """Pairs at least `seconds` apart, newest last, each beginning where the one before ended.
 
     The broker refreshes its figures every 5 s: of pairs that are nearer, some gain nothing and some twice as much.

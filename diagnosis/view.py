@@ -10,10 +10,10 @@ from ackscope.clock import Instant
 from ackscope.records import ProbeOutcome
 from ackscope.snapshot import Channel, Connection, Consumer, Queue
 from diagnosis.differences import Readings
-from diagnosis.parts import Parts
+from diagnosis.latest import LatestReadings
 from diagnosis.series import life
 from diagnosis.thresholds import Thresholds
-from diagnosis.window import Seen, Series, Window
+from diagnosis.window import Series, Timestamped, Window
 
 _ROUND = 10.0
 """Seconds: parts that were read in one round are no farther apart."""
@@ -23,7 +23,7 @@ OWN_CLIENTS = ("ackscope-probe", "ackscope-verify")
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ConsumerPath:
     """One consumer of a queue, with its channel and connection where they are known."""
 
     consumer: Consumer
@@ -31,7 +31,7 @@ class Link:
     connection: Connection | None
 
 
-class View(Parts):
+class View(LatestReadings):
     """One look at a window. Its lists are computed when first asked for, and kept for this look only.
 
     Lists hold what the latest fresh reading holds; they are empty where there is none, which `fresh` tells apart
@@ -146,7 +146,7 @@ class View(Parts):
         """When channels were first read in this window: one that is not in that reading began later."""
         return self._channel_readings[0][0] if self._channel_readings else None
 
-    def links(self, queue: Queue) -> tuple[Link, ...]:
+    def links(self, queue: Queue) -> tuple[ConsumerPath, ...]:
         """The consumers of a queue, each with its channel and connection, in a fixed order."""
         return self._links.get(queue.key, ())
 
@@ -192,13 +192,13 @@ class View(Parts):
         return served
 
     @cached_property
-    def _links(self) -> dict[tuple[str, str], tuple[Link, ...]]:
+    def _links(self) -> dict[tuple[str, str], tuple[ConsumerPath, ...]]:
         channels = {channel.name: channel for channel in self.channels}
-        grouped: dict[tuple[str, str], list[Link]] = {}
+        grouped: dict[tuple[str, str], list[ConsumerPath]] = {}
         for consumer in sorted(self.part("consumers"), key=lambda c: (c.channel_name or "", c.tag)):
             channel = channels.get(consumer.channel_name or "")
             name = consumer.connection_name or (channel.connection_name if channel else None)
-            link = Link(consumer, channel, self.connection(name))
+            link = ConsumerPath(consumer, channel, self.connection(name))
             grouped.setdefault((consumer.vhost, consumer.queue), []).append(link)
         return {key: tuple(links) for key, links in grouped.items()}
 
@@ -230,20 +230,20 @@ def is_own(connection: Connection) -> bool:
 
 def _distinct(series: Series[Queue]) -> Series[Queue]:
     """One moment for each reading of the statistics, and that moment its own: polls between them tell totals only."""
-    found: list[Seen[Queue]] = []
+    found: list[Timestamped[Queue]] = []
     for seen in series:
         at = seen.value.details_at or seen.at
         if not found or at != found[-1].at:
-            found.append(Seen(at, seen.value))
+            found.append(Timestamped(at, seen.value))
     return tuple(found)
 
 
 def _unbroken(readings: list[tuple[Instant, Any]]) -> Series[Any]:
     """The latest readings in a row that hold the object: one that was gone came back as another."""
-    found: list[Seen[Any]] = []
+    found: list[Timestamped[Any]] = []
     for at, value in readings:
         if value is None:
             found.clear()
         else:
-            found.append(Seen(at, value))
+            found.append(Timestamped(at, value))
     return tuple(found)

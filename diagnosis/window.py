@@ -32,14 +32,14 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen(Generic[T]):
+class Timestamped(Generic[T]):
     """One value and when its reading was complete."""
 
     at: Instant
     value: T
 
 
-Series = tuple[Seen[T], ...]
+Series = tuple[Timestamped[T], ...]
 """The same thing at several moments, oldest first."""
 
 
@@ -99,11 +99,11 @@ class Window:
 
 
 def _readings(snapshots: tuple[Snapshot, ...], family: str) -> Series[Any]:
-    found: list[Seen[Any]] = []
+    found: list[Timestamped[Any]] = []
     for snapshot in snapshots:
         part = snapshot.parts[family]
         if part.at is not None and part.value is not None and (not found or part.at != found[-1].at):
-            found.append(Seen(part.at, part.value))
+            found.append(Timestamped(part.at, part.value))
     return tuple(found)
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Queue
-from diagnosis.window import Seen, Series, Window
+from diagnosis.window import Series, Timestamped, Window
 
 T = TypeVar("T")
 Point = tuple[float, float | None]
@@ -30,7 +30,7 @@ def recent_readings(window: Window, family: str) -> Series[Any]:
 def gauge_points(series: Series[T], read: Callable[[T], float | None], now: Instant) -> list[Point]:
     """A gauge at each reading, oldest first; a gap adds a point without a value."""
     points: list[Point] = []
-    before: Seen[T] | None = None
+    before: Timestamped[T] | None = None
     for seen in _marks(series, now):
         if before is not None and seen.at.since(before.at) > _GAP:
             points.append((now.since(before.at), None))
@@ -59,7 +59,7 @@ def counter_value(stats: MessageStats, name: str) -> int | None:
 
 def queue_series(window: Window, vhost: str | None, name: str) -> Series[Queue]:
     """A queue at the latest consecutive readings that contain it, oldest first."""
-    found: list[Seen[Queue]] = []
+    found: list[Timestamped[Queue]] = []
     # Its position hardly ever changes: one list in 16 is searched.
     place = 0
     for seen in reversed(window.readings("queues")):
@@ -67,17 +67,17 @@ def queue_series(window: Window, vhost: str | None, name: str) -> Series[Queue]:
         if at is None:
             break
         place = at
-        found.append(Seen(seen.at, seen.value[at]))
+        found.append(Timestamped(seen.at, seen.value[at]))
     return tuple(reversed(found))
 
 
 def by_details_time(series: Series[Queue]) -> Series[Queue]:
     """The readings at the times when details were read, which may be less often than totals."""
-    found: list[Seen[Queue]] = []
+    found: list[Timestamped[Queue]] = []
     for seen in series:
         at = seen.value.details_at or seen.at
         if not found or at.mono > found[-1].at.mono:
-            found.append(Seen(at, seen.value))
+            found.append(Timestamped(at, seen.value))
     return tuple(found)
 
 
@@ -89,7 +89,7 @@ def _find(queues: Sequence[Queue], vhost: str | None, name: str, guess: int) -> 
 
 def _marks(series: Series[T], now: Instant) -> Series[T]:
     """The newest reading and earlier ones at least a step apart."""
-    marks: list[Seen[T]] = []
+    marks: list[Timestamped[T]] = []
     for seen in reversed(series):
         if now.since(seen.at) > REACH:
             break

@@ -10,7 +10,7 @@ from operator import attrgetter
 from ackscope.clock import Instant
 from ackscope.snapshot import Queue
 from diagnosis.series import last, span
-from diagnosis.window import Seen, Series, Window
+from diagnosis.window import Series, Timestamped, Window
 from exporter.api.sparkline_series import counter_value
 
 LEVELS = {"ready": "messages_ready", "unacked": "messages_unacked"}
@@ -84,7 +84,9 @@ def _rates(readings: Series[Sequence[Queue]], queues: Sequence[Queue]) -> dict[s
     return {name: ClusterTotal(value) for name, value in sums.items()}
 
 
-def _add(sums: dict[str, float], queues: Sequence[Queue], at: Instant, then: Seen[Sequence[Queue]]) -> list[Queue]:
+def _add(
+    sums: dict[str, float], queues: Sequence[Queue], at: Instant, then: Timestamped[Sequence[Queue]]
+) -> list[Queue]:
     """Add the rates since then; returns the queues that have not been read again."""
     held, here = set(map(id, then.value)), set(map(id, queues))
     known = {queue.key: queue for queue in then.value if id(queue) not in here}

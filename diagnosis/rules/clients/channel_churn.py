@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ackscope.findings import Certainty, Finding, Severity
-from diagnosis.closing import Closing, closings
+from diagnosis.churn_loops import ChurnLoop, churn_loops
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.clients._shared.loops import loop_evidence, loop_facts, loop_involved
 from diagnosis.thresholds.clients import ClientThresholds
@@ -33,7 +33,7 @@ class Urgency:
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every connection whose channels open and close in a loop."""
     limits = view.thresholds.clients
-    for closing in closings(view):
+    for closing in churn_loops(view):
         if closing.whole or closing.lasts < view.thresholds.early:
             continue
         if closing.by_broker is not True and closing.rate < limits.channel_churn_slow:
@@ -41,7 +41,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(closing, limits)
 
 
-def _urgency(closing: Closing, limits: ClientThresholds) -> Urgency:
+def _urgency(closing: ChurnLoop, limits: ClientThresholds) -> Urgency:
     if closing.by_broker:
         after = limits.refused_for
     elif closing.rate >= limits.channel_churn_fast:
@@ -51,7 +51,7 @@ def _urgency(closing: Closing, limits: ClientThresholds) -> Urgency:
     return Urgency(severity=Severity.WARNING if closing.lasts >= after else Severity.INFO, warning_after=after)
 
 
-def _finding(closing: Closing, limits: ClientThresholds) -> Finding:
+def _finding(closing: ChurnLoop, limits: ClientThresholds) -> Finding:
     urgency = _urgency(closing, limits)
     early = urgency.severity is Severity.INFO and urgency.warning_after is not None
     return Finding(

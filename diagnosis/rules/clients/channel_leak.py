@@ -13,7 +13,7 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name
 from diagnosis.rules.clients._shared.connections import involved_connections
 from diagnosis.series import span, stretch
-from diagnosis.window import Seen, Series
+from diagnosis.window import Series, Timestamped
 
 NAME = "channel-leak"
 
@@ -35,7 +35,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, connection, growing, growth)
 
 
-def _not_fewer(older: Seen[Connection], newer: Seen[Connection]) -> bool:
+def _not_fewer(older: Timestamped[Connection], newer: Timestamped[Connection]) -> bool:
     return (newer.value.channels or 0) >= (older.value.channels or 0)
 
 

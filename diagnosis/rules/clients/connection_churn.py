@@ -8,10 +8,10 @@ Source: https://www.rabbitmq.com/docs/connections#high-connection-churn
 from collections.abc import Iterator
 
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Subject, Unit, source
-from diagnosis.closing import Closing, closings
+from diagnosis.churn import ChurnRate, churn_rate
+from diagnosis.churn_loops import ChurnLoop, churn_loops
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.clients._shared.loops import loop_evidence, loop_facts, loop_involved
-from diagnosis.turnover import Turnover, turnover
 
 NAME = "connection-churn"
 
@@ -19,11 +19,11 @@ NAME = "connection-churn"
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every application whose connections come and go; the cluster where none of them is ever listed."""
     limits = view.thresholds.clients
-    known = [closing for closing in closings(view) if closing.whole]
+    known = [closing for closing in churn_loops(view) if closing.whole]
     for closing in known:
         if closing.lasts >= view.thresholds.early and closing.rate >= limits.connection_churn_slow:
             yield _client_finding(view, closing)
-    total = turnover(view, "connection")
+    total = churn_rate(view, "connection")
     if known or total is None:
         return
     if total.lasts >= view.thresholds.early and total.rate >= limits.connection_churn_fast:
@@ -57,7 +57,7 @@ def _limit_facts(view: View, rate: float) -> dict[str, Fact]:
     }
 
 
-def _client_finding(view: View, closing: Closing) -> Finding:
+def _client_finding(view: View, closing: ChurnLoop) -> Finding:
     return Finding(
         rule=NAME,
         severity=_severity(view, closing.rate, closing.lasts),
@@ -71,7 +71,7 @@ def _client_finding(view: View, closing: Closing) -> Finding:
     )
 
 
-def _cluster_finding(view: View, total: Turnover) -> Finding:
+def _cluster_finding(view: View, total: ChurnRate) -> Finding:
     return Finding(
         rule=NAME,
         severity=_severity(view, total.rate, total.lasts),

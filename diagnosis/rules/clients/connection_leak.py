@@ -11,12 +11,12 @@ from functools import partial
 
 from ackscope.findings import Certainty, Evidence, Finding, Severity, Subject, source
 from ackscope.snapshot import Connection, Overview
-from diagnosis.closing import Identity, identity
+from diagnosis.churn_loops import Identity, identity
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name
 from diagnosis.rules.clients._shared.connections import involved_connections
 from diagnosis.series import span, stretch
-from diagnosis.window import Seen, Series
+from diagnosis.window import Series, Timestamped
 
 NAME = "connection-leak"
 
@@ -52,7 +52,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     large = {key for key, number in counts.items() if number > fewest}
     if not large:
         return
-    readings = tuple(Seen(seen.at, _counts(seen.value)) for seen in view.window.readings("connections"))
+    readings = tuple(Timestamped(seen.at, _counts(seen.value)) for seen in view.window.readings("connections"))
     overviews: Series[Overview] = view.window.readings("overview")
     cluster_growing = stretch(overviews, _not_fewer)
     cluster_grows = span(cluster_growing) >= _GROWING_SECONDS and _grew(cluster_growing)
@@ -74,11 +74,13 @@ def _counts(connections: tuple[Connection, ...]) -> dict[Identity, int]:
     return counts
 
 
-def _not_fewer_of(key: Identity, older: Seen[dict[Identity, int]], newer: Seen[dict[Identity, int]]) -> bool:
+def _not_fewer_of(
+    key: Identity, older: Timestamped[dict[Identity, int]], newer: Timestamped[dict[Identity, int]]
+) -> bool:
     return newer.value.get(key, 0) >= older.value.get(key, 0)
 
 
-def _not_fewer(older: Seen[Overview], newer: Seen[Overview]) -> bool:
+def _not_fewer(older: Timestamped[Overview], newer: Timestamped[Overview]) -> bool:
     return (newer.value.connections or 0) >= (older.value.connections or 0)
 
 

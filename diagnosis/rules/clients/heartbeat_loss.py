@@ -15,11 +15,11 @@ from itertools import pairwise
 from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Finding, Inconclusive, Severity, Subject, Unit, source
 from ackscope.snapshot import Connection
-from diagnosis.closing import identity
+from diagnosis.churn_loops import identity
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name
 from diagnosis.rules.clients._shared.connections import involved_connections
-from diagnosis.window import Seen, Series
+from diagnosis.window import Series, Timestamped
 
 NAME = "heartbeat-loss"
 
@@ -80,11 +80,11 @@ def _silent_connections(view: View, readings: Series[tuple[Connection, ...]]) ->
             # Cheap: only connections without a byte between some reading and the last are looked at closely.
             elif connection.recv_oct == newer.recv_oct and _limit(view, newer) <= watched_seconds:
                 suspects.add(connection.name)
-    histories: dict[str, list[Seen[Connection]]] = {}
+    histories: dict[str, list[Timestamped[Connection]]] = {}
     for seen in readings if suspects else ():
         for connection in seen.value:
             if connection.name in suspects:
-                histories.setdefault(connection.name, []).append(Seen(seen.at, connection))
+                histories.setdefault(connection.name, []).append(Timestamped(seen.at, connection))
     for history in histories.values():
         last = history[-1]
         if not _judged(last.value):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Subject, Unit, source
 from ackscope.snapshot import Queue
-from diagnosis.contract import Link, RuleResult, View
+from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers
 from diagnosis.series import delta, span
 
@@ -19,7 +19,7 @@ NAME = "auto-ack-consumer"
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """List the consumers of durable queues that acknowledge automatically."""
-    found: dict[str, list[tuple[Queue, Link]]] = defaultdict(list)
+    found: dict[str, list[tuple[Queue, ConsumerPath]]] = defaultdict(list)
     for queue in view.queues:
         if not queue.stats.deliver_no_ack or not queue.durable or queue.exclusive or queue.auto_delete:
             continue
@@ -28,7 +28,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     yield from (_finding(view, vhost, each) for vhost, each in sorted(found.items()) if each)
 
 
-def _finding(view: View, vhost: str, found: list[tuple[Queue, Link]]) -> Finding:
+def _finding(view: View, vhost: str, found: list[tuple[Queue, ConsumerPath]]) -> Finding:
     queues = {queue.key: queue for queue, _ in found}
     links = [link for _, link in found]
     delivered = sum(delta(view.history(queue), "deliver_no_ack") for queue in queues.values())

@@ -11,10 +11,10 @@ from collections.abc import Hashable, Iterable, Iterator
 
 from ackscope.findings import Evidence, Finding, Involved, source
 from ackscope.snapshot import Queue
-from diagnosis.closing import Closing, closings
+from diagnosis.churn_loops import ChurnLoop, churn_loops
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import queue_ref
-from diagnosis.kept import kept
+from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.channel_loops import (
     MIN_PER_CYCLE,
     error_evidence,
@@ -39,12 +39,12 @@ _MIN_RECEIVED = 50
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Report every application whose channels open and close on a connection that stays open."""
-    for loop in kept(view, _bad_ack_loops):
+    for loop in per_view(view, _bad_ack_loops):
         yield _finding(view, loop)
 
 
-def _bad_ack_loops(view: View) -> tuple[Closing, ...]:
-    loops = [each for each in closings(view) if _is_bad_ack(each)]
+def _bad_ack_loops(view: View) -> tuple[ChurnLoop, ...]:
+    loops = [each for each in churn_loops(view) if _is_bad_ack(each)]
     fastest = max((each.rate for each in loops), default=0.0)
     # A connection that did a little of something else meanwhile looks like a slow loop next to the real one.
     return tuple(each for each in loops if each.rate >= MIN_PER_CYCLE * fastest)
@@ -52,10 +52,10 @@ def _bad_ack_loops(view: View) -> tuple[Closing, ...]:
 
 def bad_ack_connections(view: View) -> frozenset[str]:
     """Names of the connections that this rule reports."""
-    return frozenset(each.connection.name for each in kept(view, _bad_ack_loops))
+    return frozenset(each.connection.name for each in per_view(view, _bad_ack_loops))
 
 
-def _is_bad_ack(loop: Closing) -> bool:
+def _is_bad_ack(loop: ChurnLoop) -> bool:
     if _received_nothing(loop):
         # The redeliveries belong to another client, such as one in a requeue loop (seen on 4.3.6).
         return False
@@ -64,7 +64,7 @@ def _is_bad_ack(loop: Closing) -> bool:
     return not loop.whole and loop.by_broker is not False and redelivers
 
 
-def _received_nothing(loop: Closing) -> bool:
+def _received_nothing(loop: ChurnLoop) -> bool:
     """Whether its bytes show that nothing was delivered to it. Many packets of one cycle may look like more cycles."""
     if loop.error is None or loop.packets is None or loop.received is None:
         return False
@@ -90,7 +90,7 @@ QUEUES_REDELIVERED_BY_LOOP = Relation(_queues_of_loop, queue_key)
 """The cause closes channels in a loop; the effect is about a queue whose messages are redelivered each time."""
 
 
-def _finding(view: View, loop: Closing) -> Finding:
+def _finding(view: View, loop: ChurnLoop) -> Finding:
     connection = loop.connection
     queues = [
         each for each in _redelivering_queues(view, connection.vhost) if delta(view.history(each), "redeliver") > 0

@@ -12,17 +12,17 @@ from itertools import pairwise
 from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Unit, source
 from ackscope.snapshot import Connection, Consumer, Queue
-from diagnosis.closing import FEWEST, Closing, closings
+from diagnosis.churn import churn_rate
+from diagnosis.churn_loops import FEWEST, ChurnLoop, churn_loops
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
-from diagnosis.kept import kept
+from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.channel_loops import MIN_PER_CYCLE, loop_evidence
 from diagnosis.rules.consumers._shared.consequences import connection_names
 from diagnosis.rules.consumers._shared.objects import queue_subject
 from diagnosis.rules.consumers._shared.redelivery_rounds import REFRESH_SECONDS, redelivery_rounds
 from diagnosis.rules.consumers.bad_ack_loop import bad_ack_connections
 from diagnosis.series import delta, span
-from diagnosis.turnover import turnover
 from diagnosis.window import Series
 
 NAME = "consumer-flapping"
@@ -73,7 +73,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if often and replaced and not {each.connection_name for each in seen.consumers} <= bad_acks:
             reported.add(queue.key)
             yield _finding(view, seen, _loop_of(view, seen))
-    reconnects = [loop for loop in closings(view) if loop.whole and loop.alone]
+    reconnects = [loop for loop in churn_loops(view) if loop.whole and loop.alone]
     for queue in view.queues:
         if queue.key in reported or not _redelivers_to_nobody_known(view, queue):
             continue
@@ -105,7 +105,7 @@ def _redelivers_to_nobody_known(view: View, queue: Queue) -> bool:
         return False
     if any(link.channel and len(view.channel_history(link.channel.name)) > 1 for link in view.links(queue)):
         return False
-    return queue.vhost not in kept(view, _polled)
+    return queue.vhost not in per_view(view, _polled)
 
 
 def _polled(view: View) -> frozenset[str | None]:
@@ -118,7 +118,7 @@ def _has_churn(view: View) -> bool:
     """Whether connections or channels of the cluster open and close; no client can be named yet."""
     return any(
         found is not None and found.rate * found.lasts >= FEWEST
-        for found in (turnover(view, "connection"), turnover(view, "channel"))
+        for found in (churn_rate(view, "connection"), churn_rate(view, "channel"))
     )
 
 
@@ -128,15 +128,15 @@ def _connections(view: View) -> dict[str, Connection]:
 
 
 def _client_names(view: View, consumers: Iterable[Consumer]) -> list[str]:
-    known = kept(view, _connections)
+    known = per_view(view, _connections)
     names = {client_name(known.get(each.connection_name or ""), each.connection_name) for each in consumers}
     return sorted(name for name in names if name)
 
 
-def _loop_of(view: View, seen: ConsumerTurnover) -> Closing | None:
+def _loop_of(view: View, seen: ConsumerTurnover) -> ChurnLoop | None:
     """The loop of connections or channels that one of these clients is in."""
     names = _client_names(view, seen.consumers)
-    return next((each for each in closings(view) if each.client in names), None)
+    return next((each for each in churn_loops(view) if each.client in names), None)
 
 
 def _clients(view: View, finding: Finding) -> Iterable[Hashable]:
@@ -184,14 +184,14 @@ def _identity(consumer: Consumer) -> tuple[str, str]:
     return (consumer.channel_name or "", consumer.tag)
 
 
-def _finding(view: View, seen: ConsumerTurnover, loop: Closing | None) -> Finding:
+def _finding(view: View, seen: ConsumerTurnover, loop: ChurnLoop | None) -> Finding:
     queue, warning_after = seen.queue, view.limits(seen.queue).consumers.flapping_for
     clients = _client_names(view, seen.consumers) or ([loop.client] if loop else [])
     seconds = max(seen.seconds, loop.lasts if loop else 0.0)
     replaced = len(seen.consumers) >= _GENERATIONS * max(1, seen.max_at_once)
     late = seconds >= warning_after if loop and not replaced else replaced and seconds >= _MIN_SECONDS
     redelivered = delta(view.history(queue), "redeliver")
-    known = kept(view, _connections)
+    known = per_view(view, _connections)
     names = list(dict.fromkeys(each.connection_name for each in seen.consumers if each.connection_name))
     evidence = [
         Evidence(key="consumers", value=len(seen.consumers), source=source("/api/consumers")),

@@ -14,7 +14,7 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name
 from diagnosis.rules.consumers._shared.objects import connection_peer, connection_subject
 from diagnosis.series import span, stretch
-from diagnosis.window import Seen, Series
+from diagnosis.window import Series, Timestamped
 
 NAME = "consumer-tcp-backpressure"
 
@@ -33,7 +33,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, connection, consumers[connection.name], unread)
 
 
-def _unread(older: Seen[Connection], newer: Seen[Connection]) -> bool:
+def _unread(older: Timestamped[Connection], newer: Timestamped[Connection]) -> bool:
     return (
         bool(older.value.send_pend)
         and bool(newer.value.send_pend)

@@ -1,7 +1,7 @@
 """exclusive-consumer-contention (B14): a second consumer is refused (403) because the first one consumes exclusively.
 
 It is a standby that retries, or a new instance that the connection of a dead one still keeps out. The broker counts no
-refusals; they show as channels that it closes with an error text of exactly that length (see `diagnosis.closing`).
+refusals; they show as channels that it closes with an error text of exactly that length (see `diagnosis.churn_loops`).
 Quorum queues ignore the flag. Source: https://www.rabbitmq.com/docs/consumers#exclusivity; seen on 3.10 and 4.3.
 """
 
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from ackscope.findings import Evidence, Finding, Involved, QueueRef, Subject, source
 from ackscope.snapshot import Consumer
-from diagnosis.closing import Closing, closings
+from diagnosis.churn_loops import ChurnLoop, churn_loops
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name
-from diagnosis.kept import kept
+from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.channel_loops import (
     error_evidence,
     loop_certainty,
@@ -32,7 +32,7 @@ class _Contention:
     """An exclusive consumer, and a client that is refused because of it."""
 
     holder: Consumer
-    loop: Closing
+    loop: ChurnLoop
 
     @property
     def error_text(self) -> str:
@@ -42,7 +42,7 @@ class _Contention:
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Compare every queue with an exclusive consumer with the clients whose requests are refused."""
-    for contention in kept(view, _contentions):
+    for contention in per_view(view, _contentions):
         yield _finding(view, contention)
 
 
@@ -53,7 +53,7 @@ def _contentions(view: View) -> tuple[_Contention, ...]:
 def _find(view: View) -> Iterator[_Contention]:
     own = view.thresholds.own_prefixes
     exclusive = [each for each in view.part("consumers") if each.exclusive and not each.queue.startswith(own)]
-    loops = closings(view) if exclusive else ()
+    loops = churn_loops(view) if exclusive else ()
     for consumer in exclusive:
         for loop in loops:
             holder = view.connection(consumer.connection_name)
@@ -71,7 +71,7 @@ def _error_text(consumer: Consumer) -> str:
 def _refused_clients(view: View, finding: Finding) -> Iterable[Hashable]:
     """Names of the clients that are refused at the queue of a finding."""
     key = (finding.subject.vhost, finding.subject.name)
-    loops = (each.loop for each in kept(view, _contentions) if (each.holder.vhost, each.holder.queue) == key)
+    loops = (each.loop for each in per_view(view, _contentions) if (each.holder.vhost, each.holder.queue) == key)
     return {name for loop in loops for name in (loop.connection.name, loop.client)}
 
 

@@ -11,7 +11,7 @@ from diagnosis.routes import dead_letter_targets
 from diagnosis.rules.consumers._shared.objects import queue_subject
 from diagnosis.series import delta, last, span, stretch
 from diagnosis.usual import queue_baselines
-from diagnosis.window import Seen, Series
+from diagnosis.window import Series, Timestamped
 
 NAME = "no-consumer"
 
@@ -52,7 +52,7 @@ def _grows(series: Series[Queue]) -> bool:
     return delta(series, "publish") > 0 or _ready(series[-1]) > _ready(series[0])
 
 
-def _unconsumed(older: Seen[Queue], newer: Seen[Queue]) -> bool:
+def _unconsumed(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
     return (
         older.value.consumers == newer.value.consumers == 0
         and _ready(older) > 0
@@ -61,7 +61,7 @@ def _unconsumed(older: Seen[Queue], newer: Seen[Queue]) -> bool:
     )
 
 
-def _ready(seen: Seen[Queue]) -> int:
+def _ready(seen: Timestamped[Queue]) -> int:
     return seen.value.messages_ready or 0
 
 

@@ -10,11 +10,11 @@ from functools import partial
 
 from ackscope.findings import Evidence, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
-from diagnosis.contract import Link, RuleResult, View
+from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.series import span, stretch
-from diagnosis.window import Seen, Series
+from diagnosis.window import Series, Timestamped
 
 NAME = "orphaned-unacked"
 
@@ -35,7 +35,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(queue, links, orphans, held, orphaned)
 
 
-def _unacked_on_channels(view: View, links: tuple[Link, ...]) -> int | None:
+def _unacked_on_channels(view: View, links: tuple[ConsumerPath, ...]) -> int | None:
     """The most that its consumers' channels held recently; None where that is not known, or not of this queue alone."""
     found: dict[str, int] = {}
     for link in links:
@@ -49,11 +49,13 @@ def _unacked_on_channels(view: View, links: tuple[Link, ...]) -> int | None:
     return sum(found.values())
 
 
-def _both_above(held: int, older: Seen[Queue], newer: Seen[Queue]) -> bool:
+def _both_above(held: int, older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
     return (older.value.messages_unacked or 0) > held and (newer.value.messages_unacked or 0) > held
 
 
-def _finding(queue: Queue, links: tuple[Link, ...], orphans: int, held: int, orphaned: Series[Queue]) -> Finding:
+def _finding(
+    queue: Queue, links: tuple[ConsumerPath, ...], orphans: int, held: int, orphaned: Series[Queue]
+) -> Finding:
     unacked = queue.messages_unacked or 0
     return Finding(
         rule=NAME,

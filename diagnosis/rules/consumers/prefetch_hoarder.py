@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Subject, Unit, source
 from ackscope.snapshot import Queue
-from diagnosis.contract import Link, RuleResult, View
+from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import client_name, consumer_facts, queue_facts
 from diagnosis.hold_time import prefetch
 from diagnosis.rules.consumers._shared.objects import (
@@ -44,11 +44,11 @@ class Hoard:
     """
 
     queue: Queue
-    link: Link
+    link: ConsumerPath
     unacked: int
     acked: int
     seconds: float
-    starving: tuple[Link, ...]
+    starving: tuple[ConsumerPath, ...]
     full: Series[Queue]
 
 
@@ -57,7 +57,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     hoards = [hoard for queue in view.queues for hoard in _hoards(view, queue)]
     yield from (_finding(view, hoard) for hoard in hoards)
     reported = {hoard.queue.key for hoard in hoards}
-    risks: dict[str, list[tuple[Queue, Link]]] = defaultdict(list)
+    risks: dict[str, list[tuple[Queue, ConsumerPath]]] = defaultdict(list)
     for queue in view.queues:
         if not queue.consumers or queue.exclusive or queue.auto_delete or queue.type == "stream":
             continue
@@ -152,7 +152,7 @@ def _finding(view: View, hoard: Hoard) -> Finding:
     )
 
 
-def _risk(vhost: str, found: list[tuple[Queue, Link]]) -> Finding:
+def _risk(vhost: str, found: list[tuple[Queue, ConsumerPath]]) -> Finding:
     links = [link for _, link in found]
     listed: list[Fact] = [
         {

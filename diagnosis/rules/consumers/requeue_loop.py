@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from ackscope.baselines import Band
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
-from diagnosis.contract import Link, RuleResult, View
+from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.redelivery_rounds import REFRESH_SECONDS, deliveries, redelivery_rounds
 from diagnosis.series import delta, span, steps
 from diagnosis.usual import SOURCE, band_facts, is_more, of_queue
-from diagnosis.window import Seen, Series
+from diagnosis.window import Series, Timestamped
 
 NAME = "requeue-loop"
 
@@ -54,7 +54,7 @@ def _unusual(view: View, queue: Queue) -> Iterator[Finding]:
 
 def _above_usual(view: View, history: Series[Queue], seconds: float, band: Band) -> Series[Queue]:
     """The latest readings, at least `seconds` apart, between all of which more was redelivered than usual."""
-    found: list[Seen[Queue]] = []
+    found: list[Timestamped[Queue]] = []
     for older, newer in reversed(steps(history, seconds)):
         rate = delta((older, newer), "redeliver") / newer.at.since(older.at)
         if rate <= view.limits(newer.value).consumers.requeue_rate or not is_more(view, rate, band):
@@ -99,7 +99,7 @@ def _finding(
 
 
 def _evidence(
-    queue: Queue, rate: float, acked: int, requeuing: list[tuple[Link, int]], usual: dict[str, Fact] | None
+    queue: Queue, rate: float, acked: int, requeuing: list[tuple[ConsumerPath, int]], usual: dict[str, Fact] | None
 ) -> Iterator[Evidence]:
     yield Evidence(
         key="redelivered",
@@ -127,7 +127,7 @@ def _evidence(
         )
 
 
-def _requeuing(view: View, queue: Queue) -> list[tuple[Link, int]]:
+def _requeuing(view: View, queue: Queue) -> list[tuple[ConsumerPath, int]]:
     """Consumers whose channel got redeliveries within the window, and how many; most first."""
     found = [
         (link, delta(view.channel_history(link.channel.name), "redeliver"))

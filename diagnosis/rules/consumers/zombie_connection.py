@@ -14,11 +14,11 @@ from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, 
 from ackscope.snapshot import Connection, Queue
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_ref
-from diagnosis.kept import kept
+from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.consequences import queue_key
 from diagnosis.rules.consumers._shared.objects import connection_peer, connection_subject
 from diagnosis.series import span, stretch
-from diagnosis.window import Seen
+from diagnosis.window import Timestamped
 
 NAME = "zombie-connection"
 
@@ -45,7 +45,7 @@ class Zombie:
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every connection without channels."""
-    for zombie in kept(view, _zombies):
+    for zombie in per_view(view, _zombies):
         yield _finding(view, zombie)
 
 
@@ -54,7 +54,7 @@ def _zombies(view: View) -> tuple[Zombie, ...]:
 
 
 def _queues_left(view: View, finding: Finding) -> Iterable[Hashable]:
-    mine = (each for each in kept(view, _zombies) if each.connection.name == finding.subject.name)
+    mine = (each for each in per_view(view, _zombies) if each.connection.name == finding.subject.name)
     return {queue.key for zombie in mine for queue in zombie.queues}
 
 
@@ -92,7 +92,7 @@ def _find(view: View) -> Iterator[Zombie]:
         yield Zombie(connection, seen, tuple(queue for _, queue in left), since)
 
 
-def _no_channel(older: Seen[Connection], newer: Seen[Connection]) -> bool:
+def _no_channel(older: Timestamped[Connection], newer: Timestamped[Connection]) -> bool:
     return older.value.channels == newer.value.channels == 0
 
 

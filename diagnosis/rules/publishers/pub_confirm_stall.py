@@ -20,7 +20,7 @@ from diagnosis.rules.publishers._shared.publishers import (
     involved_publishers,
 )
 from diagnosis.series import delta, span, stretch
-from diagnosis.window import Seen
+from diagnosis.window import Timestamped
 
 NAME = "pub-confirm-stall"
 
@@ -47,7 +47,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(view, vhost, group)
 
 
-def _confirms_nothing(older: Seen[Channel], newer: Seen[Channel]) -> bool:
+def _confirms_nothing(older: Timestamped[Channel], newer: Timestamped[Channel]) -> bool:
     """Between two readings nothing was confirmed, and something was unconfirmed all the time."""
     before, after = older.value.messages_unconfirmed or 0, newer.value.messages_unconfirmed or 0
     return 0 < before <= after and delta((older, newer), "confirm") == 0

@@ -1,7 +1,7 @@
 """pub-transient-in-durable (A12): durable queues hold messages that are not persistent.
 
 They are lost when the node restarts, although they were confirmed: the queue survives, its messages do not.
-Seen on 4.0.5: a confirmed message was lost after stop_app and start_app. Quorum queues keep all messages.
+Timestamped on 4.0.5: a confirmed message was lost after stop_app and start_app. Quorum queues keep all messages.
 Source: https://www.rabbitmq.com/docs/publishers#message-properties
 """
 
@@ -12,7 +12,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts, queue_ref
 from diagnosis.series import span, stretch
-from diagnosis.window import Seen
+from diagnosis.window import Timestamped
 
 NAME = "pub-transient-in-durable"
 
@@ -37,7 +37,7 @@ def _transient(queue: Queue) -> int:
     return queue.messages - queue.messages_persistent
 
 
-def _holds_transient(older: Seen[Queue], newer: Seen[Queue]) -> bool:
+def _holds_transient(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
     return _transient(older.value) > 0 and _transient(newer.value) > 0
 
 

@@ -21,7 +21,7 @@ from diagnosis.rules.publishers._shared.publishers import (
     publishers,
 )
 from diagnosis.series import span, stretch
-from diagnosis.window import Seen
+from diagnosis.window import Timestamped
 
 NAME = "pub-tx-channel"
 
@@ -98,7 +98,7 @@ def _open_transaction(view: View, channel: Channel) -> Iterator[Finding]:
     )
 
 
-def _uncommitted(older: Seen[Channel], newer: Seen[Channel]) -> bool:
+def _uncommitted(older: Timestamped[Channel], newer: Timestamped[Channel]) -> bool:
     """Neither committed nor rolled back in between: the uncommitted numbers do not fall."""
     for name in ("acks_uncommitted", "messages_uncommitted"):
         before, after = getattr(older.value, name) or 0, getattr(newer.value, name) or 0

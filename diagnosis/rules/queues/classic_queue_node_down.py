@@ -12,7 +12,7 @@ from ackscope.snapshot import Node, Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 from diagnosis.series import span, stretch
-from diagnosis.window import Seen
+from diagnosis.window import Timestamped
 
 NAME = "classic-queue-node-down"
 
@@ -36,7 +36,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(view, name, node, queues, severity, seconds)
 
 
-def _both_unreachable(older: Seen[Queue], newer: Seen[Queue]) -> bool:
+def _both_unreachable(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
     return older.value.state in UNREACHABLE and newer.value.state in UNREACHABLE
 
 

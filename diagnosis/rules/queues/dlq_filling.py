@@ -9,7 +9,7 @@ from ackscope.findings import Evidence, Fact, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
-from diagnosis.kept import kept
+from diagnosis.memo import per_view
 from diagnosis.routes import Place, dead_letters_to, is_delay
 from diagnosis.rules.queues._shared.message_balance import balance, latest_run
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, certainty, involved_queue, queue_refs, queue_subject
@@ -21,7 +21,7 @@ NAME = "dlq-filling"
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that others dead-letter into and that is not a delay queue."""
-    sources = kept(view, _sources)
+    sources = per_view(view, _sources)
     for queue in view.queues:
         if queue.key not in sources or not queue.messages_ready or is_delay(queue) or queue.type == "stream":
             continue

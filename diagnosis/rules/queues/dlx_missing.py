@@ -28,7 +28,7 @@ from diagnosis.routes import targets
 from diagnosis.rules.queues._shared.message_balance import balance
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 from diagnosis.series import last, span, stretch
-from diagnosis.window import Seen, Series
+from diagnosis.window import Series, Timestamped
 
 NAME = "dlx-missing"
 
@@ -88,7 +88,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield Inconclusive(rule=NAME, reason="bindings_not_read", facts=facts)
 
 
-def _same_setting(older: Seen[Queue], newer: Seen[Queue]) -> bool:
+def _same_setting(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
     names = ("dead-letter-exchange", "dead-letter-routing-key")
     return all(older.value.setting(name) == newer.value.setting(name) for name in names)
 
@@ -121,7 +121,7 @@ def _unrouted(view: View, queue: Queue, key: str | None, named: Series[Queue]) -
     )
 
 
-def _both_waiting(older: Seen[Queue], newer: Seen[Queue]) -> bool:
+def _both_waiting(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
     return bool(older.value.messages_dlx and newer.value.messages_dlx)
 
 

@@ -11,7 +11,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.queues._shared.queue import queue_refs
 from diagnosis.series import span, stretch
-from diagnosis.window import Seen
+from diagnosis.window import Timestamped
 
 NAME = "large-messages"
 
@@ -34,7 +34,7 @@ def _average(queue: Queue) -> float:
     return (queue.message_bytes or 0) / (queue.messages or 1)
 
 
-def _have_messages(older: Seen[Queue], newer: Seen[Queue]) -> bool:
+def _have_messages(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
     return all(seen.value.messages and seen.value.message_bytes for seen in (older, newer))
 
 

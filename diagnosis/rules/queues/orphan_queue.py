@@ -11,11 +11,11 @@ from ackscope.findings import Evidence, ExchangeRef, Finding, Involved, QueueRef
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_ref
-from diagnosis.kept import kept
+from diagnosis.memo import per_view
 from diagnosis.routes import Place, dead_letter_targets, is_delay
 from diagnosis.rules.queues._shared.queue import certainty, is_private, queue_subject, queue_with_policy
 from diagnosis.series import count, delta, span, stretch
-from diagnosis.window import Seen, Series
+from diagnosis.window import Series, Timestamped
 
 NAME = "orphan-queue"
 
@@ -44,7 +44,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         seconds, limits = span(run), view.limits(queue)
         if delta(run, "publish") <= 0 or _ready(run[-1]) <= _ready(run[0]):
             continue
-        siblings = kept(view, _consumed_siblings).get(queue.key, ())
+        siblings = per_view(view, _consumed_siblings).get(queue.key, ())
         if siblings and seconds >= limits.early:
             severity = Severity.WARNING if seconds >= limits.queues.orphan_for else Severity.INFO
             yield _finding(view, queue, run, siblings, severity)
@@ -66,11 +66,11 @@ def _never_read(queue: Queue) -> bool:
     )
 
 
-def _without_consumers(older: Seen[Queue], newer: Seen[Queue]) -> bool:
+def _without_consumers(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
     return older.value.consumers == newer.value.consumers == 0
 
 
-def _ready(seen: Seen[Queue]) -> int:
+def _ready(seen: Timestamped[Queue]) -> int:
     return seen.value.messages_ready or 0
 
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from ackscope.findings import Evidence, Finding, Severity, Unit, source
 from ackscope.snapshot import Channel, Queue
-from diagnosis.contract import Link, RuleResult, View
+from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
 from diagnosis.series import delta, span, stretch
-from diagnosis.window import Seen
+from diagnosis.window import Timestamped
 
 NAME = "qq-segment-growth"
 
@@ -36,7 +36,7 @@ class Pinned:
     """
 
     queue: Queue
-    holders: tuple[Link, ...]
+    holders: tuple[ConsumerPath, ...]
     seconds: float
     size: float
 
@@ -87,7 +87,7 @@ def _idle_seconds(view: View, channel: Channel) -> float:
     return max(seen, view.now.wall - channel.idle_since) if channel.idle_since is not None else seen
 
 
-def _idle(older: Seen[Channel], newer: Seen[Channel]) -> bool:
+def _idle(older: Timestamped[Channel], newer: Timestamped[Channel]) -> bool:
     held = older.value.messages_unacked == newer.value.messages_unacked and bool(newer.value.messages_unacked)
     return held and delta((older, newer), "ack", "deliver", "redeliver") == 0
 

@@ -1,6 +1,6 @@
 """queue-crashed (C12): the process of a queue crashed so often that the broker no longer restarts it.
 
-Seen on 3.10, 4.0 and 4.3: `state` is `crashed`, and its other figures stay as they were last.
+Timestamped on 3.10, 4.0 and 4.3: `state` is `crashed`, and its other figures stay as they were last.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
 from diagnosis.series import span, stretch
-from diagnosis.window import Seen
+from diagnosis.window import Timestamped
 
 NAME = "queue-crashed"
 
@@ -27,7 +27,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(queue, span(run), run[0].at.iso(), view.thresholds.early)
 
 
-def _both_crashed(older: Seen[Queue], newer: Seen[Queue]) -> bool:
+def _both_crashed(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
     return older.value.state == CRASHED and newer.value.state == CRASHED
 
 

@@ -23,7 +23,7 @@ from ackscope.findings import (
 from ackscope.topology import Binding, Bindings, Exchange
 from diagnosis.contract import RuleResult, View
 from diagnosis.series import count
-from diagnosis.window import Seen, Series
+from diagnosis.window import Series, Timestamped
 
 NAME = "binding-missing"
 
@@ -64,21 +64,21 @@ def evaluate(view: View) -> Iterator[RuleResult]:
                 )
 
 
-def _removed(view: View) -> dict[tuple[str, str], list[Seen[Binding]]]:
+def _removed(view: View) -> dict[tuple[str, str], list[Timestamped[Binding]]]:
     """Exchange -> bindings that existed within the window and do not now, with the first reading without them."""
     readings: Series[Bindings] = view.window.readings("bindings")
     listed = [(seen.at, seen.value.listed) for seen in readings if seen.value.listed is not None]
     if len(listed) < 2 or view.bindings is None:
         return {}
     now = frozenset(listed[-1][1])
-    found: dict[tuple[str, str], list[Seen[Binding]]] = {}
+    found: dict[tuple[str, str], list[Timestamped[Binding]]] = {}
     known: set[Binding] = set()
     for place in range(len(listed) - 2, -1, -1):
         if listed[place][1] is listed[place + 1][1]:
             continue
         for binding in frozenset(listed[place][1]) - now - known:
             known.add(binding)
-            found.setdefault((binding.vhost, binding.source), []).append(Seen(listed[place + 1][0], binding))
+            found.setdefault((binding.vhost, binding.source), []).append(Timestamped(listed[place + 1][0], binding))
     return found
 
 
@@ -93,7 +93,9 @@ def _drops_now(history: list[tuple[Instant, Exchange]]) -> bool:
     return len(last) == 2 and _gained(last, "publish_in") > _gained(last, "publish_out")
 
 
-def _finding(view: View, exchange: Exchange, bindings: list[Seen[Binding]], unrouted: UnroutedMessages) -> Finding:
+def _finding(
+    view: View, exchange: Exchange, bindings: list[Timestamped[Binding]], unrouted: UnroutedMessages
+) -> Finding:
     queues = {queue.key for queue in view.all_queues}
     removed = sorted(
         (each.value for each in bindings),

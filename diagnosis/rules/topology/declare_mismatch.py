@@ -10,7 +10,7 @@ Source: https://www.rabbitmq.com/docs/queues#property-equivalence
 from collections.abc import Iterator
 
 from ackscope.findings import Finding, Severity
-from diagnosis.closing import Closing, closings
+from diagnosis.churn_loops import ChurnLoop, churn_loops
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.clients._shared.loops import MIN_PER_CYCLE, loop_evidence, loop_facts, loop_involved
 from diagnosis.rules.queues._shared.queue import certainty
@@ -25,7 +25,7 @@ MIN_TEXT_BYTES = 100
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every loop in which a queue is declared each time and the broker closes the channel with an error."""
-    for closing in closings(view):
+    for closing in churn_loops(view):
         if closing.whole or closing.error is None or closing.lasts < view.thresholds.early:
             continue
         declares = closing.alone and closing.declares >= MIN_PER_CYCLE
@@ -33,7 +33,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, closing)
 
 
-def _finding(view: View, closing: Closing) -> Finding:
+def _finding(view: View, closing: ChurnLoop) -> Finding:
     limit = view.thresholds.clients.refused_for
     severity = Severity.WARNING if closing.lasts >= limit else Severity.INFO
     return Finding(

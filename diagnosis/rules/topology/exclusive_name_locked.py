@@ -2,7 +2,7 @@
 
 The broker answers 405 RESOURCE_LOCKED and closes the channel. The owner is often the previous connection of the same
 application, which the broker considers alive until it misses heartbeats. Which queue it is follows from the length of
-the broker's error text (see `diagnosis.closing`).
+the broker's error text (see `diagnosis.churn_loops`).
 Source: https://www.rabbitmq.com/docs/queues#exclusive-queues
 """
 
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ackscope.findings import Evidence, Finding, Severity, Subject, source
 from ackscope.snapshot import Queue
-from diagnosis.closing import Closing, closings
+from diagnosis.churn_loops import ChurnLoop, churn_loops
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import queue_facts, queue_ref
 from diagnosis.rules.clients._shared.loops import loop_evidence, loop_facts, loop_involved
@@ -22,7 +22,7 @@ NAME = "exclusive-name-locked"
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every loop in which the broker's error is as long as that about a locked queue."""
-    for closing in closings(view):
+    for closing in churn_loops(view):
         if closing.whole or closing.error is None or closing.lasts < view.thresholds.early:
             continue
         locked = locked_queues(view, closing)
@@ -30,7 +30,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, closing, locked)
 
 
-def locked_queues(view: View, closing: Closing) -> tuple[Queue, ...]:
+def locked_queues(view: View, closing: ChurnLoop) -> tuple[Queue, ...]:
     """Exclusive queues that a loop may try to declare: in its virtual host, with an error text of that length."""
     if closing.error is None:
         return ()
@@ -58,7 +58,7 @@ def _connection_of(_view: View, finding: Finding) -> Iterator[tuple[str | None, 
 
 
 def _loops_of(view: View, finding: Finding) -> Iterator[tuple[str | None, str]]:
-    for closing in closings(view):
+    for closing in churn_loops(view):
         if any(queue.key == (finding.subject.vhost, finding.subject.name) for queue in locked_queues(view, closing)):
             yield (closing.subject.vhost, closing.subject.name)
 
@@ -67,7 +67,7 @@ LOOPS_OF_REFUSED_DECLARES = Relation(_loops_of, _connection_of)
 """The cause is a queue that is locked; what follows is about the loop of channels that try to declare it."""
 
 
-def _finding(view: View, closing: Closing, locked: tuple[Queue, ...]) -> Finding:
+def _finding(view: View, closing: ChurnLoop, locked: tuple[Queue, ...]) -> Finding:
     queue = locked[0]
     limit = view.thresholds.clients.refused_for
     severity = Severity.WARNING if closing.lasts >= limit else Severity.INFO

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from ackscope.clock import Instant
 from ackscope.snapshot import Queue
 from diagnosis.differences import Readings
-from diagnosis.window import Seen
+from diagnosis.window import Timestamped
 
 NAMES = "abcd"
 
@@ -26,7 +26,7 @@ def series(draw):
                 case "gone":
                     known.pop(name, None)
         order = draw(st.permutations(sorted(known))) if draw(st.booleans()) else sorted(known)
-        found.append(Seen(at(number), tuple(known[name] for name in order)))
+        found.append(Timestamped(at(number), tuple(known[name] for name in order)))
     return tuple(found)
 
 

@@ -1,14 +1,14 @@
 import pytest
 
 from diagnosis.series import count, delta, last, life, span, steps, stretch
-from diagnosis.window import Seen
+from diagnosis.window import Timestamped
 from tests.unit.diagnosis.pictures import moment, queue, stats
 
 
 def series(*acks, every=5.0):
     """A queue at several moments, by its ack counter; None is no counter at all."""
     return tuple(
-        Seen(moment(number * every), queue(stats=stats() if ack is None else stats(ack=ack)))
+        Timestamped(moment(number * every), queue(stats=stats() if ack is None else stats(ack=ack)))
         for number, ack in enumerate(acks)
     )
 

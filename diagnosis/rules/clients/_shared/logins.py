@@ -14,7 +14,7 @@ from ackscope.snapshot import Overview
 from ackscope.topology import AuthAttempts
 from diagnosis.contract import View
 from diagnosis.series import last
-from diagnosis.window import Seen, Series
+from diagnosis.window import Series, Timestamped
 
 AMQP = ("amqp091", "amqp10", "amqp")
 
@@ -111,5 +111,5 @@ def _churn(overview: Overview, name: str) -> int:
     return overview.churn.get(name, 0)
 
 
-def _nearest(overviews: Series[Overview], at: Instant) -> Seen[Overview]:
+def _nearest(overviews: Series[Overview], at: Instant) -> Timestamped[Overview]:
     return min(overviews, key=lambda seen: (abs(seen.at.since(at)), seen.at.mono))

@@ -1,4 +1,4 @@
-"""Loops that open and close channels or connections, as facts and evidence of findings (see `diagnosis.closing`).
+"""Loops that open and close channels or connections, as facts and evidence of findings (see `diagnosis.churn_loops`).
 
 Their texts are in `diagnosis/catalogue/shared/clients.yaml` and `clients.jinja`.
 """
@@ -6,13 +6,13 @@ Their texts are in `diagnosis/catalogue/shared/clients.yaml` and `clients.jinja`
 from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Fact, Involved, Unit, source
-from diagnosis.closing import Closing
+from diagnosis.churn_loops import ChurnLoop
 
 MIN_PER_CYCLE = 0.7
 """Events a cycle that count as one in each cycle: counters of the cluster are refreshed at different moments."""
 
 
-def loop_facts(closing: Closing) -> dict[str, Fact]:
+def loop_facts(closing: ChurnLoop) -> dict[str, Fact]:
     """An application that loops: for the macros `loop_client` and `loop_activity`.
 
     Returns:
@@ -32,7 +32,7 @@ def loop_facts(closing: Closing) -> dict[str, Fact]:
     }
 
 
-def loop_involved(closing: Closing) -> Involved:
+def loop_involved(closing: ChurnLoop) -> Involved:
     """Its connection, unless connections come and go, and the name that its application gave it."""
     there = closing.connection
     return Involved(
@@ -42,7 +42,7 @@ def loop_involved(closing: Closing) -> Involved:
     )
 
 
-def loop_evidence(closing: Closing, counter: str) -> Iterator[Evidence]:
+def loop_evidence(closing: ChurnLoop, counter: str) -> Iterator[Evidence]:
     """What was seen of the loop: its rate, and the traffic of one cycle.
 
     Args:
@@ -77,7 +77,7 @@ def loop_evidence(closing: Closing, counter: str) -> Iterator[Evidence]:
         )
 
 
-def _activities(closing: Closing) -> list[Fact]:
+def _activities(closing: ChurnLoop) -> list[Fact]:
     if not closing.alone:
         return []
     done = {"declare": closing.declares, "consume": closing.delivered, "publish": closing.published}

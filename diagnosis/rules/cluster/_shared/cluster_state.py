@@ -2,7 +2,7 @@
 
 from ackscope.records import ProbeOutcome
 from ackscope.snapshot import Node
-from diagnosis.kept import kept
+from diagnosis.memo import per_view
 from diagnosis.rules.nodes._shared.node_history import trailing
 from diagnosis.series import span
 from diagnosis.view import View
@@ -14,7 +14,7 @@ KHEPRI_FLAG = "khepri_db"
 
 def stopped_nodes(view: View) -> frozenset[str]:
     """Names of the nodes that do not run; a node whose state is not reported is not among them."""
-    return kept(view, _stopped)
+    return per_view(view, _stopped)
 
 
 def _stopped(view: View) -> frozenset[str]:
@@ -23,7 +23,7 @@ def _stopped(view: View) -> frozenset[str]:
 
 def confirmed_stopped(view: View) -> frozenset[str]:
     """Those of them that have not run for several readings; `online` of a queue may still name them."""
-    return kept(view, _confirmed_stopped)
+    return per_view(view, _confirmed_stopped)
 
 
 def _confirmed_stopped(view: View) -> frozenset[str]:

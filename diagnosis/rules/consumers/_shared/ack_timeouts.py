@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from ackscope.snapshot import Channel, Consumer, Queue, Snapshot
 from diagnosis.contract import View
-from diagnosis.kept import kept
+from diagnosis.memo import per_view
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class OverdueConsumer:
 
 def overdue_consumers(view: View) -> tuple[OverdueConsumer, ...]:
     """All such consumers."""
-    return kept(view, _overdue)
+    return per_view(view, _overdue)
 
 
 def _overdue(view: View) -> tuple[OverdueConsumer, ...]:

@@ -1,24 +1,24 @@
-"""Clients that open and close channels or connections in a loop (`diagnosis.closing`), as far as they consume."""
+"""Clients that open and close channels or connections in a loop (`diagnosis.churn_loops`), as far as they consume."""
 
 from ackscope.findings import Certainty, Evidence, Fact, Severity, Unit, source
-from diagnosis.closing import Closing
+from diagnosis.churn_loops import ChurnLoop
 from diagnosis.contract import View
 
 MIN_PER_CYCLE = 1 / 3
 """Messages a cycle: less is noise, because the broker refreshes its counters at different moments."""
 
 
-def loop_severity(view: View, loop: Closing) -> Severity:
+def loop_severity(view: View, loop: ChurnLoop) -> Severity:
     """Information until it has lasted for a while: a failed start of an application is over by then."""
     return Severity.WARNING if loop.lasts >= view.thresholds.consumers.loop_for else Severity.INFO
 
 
-def loop_certainty(view: View, loop: Closing) -> Certainty:
+def loop_certainty(view: View, loop: ChurnLoop) -> Certainty:
     """As certain as the duration allows; what the broker refused is derived, not reported by it."""
     return Certainty.EARLY if loop_severity(view, loop) is Severity.INFO else Certainty.LIKELY
 
 
-def loop_facts(view: View, loop: Closing) -> dict[str, Fact]:
+def loop_facts(view: View, loop: ChurnLoop) -> dict[str, Fact]:
     """A loop: for the macro `loop_client`, and for the command that closes its connection.
 
     Returns:
@@ -38,7 +38,7 @@ def loop_facts(view: View, loop: Closing) -> dict[str, Fact]:
     }
 
 
-def loop_evidence(loop: Closing) -> Evidence:
+def loop_evidence(loop: ChurnLoop) -> Evidence:
     """How often the client opens and closes a channel or a connection."""
     kind = "connection" if loop.whole else "channel"
     return Evidence(
@@ -51,7 +51,7 @@ def loop_evidence(loop: Closing) -> Evidence:
     )
 
 
-def error_evidence(loop: Closing, text: str) -> Evidence:
+def error_evidence(loop: ChurnLoop, text: str) -> Evidence:
     """The length of the error with which the broker closes each channel, and the text that has this length."""
     return Evidence(
         key="error", value=loop.error, source=source("/api/connections", "send_oct", "send_cnt"), facts={"text": text}

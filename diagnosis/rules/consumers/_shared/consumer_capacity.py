@@ -7,10 +7,10 @@ from math import ceil
 from ackscope.baselines import Band
 from ackscope.findings import Certainty, Evidence, Fact, Facts, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
-from diagnosis.contract import Link, View
+from diagnosis.contract import ConsumerPath, View
 from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.hold_time import HoldTime, RoundTrip, hold_time, may_hold, prefetch, round_trip
-from diagnosis.kept import kept
+from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.series import delta, span, steps
 from diagnosis.usual import band_facts, is_less, is_more, of_queue, queue_baselines, usual_backlog
@@ -36,7 +36,7 @@ class SaturatedQueue:
     """
 
     queue: Queue
-    links: tuple[Link, ...]
+    links: tuple[ConsumerPath, ...]
     prefetch_total: int
     prefetch: int
     work: HoldTime
@@ -61,7 +61,7 @@ class SaturatedQueue:
 
 def saturated_queues(view: View) -> tuple[SaturatedQueue, ...]:
     """All such queues, in the order of the view."""
-    return kept(view, _saturated)
+    return per_view(view, _saturated)
 
 
 def _saturated(view: View) -> tuple[SaturatedQueue, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from ackscope.findings import Fact, Involved, Subject
 from ackscope.snapshot import Connection, Queue
-from diagnosis.contract import Link
+from diagnosis.contract import ConsumerPath
 from diagnosis.facts import client_name, consumer_facts, queue_ref
 
 
@@ -24,13 +24,13 @@ def connection_peer(connection: Connection | None) -> str:
     return f"{host}:{port}" if host and port else host or ""
 
 
-def client_names(links: Iterable[Link]) -> list[str]:
+def client_names(links: Iterable[ConsumerPath]) -> list[str]:
     """The applications of some consumers by name, sorted; those that are not known are left out."""
     names = {client_name(link.connection, link.consumer.connection_name) for link in links}
     return sorted(name for name in names if name)
 
 
-def process_facts(link: Link) -> dict[str, Fact]:
+def process_facts(link: ConsumerPath) -> dict[str, Fact]:
     """A consumer, and what finds its process and its connection.
 
     Returns:
@@ -43,7 +43,7 @@ def process_facts(link: Link) -> dict[str, Fact]:
     return {**facts, "host": host, "port": port if host else "", "connection_channels": channels}
 
 
-def involved_consumers(queues: Iterable[Queue], links: Iterable[Link]) -> Involved:
+def involved_consumers(queues: Iterable[Queue], links: Iterable[ConsumerPath]) -> Involved:
     """Queues and their consumers by their identifiers."""
     found = tuple(links)
     connections = [link.connection.name if link.connection else link.consumer.connection_name for link in found]

@@ -3,7 +3,7 @@
 from ackscope.snapshot import Queue
 from diagnosis.contract import View
 from diagnosis.series import count, delta, steps
-from diagnosis.window import Seen, Series
+from diagnosis.window import Series, Timestamped
 
 REFRESH_SECONDS = 4.0
 """The broker refreshes its statistics every 5 s."""
@@ -11,7 +11,7 @@ REFRESH_SECONDS = 4.0
 
 def redelivery_rounds(view: View, history: Series[Queue], seconds: float) -> Series[Queue]:
     """The latest readings, at least `seconds` apart, between all of which messages circulated; empty if they do not."""
-    found: list[Seen[Queue]] = []
+    found: list[Timestamped[Queue]] = []
     for older, newer in reversed(steps(history, seconds)):
         if not _circulates(view, older, newer):
             break
@@ -24,7 +24,7 @@ def deliveries(queue: Queue) -> int:
     return queue.stats.deliver_get or count(queue.stats, "deliver", "deliver_no_ack", "get", "get_no_ack")
 
 
-def _circulates(view: View, older: Seen[Queue], newer: Seen[Queue]) -> bool:
+def _circulates(view: View, older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
     limits = view.limits(newer.value)
     redelivered, acked = delta((older, newer), "redeliver"), delta((older, newer), "ack")
     delivered = deliveries(newer.value) - deliveries(older.value)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from ackscope.snapshot import Channel, Queue
-from diagnosis.contract import Link, View
+from diagnosis.contract import ConsumerPath, View
 from diagnosis.hold_time import prefetch
-from diagnosis.kept import kept
+from diagnosis.memo import per_view
 from diagnosis.series import delta, span, stretch
-from diagnosis.window import Seen, Series
+from diagnosis.window import Series, Timestamped
 
 BLOCKED = {"blocked", "blocking"}
 """States of a connection under an alarm, whose acknowledgements the broker does not read."""
@@ -44,7 +44,7 @@ class Stall:
 
     queue: Queue
     early: bool
-    stuck: tuple[Link, ...]
+    stuck: tuple[ConsumerPath, ...]
     prefetches: tuple[int, ...]
     consumers: int
     standbys: int
@@ -64,7 +64,7 @@ class Stall:
 
 @dataclass(frozen=True, slots=True)
 class _StuckConsumer:
-    link: Link
+    link: ConsumerPath
     prefetch: int
     seen_seconds: float
     held_seconds: float
@@ -74,7 +74,7 @@ class _StuckConsumer:
 
 def stalls(view: View) -> tuple[Stall, ...]:
     """All such queues, in the order of the view."""
-    return kept(view, _stalls)
+    return per_view(view, _stalls)
 
 
 def _stalls(view: View) -> tuple[Stall, ...]:
@@ -95,7 +95,7 @@ def _find(view: View) -> Iterator[Stall]:
             yield stall
 
 
-def _judged(view: View, queue: Queue) -> tuple[Link, ...]:
+def _judged(view: View, queue: Queue) -> tuple[ConsumerPath, ...]:
     """The consumers that must acknowledge and can; none where another cause explains that they do not."""
     links = [
         link
@@ -112,7 +112,7 @@ def _judged(view: View, queue: Queue) -> tuple[Link, ...]:
     return () if explained else tuple(links)
 
 
-def _whole_queue(view: View, queue: Queue, links: tuple[Link, ...]) -> Stall | None:
+def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> Stall | None:
     """A queue of which nothing is acknowledged, while every consumer holds its full prefetch."""
     history = view.history(queue)
     limits = view.limits(queue)
@@ -161,7 +161,7 @@ def _whole_queue(view: View, queue: Queue, links: tuple[Link, ...]) -> Stall | N
     )
 
 
-def _some_consumers(view: View, queue: Queue, links: tuple[Link, ...]) -> Stall | None:
+def _some_consumers(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> Stall | None:
     """Some consumers hold their full prefetch and acknowledge nothing, while others of the queue work on."""
     if len(links) < 2:
         return None
@@ -210,7 +210,7 @@ def _some_consumers(view: View, queue: Queue, links: tuple[Link, ...]) -> Stall 
     )
 
 
-def _full_and_unchanged(prefetch_count: int, older: Seen[Channel], newer: Seen[Channel]) -> bool:
+def _full_and_unchanged(prefetch_count: int, older: Timestamped[Channel], newer: Timestamped[Channel]) -> bool:
     return (
         (older.value.messages_unacked or 0) >= prefetch_count
         and (newer.value.messages_unacked or 0) >= prefetch_count
@@ -218,17 +218,17 @@ def _full_and_unchanged(prefetch_count: int, older: Seen[Channel], newer: Seen[C
     )
 
 
-def _nothing_delivered(older: Seen[Queue], newer: Seen[Queue]) -> bool:
+def _nothing_delivered(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
     return _nothing_acked(older, newer) and delta((older, newer), "deliver") == 0
 
 
-def _nothing_released(older: Seen[Queue], newer: Seen[Queue]) -> bool:
+def _nothing_released(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
     """Without a prefetch limit deliveries go on; then nearly all that is delivered must stay unacknowledged."""
     gained = (newer.value.messages_unacked or 0) - (older.value.messages_unacked or 0)
     return _nothing_acked(older, newer) and gained >= 0.9 * delta((older, newer), "deliver")
 
 
-def _nothing_acked(older: Seen[Queue], newer: Seen[Queue]) -> bool:
+def _nothing_acked(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
     return (
         bool(older.value.consumers)
         and bool(older.value.messages_unacked)
@@ -237,7 +237,7 @@ def _nothing_acked(older: Seen[Queue], newer: Seen[Queue]) -> bool:
     )
 
 
-def _idle_since(links: tuple[Link, ...]) -> float | None:
+def _idle_since(links: tuple[ConsumerPath, ...]) -> float | None:
     """The moment since which all channels are idle, by the broker's clock; None where one is busy or not known."""
     moments = [link.channel.idle_since if link.channel else None for link in links]
     known = [moment for moment in moments if moment is not None]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ackscope.clock import iso
 from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, source
-from diagnosis.contract import Link
+from diagnosis.contract import ConsumerPath
 from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.rules.consumers._shared.objects import involved_consumers, process_facts, queue_subject
 from diagnosis.rules.consumers._shared.stalled_consumers import Stall
@@ -44,7 +44,7 @@ def stuck_finding(rule: str, stall: Stall) -> Finding:
     )
 
 
-def _unacked(link: Link) -> int:
+def _unacked(link: ConsumerPath) -> int:
     return (link.channel.messages_unacked or 0) if link.channel else 0
 
 

@@ -10,10 +10,10 @@ from enum import StrEnum
 
 from ackscope.topology import Exchange
 from diagnosis.contract import View
-from diagnosis.kept import kept
+from diagnosis.memo import per_view
 from diagnosis.rules.publishers._shared.publishers import Publisher, by_vhost, increase
 from diagnosis.series import delta, last, span, steps, stretch
-from diagnosis.window import Seen, Series
+from diagnosis.window import Series, Timestamped
 
 DROPPED, RETURNED = "drop_unroutable", "return_unroutable"
 
@@ -98,7 +98,7 @@ class UnroutablePublishers:
 
 def unroutable_publishers(view: View, counter: str) -> tuple[UnroutablePublishers, ...]:
     """Who published, by virtual host, what was dropped or returned; steadily, not once."""
-    found = kept(view, _losing_publishers)
+    found = per_view(view, _losing_publishers)
     groups = by_vhost(found.get(counter, ()))
     return tuple(_of_vhost(view, vhost, counter, group, found) for vhost, group in groups.items())
 
@@ -163,12 +163,14 @@ def _lossy_exchanges(view: View, vhost: str, rates: dict[str, list[float]]) -> l
     for exchange in view.exchanges:
         if exchange.vhost != vhost or not exchange.stats.publish_in or exchange.internal or _alternate(view, exchange):
             continue
-        history = kept(view, _histories)[exchange.key]
+        history = per_view(view, _histories)[exchange.key]
         recent = last(history, view.thresholds.interval)
         lost = messages_in(recent) - messages_out(recent)
         if len(recent) < 2 or messages_in(recent) == 0 or lost <= 0:
             continue
-        rate = lost / max(span(recent), 1.0) - (kept(view, _probe_losses).get(vhost, 0.0) if not exchange.name else 0)
+        rate = lost / max(span(recent), 1.0) - (
+            per_view(view, _probe_losses).get(vhost, 0.0) if not exchange.name else 0
+        )
         if rate < min_rate:
             continue
         lossy = stretch(history, _loses)
@@ -194,7 +196,7 @@ def _matching_counters(rate: float, rates: dict[str, list[float]]) -> tuple[str,
     return tuple(kind for kind, distance in distances.items() if distance <= max(nearest * 1.2, 0.1 * rate))
 
 
-def _loses(older: Seen[Exchange], newer: Seen[Exchange]) -> bool:
+def _loses(older: Timestamped[Exchange], newer: Timestamped[Exchange]) -> bool:
     pair = (older, newer)
     return messages_in(pair) > 0 and messages_out(pair) < messages_in(pair)
 
@@ -212,7 +214,7 @@ def _alternate(view: View, exchange: Exchange) -> bool:
 
 def _histories(view: View) -> dict[tuple[str, str], Series[Exchange]]:
     """Each exchange at its consecutive readings, oldest first, since its counters last fell."""
-    found: dict[tuple[str, str], list[Seen[Exchange]]] = {}
+    found: dict[tuple[str, str], list[Timestamped[Exchange]]] = {}
     for seen in view.window.readings("exchanges"):
         here = set()
         for exchange in seen.value:
@@ -220,7 +222,7 @@ def _histories(view: View) -> dict[tuple[str, str], Series[Exchange]]:
             series = found.setdefault(exchange.key, [])
             if series and (exchange.stats.publish_in or 0) < (series[-1].value.stats.publish_in or 0):
                 series.clear()
-            series.append(Seen(seen.at, exchange))
+            series.append(Timestamped(seen.at, exchange))
         for key in found.keys() - here:
             del found[key]
     return {key: tuple(series) for key, series in found.items()}

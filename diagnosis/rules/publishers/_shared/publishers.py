@@ -7,7 +7,7 @@ from ackscope.findings import Fact, Involved
 from ackscope.snapshot import Channel, Connection
 from diagnosis.contract import View
 from diagnosis.facts import client_name
-from diagnosis.kept import kept
+from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.connections import involved_connections
 from diagnosis.series import count, span
 from diagnosis.window import Series
@@ -60,7 +60,7 @@ class Publisher:
 
 def publishers(view: View) -> tuple[Publisher, ...]:
     """Channels that published in the readings of channels, by name; AMQP 0-9-1 only, other protocols have no modes."""
-    return kept(view, _publishers)
+    return per_view(view, _publishers)
 
 
 def increase(view: View, history: Series[Channel], *counters: str) -> int:

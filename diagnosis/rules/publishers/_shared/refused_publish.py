@@ -1,16 +1,16 @@
 """A publish that makes the broker close its channel, in a loop: which of three errors it was.
 
 The management API shows no reason. It shows how long the broker's error text was and how much the client sent (see
-`diagnosis.closing`). A text of that length, for an exchange that exists or has disappeared, is likely and no more than
-that; the broker's log has the words.
+`diagnosis.churn_loops`). A text of that length, for an exchange that exists or has disappeared, is likely the
+cause, not more; the broker's log has the words.
 """
 
 from dataclasses import dataclass
 
 from ackscope.findings import Certainty, Evidence, ExchangeRef, Fact, Finding, Involved, Severity, Unit, source
-from diagnosis.closing import Closing, closings, text_bytes
+from diagnosis.churn_loops import ChurnLoop, churn_loops, text_bytes
 from diagnosis.contract import View
-from diagnosis.kept import kept
+from diagnosis.memo import per_view
 
 # Fewer events a cycle count as none: the broker refreshes counters at different moments.
 NONE_PER_CYCLE = 1 / 3
@@ -40,7 +40,7 @@ class RefusedPublish:
         missing_name_bytes: length of the name of a missing exchange that would give the text; 0 where none would.
     """
 
-    closing: Closing
+    closing: ChurnLoop
     error_bytes: int
     received_bytes: float
     oversized: bool
@@ -57,7 +57,7 @@ class RefusedPublish:
 
 def refused_publishes(view: View) -> tuple[RefusedPublish, ...]:
     """Connections whose channels the broker closes in a loop while they publish, and do nothing else."""
-    return kept(view, _refused)
+    return per_view(view, _refused)
 
 
 def refused_finding(view: View, rule: str, each: RefusedPublish, exchanges: tuple[str, ...] = ()) -> Finding:
@@ -133,7 +133,7 @@ def refused_finding(view: View, rule: str, each: RefusedPublish, exchanges: tupl
 
 def _refused(view: View) -> tuple[RefusedPublish, ...]:
     found = []
-    for closing in closings(view):
+    for closing in churn_loops(view):
         if closing.whole or closing.lasts < view.thresholds.early or not _continues(view, closing):
             continue
         idle = max(closing.declares, closing.delivered, closing.acked, closing.published) < NONE_PER_CYCLE
@@ -144,13 +144,13 @@ def _refused(view: View) -> tuple[RefusedPublish, ...]:
     return tuple(found)
 
 
-def _continues(view: View, closing: Closing) -> bool:
+def _continues(view: View, closing: ChurnLoop) -> bool:
     """Whether the broker answered recently; figures are refreshed every 5 s, so one of two readings may show none."""
     recent = view.connection_history(closing.connection.name)[-3:]
     return (recent[-1].value.send_cnt or 0) - (recent[0].value.send_cnt or 0) >= _MIN_PACKETS if recent else False
 
 
-def _classify(view: View, closing: Closing) -> RefusedPublish:
+def _classify(view: View, closing: ChurnLoop) -> RefusedPublish:
     vhost = closing.connection.vhost or "/"
     error, received = closing.error or 0, closing.received or 0.0
     missing = error - text_bytes(_not_found_text("", vhost))
@@ -173,7 +173,7 @@ def _not_found_text(name: str, vhost: str) -> str:
     return f"NOT_FOUND - no exchange '{name}' in vhost '{vhost}'"
 
 
-def _forbidden(view: View, closing: Closing, error: int, received: float) -> tuple[str, ...]:
+def _forbidden(view: View, closing: ChurnLoop, error: int, received: float) -> tuple[str, ...]:
     """Exchanges to which this user may not write, by the length of the text that the broker would send."""
     vhost, user = closing.connection.vhost or "/", closing.connection.user or ""
     names = sorted({exchange.name or "amq.default" for exchange in view.exchanges if exchange.vhost == vhost})

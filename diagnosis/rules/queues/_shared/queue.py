@@ -5,7 +5,7 @@ from itertools import islice
 
 from ackscope.findings import Certainty, Fact, Finding, Involved, QueueRef, Severity, Subject
 from ackscope.snapshot import Queue
-from diagnosis.contract import Link, Relation, View
+from diagnosis.contract import ConsumerPath, Relation, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.routes import dead_letters_to
 
@@ -32,7 +32,7 @@ def queue_refs(queues: Iterable[Queue]) -> tuple[QueueRef, ...]:
     return tuple(queue_ref(queue) for queue in islice(queues, MAX_NAMED))
 
 
-def involved_queue(queue: Queue, links: Iterable[Link] = (), others: Iterable[QueueRef] = ()) -> Involved:
+def involved_queue(queue: Queue, links: Iterable[ConsumerPath] = (), others: Iterable[QueueRef] = ()) -> Involved:
     """A queue, its node, and some of its consumers."""
     links = tuple(links)
     channels = dict.fromkeys(link.consumer.channel_name for link in links if link.consumer.channel_name)

@@ -1,4 +1,4 @@
-from diagnosis.closing import text_bytes
+from diagnosis.churn_loops import text_bytes
 from diagnosis.rules.topology.exclusive_name_locked import error_texts
 from tests.unit.diagnosis.clients.loops import looping
 from tests.unit.diagnosis.pictures import film, found, look, only, queue, text

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from ackscope.snapshot import Part
-from diagnosis.closing import closings, text_bytes
+from diagnosis.churn_loops import churn_loops, text_bytes
 from diagnosis.thresholds import Thresholds
 from diagnosis.view import View
 from tests.unit.diagnosis.clients.loops import churning, loop, looping, reconnecting, steady, turns
@@ -16,7 +16,7 @@ NOT_FOUND = "NOT_FOUND - no exchange 'nope' in vhost '/'"
 
 def loops_in(window, thresholds=None):
     """The loops at the end of a film."""
-    return closings(View(window, (), window.latest.taken, thresholds or Thresholds()))
+    return churn_loops(View(window, (), window.latest.taken, thresholds or Thresholds()))
 
 
 def only_loop(window):
@@ -258,7 +258,7 @@ def test_the_rate_of_a_loop_is_its_own_and_not_that_of_our_probes():
 
     window = film(frame, until=60)
     rounds = outcome("redelivery", steps={"channel-close": step(count=12)}, at=WALL + 60)
-    (closing,) = closings(View(window, (rounds,), window.latest.taken, Thresholds()))
+    (closing,) = churn_loops(View(window, (rounds,), window.latest.taken, Thresholds()))
 
     assert pytest.approx(0.8, rel=0.05) == closing.rate
     assert (87, 3) == (closing.error, closing.packets)
@@ -279,7 +279,7 @@ def test_what_our_probes_declare_and_publish_to_no_queue_is_not_the_loops_doing(
     lost = outcome("confirm", "unroutable", queue_type="none", rate=1.0, at=WALL + 60)
 
     def doing(*outcomes):
-        (closing,) = closings(View(window, outcomes, window.latest.taken, Thresholds()))
+        (closing,) = churn_loops(View(window, outcomes, window.latest.taken, Thresholds()))
         return closing.declares, closing.published
 
     assert pytest.approx((0.0, 0.0), abs=0.05) == doing(asked, lost)

@@ -8,12 +8,12 @@ from diagnosis.view import View
 T = TypeVar("T")
 
 
-def kept(view: View, make: Callable[[View], T]) -> T:
+def per_view(view: View, make: Callable[[View], T]) -> T:
     """What `make` makes of this view: made when first asked for, and gone with the view.
 
     Args:
         view: the one look that is being judged.
-        make: a function of the module, not a lambda: it is what the result is kept by.
+        make: a function of the module, not a lambda: it is what the result is per_view by.
     """
     if make not in view.made:
         view.made[make] = make(view)

@@ -20,13 +20,13 @@ from ackscope.topology import (
 )
 from ackscope.topology import Link as Bridge
 from diagnosis.thresholds import Thresholds
-from diagnosis.window import Seen, Series, Window
+from diagnosis.window import Series, Timestamped, Window
 
 _SELDOM = 5
 """A part that is read seldom may be this many times as old as others, and no more."""
 
 
-class Parts:
+class LatestReadings:
     """Each list holds what the latest fresh reading holds; it is empty where there is none, which `fresh` tells."""
 
     def __init__(self, window: Window, outcomes: Sequence[ProbeOutcome], now: Instant, thresholds: Thresholds) -> None:
@@ -172,4 +172,4 @@ class Parts:
 
 def _of(readings: Series[tuple[Node, ...]], name: str) -> Series[Node]:
     found = ((seen.at, next((node for node in seen.value if node.name == name), None)) for seen in readings)
-    return tuple(Seen(at, node) for at, node in found if node is not None)
+    return tuple(Timestamped(at, node) for at, node in found if node is not None)

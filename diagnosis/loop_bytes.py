@@ -1,4 +1,4 @@
-"""What the bytes and packets of a connection say of the channels that it opens and closes (see `diagnosis.closing`)."""
+"""What bytes and packets of a connection reveal about the channels it opens and closes (see `diagnosis.churn_loops`)."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ackscope.snapshot import Connection
-from diagnosis.window import Seen, Series
+from diagnosis.window import Series, Timestamped
 
 OPEN_OK, CLOSE_OK, CLOSE, SIMPLE_OK = 16, 12, 19, 12
 """Bytes of frames that the broker sends (AMQP 0-9-1): channel.open-ok, channel.close-ok, channel.close without its
@@ -38,7 +38,7 @@ class Cycle:
     received: float | None = None
 
 
-def gained(older: Connection, newer: Connection) -> tuple[int, int, int]:
+def increase(older: Connection, newer: Connection) -> tuple[int, int, int]:
     """Packets sent, bytes sent and bytes received between two readings."""
     return (
         (newer.send_cnt or 0) - (older.send_cnt or 0),
@@ -49,7 +49,7 @@ def gained(older: Connection, newer: Connection) -> tuple[int, int, int]:
 
 def active(history: Series[Connection]) -> Series[Connection]:
     """Its readings without the quiet time before the first packets; a heartbeat is quiet, too."""
-    while len(history) > 2 and gained(history[0].value, history[1].value)[0] <= 1:
+    while len(history) > 2 and increase(history[0].value, history[1].value)[0] <= 1:
         history = history[1:]
     return history
 
@@ -62,7 +62,7 @@ def cycle(history: Series[Connection], cycles: float, *, alone: bool) -> Cycle:
         cycles: in that time, by the cluster's count.
         alone: nobody else loops; where others do, `cycles` is a share by packets, and tells who closes no more.
     """
-    packets, sent, received = gained(history[0].value, history[-1].value)
+    packets, sent, received = increase(history[0].value, history[-1].value)
     if packets <= 0:
         return Cycle()
     # A loop has two packets a cycle at least.
@@ -118,6 +118,9 @@ def _lengths(packets: int, sent: int, each: int) -> Iterator[int]:
 
 def _steps(history: Series[Connection]) -> list[tuple[int, int]]:
     """Packets and bytes sent, between each reading and the next and over the whole, where anything was."""
-    pairs: list[tuple[Seen[Connection], Seen[Connection]]] = [*pairwise(history), (history[0], history[-1])]
-    gains = (gained(older.value, newer.value) for older, newer in pairs)
+    pairs: list[tuple[Timestamped[Connection], Timestamped[Connection]]] = [
+        *pairwise(history),
+        (history[0], history[-1]),
+    ]
+    gains = (increase(older.value, newer.value) for older, newer in pairs)
     return [(packets, sent) for packets, sent, _ in gains if packets > 1]

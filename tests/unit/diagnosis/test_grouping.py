@@ -1,8 +1,8 @@
 import pytest
 
 from ackscope.findings import Finding, Impact, Severity, Subject
-from diagnosis.causes import gathered
 from diagnosis.contract import Explains, Rule
+from diagnosis.grouping import group_by_cause
 from diagnosis.relations import ANYWHERE, SAME_NODE, SAME_SUBJECT, SAME_VHOST
 from diagnosis.thresholds import Thresholds
 from diagnosis.view import View
@@ -38,7 +38,7 @@ def finding(rule_name, severity=Severity.WARNING, **subject):
 
 def told(findings, *rules):
     """Rule of each cause -> rules that hang under it."""
-    causes = gathered(findings, {each.name: each for each in rules}, VIEW)
+    causes = group_by_cause(findings, {each.name: each for each in rules}, VIEW)
     return {cause.rule: [other.rule for other in cause.consequences] for cause in causes}
 
 
@@ -88,7 +88,7 @@ def test_a_cause_explains_only_what_is_related(where, other, hangs):
 def test_a_cause_is_as_urgent_as_the_worst_of_what_follows():
     """Information that stops messages is no information."""
     findings = [finding("other", Severity.CRITICAL), finding("cause", Severity.INFO)]
-    (cause,) = gathered(findings, {"cause": rule("cause", anywhere=["other"])}, VIEW)
+    (cause,) = group_by_cause(findings, {"cause": rule("cause", anywhere=["other"])}, VIEW)
 
     assert Severity.CRITICAL is cause.severity
 
@@ -97,7 +97,7 @@ def test_thousands_are_gathered_in_one_pass():
     """A broker with ten thousand sick queues is when nobody wants to wait; pairs would be 100 million."""
     findings = [finding("cause", name=f"q{n}") for n in range(5000)]
     findings += [finding("other", name=f"q{n}") for n in range(5000)]
-    causes = gathered(findings, {"cause": rule("cause", subject=["other"], anywhere=["nothing"])}, VIEW)
+    causes = group_by_cause(findings, {"cause": rule("cause", subject=["other"], anywhere=["nothing"])}, VIEW)
 
     assert 5000 == len(causes)
     assert all([cause.subject.name] == [each.subject.name for each in cause.consequences] for cause in causes)

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from ackscope.findings import Finding, Severity, Subject
-from diagnosis.steady import steady
+from diagnosis.hysteresis import apply_hysteresis
 
 NOON = "2026-01-01T12:00:00Z"
 
@@ -26,7 +26,7 @@ def at(seconds):
 
 def test_a_finding_keeps_the_earliest_moment_it_was_told_since():
     """The window forgets; a finding does not."""
-    (now,) = steady([finding(since=at(60))], [finding(since=at(5), last_seen=at(55))], at(60), hold=20)
+    (now,) = apply_hysteresis([finding(since=at(60))], [finding(since=at(5), last_seen=at(55))], at(60), hold=20)
 
     assert (at(5), at(60)) == (now.since, now.last_seen)
 
@@ -34,7 +34,7 @@ def test_a_finding_keeps_the_earliest_moment_it_was_told_since():
 @pytest.mark.parametrize(("later", "stays"), [(5, True), (20, True), (21, False), (300, False)])
 def test_it_stays_for_a_short_while_after_its_evidence(later, stays):
     """One reading without it is no end of it, and a minute without it is."""
-    held = steady([], [finding(last_seen=at(0))], at(later), hold=20)
+    held = apply_hysteresis([], [finding(last_seen=at(0))], at(later), hold=20)
 
     assert stays == bool(held)
     assert all(each.last_seen == at(0) for each in held)
@@ -42,9 +42,9 @@ def test_it_stays_for_a_short_while_after_its_evidence(later, stays):
 
 def test_what_is_held_is_not_held_for_ever():
     """Held once, it is still as old as its evidence."""
-    once = steady([], [finding(last_seen=at(0))], at(15), hold=20)
+    once = apply_hysteresis([], [finding(last_seen=at(0))], at(15), hold=20)
 
-    assert [] == steady([], once, at(25), hold=20)
+    assert [] == apply_hysteresis([], once, at(25), hold=20)
 
 
 def test_a_consequence_is_held_as_a_finding_of_its_own():
@@ -52,8 +52,8 @@ def test_a_consequence_is_held_as_a_finding_of_its_own():
     child = finding("stock", last_seen=at(0))
     cause = replace(finding(last_seen=at(0)), consequences=(child,))
 
-    assert ["orders", "stock"] == sorted(each.subject.name for each in steady([], [cause], at(10), hold=20))
-    assert all(not each.consequences for each in steady([], [cause], at(10), hold=20))
+    assert ["orders", "stock"] == sorted(each.subject.name for each in apply_hysteresis([], [cause], at(10), hold=20))
+    assert all(not each.consequences for each in apply_hysteresis([], [cause], at(10), hold=20))
 
 
 def test_it_is_no_less_urgent_at_once():
@@ -61,15 +61,15 @@ def test_it_is_no_less_urgent_at_once():
     worse = finding(last_seen=at(0))
     less = replace(finding(), severity=Severity.INFO)
 
-    assert [worse] == steady([less], [worse], at(20), hold=20)
-    assert [Severity.INFO] == [each.severity for each in steady([less], [worse], at(21), hold=20)]
+    assert [worse] == apply_hysteresis([less], [worse], at(20), hold=20)
+    assert [Severity.INFO] == [each.severity for each in apply_hysteresis([less], [worse], at(21), hold=20)]
 
 
 def test_it_is_more_urgent_at_once():
     """Nobody waits to be told that it got worse."""
     less = replace(finding(last_seen=at(0)), severity=Severity.INFO)
 
-    assert [Severity.WARNING] == [each.severity for each in steady([finding()], [less], at(5), hold=20)]
+    assert [Severity.WARNING] == [each.severity for each in apply_hysteresis([finding()], [less], at(5), hold=20)]
 
 
 def test_the_urgency_of_a_consequence_is_not_kept_in_its_cause():
@@ -78,6 +78,6 @@ def test_the_urgency_of_a_consequence_is_not_kept_in_its_cause():
     cause = replace(finding(last_seen=at(0)), consequences=(child,))
     alone = replace(finding(), severity=Severity.INFO)
 
-    (now,) = [each for each in steady([alone], [cause], at(5), hold=20) if each.subject.name == "orders"]
+    (now,) = [each for each in apply_hysteresis([alone], [cause], at(5), hold=20) if each.subject.name == "orders"]
 
     assert (Severity.INFO, at(5)) == (now.severity, now.last_seen)

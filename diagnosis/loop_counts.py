@@ -1,4 +1,4 @@
-"""What the channels of a loop did, by the counters of the whole cluster (see `diagnosis.closing`).
+"""What the channels of a loop did, by the counters of the whole cluster (see `diagnosis.churn_loops`).
 
 What lasting channels did is taken off, and what the probes' own queues show: what is left belongs to channels that no
 reading tells of. Everything is taken between two readings of channels, or a few seconds of traffic would be left over.
@@ -11,10 +11,10 @@ from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Channel, Connection, Overview, Queue
 from diagnosis.contract import View
-from diagnosis.kept import kept
-from diagnosis.own_doing import OwnDoing
+from diagnosis.memo import per_view
+from diagnosis.probe_traffic import ProbeTraffic
 from diagnosis.series import T, count
-from diagnosis.window import Seen, Series
+from diagnosis.window import Series, Timestamped
 
 ANSWERS = ("deliver_get", "get_empty", "confirm", "return_unroutable")
 """What the broker answers on a channel, a packet each."""
@@ -41,7 +41,7 @@ def watched(view: View, name: str) -> Series[Connection]:
 
 def staying_channels(view: View) -> Mapping[str, list[tuple[Channel, Channel]]]:
     """Connection -> its channels that are the same ones in all readings but the first of it, each then and now."""
-    return kept(view, _staying)
+    return per_view(view, _staying)
 
 
 def _staying(view: View) -> Mapping[str, list[tuple[Channel, Channel]]]:
@@ -79,7 +79,7 @@ def gained_messages(older: Channel, newer: Channel, *counters: str) -> int:
     return max(0, count(newer.stats, *counters) - count(older.stats, *counters))
 
 
-def done(view: View, begin: Instant, rate: float, own: OwnDoing) -> dict[str, float]:
+def messages_per_cycle(view: View, begin: Instant, rate: float, own: ProbeTraffic) -> dict[str, float]:
     """Messages a cycle that no lasting channel accounts for, by counter.
 
     Args:
@@ -117,7 +117,7 @@ def _own_queues(view: View, begin: Instant) -> Series[Mapping[tuple[str, str], M
     readings: Series[tuple[Queue, ...]] = view.window.readings("queues")
     own = view.thresholds.own_prefixes
     return tuple(
-        Seen(seen.at, {queue.key: queue.stats for queue in seen.value if queue.name.startswith(own)})
+        Timestamped(seen.at, {queue.key: queue.stats for queue in seen.value if queue.name.startswith(own)})
         for seen in readings
         if seen.at.mono >= begin.mono - _AT_ONCE
     )
@@ -141,5 +141,5 @@ def _together(readings: Series[T], *others: Series[Any] | None) -> Series[T]:
     )
 
 
-def _nearest(readings: Series[T], at: Instant) -> Seen[T]:
+def _nearest(readings: Series[T], at: Instant) -> Timestamped[T]:
     return min(readings, key=lambda seen: (abs(seen.at.since(at)), seen.at.mono))

@@ -7,7 +7,7 @@ from datetime import datetime
 from ackscope.findings import Finding, flat
 
 
-def steady(findings: Sequence[Finding], before: Sequence[Finding], now: str, hold: float) -> list[Finding]:
+def apply_hysteresis(findings: Sequence[Finding], before: Sequence[Finding], now: str, hold: float) -> list[Finding]:
     """The findings of now, with the time told since when they last, and those of before that ended just now.
 
     Args:

@@ -14,7 +14,7 @@ _RECENT_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnDoing:
+class ProbeTraffic:
     """A second, all streams together.
 
     Attributes:
@@ -28,10 +28,10 @@ class OwnDoing:
     unroutable: float = 0.0
 
 
-def own_doing(view: View) -> OwnDoing:
+def probe_traffic(view: View) -> ProbeTraffic:
     """What the probes did lately; nothing where none told of itself."""
     told = [each for each in view.outcomes if view.now.wall - each.at <= view.thresholds.data_age]
-    return OwnDoing(
+    return ProbeTraffic(
         declares=sum(_steps(each, "declare") for each in told),
         closes=sum(_steps(each, "channel-close") for each in told),
         unroutable=sum(each.rate for each in told if each.queue_type == "none" and each.state is ProbeState.RUNNING),

@@ -8,7 +8,7 @@ from diagnosis.contract import Relation, Rule
 from diagnosis.view import View
 
 
-def gathered(findings: Sequence[Finding], rules: Mapping[str, Rule], view: View) -> list[Finding]:
+def group_by_cause(findings: Sequence[Finding], rules: Mapping[str, Rule], view: View) -> list[Finding]:
     """The causes among the findings, each with all that follows from it; a cause is as urgent as the worst of that.
 
     Args:

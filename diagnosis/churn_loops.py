@@ -36,13 +36,21 @@ from dataclasses import dataclass, replace
 from ackscope.clock import Instant
 from ackscope.findings import Subject
 from ackscope.snapshot import Channel, Connection, Overview
-from diagnosis.closing_bytes import Cycle, active, cycle, gained
-from diagnosis.closing_counts import ANSWERS, OPENS_WITHIN, done, gained_messages, may_stay, staying_channels, watched
+from diagnosis.churn import churn_increase, churn_streak, churn_window
 from diagnosis.contract import View
 from diagnosis.facts import client_name
-from diagnosis.kept import kept
-from diagnosis.own_doing import own_doing
-from diagnosis.turnover import recent, rose, unbroken
+from diagnosis.loop_bytes import Cycle, active, cycle, increase
+from diagnosis.loop_counts import (
+    ANSWERS,
+    OPENS_WITHIN,
+    gained_messages,
+    may_stay,
+    messages_per_cycle,
+    staying_channels,
+    watched,
+)
+from diagnosis.memo import per_view
+from diagnosis.probe_traffic import probe_traffic
 from diagnosis.view import is_own
 from diagnosis.window import Series
 
@@ -63,7 +71,7 @@ Identity = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Closing:
+class ChurnLoop:
     """One application that opens and closes in a loop.
 
     Attributes:
@@ -126,27 +134,27 @@ def text_bytes(text: str) -> int:
     return min(len(text.encode()), 255)
 
 
-def closings(view: View) -> tuple[Closing, ...]:
+def churn_loops(view: View) -> tuple[ChurnLoop, ...]:
     """Applications that open and close channels or connections in a loop, the fastest first.
 
     Needs the parts overview, connections and channels; two readings of each at least.
     """
-    return kept(view, _closings)
+    return per_view(view, _closings)
 
 
-def _closings(view: View) -> tuple[Closing, ...]:
+def _closings(view: View) -> tuple[ChurnLoop, ...]:
     overviews: Series[Overview] = view.window.readings("overview")
-    ends = recent(view, overviews)
+    ends = churn_window(view, overviews)
     if ends is None:
         return ()
     first, latest = ends
     seconds = latest.at.since(first.at)
-    found: list[Closing] = []
-    closed = rose(first.value, latest.value, "channel_closed")
-    ended = rose(first.value, latest.value, "connection_closed")
-    began = rose(first.value, latest.value, "connection_created")
+    found: list[ChurnLoop] = []
+    closed = churn_increase(first.value, latest.value, "channel_closed")
+    ended = churn_increase(first.value, latest.value, "connection_closed")
+    began = churn_increase(first.value, latest.value, "connection_created")
     # Probes of ours close channels on purpose, and the cluster's counters hold those too; connections have names.
-    own = own_doing(view)
+    own = probe_traffic(view)
     slowest = OWN_RATE if _probed(view) else 0.0
     cycles = closed - ended - own.closes * seconds
     if min(ended, began) >= FEWEST:
@@ -158,10 +166,10 @@ def _closings(view: View) -> tuple[Closing, ...]:
     if not found:
         return ()
     turns = max(1.0, closed - own.closes * seconds, min(ended, began))
-    per_cycle = done(view, first.at, turns / seconds, own)
+    per_cycle = messages_per_cycle(view, first.at, turns / seconds, own)
     # A declaration that made a queue which stays is no loop's (seen: `queue-leak` on 3.10.8).
     declared, created, deleted = (
-        rose(first.value, latest.value, f"queue_{word}") for word in ("declared", "created", "deleted")
+        churn_increase(first.value, latest.value, f"queue_{word}") for word in ("declared", "created", "deleted")
     )
     vain = declared - max(0, created - deleted)
     declares = (vain - own.declares * seconds) / turns
@@ -181,7 +189,7 @@ def _closings(view: View) -> tuple[Closing, ...]:
     return tuple(sorted(whole, key=lambda each: (-each.rate, each.connection.name)))
 
 
-def _connections(view: View, overviews: Series[Overview], rate: float) -> list[Closing]:
+def _connections(view: View, overviews: Series[Overview], rate: float) -> list[ChurnLoop]:
     """Applications of which connections came and went between the readings."""
     groups: dict[Identity, dict[str, Connection]] = {}
     lasting = _everywhere(view)
@@ -200,9 +208,9 @@ def _connections(view: View, overviews: Series[Overview], rate: float) -> list[C
         if len(known) >= 2 and len(known.keys() - latest_names) >= fewest and not _is_own(key)
     }
     total = sum(len(known) for known in came.values())
-    spell = unbroken(view, overviews, "connection_closed", rate)
+    spell = churn_streak(view, overviews, "connection_closed", rate)
     return [
-        Closing(
+        ChurnLoop(
             connection=(latest := max(known.values(), key=lambda each: (each.connected_at or 0.0, each.name))),
             client=client_name(latest, latest.name) or latest.name,
             whole=True,
@@ -235,7 +243,7 @@ def _everywhere(view: View) -> frozenset[str]:
     return frozenset.intersection(*held) if held else frozenset()
 
 
-def _channels(view: View, overviews: Series[Overview], rate: float, seconds: float) -> list[Closing]:
+def _channels(view: View, overviews: Series[Overview], rate: float, seconds: float) -> list[ChurnLoop]:
     """Connections that stay while their channels come and go."""
     staying = staying_channels(view)
     listed = {channel.connection_name for channel in view.channels}
@@ -250,7 +258,7 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
         if unsure and (new or may_stay(view, connection.name)):
             # Its channel may be there to stay: the next reading tells.
             continue
-        packets, _, received = gained(history[0].value, history[-1].value)
+        packets, _, received = increase(history[0].value, history[-1].value)
         sent = min(packets, received // _ASKS)
         answered = sum(gained_messages(*pair, *ANSWERS) for pair in staying.get(connection.name, ()))
         unexplained = sent - answered - round(history[-1].at.since(history[0].at) / _HEARTBEAT_SECONDS)
@@ -260,7 +268,7 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
     suspects = strong or (weak if len(weak) == 1 else [])
     total = sum(unexplained for _, unexplained in suspects)
     suspects = [(history, unexplained) for history, unexplained in suspects if unexplained >= total / _SMALLEST_SHARE]
-    spell = unbroken(view, overviews, "channel_closed", rate)
+    spell = churn_streak(view, overviews, "channel_closed", rate)
     return [
         _told(
             history,
@@ -281,15 +289,15 @@ def _told(
     spell: Series[Overview],
     *,
     alone: bool,
-) -> Closing:
+) -> ChurnLoop:
     """What its packets and bytes say of the cycles; nothing where lasting channels have a part in them."""
     history = active(history)
     newer, seconds = history[-1].value, history[-1].at.since(history[0].at)
     turn = Cycle() if staying else cycle(history, rate * seconds, alone=alone)
     if turn.error is not None and turn.packets:
         # Its own count of cycles: the cluster's may hold those of others.
-        rate = gained(history[0].value, newer)[0] / turn.packets / seconds
-    return Closing(
+        rate = increase(history[0].value, newer)[0] / turn.packets / seconds
+    return ChurnLoop(
         connection=newer,
         client=client_name(newer, newer.name) or newer.name,
         whole=False,

@@ -7,14 +7,14 @@ from ackscope.snapshot import Overview
 from diagnosis.contract import View
 from diagnosis.series import steps
 from diagnosis.view import is_own
-from diagnosis.window import Seen, Series
+from diagnosis.window import Series, Timestamped
 
 _OWN, _NONE = (2, 1), (0, 0)
 """Channels that probes of ours close at once, a stream each, and connections: some of each in half a minute."""
 
 
 @dataclass(frozen=True, slots=True)
-class Turnover:
+class ChurnRate:
     """How many of something the whole cluster opens and closes a second, since when."""
 
     rate: float
@@ -22,22 +22,22 @@ class Turnover:
     since: Instant
 
 
-def turnover(view: View, what: str) -> Turnover | None:
-    """The turnover of `connection` or `channel`; None where the counters are not told, or stand still."""
+def churn_rate(view: View, what: str) -> ChurnRate | None:
+    """The churn_rate of `connection` or `channel`; None where the counters are not told, or stand still."""
     overviews: Series[Overview] = view.window.readings("overview")
-    ends = recent(view, overviews)
+    ends = churn_window(view, overviews)
     if ends is None:
         return None
     first, latest = ends
-    both = (rose(first.value, latest.value, f"{what}_{name}") for name in ("created", "closed"))
+    both = (churn_increase(first.value, latest.value, f"{what}_{name}") for name in ("created", "closed"))
     rate = min(both) / latest.at.since(first.at)
     if rate <= 0:
         return None
-    spell = unbroken(view, overviews, f"{what}_closed", rate)
-    return Turnover(rate, spell[-1].at.since(spell[0].at), spell[0].at)
+    spell = churn_streak(view, overviews, f"{what}_closed", rate)
+    return ChurnRate(rate, spell[-1].at.since(spell[0].at), spell[0].at)
 
 
-def recent(view: View, overviews: Series[Overview]) -> tuple[Seen[Overview], Seen[Overview]] | None:
+def churn_window(view: View, overviews: Series[Overview]) -> tuple[Timestamped[Overview], Timestamped[Overview]] | None:
     """The overview at the ends of the time of which connections are held."""
     readings = view.window.readings("connections")
     if len(readings) < 2 or len(overviews) < 2:
@@ -54,18 +54,18 @@ def recent(view: View, overviews: Series[Overview]) -> tuple[Seen[Overview], See
 
 
 def _quiet(older: Overview, newer: Overview, channels: int, connections: int) -> bool:
-    ended = rose(older, newer, "connection_closed")
-    return ended <= connections and rose(older, newer, "channel_closed") - ended <= channels
+    ended = churn_increase(older, newer, "connection_closed")
+    return ended <= connections and churn_increase(older, newer, "channel_closed") - ended <= channels
 
 
-def rose(older: Overview, newer: Overview, name: str) -> int:
+def churn_increase(older: Overview, newer: Overview, name: str) -> int:
     """What a churn counter gained; nothing where it is absent or began anew."""
     before, after = older.churn.get(name), newer.churn.get(name)
     return max(0, after - before) if before is not None and after is not None else 0
 
 
-def unbroken(view: View, overviews: Series[Overview], name: str, rate: float) -> Series[Overview]:
-    """The latest stretch in which a churn counter rose at half of this rate at least, from pair to pair of readings.
+def churn_streak(view: View, overviews: Series[Overview], name: str, rate: float) -> Series[Overview]:
+    """The latest stretch in which a churn counter rose at least at half of this rate, from pair to pair of readings.
 
     The pairs are so far apart that the broker renewed the counter in between, and that a slow loop turned twice.
     """
@@ -73,8 +73,8 @@ def unbroken(view: View, overviews: Series[Overview], name: str, rate: float) ->
     begin = len(overviews) - 1
     for older, newer in reversed(pairs):
         begin = next(place for place, seen in enumerate(overviews) if seen.at == older.at)
-        if rose(older.value, newer.value, name) < rate * newer.at.since(older.at) / 2:
+        if churn_increase(older.value, newer.value, name) < rate * newer.at.since(older.at) / 2:
             break
-    while begin < len(overviews) - 1 and rose(overviews[begin].value, overviews[begin + 1].value, name) == 0:
+    while begin < len(overviews) - 1 and churn_increase(overviews[begin].value, overviews[begin + 1].value, name) == 0:
         begin += 1
     return overviews[begin:]

@@ -4,7 +4,7 @@ import weakref
 from ackscope.findings import Impact, Inconclusive
 from diagnosis.contract import Rule
 from diagnosis.engine import diagnose
-from diagnosis.kept import kept
+from diagnosis.memo import per_view
 from diagnosis.thresholds import Thresholds
 from diagnosis.view import View
 from tests.unit.diagnosis.pictures import film
@@ -20,7 +20,12 @@ def test_a_thing_is_made_once_a_view():
         made.append(view)
         return len(made)
 
-    assert [1, 1, 2, 1] == [kept(views[0], make), kept(views[0], make), kept(views[1], make), kept(views[0], make)]
+    assert [1, 1, 2, 1] == [
+        per_view(views[0], make),
+        per_view(views[0], make),
+        per_view(views[1], make),
+        per_view(views[0], make),
+    ]
 
 
 def test_each_maker_has_its_own():
@@ -28,7 +33,7 @@ def test_each_maker_has_its_own():
     window = film(lambda _: {}, until=0)
     view = View(window, (), window.latest.taken, Thresholds())
 
-    assert (0, 1) == (kept(view, lambda _: 0), kept(view, lambda _: 1))
+    assert (0, 1) == (per_view(view, lambda _: 0), per_view(view, lambda _: 1))
 
 
 class Holding:
@@ -43,7 +48,7 @@ def test_a_look_leaves_nothing_behind():
     views = []
 
     def evaluate(view):
-        views.append(weakref.ref(kept(view, Holding).view))
+        views.append(weakref.ref(per_view(view, Holding).view))
         yield Inconclusive(rule="holds", reason="nothing")
 
     rule = Rule(name="holds", impact=Impact.RISK, needs=(), compares_counters=False, evaluate=evaluate)
