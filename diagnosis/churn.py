@@ -23,7 +23,7 @@ class ChurnRate:
 
 
 def churn_rate(view: View, what: str) -> ChurnRate | None:
-    """The churn_rate of `connection` or `channel`; None where the counters are not told, or stand still."""
+    """The rate at which `connection`s or `channel`s open and close; None if the counters are unknown or do not move."""
     overviews: Series[Overview] = view.window.readings("overview")
     ends = churn_window(view, overviews)
     if ends is None:

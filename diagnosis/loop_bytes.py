@@ -1,4 +1,4 @@
-"""What bytes and packets of a connection reveal about the channels it opens and closes (see `diagnosis.churn_loops`)."""
+"""What bytes and packets of a connection reveal about its channels (see `diagnosis.churn_loops`)."""
 
 from collections import Counter
 from collections.abc import Iterator

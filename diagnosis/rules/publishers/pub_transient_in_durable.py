@@ -1,7 +1,7 @@
 """pub-transient-in-durable (A12): durable queues hold messages that are not persistent.
 
 They are lost when the node restarts, although they were confirmed: the queue survives, its messages do not.
-Timestamped on 4.0.5: a confirmed message was lost after stop_app and start_app. Quorum queues keep all messages.
+Seen on 4.0.5: a confirmed message was lost after stop_app and start_app. Quorum queues keep all messages.
 Source: https://www.rabbitmq.com/docs/publishers#message-properties
 """
 

@@ -1,6 +1,6 @@
 """queue-crashed (C12): the process of a queue crashed so often that the broker no longer restarts it.
 
-Timestamped on 3.10, 4.0 and 4.3: `state` is `crashed`, and its other figures stay as they were last.
+Seen on 3.10, 4.0 and 4.3: `state` is `crashed`, and its other figures stay as they were last.
 """
 
 from collections.abc import Iterator
