@@ -56,7 +56,7 @@ class Bench:
             with _in_order():
                 document = self.measure(args)
         except KeyboardInterrupt:
-            tell("ended before it was done; what it started is stopped")
+            progress("ended before it was done; what it started is stopped")
             return INTERRUPTED
         except AckscopeError as error:
             print(f"{parser.prog}: {redact(str(error))}", file=sys.stderr)
@@ -103,7 +103,7 @@ def _fitted(line: str) -> list[str]:
     return [line] if len(line) <= WIDTH else wrap(line, "  ")
 
 
-def tell(line: str) -> None:
+def progress(line: str) -> None:
     """Say on stderr what is being done: a benchmark takes minutes."""
     print(f"bench: {time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)
 

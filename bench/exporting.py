@@ -16,7 +16,7 @@ import requests
 import yaml
 
 from ackscope.errors import BrokerError
-from lab.node import Node
+from lab.node import LabNode
 
 _WITHIN = 60.0
 _POLL = 0.05
@@ -60,7 +60,7 @@ class Exporter:
 
 @contextmanager
 def exporting(
-    node: Node, *, probes: bool = True, settings: dict[str, Any] | None = None, root: dict[str, Any] | None = None
+    node: LabNode, *, probes: bool = True, settings: dict[str, Any] | None = None, root: dict[str, Any] | None = None
 ) -> Iterator[Exporter]:
     """Run an exporter with its defaults for as long as the block runs.
 

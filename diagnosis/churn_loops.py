@@ -270,7 +270,7 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
     suspects = [(history, unexplained) for history, unexplained in suspects if unexplained >= total / _SMALLEST_SHARE]
     spell = churn_streak(view, overviews, "channel_closed", rate)
     return [
-        _told(
+        _loop_of(
             history,
             rate * unexplained / total,
             staying.get(history[-1].value.name, []),
@@ -282,7 +282,7 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
     ]
 
 
-def _told(
+def _loop_of(
     history: Series[Connection],
     rate: float,
     staying: list[tuple[Channel, Channel]],

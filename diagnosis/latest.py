@@ -166,8 +166,8 @@ class LatestReadings:
         planned = latest.parts[family].every if latest is not None else None
         if planned is not None:
             return planned
-        lately = self.window.readings(family)[-2:]
-        return lately[-1].at.since(lately[0].at) if lately else 0.0
+        latest_two = self.window.readings(family)[-2:]
+        return latest_two[-1].at.since(latest_two[0].at) if latest_two else 0.0
 
 
 def _of(readings: Series[tuple[Node, ...]], name: str) -> Series[Node]:

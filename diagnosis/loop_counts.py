@@ -21,7 +21,7 @@ ANSWERS = ("deliver_get", "get_empty", "confirm", "return_unroutable")
 COUNTERS = ("publish", "deliver_get", "ack", "redeliver")
 OPENS_WITHIN = 10.0
 """Seconds after which the channels of a connection are there: two readings."""
-_TELLING = 3
+_MIN_READINGS = 3
 """Readings of channels that tell which of them stay."""
 _AT_ONCE = 2.0
 """Seconds: parts of one poll are read within less."""
@@ -71,7 +71,7 @@ def may_stay(view: View, name: str) -> bool:
     """Whether a connection is too new to tell if its channel stays: so few readings of channels came after it."""
     begin = watched(view, name)[0].at.mono - _AT_ONCE
     readings = [seen for seen in view.window.readings("channels") if seen.at.mono >= begin]
-    return len(readings) < _TELLING
+    return len(readings) < _MIN_READINGS
 
 
 def gained_messages(older: Channel, newer: Channel, *counters: str) -> int:

@@ -29,12 +29,13 @@ class ProbeTraffic:
 
 
 def probe_traffic(view: View) -> ProbeTraffic:
-    """What the probes did lately; nothing where none told of itself."""
-    told = [each for each in view.outcomes if view.now.wall - each.at <= view.thresholds.data_age]
+    """The recent traffic of the probes; none without recent outcomes."""
+    reported = [each for each in view.outcomes if view.now.wall - each.at <= view.thresholds.data_age]
+    running = [each for each in reported if each.state is ProbeState.RUNNING]
     return ProbeTraffic(
-        declares=sum(_steps(each, "declare") for each in told),
-        closes=sum(_steps(each, "channel-close") for each in told),
-        unroutable=sum(each.rate for each in told if each.queue_type == "none" and each.state is ProbeState.RUNNING),
+        declares=sum(_steps(each, "declare") for each in reported),
+        closes=sum(_steps(each, "channel-close") for each in reported),
+        unroutable=sum(each.rate for each in running if each.queue_type == "none"),
     )
 
 

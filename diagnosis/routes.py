@@ -1,7 +1,7 @@
 """Where messages go: the queues that an exchange reaches, and those that other queues dead-letter into.
 
 Known are direct, fanout and topic exchanges, the default one, bindings between exchanges, and alternate exchanges.
-What a headers exchange or one of a plugin does with a message cannot be told from its key.
+What a headers exchange or one of a plugin does with a message cannot be alternate from its key.
 Source: https://www.rabbitmq.com/docs/exchanges, https://www.rabbitmq.com/docs/ae
 """
 
@@ -28,7 +28,7 @@ def targets(view: View, vhost: str, exchange: str, key: str | None) -> frozenset
 
     Returns:
         Virtual host and name of each queue; empty where the message is dropped, also for want of the exchange; None
-        where that cannot be told (bindings not known, a type of exchange that does not go by the key).
+        where that cannot be alternate (bindings not known, a type of exchange that does not go by the key).
     """
     return per_view(view, _Routes).targets(vhost, exchange, key)
 
@@ -159,8 +159,8 @@ class _Routes:
         policy = next(
             (p for p in self._view.policies if p.vhost == vhost and p.name == exchange.policy and not p.operator), None
         )
-        told = policy.definition.get("alternate-exchange") if policy else None
-        return [told] if isinstance(told, str) else []
+        alternate = policy.definition.get("alternate-exchange") if policy else None
+        return [alternate] if isinstance(alternate, str) else []
 
     @cached_property
     def _queues(self) -> set[Place]:

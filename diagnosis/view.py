@@ -128,8 +128,8 @@ class View(LatestReadings):
     def moved(self, queue: Queue, counter: str) -> bool:
         """Whether a counter moved within the last interval; cheap, to spare healthy queues the whole history."""
         if queue.details_at is not None:
-            lately = self.history(queue)[-2:]
-            return len(lately) < 2 or getattr(lately[0].value.stats, counter) != getattr(queue.stats, counter)
+            latest_two = self.history(queue)[-2:]
+            return len(latest_two) < 2 or getattr(latest_two[0].value.stats, counter) != getattr(queue.stats, counter)
         before = self._queue_readings.ago(queue.key, self.thresholds.interval)
         return before is None or getattr(before.stats, counter) != getattr(queue.stats, counter)
 

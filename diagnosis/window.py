@@ -110,7 +110,7 @@ def _readings(snapshots: tuple[Snapshot, ...], family: str) -> Series[Any]:
 def _further(trail: tuple[Snapshot, ...], snapshot: Snapshot) -> tuple[Snapshot, ...]:
     if trail and snapshot.taken.since(trail[-1].taken) < TRAIL_STEP:
         return trail
-    kept = tuple(each for each in trail if snapshot.taken.since(each.taken) <= TRAIL_HORIZON)
+    remaining = tuple(each for each in trail if snapshot.taken.since(each.taken) <= TRAIL_HORIZON)
     small = Snapshot(
         cluster=snapshot.cluster,
         taken=snapshot.taken,
@@ -120,27 +120,27 @@ def _further(trail: tuple[Snapshot, ...], snapshot: Snapshot) -> tuple[Snapshot,
         links=snapshot.links,
         auth=snapshot.auth,
     )
-    return (*kept, small)
+    return (*remaining, small)
 
 
 def _thinned(snapshots: tuple[Snapshot, ...]) -> tuple[Snapshot, ...]:
     """Keep the recent ones and, further back, gaps in proportion to age; the oldest reaches the horizon."""
-    kept = list(snapshots)
-    now = kept[-1].taken
-    while len(kept) > 2 and now.since(kept[1].taken) >= HORIZON:
-        del kept[0]
-    while len(kept) > LIMIT:
+    remaining = list(snapshots)
+    now = remaining[-1].taken
+    while len(remaining) > 2 and now.since(remaining[1].taken) >= HORIZON:
+        del remaining[0]
+    while len(remaining) > LIMIT:
         crowded = min(
-            range(1, len(kept) - RECENT),
-            key=lambda i: kept[i + 1].taken.since(kept[i - 1].taken) / now.since(kept[i - 1].taken),
+            range(1, len(remaining) - RECENT),
+            key=lambda i: remaining[i + 1].taken.since(remaining[i - 1].taken) / now.since(remaining[i - 1].taken),
         )
-        del kept[crowded]
-    first = len(kept) - RECENT - 1
+        del remaining[crowded]
+    first = len(remaining) - RECENT - 1
     for index in range(first, -1, -1):
-        clients = {name: _few(kept[index], kept[index + 1 :], name, now) for name in _CLIENTS}
-        if index == first or any(kept[index].parts[name] is not part for name, part in clients.items()):
-            kept[index] = _slim(kept[index], clients)
-    return tuple(kept)
+        clients = {name: _few(remaining[index], remaining[index + 1 :], name, now) for name in _CLIENTS}
+        if index == first or any(remaining[index].parts[name] is not part for name, part in clients.items()):
+            remaining[index] = _slim(remaining[index], clients)
+    return tuple(remaining)
 
 
 def _few(snapshot: Snapshot, later: Sequence[Snapshot], family: str, now: Instant) -> Part[Any]:

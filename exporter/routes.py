@@ -18,7 +18,7 @@ from exporter.api.columns import LISTS, columns
 from exporter.api.query_params import parse_names
 from exporter.api.runbooks import runbook_page, runbooks
 from exporter.api.vitals import vitals
-from exporter.exposition.live.process import ProbeProcessStatus
+from exporter.exposition.live.process import SupervisedProcess
 from exporter.exposition.page_cache import PageCache
 from exporter.runtime.reloader import ReloadResult
 from exporter.runtime.state import ClusterState, StateStore
@@ -45,7 +45,7 @@ class RouteContext:
 
     state: StateStore
     exposition: PageCache
-    status: Callable[[], ProbeProcessStatus | None]
+    status: Callable[[], SupervisedProcess | None]
     probe_page: Callable[[Request], Response]
     reload: Callable[[], ReloadResult]
     clock: Clock

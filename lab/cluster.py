@@ -22,7 +22,7 @@ import requests
 from ackscope.errors import BrokerError, MissingPart, UsageError
 from lab.brokers import NAMES, Broker, find_broker, minor
 from lab.control import Control, Handle
-from lab.node import NOTHING, Extra, Node, NodeRunner, base_environ, running_version
+from lab.node import NOTHING, Extra, LabNode, NodeRunner, base_environ, running_version
 from lab.ports import free_ports
 from lab.processes import Process, end, end_marked, start, wait_ended
 
@@ -53,7 +53,7 @@ class Lab:
         self.broker = broker.version
 
     @property
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[LabNode]:
         """How to reach each node, in the order they are numbered from 0."""
         return [runner.node for runner in self._runners]
 

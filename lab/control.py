@@ -15,7 +15,7 @@ import orjson
 
 from ackscope.errors import BrokerError, DataError, Unreachable
 from lab.brokers import Broker
-from lab.node import Node, wait_answers
+from lab.node import LabNode, wait_answers
 from lab.processes import MARK, Process, start, wait_ended
 
 TOOL_SECONDS = 120.0
@@ -33,7 +33,7 @@ class Handle:
         output: the file that takes its console.
     """
 
-    node: Node
+    node: LabNode
     process: Process
     environ: Mapping[str, str]
     command: tuple[str, ...]
@@ -53,7 +53,7 @@ class Control:
         self.broker, self.folder, self.handles = broker, folder, list(handles)
 
     @property
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[LabNode]:
         """How to reach each node."""
         return [handle.node for handle in self.handles]
 
@@ -131,7 +131,7 @@ class Control:
             root = Path(broker["root"]) if broker["root"] else None
             handles = [
                 Handle(
-                    node=Node(**each["node"]),
+                    node=LabNode(**each["node"]),
                     process=Process(**each["process"]),
                     environ=each["environ"],
                     command=tuple(each["command"]),

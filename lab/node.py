@@ -64,7 +64,7 @@ class Ports:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class LabNode:
     """One node of the lab, as a client sees it.
 
     Attributes:
@@ -96,7 +96,7 @@ class NodeRunner:
             **dict(zip(("amqp", "management", "prometheus", "distribution"), free_ports(4), strict=True))
         )
         self.process: Process | None = None
-        self.node = Node(
+        self.node = LabNode(
             name=f"{self._short}@localhost",
             amqp=f"amqp://guest:guest@127.0.0.1:{self.ports.amqp}",
             management=f"http://guest:guest@127.0.0.1:{self.ports.management}",
@@ -200,7 +200,7 @@ def base_environ(broker: Broker, lab: Path, epmd_port: int) -> dict[str, str]:
     }
 
 
-def wait_answers(node: Node, seconds: float = READY_WITHIN, *, lives: Callable[[], bool]) -> None:
+def wait_answers(node: LabNode, seconds: float = READY_WITHIN, *, lives: Callable[[], bool]) -> None:
     """Wait until a node takes AMQP connections and its management API answers.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from ackscope.errors import DataError, UsageError
-from lab.node import Node
+from lab.node import LabNode
 from lab.processes import Process
 
 _VERSION = 1
@@ -51,7 +51,7 @@ class State:
     """
 
     broker: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[LabNode, ...]
     processes: tuple[Process, ...]
     epmd: Process | None
     workload: Process | None = None
@@ -121,7 +121,7 @@ def _state(document: dict[str, Any]) -> State:
         raise ValueError("another version")
     return State(
         broker=document["broker"],
-        nodes=tuple(Node(**node) for node in document["nodes"]),
+        nodes=tuple(LabNode(**node) for node in document["nodes"]),
         processes=tuple(Process(**process) for process in document["processes"]),
         epmd=Process(**document["epmd"]) if document["epmd"] else None,
         workload=Process(**document["workload"]) if document["workload"] else None,

@@ -47,14 +47,14 @@ def segments(raw: bytes) -> Iterator[Segment]:
     scale = 1 if magic == _NANO else 1000
     place = _FILE.size
     while place + _PACKET.size <= len(raw):
-        seconds, part, kept, _ = _PACKET.unpack_from(raw, place)
+        seconds, part, captured, _ = _PACKET.unpack_from(raw, place)
         place += _PACKET.size
-        if place + kept > len(raw):
+        if place + captured > len(raw):
             return
-        found = _segment(seconds * 1_000_000_000 + part * scale, raw[place : place + kept])
+        found = _segment(seconds * 1_000_000_000 + part * scale, raw[place : place + captured])
         if found is not None:
             yield found
-        place += kept
+        place += captured
 
 
 def _segment(at: int, packet: bytes) -> Segment | None:

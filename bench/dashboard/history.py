@@ -50,17 +50,19 @@ def write(root: Path, cluster: str, queues: int, now: float, days: int = 30) -> 
         now: end of the last minute, seconds since 1970.
         days: number of days.
     """
-    shelves: dict[str, list[DataFile]] = {}
+    files_by_table: dict[str, list[DataFile]] = {}
     for table, rows, first, last in _pieces(queues, int(now), days):
         path = Path(table.name) / f"cluster={quote(cluster, safe='')}" / f"{first}-{last}.parquet"
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(rows, root / path, compression="zstd")
-        shelves.setdefault(table.name, []).append(_shelved(str(path), first, last, rows.num_rows))
+        files_by_table.setdefault(table.name, []).append(_data_file(str(path), first, last, rows.num_rows))
     for table in (*HOURS.values(), *DAYS.values()):
-        if table.name not in shelves:
+        if table.name not in files_by_table:
             firsts = range(int(now) // _HOUR - 24 * days, int(now) // _HOUR, 24)
-            shelves[table.name] = [_shelved(f"{table.name}/{first}", first, first + 24, 24) for first in firsts]
-    listing = Manifest(cluster, 1, iso(now), {name: tuple(files) for name, files in shelves.items()})
+            files_by_table[table.name] = [
+                _data_file(f"{table.name}/{first}", first, first + 24, 24) for first in firsts
+            ]
+    listing = Manifest(cluster, 1, iso(now), {name: tuple(files) for name, files in files_by_table.items()})
     for path, body in (
         (manifest.manifest_path(root, cluster), manifest.encode(listing)),
         (root / "_answers" / f"{quote(cluster, safe='')}.json", orjson.dumps(_answers(cluster, now))),
@@ -70,7 +72,7 @@ def write(root: Path, cluster: str, queues: int, now: float, days: int = 30) -> 
     return sum(path.stat().st_size for path in root.rglob("*.parquet"))
 
 
-def _shelved(path: str, first: int, last: int, rows: int) -> DataFile:
+def _data_file(path: str, first: int, last: int, rows: int) -> DataFile:
     return DataFile(path, first, last, rows, {str(hour): f"{hour:016x}" for hour in range(first, last)})
 
 

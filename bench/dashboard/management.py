@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from bench.bench import Bench, Document, tell
+from bench.bench import Bench, Document, progress
 from bench.dashboard.browsing import Opened, chromium, opened, wait_until
 from bench.dashboard.scene import dashboard
 from bench.exporter.busy import busy_broker
@@ -47,7 +47,7 @@ def measure(args: argparse.Namespace) -> Document:
         base, state = _signed_in(browser, lab.nodes[0].management)
         loads: dict[str, list[dict[str, float]]] = {OURS: [], THEIRS: []}
         for number in range(args.times + 1):
-            tell(f"page loads: {number} of {args.times}")
+            progress(f"page loads: {number} of {args.times}")
             ours, theirs = _ours(browser, url), _theirs(browser, base, state)
             if number:
                 # The first load is not counted: our server compiles its code.

@@ -12,7 +12,7 @@ from pathlib import Path
 import requests
 
 from ackscope.errors import BrokerError
-from bench.bench import tell
+from bench.bench import progress
 from bench.dashboard import history
 from bench.exporter.recorded import record
 from bench.exporter.recording import Recording, recording_proxy
@@ -81,7 +81,7 @@ def scene(version: str, queues: int, sick: int, days: int) -> Iterator[Dashboard
     ):
         path, rollups = Path(folder) / "recording.json", Path(folder) / "rollups"
         recording.save(path)
-        tell(f"writing {days} days of history, {queues} queues on the last day")
+        progress(f"writing {days} days of history, {queues} queues on the last day")
         size = history.write(rollups, CLUSTER, queues, time.time(), days)
         with replaying(path, queues) as base:
             cluster = {"management": {"url": base}, "amqp": {"url": lab.nodes[0].amqp}}
@@ -94,7 +94,7 @@ def scene(version: str, queues: int, sick: int, days: int) -> Iterator[Dashboard
                 _empty() as empty,
             ):
                 expected = queues * sick // len(recording.queues)
-                tell(f"waiting for {expected} findings of the exporter")
+                progress(f"waiting for {expected} findings of the exporter")
                 found = wait_for(lambda: _enough(exporter, expected), f"{expected} findings", _TIMEOUT_SECONDS)
                 yield DashboardScene(broker, exporter, page, url, empty, requested, found, size)
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlencode
 
-from bench.bench import Bench, Document, tell
+from bench.bench import Bench, Document, progress
 from bench.dashboard.browsing import HEADING, chromium, opened
 from bench.dashboard.history import queue_names
 from bench.dashboard.scene import DashboardScene, cpu, findings, scene
@@ -87,7 +87,7 @@ def _paint(at: DashboardScene, times: int) -> dict[str, Any]:
     received: dict[str, int] = {}
     with chromium() as browser:
         for number in range(times + 1):
-            tell(f"first paints: {number} of {times}")
+            progress(f"first paints: {number} of {times}")
             for name, url in (("empty", at.empty[1]), ("now", at.url)):
                 with opened(browser, url, HEADING) as (_, found):
                     if number:
@@ -99,7 +99,7 @@ def _paint(at: DashboardScene, times: int) -> dict[str, Any]:
 def _reruns(server: tuple[int, str], path: str, query: str, times: int) -> dict[str, Any]:
     """CPU seconds of the server per run of a page; runs are far enough apart for its caches to expire."""
     pid, url = server
-    tell(f"reruns of {url}/{path} {query}")
+    progress(f"reruns of {url}/{path} {query}")
     with Viewer(url, path, query) as viewer:
         spent = list(_each(pid, times, viewer.run))
         received = viewer.stats.received // (times + 1)
@@ -108,7 +108,7 @@ def _reruns(server: tuple[int, str], path: str, query: str, times: int) -> dict[
 
 def _refreshes(at: DashboardScene, times: int) -> dict[str, Any]:
     """CPU seconds per refresh of the most frequent fragment of the first page."""
-    tell("refreshes")
+    progress("refreshes")
     with Viewer(at.url) as viewer:
         name = min(viewer.fragments, key=viewer.fragments.__getitem__)
         before = viewer.stats.received
@@ -132,7 +132,7 @@ def _viewers(at: DashboardScene, viewers: int, rounds: int, seconds: float) -> d
     found: dict[str, dict[str, list[float]]] = {}
     for number in range(rounds):
         for count in (1, viewers):
-            tell(f"{count} viewers: round {number + 1} of {rounds}")
+            progress(f"{count} viewers: round {number + 1} of {rounds}")
             mine = found.setdefault(str(count), {name: [] for name in ("cpu", "asked", "scrapes", "exporter", "run")})
             page, exporter, requests = cpu(at.page), cpu(at.exporter.process.pid), len(at.requests)
             began = time.monotonic()

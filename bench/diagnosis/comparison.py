@@ -64,11 +64,11 @@ def page(rows: Sequence[Row]) -> str:
         f"| **ackscope** | {share} | {share} | {median([row['seconds'] for row in named]) or 0:.0f} s, all in all |",
     ]
     for key, name in PEERS.items():
-        told = [row for row in tried if key in row["peers"]]
+        detected = [row for row in tried if key in row["peers"]]
         causes = sum(key in row["named_by"] for row in tried)
-        waits = median([row["peers_wait"][key] for row in told])
+        waits = median([row["peers_wait"][key] for row in detected])
         wait = "-" if waits is None else f"{waits / 60:.0f} min"
-        lines.append(f"| {name} | {len(told)} of {len(tried)} | {causes} of {len(tried)} | {wait} |")
+        lines.append(f"| {name} | {len(detected)} of {len(tried)} | {causes} of {len(tried)} | {wait} |")
     heads = ["fault", "broker", "ackscope", *PEERS.values()]
     lines += ["", "## Fault by fault", "", f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     lines += [_line(row) for row in sorted(tried, key=lambda row: (row["fault"], row["broker"]))]

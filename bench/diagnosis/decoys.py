@@ -5,7 +5,7 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
-from bench.bench import Bench, Document, tell
+from bench.bench import Bench, Document, progress
 from bench.diagnosis.scene import Scene, flat, scene
 from bench.exporter.goals import Goal
 from bench.tables import table
@@ -28,10 +28,10 @@ def measure(args: argparse.Namespace) -> Document:
     results: list[Document] = []
     for broker in args.broker:
         with scene(broker, args.nodes) as stage, ExitStack() as stack:
-            tell(f"{stage.lab.broker}, {args.nodes} nodes: the shop alone for {args.healthy:g} minutes")
+            progress(f"{stage.lab.broker}, {args.nodes} nodes: the shop alone for {args.healthy:g} minutes")
             results.append(_watched(stage, args, "healthy shop", args.healthy))
             fitting = [spec for spec in DECOYS.values() if broker in spec.brokers and spec.nodes <= args.nodes]
-            tell(f"{stage.lab.broker}: {len(fitting)} decoys for {args.minutes:g} minutes")
+            progress(f"{stage.lab.broker}: {len(fitting)} decoys for {args.minutes:g} minutes")
             for spec in fitting:
                 stack.enter_context(stage.held(spec))
             results.append(_watched(stage, args, ", ".join(spec.name for spec in fitting), args.minutes))
@@ -44,10 +44,10 @@ def _watched(stage: Scene, args: argparse.Namespace, what: str, minutes: float) 
     facts: dict[str, str] = {}
     until = time.monotonic() + 60 * minutes
     while time.monotonic() < until:
-        for told, _ in flat(stage.findings()):
-            place = facts if told["severity"] == "info" else raised
-            name = f"{told['severity']} {told['rule']} {told['subject']['kind']} {told['subject']['name']}"
-            place.setdefault(name, told["summary"])
+        for finding, _ in flat(stage.findings()):
+            place = facts if finding["severity"] == "info" else raised
+            name = f"{finding['severity']} {finding['rule']} {finding['subject']['kind']} {finding['subject']['name']}"
+            place.setdefault(name, finding["summary"])
         time.sleep(_LOOK)
     cpu: Any = stage.exporter.get("/metrics").text
     seconds = [float(line.split()[-1]) for line in cpu.splitlines() if line.startswith("ackscope_diagnosis_duration")]

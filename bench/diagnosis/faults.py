@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 
 from ackscope.errors import AckscopeError
-from bench.bench import Bench, Document, tell
+from bench.bench import Bench, Document, progress
 from bench.diagnosis.figures import goals, rows_table
 from bench.diagnosis.peers import Alert
-from bench.diagnosis.scene import Held, Scene, Told, flat, scene
+from bench.diagnosis.scene import FindingDocument, Held, Scene, flat, scene
 from lab.brokers import SUITES
 from lab.faults import FAULTS
 from lab.faults.fault import FaultSpec
@@ -130,9 +130,9 @@ def _group(broker: str, group: list[FaultSpec], args: argparse.Namespace) -> lis
 def _batch(stage: Scene, nodes: int, batch: list[FaultSpec]) -> tuple[list[Row], bool]:
     """Inject some, watch, end them, watch again; whether the broker is as well as before."""
     version = stage.lab.broker
-    tell(f"{version}, {nodes} nodes: {', '.join(spec.name for spec in batch)}")
+    progress(f"{version}, {nodes} nodes: {', '.join(spec.name for spec in batch)}")
     rows = {spec.name: Row(broker=version, nodes=nodes, fault=spec.name) for spec in batch}
-    before = {_name(told) for told, _ in flat(stage.findings())}
+    before = {_name(found) for found, _ in flat(stage.findings())}
     held_before = stage.peers.holding() if stage.peers else set()
     with ExitStack() as stack:
         held: list[Held] = []
@@ -143,7 +143,7 @@ def _batch(stage: Scene, nodes: int, batch: list[FaultSpec]) -> tuple[list[Row],
             _compare(stage.peers.holding() - held_before, held, rows)
     well = _clear(stage, held, rows, before)
     for row in rows.values():
-        tell(f"  {row.fault}: {row.failed or row.seconds} {row.severity} once={row.once} {'; '.join(row.others)}")
+        progress(f"  {row.fault}: {row.failed or row.seconds} {row.severity} once={row.once} {'; '.join(row.others)}")
     return list(rows.values()), well
 
 
@@ -174,11 +174,11 @@ def _watch(
         elif look is None:
             look = threading.Thread(target=_once, args=(stage, held, rows))
             look.start()
-        told = flat(stage.findings())
+        found = flat(stage.findings())
         for item in tuple(held):
-            _see(item, told, rows[item.spec.name])
+            _see(item, found, rows[item.spec.name])
         strange = [
-            f"{each['severity']} {_name(each)}" for each, under in told if _is_strange(each, under, expected, before)
+            f"{each['severity']} {_name(each)}" for each, under in found if _is_strange(each, under, expected, before)
         ]
         for row in rows.values():
             row.others += [text for text in strange if text not in row.others]
@@ -201,10 +201,10 @@ def _compare(alerts: set[Alert], held: Sequence[Held], rows: dict[str, Row]) -> 
                     row.named_by.append(alert.peer)
 
 
-def _see(item: Held, told: Sequence[tuple[Told, Told | None]], row: Row) -> None:
+def _see(item: Held, found: Sequence[tuple[FindingDocument, FindingDocument | None]], row: Row) -> None:
     if row.seconds is not None:
         return
-    for each, under in told:
+    for each, under in found:
         if item.is_named_by(each):
             row.seconds, row.severity = time.monotonic() - item.since, each["severity"]
             row.under = under["rule"] if under else ""
@@ -213,10 +213,10 @@ def _see(item: Held, told: Sequence[tuple[Told, Told | None]], row: Row) -> None
 
 def _once(stage: Scene, held: Sequence[Held], rows: dict[str, Row]) -> None:
     time.sleep(_ONCE_AFTER)
-    told = [each for each, _ in flat(stage.once())]
+    found = [each for each, _ in flat(stage.once())]
     for item in held:
         if item.spec.one_shot:
-            rows[item.spec.name].once = any(item.is_named_by(each) for each in told)
+            rows[item.spec.name].once = any(item.is_named_by(each) for each in found)
 
 
 def _clear(stage: Scene, held: Sequence[Held], rows: dict[str, Row], before: set[str]) -> bool:
@@ -224,22 +224,22 @@ def _clear(stage: Scene, held: Sequence[Held], rows: dict[str, Row], before: set
     ended, left = time.monotonic(), list(held)
     strange: set[str] = set()
     while time.monotonic() < ended + _CLEARED:
-        told = [each for each, _ in flat(stage.findings())]
-        for item in [item for item in left if not any(item.is_named_by(each) for each in told)]:
+        found = [each for each, _ in flat(stage.findings())]
+        for item in [item for item in left if not any(item.is_named_by(each) for each in found)]:
             rows[item.spec.name].cleared = time.monotonic() - ended
             left.remove(item)
-        strange = {_name(each) for each in told if each["severity"] != "info"} - before
+        strange = {_name(each) for each in found if each["severity"] != "info"} - before
         if not left and not strange:
             return True
         time.sleep(_LOOK)
     return False
 
 
-def _name(told: Told) -> str:
-    return f"{told['rule']} {told['subject']['kind']} {told['subject']['name']}"
+def _name(found: FindingDocument) -> str:
+    return f"{found['rule']} {found['subject']['kind']} {found['subject']['name']}"
 
 
-def _is_strange(each: Told, under: Told | None, expected: set[str], before: set[str]) -> bool:
+def _is_strange(each: FindingDocument, under: FindingDocument | None, expected: set[str], before: set[str]) -> bool:
     return under is None and each["rule"] not in expected and _name(each) not in before
 
 

@@ -19,7 +19,7 @@ import yaml
 from ackscope.errors import MissingPart
 from bench.exporting import end_process, wait_for
 from lab.demo.prometheus import answers
-from lab.node import Node
+from lab.node import LabNode
 from lab.ports import free_ports
 
 RULES = Path(__file__).with_name("peer_rules.yml")
@@ -70,7 +70,7 @@ class Peers:
 
 
 @contextmanager
-def peers(nodes: Sequence[Node]) -> Iterator[Peers]:
+def peers(nodes: Sequence[LabNode]) -> Iterator[Peers]:
     """Run a Prometheus that scrapes every node's plugin and evaluates their rules each 5 s.
 
     Raises:

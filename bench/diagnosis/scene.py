@@ -28,7 +28,7 @@ _SETTLED = 25.0
 
 _ROUTABLE = ["transient", "classic", "classic-large", "quorum", "stream"]
 
-Told = dict[str, Any]
+FindingDocument = dict[str, Any]
 """A finding as the API tells it."""
 
 
@@ -45,11 +45,11 @@ class Held:
     subject: dict[str, str | None]
     since: float
 
-    def is_named_by(self, told: Told) -> bool:
+    def is_named_by(self, finding: FindingDocument) -> bool:
         """Whether a finding names it: the right rule and the right subject."""
-        subject = told["subject"]
+        subject = finding["subject"]
         return (
-            told["rule"] == self.spec.rule
+            finding["rule"] == self.spec.rule
             and subject["kind"] == self.subject["kind"]
             and self.subject["name"] in {"", subject["name"]}
             and (subject["vhost"] is None or self.subject["vhost"] in {None, subject["vhost"]})
@@ -64,15 +64,15 @@ class Scene:
     exporter: Exporter
     peers: Peers | None = None
 
-    def findings(self) -> list[Told]:
+    def findings(self) -> list[FindingDocument]:
         """What is told now; none while the exporter does not answer."""
         try:
-            clusters: list[Told] = self.exporter.get("/api/v1/findings").json()["clusters"]
+            clusters: list[FindingDocument] = self.exporter.get("/api/v1/findings").json()["clusters"]
         except (requests.RequestException, ValueError):
             return []
         return list(clusters[0]["findings"])
 
-    def once(self) -> list[Told]:
+    def once(self) -> list[FindingDocument]:
         """What `ackscope diagnose` says, with probes."""
         node = self.lab.nodes[0]
         words = ["diagnose", "--management", node.management, "--amqp", node.amqp, "--json"]
@@ -106,12 +106,12 @@ class Scene:
                     pipe.close()
 
 
-def flat(findings: Sequence[Told]) -> list[tuple[Told, Told | None]]:
+def flat(findings: Sequence[FindingDocument]) -> list[tuple[FindingDocument, FindingDocument | None]]:
     """Every finding with the cause that it hangs under; None for causes."""
-    pairs: list[tuple[Told, Told | None]] = []
-    for told in findings:
-        pairs.append((told, None))
-        pairs += [(other, told) for other, _ in flat(told.get("consequences", []))]
+    pairs: list[tuple[FindingDocument, FindingDocument | None]] = []
+    for finding in findings:
+        pairs.append((finding, None))
+        pairs += [(other, finding) for other, _ in flat(finding.get("consequences", []))]
     return pairs
 
 
@@ -147,7 +147,7 @@ def scene(broker: str, nodes: int = 1, extra: Extra = NOTHING, *, compare: bool 
         yield Scene(lab, exporter, others)
 
 
-def _announced(process: subprocess.Popen[bytes], name: str) -> Told:
+def _announced(process: subprocess.Popen[bytes], name: str) -> FindingDocument:
     """The line that a fault prints once it is in effect."""
     deadline, line = time.monotonic() + _IN_EFFECT, b""
     while not line.endswith(b"\n"):
@@ -159,5 +159,5 @@ def _announced(process: subprocess.Popen[bytes], name: str) -> Told:
             said = process.stderr.read().decode(errors="replace").strip().splitlines() if process.stderr else []
             raise BrokerError(f"{name}: {said[-1] if said else 'it ended and said nothing'}")
         line += piece
-    document: Told = orjson.loads(line)
+    document: FindingDocument = orjson.loads(line)
     return document

@@ -9,7 +9,7 @@ import argparse
 import contextlib
 import time
 
-from bench.bench import Bench, Document, add_seconds, tell
+from bench.bench import Bench, Document, add_seconds, progress
 from bench.exporter import contenders
 from bench.exporter.busy import busy_broker
 from bench.exporter.cleaning import wait_between
@@ -55,8 +55,8 @@ def measure(args: argparse.Namespace) -> Document:
         for number in range(args.stretches):
             turned = [labs[(place + number) % len(labs)] for place in range(len(labs))]
             stretches.append(_stretch(dict(zip(_CONTENDERS, turned, strict=True)), args.queues, args.seconds))
-            told = ", ".join(f"{name} {seen:.3f}" for name, seen in stretches[-1].items())
-            tell(f"{labs[0].broker}, stretch {number + 1}: the brokers took {told} s a minute")
+            figures = ", ".join(f"{name} {seen:.3f}" for name, seen in stretches[-1].items())
+            progress(f"{labs[0].broker}, stretch {number + 1}: the brokers took {figures} s a minute")
     asked = {"queues": args.queues, "busy": args.busy, "seconds": args.seconds, "warm": args.warm}
     return {"broker": labs[0].broker, **asked, "stretches": stretches, "goal": goal(stretches).as_dict()}
 
@@ -78,12 +78,12 @@ def _stretch(labs: dict[str, Lab], queues: int, seconds: float) -> dict[str, flo
 
 def goal(stretches: Stretches) -> Goal:
     """What ours adds to a broker, against what rabbitmq_exporter adds."""
-    told = compared(stretches)
-    ours, theirs = told.times[OURS] - 1, told.times[RABBITMQ_EXPORTER] - 1
-    if told.covariance is None:
+    figures = compared(stretches)
+    ours, theirs = figures.times[OURS] - 1, figures.times[RABBITMQ_EXPORTER] - 1
+    if figures.covariance is None:
         return cpu_goal(ratio(ours, theirs), None, None)
-    squares = told.squared(OURS, OURS), told.squared(RABBITMQ_EXPORTER, RABBITMQ_EXPORTER)
-    return cpu_goal(ratio(ours, theirs), *between(ours, theirs, squares, told.squared(OURS, RABBITMQ_EXPORTER)))
+    squares = figures.squared(OURS, OURS), figures.squared(RABBITMQ_EXPORTER, RABBITMQ_EXPORTER)
+    return cpu_goal(ratio(ours, theirs), *between(ours, theirs, squares, figures.squared(OURS, RABBITMQ_EXPORTER)))
 
 
 def lines(document: Document) -> list[str]:
@@ -93,12 +93,12 @@ def lines(document: Document) -> list[str]:
         (f"stretch {number}", *(f"{each[name]:.3f}" for name in (NOBODY, RABBITMQ_EXPORTER, OURS)))
         for number, each in enumerate(stretches, 1)
     ]
-    told = compared(stretches)
-    times = ("times nobody's", "1", *(f"{told.times[name]:.3f}" for name in (RABBITMQ_EXPORTER, OURS)))
+    figures = compared(stretches)
+    times = ("times nobody's", "1", *(f"{figures.times[name]:.3f}" for name in (RABBITMQ_EXPORTER, OURS)))
     noises = (
         "+-",
         "",
-        *("-" if told.covariance is None else f"{told.noise(name):.3f}" for name in (RABBITMQ_EXPORTER, OURS)),
+        *("-" if figures.covariance is None else f"{figures.noise(name):.3f}" for name in (RABBITMQ_EXPORTER, OURS)),
     )
     return [
         f"three brokers {document['broker']}, {document['queues']} queues each, {document['busy']} with traffic",

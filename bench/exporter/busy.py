@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 import requests
 
-from bench.bench import tell
+from bench.bench import progress
 from bench.exporting import wait_for
 from lab.cluster import Lab, start_lab
 from lab.many import make_queues, names
-from lab.node import Node
+from lab.node import LabNode
 
 _SETTLED = 12.0
 """Seconds after the queues are made in which the broker still works on them: two intervals of its statistics."""
@@ -28,20 +28,20 @@ def busy_broker(version: str, queues: int, busy: int, nodes: int = 1) -> Iterato
         began = time.monotonic()
         make_queues(lab.nodes[0].management, names(queues))
         wait_for(lambda: counted(lab.nodes[0]) >= queues, f"{queues} queues in the overview", 120)
-        tell(f"{lab.broker}: {queues} queues made in {time.monotonic() - began:.0f} s")
+        progress(f"{lab.broker}: {queues} queues made in {time.monotonic() - began:.0f} s")
         with _traffic(lab.nodes[0], min(busy, queues)):
             time.sleep(_SETTLED)
             yield lab
 
 
-def counted(node: Node) -> int:
+def counted(node: LabNode) -> int:
     """Queues that the overview counts."""
     overview = requests.get(f"{node.management}/api/overview", timeout=30).json()
     return int(overview.get("object_totals", {}).get("queues", 0))
 
 
 @contextmanager
-def _traffic(node: Node, busy: int) -> Iterator[None]:
+def _traffic(node: LabNode, busy: int) -> Iterator[None]:
     words = [
         sys.executable,
         "-m",

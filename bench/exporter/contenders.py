@@ -9,7 +9,7 @@ from ackscope.errors import BrokerError
 from bench.exporter.rabbitmq_exporter import rabbitmq_exporter
 from bench.exporter.scraping import by_label, samples, scrape
 from bench.exporting import exporting, wait_for
-from lab.node import Node
+from lab.node import LabNode
 
 OURS, RABBITMQ_EXPORTER, NOBODY = "ackscope", "rabbitmq_exporter", "nobody"
 _FAMILIES = ("queue_coarse_metrics", "queue_consumer_count", "queue_metrics")
@@ -39,18 +39,18 @@ class Running:
     totals_after: float | None = None
 
 
-Contender = Callable[[Node, int], AbstractContextManager[Running]]
+Contender = Callable[[LabNode, int], AbstractContextManager[Running]]
 """Starts one of them beside a node with that many queues."""
 
 
 @contextmanager
-def nobody(_node: Node, _queues: int) -> Iterator[Running]:
+def nobody(_node: LabNode, _queues: int) -> Iterator[Running]:
     """The broker left alone."""
     yield Running(None, None, None)
 
 
 @contextmanager
-def run_rabbitmq_exporter(node: Node, _queues: int) -> Iterator[Running]:
+def run_rabbitmq_exporter(node: LabNode, _queues: int) -> Iterator[Running]:
     """rabbitmq_exporter: a scrape asks the broker for everything."""
     with rabbitmq_exporter(node) as (base, pid):
         url = f"{base}/metrics"
@@ -58,14 +58,14 @@ def run_rabbitmq_exporter(node: Node, _queues: int) -> Iterator[Running]:
 
 
 @contextmanager
-def per_object(node: Node, _queues: int) -> Iterator[Running]:
+def per_object(node: LabNode, _queues: int) -> Iterator[Running]:
     """The plugin, a sample for every object."""
     url = f"{node.prometheus}/metrics/per-object"
     yield Running(url, None, scrape(url).seconds)
 
 
 @contextmanager
-def detailed(node: Node, _queues: int) -> Iterator[Running]:
+def detailed(node: LabNode, _queues: int) -> Iterator[Running]:
     """The plugin, the families of queues only."""
     url = f"{node.prometheus}/metrics/detailed?{'&'.join(f'family={name}' for name in _FAMILIES)}"
     yield Running(url, None, scrape(url).seconds)
@@ -75,7 +75,7 @@ def ackscope(interval: float, budget: float | None = None) -> Contender:
     """Ours, polling at an interval, with a share of one core as its budget; None for the default."""
 
     @contextmanager
-    def run(node: Node, queues: int) -> Iterator[Running]:
+    def run(node: LabNode, queues: int) -> Iterator[Running]:
         began = time.monotonic()
         # Without landing, as none of the others writes history either.
         poll = {"interval": interval, **({} if budget is None else {"budget": budget})}

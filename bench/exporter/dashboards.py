@@ -21,13 +21,13 @@ import requests
 import yaml
 
 from ackscope.errors import MissingPart
-from bench.bench import Bench, Document, tell
+from bench.bench import Bench, Document, progress
 from bench.exporting import Exporter, exporting, wait_for
 from bench.tables import percent, table, wrap
 from lab.amqp import connect, parse_lab_address
 from lab.cluster import start_lab
 from lab.demo.prometheus import answers
-from lab.node import Node
+from lab.node import LabNode
 from lab.ports import free_ports
 from lab.workload.__main__ import run_jobs
 
@@ -69,7 +69,7 @@ def measure(args: argparse.Namespace) -> Document:
     """Ask every metric of every dashboard; the answer of each."""
     settings = {"poll": {"interval": 2}, "metrics": {"names": "both", "detailed": True}}
     with start_lab(args.broker) as lab, _workload(lab.nodes[0]):
-        tell(f"RabbitMQ {lab.broker} works; the exporter and Prometheus start")
+        progress(f"RabbitMQ {lab.broker} works; the exporter and Prometheus start")
         with exporting(lab.nodes[0], probes=False, root=settings) as exporter, _prometheus(exporter) as base:
             asked = _Asked(base)
 
@@ -152,7 +152,7 @@ def _prometheus(exporter: Exporter) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _workload(node: Node) -> Iterator[None]:
+def _workload(node: LabNode) -> Iterator[None]:
     """The sample workload, and every second what it does not do: fetching, returns, drops, redelivery, churn."""
     ending, address = threading.Event(), parse_lab_address(node.amqp)
     shop = threading.Thread(target=run_jobs, args=(address, ending), daemon=True)

@@ -9,7 +9,7 @@ from typing import Any
 from bench.exporter.contenders import OURS, RABBITMQ_EXPORTER
 from bench.usage import MB
 
-_TELLING = 3
+_MIN_VALUES = 3
 
 RSS_QUEUES, RSS_MB = 10_000, 200
 """At this many queues ours shall stay below so many MB."""
@@ -65,7 +65,7 @@ def ratio(part: float | None, whole: float | None) -> float | None:
 
 def noise(values: Sequence[float]) -> float | None:
     """Twice the standard error of their mean; None of fewer than three, which tell too little of it."""
-    return 2 * statistics.stdev(values) / math.sqrt(len(values)) if len(values) >= _TELLING else None
+    return 2 * statistics.stdev(values) / math.sqrt(len(values)) if len(values) >= _MIN_VALUES else None
 
 
 def between(

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.bench import Bench, Document, add_seconds, tell
+from bench.bench import Bench, Document, add_seconds, progress
 from bench.exporter.contenders import details_seen, totals_seen
 from bench.exporter.peers import oldest
 from bench.exporter.recorded import record
 from bench.exporter.replay import FULL_US, TOTALS_US, replaying
-from bench.exporter.scraping import Page, by_label, scrape
+from bench.exporter.scraping import ScrapedPage, by_label, scrape
 from bench.exporting import exporting_cluster, wait_for
 from bench.tables import median, table
 from bench.usage import MB, Stretch, usage
@@ -67,7 +67,7 @@ def measure(args: argparse.Namespace) -> Document:
 
 
 def _size(recording: Path, queues: int, args: argparse.Namespace) -> dict[str, Any]:
-    tell(f"{queues} queues")
+    progress(f"{queues} queues")
     with replaying(recording, queues) as base:
         root = {"poll": {"budget": args.budget}, "landing": {}}
         began = time.monotonic()
@@ -101,7 +101,7 @@ def _size(recording: Path, queues: int, args: argparse.Namespace) -> dict[str, A
     }
 
 
-def _pages(url: str, seconds: float, every: float) -> Iterator[tuple[float, Page]]:
+def _pages(url: str, seconds: float, every: float) -> Iterator[tuple[float, ScrapedPage]]:
     """A scrape every so many seconds, and its moment."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -109,7 +109,7 @@ def _pages(url: str, seconds: float, every: float) -> Iterator[tuple[float, Page
         yield time.monotonic(), scrape(url)
 
 
-def _reading(pages: list[Page], queues: int) -> float | None:
+def _reading(pages: list[ScrapedPage], queues: int) -> float | None:
     """Seconds of one reading of the totals beyond those that the server waited as a broker would."""
     took = median([by_label(page.text, "ackscope_poll_duration_seconds", "family").get("queues") for page in pages])
     pace = (FULL_US if queues <= 500 else TOTALS_US) * queues / 1e6

@@ -11,7 +11,7 @@ import psutil
 import requests
 
 from ackscope.errors import BrokerError
-from bench.bench import Bench, Document, tell
+from bench.bench import Bench, Document, progress
 from bench.exporter.scraping import by_label, scrape
 from bench.exporting import Exporter, exporting, wait_for
 from bench.tables import table
@@ -19,7 +19,7 @@ from bench.usage import MB, usage
 from exporter.broker.families import FAMILIES, FetchMode
 from lab.cluster import Lab, start_lab
 from lab.many import make_queues, names
-from lab.node import Node
+from lab.node import LabNode
 
 INTERVALS = 2.0
 """An age of at most so many intervals in force is fresh."""
@@ -49,7 +49,7 @@ def measure(args: argparse.Namespace) -> Document:
             wait_for(lambda: _freshness(exporter)[0], "the first readings")
             time.sleep(_SETTLED)
             before = _look(exporter, lab)
-            tell(f"node {args.node} hangs for {args.hung:g} s")
+            progress(f"node {args.node} hangs for {args.hung:g} s")
             process = lab.processes[args.node - 1]
             process.signal(signal.SIGSTOP)
             alone = Alone(lab.nodes[0])
@@ -58,7 +58,7 @@ def measure(args: argparse.Namespace) -> Document:
             finally:
                 process.signal(signal.SIGCONT)
                 asked = alone.stop()
-            tell("it goes on")
+            progress("it goes on")
             recovery = _recovery(exporter)
             time.sleep(_LOOK)
             after = _look(exporter, lab)
@@ -83,7 +83,7 @@ class Alone:
     What takes long here is the broker: an answer about the whole cluster waits for the node that hangs.
     """
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: LabNode) -> None:
         self._node, self._ending = node, threading.Event()
         self._took = dict.fromkeys(FAMILIES, 0.0)
         for name, family in FAMILIES.items():

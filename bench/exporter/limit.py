@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from ackscope.clock import SystemClock
 from ackscope.errors import BrokerError, MissingPart
-from bench.bench import Bench, Document, tell
+from bench.bench import Bench, Document, progress
 from bench.exporter.busy import busy_broker
 from bench.exporter.contenders import totals_seen
 from bench.exporter.recording import Recording, recording_proxy
@@ -26,7 +26,7 @@ from bench.usage import MB
 from exporter.broker.families import FAMILIES
 from exporter.broker.reader import BrokerReader
 from exporter.broker.settings import ManagementSettings
-from lab.node import Node
+from lab.node import LabNode
 
 POLLING, SERVING = 1.2, 2.0
 """Most times as long as the limit."""
@@ -58,7 +58,7 @@ def measure(args: argparse.Namespace) -> Document:
     with busy_broker(args.broker, args.queues, 100) as lab:
         node = lab.nodes[0]
         polling = _polling(node, args.pairs)
-        tell("scrapes")
+        progress("scrapes")
         serving = _serving(node, args.queues, args.scrapes)
         return {"broker": lab.broker, "queues": args.queues, "pairs": args.pairs, "polling": polling, **serving}
 
@@ -66,13 +66,13 @@ def measure(args: argparse.Namespace) -> Document:
 # ------------------------------------------------------------ polling
 
 
-def _polling(node: Node, pairs: int) -> list[dict[str, Any]]:
+def _polling(node: LabNode, pairs: int) -> list[dict[str, Any]]:
     targets = _targets(node)
     reader = BrokerReader(ManagementSettings(url=node.management), SystemClock())
     took: dict[str, dict[str, list[float]]] = {name: {side: [] for side in _SIDES} for name in READINGS}
     try:
         for number in range(pairs):
-            tell(f"readings, {number + 1} of {pairs}")
+            progress(f"readings, {number + 1} of {pairs}")
             # In turns, so that to be the first favours neither.
             for name, side in product(READINGS, _SIDES[::-1] if number % 2 else _SIDES):
                 took[name][side].append(_read(reader, name) if side == "ours" else curl(node.management, targets[name]))
@@ -97,7 +97,7 @@ def _read(reader: BrokerReader, name: str) -> float:
     return reading.seconds
 
 
-def _targets(node: Node) -> dict[str, list[str]]:
+def _targets(node: LabNode) -> dict[str, list[str]]:
     """Family -> the targets that one reading of it asks for, in order."""
     asked: list[str] = []
     found: dict[str, list[str]] = {}
@@ -137,7 +137,7 @@ def curl(management: str, targets: list[str]) -> float:
 # ------------------------------------------------------------ serving
 
 
-def _serving(node: Node, queues: int, scrapes: int) -> dict[str, Any]:
+def _serving(node: LabNode, queues: int, scrapes: int) -> dict[str, Any]:
     with exporting(node, probes=False) as exporter:
         url = f"{exporter.url}/metrics"
         wait_for(lambda: totals_seen(scrape(url).text) >= queues, f"{queues} queues in ackscope")

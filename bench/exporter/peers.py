@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ackscope.errors import BrokerError
-from bench.bench import Bench, Document, add_seconds, tell
+from bench.bench import Bench, Document, add_seconds, progress
 from bench.exporter import contenders
 from bench.exporter.busy import busy_broker
 from bench.exporter.cleaning import CLEANING, wait_between
 from bench.exporter.contenders import NOBODY, OURS, RABBITMQ_EXPORTER, Contender, details_seen
 from bench.exporter.goals import Goal, noise, peer_goals
-from bench.exporter.scraping import Page, by_label, scrape, turns
+from bench.exporter.scraping import ScrapedPage, by_label, scrape, turns
 from bench.tables import median, table
 from bench.usage import MB, Stretch, usage
 from lab.cluster import Lab
@@ -60,7 +60,7 @@ class _Run:
     rss: list[int] = field(default_factory=list)
     peak: list[int] = field(default_factory=list)
     oldest: list[float] = field(default_factory=list)
-    page: Page | None = None
+    page: ScrapedPage | None = None
     detailed: float | None = None
     failed: str | None = None
 
@@ -93,8 +93,8 @@ def measure(args: argparse.Namespace) -> Document:
             with busy_broker(version, queues, args.busy) as lab:
                 time.sleep(args.warm)
                 results.append(_compare(lab, queues, args))
-    told = {"interval": INTERVAL, "budget": args.budget, "warm": args.warm, "long": args.long}
-    return {"seconds": args.seconds, "rounds": args.rounds, "busy": args.busy, **told, "results": results}
+    parameters = {"interval": INTERVAL, "budget": args.budget, "warm": args.warm, "long": args.long}
+    return {"seconds": args.seconds, "rounds": args.rounds, "busy": args.busy, **parameters, "results": results}
 
 
 def _compare(lab: Lab, queues: int, args: argparse.Namespace) -> Document:
@@ -108,7 +108,7 @@ def _compare(lab: Lab, queues: int, args: argparse.Namespace) -> Document:
     long = args.long or args.seconds
     for number in range(args.rounds):
         for name, contender in runners.items():
-            tell(f"{lab.broker}, {queues} queues, {name}, {number + 1} of {args.rounds}")
+            progress(f"{lab.broker}, {queues} queues, {name}, {number + 1} of {args.rounds}")
             try:
                 seconds = long if name in _LONG else args.seconds
                 _stretch(lab, queues, number, contender, seconds, runs[name], _MORE_SCRAPES.get(name, 0))
@@ -134,7 +134,7 @@ def _stretch(
         pages = list(_every(running.url, seconds))
         minute = spent.per_minute()
         run.broker[number] = minute["broker"]
-        tell(f"the broker took {minute['broker']:.3f} s a minute")
+        progress(f"the broker took {minute['broker']:.3f} s a minute")
         if running.url is None:
             return
         if running.full_view is not None:
@@ -153,14 +153,14 @@ def _stretch(
         run.detailed = details_seen(run.page.text) / queues if running.totals_after is not None else None
 
 
-def _every(url: str | None, seconds: float) -> Iterator[tuple[float, Page]]:
+def _every(url: str | None, seconds: float) -> Iterator[tuple[float, ScrapedPage]]:
     """A scrape, and its moment, at each turn of the stretch."""
     for at in turns(seconds, INTERVAL):
         if url is not None:
             yield at, scrape(url)
 
 
-def oldest(pages: list[tuple[float, Page]]) -> list[float]:
+def oldest(pages: list[tuple[float, ScrapedPage]]) -> list[float]:
     """Ages that the totals reached, in intervals in force.
 
     Those at each scrape, and those just before the reading that the next scrape shows: one reading after the other

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 import requests
 
 from ackscope.errors import MissingPart
-from bench.bench import tell
+from bench.bench import progress
 from bench.exporting import end_process, wait_for
 from lab.bootstrap import cache_directory
-from lab.node import Node
+from lab.node import LabNode
 from lab.ports import free_ports
 
 MODULE = "github.com/kbudde/rabbitmq_exporter"
@@ -27,7 +27,7 @@ _TIMEOUT = 120
 
 
 @contextmanager
-def rabbitmq_exporter(node: Node) -> Iterator[tuple[str, int]]:
+def rabbitmq_exporter(node: LabNode) -> Iterator[tuple[str, int]]:
     """Run it with its defaults beside a node; the value is the base of its address, and its process id.
 
     Raises:
@@ -94,7 +94,7 @@ def _check_go() -> None:
 
 
 def _build(program: Path) -> None:
-    tell(f"building {MODULE} {VERSION} with Go into {program.parent}")
+    progress(f"building {MODULE} {VERSION} with Go into {program.parent}")
     program.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=program.parent) as folder:
         # A module of our own that requires it: that asks for this one version, not for the list of all.

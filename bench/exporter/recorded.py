@@ -4,7 +4,7 @@ import time
 from contextlib import suppress
 
 from ackscope.errors import BrokerError
-from bench.bench import tell
+from bench.bench import progress
 from bench.exporter.busy import busy_broker
 from bench.exporter.recording import Recording, record_queues, recording_proxy
 from bench.exporter.scraping import by_label, scrape
@@ -22,7 +22,7 @@ def record(version: str) -> tuple[Recording, str]:
     """
     recording = Recording()
     with busy_broker(version, _QUEUES, _BUSY) as lab:
-        tell(f"{lab.broker}: recording")
+        progress(f"{lab.broker}: recording")
         management = lab.nodes[0].management
         with (
             recording_proxy(management, recording) as base,

@@ -12,7 +12,7 @@ from typing import Any
 import requests
 
 _TIMEOUT = 60
-_KEPT = 500
+_MAX_ANSWERS = 500
 """Answers kept at most: queues asked one by one need not all be there."""
 
 
@@ -69,14 +69,14 @@ def recording_proxy(management: str, recording: Recording, targets: list[str] | 
     """
     upstream = requests.Session()
 
-    class Handler(BaseHTTPRequestHandler):
+    class RecordingHandler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
             answer = upstream.get(management + self.path, timeout=_TIMEOUT)
             if targets is not None:
                 targets.append(self.path)
-            if len(recording.answers) < _KEPT:
+            if len(recording.answers) < _MAX_ANSWERS:
                 recording.answers[self.path] = Answer(answer.status_code, answer.text)
             self.send_response(answer.status_code)
             self.send_header("Content-Type", answer.headers.get("Content-Type", "application/json"))
@@ -87,7 +87,7 @@ def recording_proxy(management: str, recording: Recording, targets: list[str] | 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the library's signature
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), RecordingHandler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
     try:

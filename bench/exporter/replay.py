@@ -34,7 +34,7 @@ class Quiet(ThreadingHTTPServer):
 
 
 def _serve(scaled: Scaled, totals_us: float, full_us: float) -> Quiet:
-    class Handler(BaseHTTPRequestHandler):
+    class ReplayHandler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
 
@@ -52,7 +52,7 @@ def _serve(scaled: Scaled, totals_us: float, full_us: float) -> Quiet:
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the library's signature
             """Say nothing."""
 
-    return Quiet(("127.0.0.1", 0), Handler)
+    return Quiet(("127.0.0.1", 0), ReplayHandler)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ScrapedPage:
     """One scrape.
 
     Attributes:
@@ -64,14 +64,14 @@ def fetch(url: str, *, compressed: bool = True) -> tuple[float, bytes, bool]:
     return seconds, body, answer.headers.get("Content-Encoding") == "gzip"
 
 
-def scrape(url: str) -> Page:
+def scrape(url: str) -> ScrapedPage:
     """Scrape once; decompressing is not counted.
 
     Raises:
         BrokerError: no answer of 200.
     """
     seconds, body, packed = fetch(url)
-    return Page(seconds, len(body), (gzip.decompress(body) if packed else body).decode())
+    return ScrapedPage(seconds, len(body), (gzip.decompress(body) if packed else body).decode())
 
 
 def turns(seconds: float, every: float) -> Iterator[float]:

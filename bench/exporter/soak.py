@@ -10,7 +10,7 @@ from typing import Any
 
 import requests
 
-from bench.bench import Bench, Document, tell
+from bench.bench import Bench, Document, progress
 from bench.exporter.busy import busy_broker, counted
 from bench.exporter.contenders import details_seen
 from bench.exporter.scraping import scrape
@@ -18,7 +18,7 @@ from bench.exporting import exporting
 from bench.tables import median, table
 from bench.usage import MB, usage
 from lab.many import make_queues, names
-from lab.node import Node
+from lab.node import LabNode
 
 FLAT = 0.05
 """What the end may lie above the beginning."""
@@ -62,7 +62,7 @@ def measure(args: argparse.Namespace) -> Document:
         root = {} if args.budget is None else {"poll": {"budget": args.budget}}
         with exporting(node, probes=False, root=root) as exporter, _churn(node, args.queues, args.churn) as churned:
             began = time.monotonic()
-            tell(f"{args.minutes:g} minutes")
+            progress(f"{args.minutes:g} minutes")
             due_scrape, full_view = began, None
             while (now := time.monotonic()) < began + args.minutes * 60:
                 if now >= due_scrape:
@@ -89,7 +89,7 @@ def measure(args: argparse.Namespace) -> Document:
 
 
 @contextmanager
-def _churn(node: Node, queues: int, per_minute: int) -> Iterator[dict[str, int]]:
+def _churn(node: LabNode, queues: int, per_minute: int) -> Iterator[dict[str, int]]:
     """Every few seconds some new queues come and the oldest that came go; the value counts them."""
     counts, ending = {"made": 0, "deleted": 0}, threading.Event()
     every = 5.0

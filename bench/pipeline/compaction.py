@@ -19,7 +19,7 @@ import pyarrow.dataset as ds
 from ackscope.clock import SystemClock
 from ackscope.manifest import read
 from ackscope.tables import PROBE_MESSAGES, QUEUES_1M
-from bench.bench import Bench, Document, tell
+from bench.bench import Bench, Document, progress
 from bench.exporter.goals import Goal, ratio
 from bench.pipeline.week import CLUSTER, Week, checked, roll_up
 from bench.tables import table
@@ -45,15 +45,15 @@ def measure(args: argparse.Namespace) -> Document:
 
 def _measure(root: Path, args: argparse.Namespace) -> Document:
     week = Week(root / "landing", args.days, args.every)
-    tell(f"writing {2 * week.days * week.files} landing files and {24 * week.days} hours of {args.queues} queues")
+    progress(f"writing {2 * week.days * week.files} landing files and {24 * week.days} hours of {args.queues} queues")
     began = time.monotonic()
     for partition in week.partitions():
         week.write(partition)
     roll_up(root / "rollups", week.days, args.queues)
     advance_watermark(root / "rollups", generation(), 1e11)
-    tell(f"written in {time.monotonic() - began:.0f} s; querying")
+    progress(f"written in {time.monotonic() - began:.0f} s; querying")
     before = _ask(root)
-    tell("compacting, while a reader polls")
+    progress("compacting, while a reader polls")
     context = multiprocessing.get_context("spawn")
     over, seen = context.Event(), context.Queue()
     reader = context.Process(target=poll, args=(week, over, seen))

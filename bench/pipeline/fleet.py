@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ackscope.cli import Parser
-from bench.bench import tell
+from bench.bench import progress
 from bench.pipeline import findings, incident_plan, minutes, probing
 from bench.pipeline.cluster import ClusterShape, shape
 from bench.pipeline.incident_plan import Incident, Planned
@@ -158,7 +158,7 @@ def main(words: list[str] | None = None) -> int:
                 rows += table.num_rows
         pq.write_table(fleet.finding_events(), folder / "finding_events.parquet", compression="zstd")
         write_truth(folder / "truth.json", fleet)
-        tell(f"{folder}: {rows} rows of {fleet.days} days, {fleet.queues} queues, {len(fleet.plan)} incidents")
+        progress(f"{folder}: {rows} rows of {fleet.days} days, {fleet.queues} queues, {len(fleet.plan)} incidents")
     return 0
 
 

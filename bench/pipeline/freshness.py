@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from bench.bench import Bench, Document, tell
+from bench.bench import Bench, Document, progress
 from bench.exporter.goals import Goal
 from bench.pipeline.live import DEEP, LandedSet, LandingLoad, LiveLanding
 from bench.tables import median, quantile, table
@@ -43,13 +43,13 @@ def measure(args: argparse.Namespace) -> Document:
         root = Path(name)
         writer = LiveLanding(root / "landing", load, CLUSTER)
         now = time.time()
-        tell(f"landing the last {args.before:g} minutes")
+        progress(f"landing the last {args.before:g} minutes")
         writer.past(now - args.before * 60, now)
         with writer, _streaming(root) as stream:
             seen = _VisibilityWatch(root / "rollups", writer)
-            tell("the stream ingests what was there before")
+            progress("the stream ingests what was there before")
             seen.wait(_CATCH_UP_SECONDS)
-            tell(f"measuring for {args.minutes:g} minutes")
+            progress(f"measuring for {args.minutes:g} minutes")
             cpu, began = cpu_seconds(stream.pid), time.monotonic()
             loads = seen.watch(args.minutes * 60)
             cpu = (cpu_seconds(stream.pid) - cpu) / (time.monotonic() - began)

@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 
 from ackscope.ranking import ChangePoint, ObjectKey, rank_changes
 from ackscope.tables import MINUTES
-from bench.bench import Bench, Document, tell
+from bench.bench import Bench, Document, progress
 from bench.exporter.goals import Goal
 from bench.pipeline.cluster import ClusterShape
 from bench.pipeline.fleet import Fleet
@@ -90,7 +90,7 @@ def measure(args: argparse.Namespace) -> Document:
     runs = []
     with spark_session() as spark:
         for seed in args.seeds:
-            tell(f"seed {seed}")
+            progress(f"seed {seed}")
             folder = Path(tempfile.mkdtemp(prefix="ackscope-bench-"))
             try:
                 runs.append(_run(spark, folder, Fleet("shop", seed, args.queues, args.days, args.incidents)))

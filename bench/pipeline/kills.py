@@ -19,7 +19,7 @@ import psutil
 from ackscope.errors import DataError
 from ackscope.manifest import Manifest, read
 from ackscope.tables import DAYS, HOURS, MINUTES
-from bench.bench import Bench, Document, tell
+from bench.bench import Bench, Document, progress
 from bench.exporter.goals import Goal
 from bench.pipeline.feeding import Feeder
 from bench.tables import table, wrap
@@ -50,10 +50,10 @@ def measure(args: argparse.Namespace) -> Document:
         with _Reader(root / "rollups") as reader:
             with Feeder(root / "landing", CLUSTER, args.every, args.seed) as feeder:
                 killed = _kill(root, feeder, args)
-            tell("the last stream ingests what is left")
+            progress("the last stream ingests what is left")
             _last_life(root)
         streamed = _parts(root / "rollups", MINUTES)
-        tell("one run over all of it")
+        progress("one run over all of it")
         _run(root, "batch")
         differing = _differing(streamed, _parts(root / "batch", MINUTES))
         # Hours and days that a killed stream left are downsampled by the next run or stream.
@@ -86,7 +86,7 @@ def _kill(root: Path, feeder: Feeder, args: argparse.Namespace) -> Counter[str]:
         if args.minutes and time.monotonic() - began > args.minutes * 60:
             break
         if number % 10 == 0:
-            tell(f"kill {number} of {args.kills}; {feeder.sets} sets of files, manifest {_number(root)}")
+            progress(f"kill {number} of {args.kills}; {feeder.sets} sets of files, manifest {_number(root)}")
         # Alternate, so that a short test has both.
         killed[_one_life(root, (DRIVER, JAVA)[number % 2], dice)] += 1
     return killed

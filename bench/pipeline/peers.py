@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from ackscope.errors import MissingPart
-from bench.bench import tell
+from bench.bench import progress
 from lab.bootstrap import cache_directory
 
 VERSIONS = {"duckdb": "2.0.0", "polars": "2.1.0", "pandas": "3.1.1", "pyarrow": "26.0.1", "numpy": "2.4.6"}
@@ -27,7 +27,7 @@ def peers_python() -> Path:
 
 
 def _make(root: Path) -> None:
-    tell(f"installing {', '.join(VERSIONS)} into {root}")
+    progress(f"installing {', '.join(VERSIONS)} into {root}")
     try:
         root.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

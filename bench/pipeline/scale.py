@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from ackscope import manifest
 from ackscope.tables import DAYS, HOURS, LANDING, MINUTES, POLL_SAMPLES
-from bench.bench import Bench, Document, tell
+from bench.bench import Bench, Document, progress
 from bench.pipeline.fleet import Fleet
 from bench.pipeline.workers import roll_up
 from bench.pipeline.writing import write_fleet
@@ -85,10 +85,10 @@ def measure(args: argparse.Namespace) -> Document:
     """Land and roll up some hours of one cluster, list many small files, and multiply."""
     with tempfile.TemporaryDirectory(prefix="ackscope-bench-") as name:
         folder = Path(name)
-        tell(f"landing {args.hours} hours of {args.queues} queues")
+        progress(f"landing {args.hours} hours of {args.queues} queues")
         fleet = Fleet("bench", queues=args.queues, days=1, incidents=0)
         landed = write_fleet(folder / "landing", fleet, args.hours, STEP, times=1)
-        tell("rolling up, twice: Java's start is in the first")
+        progress("rolling up, twice: Java's start is in the first")
         (cold, run), sizes = roll_up(folder / "landing", folder / "rollups", times=2)
         found = manifest.read(folder / "rollups" / "0", fleet.cluster)
         entries = sum(len(files) for files in found.tables.values())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ackscope.tables import QUEUE_SAMPLES, QUEUES_1M
-from bench.bench import Bench, Document, tell
+from bench.bench import Bench, Document, progress
 from bench.exporter.goals import Goal, ratio
 from bench.pipeline.fleet import Fleet
 from bench.pipeline.queue_work import sums, windows
@@ -56,7 +56,7 @@ def measure(args: argparse.Namespace) -> Document:
 
 def _messages(folder: Path, count: int, engines: Engines, warm: int) -> dict[str, Any]:
     """One size; the first one starts the engines, and is their cold run."""
-    tell(f"writing {count:,} messages")
+    progress(f"writing {count:,} messages")
     landing = folder / f"landing-{count}"
     size = write_messages(landing, count)
     request = {"landing": str(landing), "hours": by_hour(landing)}
@@ -93,10 +93,10 @@ def _summary(runs: dict[str, list[Run]]) -> dict[str, Any]:
 
 def _queues(folder: Path, queues: int, hours: int, engines: Engines, warm: int) -> dict[str, Any]:
     """All tables with ackscope, then the table of queues with all engines."""
-    tell(f"writing {hours} hours of {queues:,} queues")
+    progress(f"writing {hours} hours of {queues:,} queues")
     landing = folder / "landing-queues"
     landed = write_fleet(landing, Fleet("bench", queues=queues, days=-(-hours // 24), incidents=0), hours, 60)
-    tell(f"{OURS}: {queues:,} queues, {hours} hours")
+    progress(f"{OURS}: {queues:,} queues, {hours} hours")
     (run,), sizes = roll_up(landing, folder / OURS / "queues")
     request = {"landing": str(landing), "windows": windows(landing), "tables": [QUEUE_SAMPLES.name], "distinct": True}
     found = engines.compare(

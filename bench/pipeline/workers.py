@@ -15,7 +15,7 @@ from typing import Any, Self
 import psutil
 
 from ackscope.errors import DataError
-from bench.bench import tell
+from bench.bench import progress
 from bench.pipeline.peers import peers_python
 from bench.usage import MB, cpu_seconds
 
@@ -115,11 +115,11 @@ class Engines:
         found = {name: {kind: list[Run]() for kind in ("cold", *kinds)} for name in self.names}
 
         def ask(name: str, kind: str, number: int) -> Run:
-            tell(f"{name}: {what}, {kind}, {number + 1}")
+            progress(f"{name}: {what}, {kind}, {number + 1}")
             to = self.folder / name / f"{kind}-{number}"
             run = self._workers[name].ask(request(kind) | {"to": str(to)})
             run.sums = sums(run)
-            tell(f"{name}: {run.wall:.1f} s, {run.cpu:.1f} s of processor, {run.peak / MB:.0f} MB, sums {run.sums}")
+            progress(f"{name}: {run.wall:.1f} s, {run.cpu:.1f} s of processor, {run.peak / MB:.0f} MB, sums {run.sums}")
             shutil.rmtree(to)
             return run
 

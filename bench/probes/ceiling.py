@@ -6,7 +6,7 @@ from typing import Any
 
 import psutil
 
-from bench.bench import Bench, Document, add_seconds, tell
+from bench.bench import Bench, Document, add_seconds, progress
 from bench.load import Load
 from bench.probes.child import ProbeProcess, confirm_settings
 from bench.tables import ms, percent, quantile, table, wrap
@@ -36,7 +36,7 @@ def measure(args: argparse.Namespace) -> Document:
         for rate in RATES:
             tries: list[dict[str, Any]] = []
             while len(tries) < args.tries and not any(each["held"] for each in tries):
-                tell(f"{rate}/s")
+                progress(f"{rate}/s")
                 tries.append(_row(lab, args.stream, rate, args.seconds))
             rows.append({**min(tries, key=lambda each: each["p99"] or 0.0), "tries": len(tries)})
             if (rows[-1]["p50"] or 0.0) > LIMIT:

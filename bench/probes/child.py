@@ -64,7 +64,7 @@ class ProbeProcess:
             raise BrokerError(f"the probe said nothing of {stream}")
         return found
 
-    def told(self) -> list[ProbeOutcome]:
+    def reported(self) -> list[ProbeOutcome]:
         """The latest summaries of all streams."""
         # A copy: the reader goes on.
         return list(self.outcomes.values())
@@ -93,9 +93,11 @@ class ProbeProcess:
             BrokerError: one does not; the message holds its reason.
         """
         deadline = time.monotonic() + RUNNING_WITHIN
-        while not (self.outcomes and all(each.state is ProbeState.RUNNING for each in self.told())):
+        while not (self.outcomes and all(each.state is ProbeState.RUNNING for each in self.reported())):
             if time.monotonic() > deadline:
-                reasons = "; ".join(f"{each.probe} {each.stream}: {each.reason or each.state}" for each in self.told())
+                reasons = "; ".join(
+                    f"{each.probe} {each.stream}: {each.reason or each.state}" for each in self.reported()
+                )
                 raise BrokerError(f"the probe does not measure: {reasons or 'it said nothing'}")
             time.sleep(_POLL)
 

@@ -4,7 +4,7 @@ import argparse
 import time
 from typing import Any
 
-from bench.bench import Bench, Document, add_seconds, tell
+from bench.bench import Bench, Document, add_seconds, progress
 from bench.exporting import exporting, wait_for
 from bench.load import Load
 from bench.tables import median, percent, table
@@ -30,7 +30,7 @@ def measure(args: argparse.Namespace) -> Document:
     with start_lab(args.broker) as lab:
         for number in range(args.pairs):
             for name, each in runs.items():
-                tell(f"{name} probes, {number + 1} of {args.pairs}")
+                progress(f"{name} probes, {number + 1} of {args.pairs}")
                 each.append(_run(lab, args.seconds, probes=name == "with"))
         middle = {
             name: {part: median([each["shares"].get(part) for each in runs[name]]) or 0.0 for part in _PARTS}

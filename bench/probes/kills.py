@@ -9,7 +9,7 @@ from typing import Any, Self
 import psutil
 import requests
 
-from bench.bench import Bench, Document, tell
+from bench.bench import Bench, Document, progress
 from bench.exporting import Exporter, exporting, wait_for
 from bench.probes.child import ProbeProcess
 from bench.probes.users import Users
@@ -44,20 +44,20 @@ def measure(args: argparse.Namespace) -> Document:
         users = Users(node, settings.prefix)
         users.make()
         before = users.objects()
-        tell(f"one clean run of {_CLEAN:g} s: what the probes use")
+        progress(f"one clean run of {_CLEAN:g} s: what the probes use")
         in_use = _in_use(users, node.amqp, settings)
         for number in range(args.kills - args.of_exporter):
             if number % 10 == 0:
-                tell(f"kills of a probe process by itself: {number} of {args.kills - args.of_exporter}")
+                progress(f"kills of a probe process by itself: {number} of {args.kills - args.of_exporter}")
             with ProbeProcess(node.amqp, settings) as probe:
                 time.sleep(chance.uniform(0.2, _LONGEST_LIFE))
                 probe.kill()
         after_kills = users.probes_objects()
         with exporting(node) as exporter, _Scrapes(exporter) as scrapes:
             for number in range(args.of_exporter):
-                tell(f"kills under the exporter: {number} of {args.of_exporter}")
+                progress(f"kills under the exporter: {number} of {args.of_exporter}")
                 _kill_child(exporter, chance)
-            tell("the last start")
+            progress("the last start")
             wait_for(exporter.probe_pid, "the probe process")
             left, ready = _wait_swept(users, in_use)
         after = users.objects()

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from ackscope.errors import MissingPart
-from bench.bench import tell
+from bench.bench import progress
 from lab.bootstrap import cache_directory
 
 VERSION = "2.22.1"
@@ -42,7 +42,7 @@ def perf_test() -> list[str]:
 
 
 def _fetch(jars: Path) -> None:
-    tell(f"fetching PerfTest {VERSION} with Maven into {jars}")
+    progress(f"fetching PerfTest {VERSION} with Maven into {jars}")
     jars.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=jars.parent) as folder:
         partial = Path(folder) / "jars"

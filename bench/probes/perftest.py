@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 
 from ackscope.errors import BrokerError
-from bench.bench import Bench, Document, add_seconds, tell
+from bench.bench import Bench, Document, add_seconds, progress
 from bench.capture.confirms import PublishingChannel
 from bench.probes.child import ProbeProcess, confirm_settings
 from bench.probes.maven import VERSION, perf_test
@@ -48,7 +48,7 @@ def measure(args: argparse.Namespace) -> Document:
         for rate in args.rate or RATES:
             runs: dict[str, list[dict[str, Figures]]] = {"perftest": [], "probe": []}
             for number in range(args.pairs):
-                tell(f"{rate}/s, pair {number + 1} of {args.pairs}")
+                progress(f"{rate}/s, pair {number + 1} of {args.pairs}")
                 runs["perftest"].append(_perf_test(lab, command, args.queue_type, rate, int(args.seconds)))
                 runs["probe"].append(_probe(lab, args.queue_type, rate, args.seconds))
             rows.append({"rate": rate, **{name: _middle(each) for name, each in runs.items()}, "runs": runs})

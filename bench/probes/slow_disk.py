@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from ackscope.records import BatchingKind, ProbeOutcome
-from bench.bench import Bench, Document, add_seconds, tell
+from bench.bench import Bench, Document, add_seconds, progress
 from bench.probes.child import ProbeProcess, confirm_settings
 from bench.tables import ms, percent, table, wrap
 from lab.cluster import Lab, start_lab
@@ -47,7 +47,7 @@ def measure(args: argparse.Namespace) -> Document:
 
 def _slowed(lab: Lab, stream: str, delay: float, seconds: float) -> dict[str, Any]:
     """A stream whose confirms wait for a sync."""
-    tell(f"RabbitMQ {lab.broker}, {stream}, {delay * 1000:.0f} ms added to each sync")
+    progress(f"RabbitMQ {lab.broker}, {stream}, {delay * 1000:.0f} ms added to each sync")
     with slow_disk(lab.processes[0].pid, delay), ProbeProcess(lab.nodes[0].amqp, settings(stream)) as probe:
         probe.run(seconds)
     outcome = probe.confirm(stream)
@@ -56,11 +56,11 @@ def _slowed(lab: Lab, stream: str, delay: float, seconds: float) -> dict[str, An
 
 def _unmoved(lab: Lab, delay: float, seconds: float) -> dict[str, Any]:
     """The classic queue of 4.x, which syncs nothing before it confirms, beside a quorum queue, which does."""
-    tell(f"RabbitMQ {lab.broker}, classic beside quorum, {delay * 1000:.0f} ms added to each sync")
+    progress(f"RabbitMQ {lab.broker}, classic beside quorum, {delay * 1000:.0f} ms added to each sync")
     streams = confirm_settings(_CONTRAST, RATE)
     with slow_disk(lab.processes[0].pid, delay), ProbeProcess(lab.nodes[0].amqp, streams) as probe:
         probe.run(seconds)
-    layers = {layer.name: layer for layer in decompose(probe.told()) if layer.name in _LAYERS}
+    layers = {layer.name: layer for layer in decompose(probe.reported()) if layer.name in _LAYERS}
     conclusion = said(probe.confirm("classic"), None)
     persist = layers["persist"].seconds if "persist" in layers else None
     return {
@@ -74,7 +74,7 @@ def _unmoved(lab: Lab, delay: float, seconds: float) -> dict[str, Any]:
 
 
 def _undisturbed(lab: Lab, stream: str, seconds: float) -> dict[str, Any]:
-    tell(f"RabbitMQ {lab.broker}, {stream}, no fault")
+    progress(f"RabbitMQ {lab.broker}, {stream}, no fault")
     with ProbeProcess(lab.nodes[0].amqp, settings(stream)) as probe:
         probe.run(seconds)
     return {"broker": lab.broker, "stream": stream, **said(probe.confirm(stream), None)}

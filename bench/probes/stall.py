@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ackscope.records import MessageRecord, Outcome
-from bench.bench import Bench, Document, add_seconds, tell
+from bench.bench import Bench, Document, add_seconds, progress
 from bench.probes.child import ProbeProcess, confirm_settings
 from bench.tables import ms, quantile, table
 from lab.cluster import Lab, start_lab
@@ -31,7 +31,7 @@ def measure(args: argparse.Namespace) -> Document:
 
 
 def _row(lab: Lab, stream: str, seconds: float) -> dict[str, Any]:
-    tell(f"{stream}: the broker stops for {STALL:g} s")
+    progress(f"{stream}: the broker stops for {STALL:g} s")
     node = lab.processes[0]
     with ProbeProcess(lab.nodes[0].amqp, confirm_settings([stream], RATE)) as probe:
         probe.wait_running()

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import requests
 
 from ackscope.errors import BrokerError
-from lab.node import Node
+from lab.node import LabNode
 
 _QUEUES = {"orders": "classic", "payments": "quorum", "ackscope-of-a-user": "classic"}
 """Queue -> type; the last has a name that begins almost as the probes' do."""
@@ -27,7 +27,7 @@ class Users:
         prefix: what the names of the probes' objects begin with.
     """
 
-    def __init__(self, node: Node, prefix: str) -> None:
+    def __init__(self, node: LabNode, prefix: str) -> None:
         self._base = f"{node.management}/api"
         self._own = f"{prefix}."
         self._session = requests.Session()

@@ -6,7 +6,7 @@ from typing import Any
 
 from ackscope.errors import BrokerError
 from ackscope.records import MessageRecord
-from bench.bench import Bench, Document, add_seconds, tell
+from bench.bench import Bench, Document, add_seconds, progress
 from bench.capture.confirms import PublishingChannel
 from bench.probes.child import ProbeProcess, confirm_settings
 from bench.probes.packets import captured
@@ -41,7 +41,7 @@ def measure(args: argparse.Namespace) -> Document:
 
 
 def _row(lab: Lab, stream: str, rate: float, args: argparse.Namespace) -> dict[str, Any]:
-    tell(f"{stream} at {rate:g}/s for {args.seconds:g} s")
+    progress(f"{stream} at {rate:g}/s for {args.seconds:g} s")
     amqp = lab.nodes[0].amqp
     before = () if args.nice is None else ("nice", "-n", str(args.nice))
     with captured(amqp) as packets, ProbeProcess(amqp, confirm_settings([stream], rate), before) as probe:

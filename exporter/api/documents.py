@@ -14,7 +14,7 @@ from ackscope.topology import Bindings
 from diagnosis.text import MANAGEMENT, Cluster, render, render_inconclusive, render_suppressed
 from exporter.broker.families import FAST
 from exporter.exposition.live.outcomes import current_outcomes
-from exporter.exposition.live.process import ProbeProcessStatus
+from exporter.exposition.live.process import SupervisedProcess
 from exporter.probes_host.latency_breakdown import confirm_layers
 from exporter.runtime.state import ClusterState
 
@@ -63,7 +63,7 @@ def cluster_findings(
     }
 
 
-def probes(states: Mapping[str, ClusterState], status: ProbeProcessStatus | None, now: Instant) -> Document:
+def probes(states: Mapping[str, ClusterState], status: SupervisedProcess | None, now: Instant) -> Document:
     """Probe results; all clusters share one probe process.
 
     `probes` of a cluster are `ProbeOutcome`s, `layers` are `Layer`s (name, seconds, node, because): the latency

@@ -68,10 +68,10 @@ _MOST_CONSEQUENCES = 5
 def _consequences(consequences: Sequence[FindingReport], columns: int) -> list[str]:
     if not consequences:
         return []
-    told = [f"{each.subject}: {each.rule}" for each in consequences[:_MOST_CONSEQUENCES]]
+    items = [f"{each.subject}: {each.rule}" for each in consequences[:_MOST_CONSEQUENCES]]
     if len(consequences) > _MOST_CONSEQUENCES:
-        told.append(f"{len(consequences) - _MOST_CONSEQUENCES} more; --json names them")
-    return [_labelled("so", told, columns)]
+        items.append(f"{len(consequences) - _MOST_CONSEQUENCES} more; --json names them")
+    return [_labelled("so", items, columns)]
 
 
 def _fact(finding: FindingReport, columns: int) -> str:
@@ -123,13 +123,13 @@ def _outcome(outcome: ProbeOutcome) -> str:
 
 def _step_times(outcome: ProbeOutcome) -> str:
     """What its steps took in the middle, and how many failed."""
-    told = []
+    items = []
     for name, step in outcome.steps.items():
         middle = f" {1000 * step.seconds.p50:.1f} ms" if step.seconds.p50 is not None else ""
         failed = f" {step.failures} of {step.attempts} failed ({step.reason})" if step.failures else ""
         if middle or failed:
-            told.append(f"{name}{middle}{failed}")
-    return ", ".join(told)
+            items.append(f"{name}{middle}{failed}")
+    return ", ".join(items)
 
 
 def _labelled(label: str, items: Iterable[str], columns: int) -> str:

@@ -3,7 +3,7 @@
 import threading
 
 from ackscope.clock import Clock
-from exporter.exposition.live.process import ProbeProcessStatus
+from exporter.exposition.live.process import SupervisedProcess
 from exporter.probes_host.ondemand import OnDemandProbes
 from exporter.probes_host.process import ProbeSupervisor, SupervisorHooks
 from exporter.settings import ExporterSettings
@@ -30,7 +30,7 @@ class ProbeHost:
         self._amqp, self._prefix = amqp_targets(settings), settings.probes.prefix
         self.ondemand = OnDemandProbes(self._amqp, self._prefix, clock)
 
-    def status(self) -> ProbeProcessStatus | None:
+    def status(self) -> SupervisedProcess | None:
         """Status of the probe process; None if there is none."""
         process = self._process
         return process.status() if process else None

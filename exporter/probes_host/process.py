@@ -16,7 +16,7 @@ from typing import IO
 from ackscope.clock import Clock, Instant
 from ackscope.errors import AckscopeError
 from ackscope.log import get_logger
-from exporter.exposition.live.process import ProbeProcessStatus
+from exporter.exposition.live.process import SupervisedProcess
 from probes.ipc import RecordBatch, decode
 
 log = get_logger(__name__)
@@ -83,10 +83,10 @@ class ProbeSupervisor:
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
-    def status(self) -> ProbeProcessStatus:
+    def status(self) -> SupervisedProcess:
         """Current status."""
         last_line = self._last_line
-        return ProbeProcessStatus(
+        return SupervisedProcess(
             up=self.pid is not None,
             restarts=max(0, self._starts - 1),
             bad_lines=self._bad_lines,

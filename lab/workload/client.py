@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Publisher:
+class PublishJob:
     """Publishes persistent messages at an even pace, each confirmed.
 
     Attributes:
@@ -65,7 +65,7 @@ class Publisher:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Consumer:
+class ConsumeJob:
     """Consumes one message after the other.
 
     Attributes:
@@ -98,7 +98,7 @@ class Consumer:
             connection.process_data_events(time_limit=0.5)
 
 
-Job = Publisher | Consumer
+Job = PublishJob | ConsumeJob
 
 
 def keep(job: Job, address: Address, ending: threading.Event) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pika.adapters.blocking_connection import BlockingChannel
 
-from lab.workload.client import Consumer, Job, Publisher
+from lab.workload.client import ConsumeJob, Job, PublishJob
 from lab.workload.effort import chance, pick, take_time
 
 EXCHANGE = "shop.emails"
@@ -46,6 +46,6 @@ def _handle(_body: bytes) -> bool:
 
 
 JOBS: tuple[Job, ...] = (
-    Publisher(name="shop-emails-publisher", declare=declare, exchange=EXCHANGE, routing_key=_KEY, rate=6, body=_body),
-    Consumer(name="shop-emails-consumer", declare=declare, queue=QUEUE, prefetch=10, handle=_handle),
+    PublishJob(name="shop-emails-publisher", declare=declare, exchange=EXCHANGE, routing_key=_KEY, rate=6, body=_body),
+    ConsumeJob(name="shop-emails-consumer", declare=declare, queue=QUEUE, prefetch=10, handle=_handle),
 )

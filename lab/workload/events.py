@@ -4,7 +4,7 @@ from typing import Any
 
 from pika.adapters.blocking_connection import BlockingChannel
 
-from lab.workload.client import Consumer, Job, Publisher
+from lab.workload.client import ConsumeJob, Job, PublishJob
 from lab.workload.effort import pick, take_time
 
 EXCHANGE = "shop.events"
@@ -35,7 +35,7 @@ def _search(_body: bytes) -> bool:
 
 
 JOBS: tuple[Job, ...] = (
-    Publisher(name="shop-events-publisher", declare=declare, exchange=EXCHANGE, routing_key="", rate=15, body=_body),
-    Consumer(name="shop-audit-consumer", declare=declare, queue=AUDIT, prefetch=50, handle=_audit),
-    Consumer(name="shop-search-consumer", declare=declare, queue=SEARCH, prefetch=5, handle=_search),
+    PublishJob(name="shop-events-publisher", declare=declare, exchange=EXCHANGE, routing_key="", rate=15, body=_body),
+    ConsumeJob(name="shop-audit-consumer", declare=declare, queue=AUDIT, prefetch=50, handle=_audit),
+    ConsumeJob(name="shop-search-consumer", declare=declare, queue=SEARCH, prefetch=5, handle=_search),
 )

@@ -4,7 +4,7 @@ from typing import Any
 
 from pika.adapters.blocking_connection import BlockingChannel
 
-from lab.workload.client import Consumer, Job, Publisher
+from lab.workload.client import ConsumeJob, Job, PublishJob
 from lab.workload.effort import pick, take_time
 
 EXCHANGE = "shop.orders"
@@ -33,9 +33,9 @@ def _handle(_body: bytes) -> bool:
 
 
 JOBS: tuple[Job, ...] = (
-    Publisher(name="shop-orders-publisher", declare=declare, exchange=EXCHANGE, routing_key=_KEY, rate=15, body=_body),
+    PublishJob(name="shop-orders-publisher", declare=declare, exchange=EXCHANGE, routing_key=_KEY, rate=15, body=_body),
     *(
-        Consumer(name=f"shop-orders-consumer-{number}", declare=declare, queue=QUEUE, prefetch=20, handle=_handle)
+        ConsumeJob(name=f"shop-orders-consumer-{number}", declare=declare, queue=QUEUE, prefetch=20, handle=_handle)
         for number in (1, 2)
     ),
 )

@@ -4,7 +4,7 @@ from typing import Any
 
 from pika.adapters.blocking_connection import BlockingChannel
 
-from lab.workload.client import Consumer, Job, Publisher
+from lab.workload.client import ConsumeJob, Job, PublishJob
 from lab.workload.effort import pick, take_time
 
 EXCHANGE = "shop.payments"
@@ -29,6 +29,8 @@ def _handle(_body: bytes) -> bool:
 
 
 JOBS: tuple[Job, ...] = (
-    Publisher(name="shop-payments-publisher", declare=declare, exchange=EXCHANGE, routing_key=_KEY, rate=6, body=_body),
-    Consumer(name="shop-payments-consumer", declare=declare, queue=QUEUE, prefetch=1, handle=_handle),
+    PublishJob(
+        name="shop-payments-publisher", declare=declare, exchange=EXCHANGE, routing_key=_KEY, rate=6, body=_body
+    ),
+    ConsumeJob(name="shop-payments-consumer", declare=declare, queue=QUEUE, prefetch=1, handle=_handle),
 )

@@ -9,7 +9,7 @@ from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
 from exporter.api import documents as api
 from exporter.api.vitals import vitals
-from exporter.exposition.live.process import ProbeProcessStatus
+from exporter.exposition.live.process import SupervisedProcess
 from exporter.runtime.state import ClusterState, ReceivedOutcome
 from tests.dashboard import answers
 from tests.dashboard.answers import Exporter
@@ -57,7 +57,7 @@ def test_documents_of_the_real_exporter_are_read(exporter: Exporter) -> None:
     }
     band = Band(low=0.0, middle=5.0, high=9.0, scope=HOUR_OF_WEEK, values=6)
     usual = Baselines(hour_of_week(now.wall), now.wall, {("cluster", "", "", "ready"): band})
-    status = ProbeProcessStatus(up=True, restarts=2, bad_lines=0, age_seconds=0.5)
+    status = SupervisedProcess(up=True, restarts=2, bad_lines=0, age_seconds=0.5)
     documents = {
         "findings": api.findings(states, now),
         "probes": api.probes(states, status, now),

@@ -14,9 +14,23 @@ ROOMS = ("ackscope", "probes", "exporter", "diagnosis", "pipeline", "dashboard",
 SHARED_CLASS_NAMES: dict[str, str] = {}
 """Public class names that may exist more than once, and why."""
 
+CONTRACTS = {
+    "ackscope/snapshot.py: taken": "a field of /api/v1/snapshot",
+    **dict.fromkeys(
+        (
+            "diagnosis/thresholds/cluster.py: partition_kept",
+            "diagnosis/thresholds/consumers.py: stuck_patience",
+            "diagnosis/thresholds/nodes.py: restart_told",
+            "diagnosis/thresholds/publishers.py: unroutable_patience",
+        ),
+        "a key of the configuration",
+    ),
+}
+"""Names that others rely on, and why."""
+
 NO_WORDS = {
     "told", "tell", "tells", "telling", "kept", "taken", "taking", "anew", "dear", "mend", "mended", "spelt", "lately",
-    "kin", "doorman", "shelf", "shelves", "shelved", "heard", "gone", "patience", "stir",
+    "kin", "doorman", "shelf", "shelves", "shelved", "heard", "patience", "stir",
 }  # fmt: skip
 """Words that say nothing to a reader who knows RabbitMQ, Prometheus and Spark, as parts of an identifier."""
 
@@ -66,6 +80,6 @@ def test_names_are_in_the_fields_words(room):
         for path, tree in trees(room)
         for name in (path.stem, *identifiers(tree))
         if words(name) & NO_WORDS
-    }
+    } - set(CONTRACTS)
 
     assert set() == found

@@ -13,7 +13,7 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts, queue_ref
 from diagnosis.rules.publishers._shared.publishers import (
     BLOCKED,
-    Publisher,
+    ActivePublisher,
     by_vhost,
     clients,
     first_seen,
@@ -40,7 +40,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         stalled = stretch(view.channel_history(channel.name), _confirms_nothing)
         if len(stalled) > 1 and span(stalled) >= view.thresholds.interval:
             unconfirmed = channel.messages_unconfirmed
-            each = Publisher(channel=channel, connection=connection, history=stalled, published=unconfirmed)
+            each = ActivePublisher(channel=channel, connection=connection, history=stalled, published=unconfirmed)
             if _stalled_seconds(view, each) >= view.thresholds.early:
                 waiting.append(each)
     for vhost, group in by_vhost(waiting).items():
@@ -53,14 +53,14 @@ def _confirms_nothing(older: Timestamped[Channel], newer: Timestamped[Channel]) 
     return 0 < before <= after and delta((older, newer), "confirm") == 0
 
 
-def _stalled_seconds(view: View, waiting: Publisher) -> float:
+def _stalled_seconds(view: View, waiting: ActivePublisher) -> float:
     """How long nothing was confirmed; by the broker's `idle_since` where it goes further back."""
     idle_since = waiting.channel.idle_since
     seen = view.now.since(waiting.history[0].at)
     return max(seen, view.now.wall - idle_since) if idle_since is not None else seen
 
 
-def _finding(view: View, vhost: str, group: list[Publisher]) -> Finding:
+def _finding(view: View, vhost: str, group: list[ActivePublisher]) -> Finding:
     seconds = max(_stalled_seconds(view, each) for each in group)
     unavailable = sorted(
         (queue for queue in view.all_queues if queue.vhost == vhost and _is_unavailable(queue)),
@@ -107,7 +107,7 @@ def _state(queue: Queue) -> dict[str, Fact]:
     }
 
 
-def _of_publishers(group: list[Publisher]) -> Iterator[Evidence]:
+def _of_publishers(group: list[ActivePublisher]) -> Iterator[Evidence]:
     for each in sorted(group, key=lambda each: (-each.published, each.channel.name))[:3]:
         yield Evidence(
             key="publisher",

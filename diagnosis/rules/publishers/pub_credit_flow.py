@@ -12,7 +12,7 @@ from ackscope.findings import Certainty, Evidence, Finding, Severity, Subject, U
 from ackscope.records import ProbeOutcome
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.publishers._shared.publishers import (
-    Publisher,
+    ActivePublisher,
     clients,
     first_seen,
     involved_publishers,
@@ -32,7 +32,7 @@ class ThrottledPublisher:
         channel_in_flow: the channel is throttled too, and not only its connection.
     """
 
-    publisher: Publisher
+    publisher: ActivePublisher
     channel_in_flow: bool
 
 
@@ -97,7 +97,7 @@ def _slow_probes(view: View, node: str) -> list[ProbeOutcome]:
     return sorted(slow, key=lambda each: (-(each.confirm.p50 or 0.0), each.stream))
 
 
-def _of_publishers(throttled: list[Publisher]) -> Iterator[Evidence]:
+def _of_publishers(throttled: list[ActivePublisher]) -> Iterator[Evidence]:
     for each in sorted(throttled, key=lambda each: (-each.rate, each.channel.name))[:3]:
         yield Evidence(
             key="publisher",

@@ -11,7 +11,7 @@ from ackscope.findings import Certainty, Evidence, Finding, Severity, Subject, U
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.publishers._shared.lossy_exchanges import DROPPED
 from diagnosis.rules.publishers._shared.publishers import (
-    Publisher,
+    ActivePublisher,
     by_vhost,
     clients,
     first_seen,
@@ -47,7 +47,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(vhost, group, nodes_down)
 
 
-def _finding(vhost: str, group: list[Publisher], nodes_down: list[str]) -> Finding:
+def _finding(vhost: str, group: list[ActivePublisher], nodes_down: list[str]) -> Finding:
     return Finding(
         rule=NAME,
         severity=Severity.WARNING if nodes_down else Severity.INFO,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ackscope.findings import Evidence, Finding, Severity, Subject, Unit, source
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.publishers._shared.publishers import (
-    Publisher,
+    ActivePublisher,
     by_vhost,
     clients,
     first_seen,
@@ -46,13 +46,13 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(vhost, group, max(latencies[each.channel.name] for each in group))
 
 
-def _one_at_a_time(each: Publisher) -> bool:
+def _one_at_a_time(each: ActivePublisher) -> bool:
     """Whether it never had more than one unconfirmed message."""
     known = [seen.value.messages_unconfirmed for seen in each.history]
     return len(known) > 1 and all(number is not None and number <= 1 for number in known)
 
 
-def _finding(vhost: str, group: list[Publisher], latency: float) -> Finding:
+def _finding(vhost: str, group: list[ActivePublisher], latency: float) -> Finding:
     return Finding(
         rule=NAME,
         severity=Severity.INFO,

@@ -12,7 +12,7 @@ from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name
 from diagnosis.rules.clients._shared.connections import involved_connections
 from diagnosis.rules.publishers._shared.publishers import (
-    Publisher,
+    ActivePublisher,
     by_vhost,
     clients,
     first_seen,
@@ -108,7 +108,7 @@ def _uncommitted(older: Timestamped[Channel], newer: Timestamped[Channel]) -> bo
     return bool(then.acks_uncommitted or then.messages_uncommitted) and then.stats.publish == now.stats.publish
 
 
-def _transactional_publishers(vhost: str, group: list[Publisher]) -> Finding:
+def _transactional_publishers(vhost: str, group: list[ActivePublisher]) -> Finding:
     return Finding(
         rule=NAME,
         severity=Severity.INFO,

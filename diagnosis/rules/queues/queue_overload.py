@@ -116,9 +116,9 @@ def _publish_rate_before(
     if seconds < 4.0:
         return None
     published_then, consumed_then = delta(past, "publish") / seconds, delta(past, *CONSUMED) / seconds
-    kept_up = consumed_then >= 0.8 * published_then and published_then > 0
+    keeps_up = consumed_then >= 0.8 * published_then and published_then > 0
     surged = published >= surge * published_then and consumed >= 0.8 * consumed_then
-    return published_then if kept_up and surged else None
+    return published_then if keeps_up and surged else None
 
 
 def _ready(queue: Queue | None) -> int:

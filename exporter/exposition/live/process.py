@@ -19,7 +19,7 @@ BAD_LINES = counter(
 SPECS = (BUILD, UP, RESTARTS, BAD_LINES)
 
 
-class ProbeProcessStatus(NamedTuple):
+class SupervisedProcess(NamedTuple):
     """Status of the probe process.
 
     Attributes:
@@ -35,7 +35,7 @@ class ProbeProcessStatus(NamedTuple):
     age_seconds: float | None
 
 
-def collect(status: ProbeProcessStatus | None) -> list[Metric]:
+def collect(status: SupervisedProcess | None) -> list[Metric]:
     """Families; without probes only the version."""
     families = MetricFamilies(SPECS)
     families.add(BUILD, {"version": __version__}, 1)

@@ -33,11 +33,11 @@ async def one_channel(ground: CheckContext) -> Observed:
             second = await other.channel()
             await second.consume(queue, auto_ack=True)
             last = await second.deliveries(_MANY)
-            told = [_disorder(wanted, [item.body for item in part]) for part in (fresh, again, last)]
-            holds = holds and told == ["in order"] * 3
+            orders = [_disorder(wanted, [item.body for item in part]) for part in (fresh, again, last)]
+            holds = holds and orders == ["in order"] * 3
             evidence.append(
-                f"{kind}, {_MANY} messages: first {told[0]}, after basic.nack of all at once {told[1]}, after the "
-                f"channel closed {told[2]}"
+                f"{kind}, {_MANY} messages: first {orders[0]}, after basic.nack of all at once {orders[1]}, after the "
+                f"channel closed {orders[2]}"
             )
     return Observed(
         verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
@@ -119,7 +119,7 @@ async def exclusive(ground: CheckContext) -> Observed:
 
 async def mandatory(ground: CheckContext) -> Observed:
     """S51."""
-    evidence, told = [], []
+    evidence, orders = [], []
     async with await ground.client("S51") as client:
         channel = await client.channel()
         queue, spare = await ground.queue(channel, "s51"), await ground.queue(channel, "s51.spare")
@@ -139,13 +139,13 @@ async def mandatory(ground: CheckContext) -> Observed:
             channel.publish(key, exchange=by, mandatory=True)
             await channel.settled()
             came = [type(frame) for frame in channel.log[before:]]
-            told.append(came == [Return, Confirm])
+            orders.append(came == [Return, Confirm])
             evidence.append(f"{what}: {', then '.join('return' if kind is Return else 'ack' for kind in came)}")
         counts = (await channel.look(queue)).messages, (await channel.look(spare)).messages
         # With no binding of their own ever, these two would not go with their last one.
         await channel.delete_exchange(covered)
     evidence.append(f"in the queue {counts[0]} of 2, in the queue of the alternate exchange {counts[1]} of 1")
-    holds = told == [False, False, True, False] and counts == (2, 1)
+    holds = orders == [False, False, True, False] and counts == (2, 1)
     return Observed(
         verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
         observed="a message with mandatory is returned when no queue took it, and only then; an alternate exchange "

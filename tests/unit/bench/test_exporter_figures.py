@@ -9,7 +9,7 @@ from bench.exporter.goals import Goal, bounds, noise, peer_goals, ratio
 from bench.exporter.growth import per_doubling
 from bench.exporter.peers import oldest
 from bench.exporter.rabbitmq_exporter import go_version
-from bench.exporter.scraping import Page
+from bench.exporter.scraping import ScrapedPage
 from bench.exporter.soak import trend
 from bench.usage import Stretch, cpu_seconds, usage
 
@@ -22,7 +22,7 @@ def page(age, interval=15):
     lines = [f'ackscope_poll_age_seconds{{family="queues"}} {age}']
     if interval is not None:
         lines.append(f'ackscope_poll_interval_seconds{{family="queues"}} {interval}')
-    return Page(0.0, 0, "\n".join(lines))
+    return ScrapedPage(0.0, 0, "\n".join(lines))
 
 
 @pytest.mark.parametrize(("seen", "verdict"), [(0.2, "met"), (0.3, "NOT met"), (None, "could not tell")])
@@ -97,7 +97,7 @@ def test_ages_are_counted_in_the_interval_in_force():
 
 def test_of_pages_without_an_age_there_is_none():
     """Absent is not zero."""
-    assert [] == oldest([(0.0, Page(0.0, 0, "up 1"))])
+    assert [] == oldest([(0.0, ScrapedPage(0.0, 0, "up 1"))])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from ackscope.errors import BrokerError
-from bench.exporter.scraping import Page, by_label, samples, scrape
+from bench.exporter.scraping import ScrapedPage, by_label, samples, scrape
 
 TEXT = """\
 # HELP age how old
@@ -61,7 +61,7 @@ def test_samples_are_found_by_a_label():
 
 def test_series_are_counted_without_comments():
     """Four samples in this text."""
-    assert Page(0.1, 10, TEXT).series == 4
+    assert ScrapedPage(0.1, 10, TEXT).series == 4
 
 
 def test_a_scrape_knows_what_was_sent_and_what_it_says(server):

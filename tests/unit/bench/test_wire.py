@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-from bench.probes.ipc import compare, lines
-
 from ackscope.records import Outcome
 from bench.capture.confirms import Confirmed, PublishingChannel
+from bench.probes.wire import compare, lines
 from tests.unit.bench.records import RECORD
 
 

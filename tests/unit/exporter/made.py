@@ -197,7 +197,16 @@ def confirming(stream: str, p50: float, **changes: Any) -> ProbeOutcome:
 
 
 ORDERS = Subject(kind="queue", vhost="/", name="orders")
-NO_CONSUMER_FACTS: dict[str, Any] = {}
+NO_CONSUMER_FACTS: dict[str, Any] = {
+    "queue": {"vhost": "/", "name": "orders", "type": "classic", "node": "rabbit@one", "policy": None},
+    "ready": 5,
+    "published": 3,
+    "grows": True,
+    "had_consumer": True,
+    "without_consumer_seconds": 90.0,
+    "idle_connections": [],
+    "warning_after_seconds": 60.0,
+}
 
 
 def finding(**changes: Any) -> Finding:

@@ -5,7 +5,7 @@ import pytest
 from ackscope.__main__ import main
 from lab.command import describe
 from lab.faults import FAULTS
-from lab.node import Node
+from lab.node import LabNode
 from lab.processes import Process
 from lab.state import State
 
@@ -87,7 +87,7 @@ def test_faults_are_listed(capsys):
 
 def test_human_output_fits_a_terminal(capsys):
     """80 columns."""
-    node = Node(
+    node = LabNode(
         name="lab1@localhost",
         amqp="amqp://guest:guest@127.0.0.1:32000",
         management="http://guest:guest@127.0.0.1:32001",

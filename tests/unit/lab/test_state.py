@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from ackscope.errors import DataError, UsageError
-from lab.node import Node
+from lab.node import LabNode
 from lab.processes import Process
 from lab.state import Place, State, find_place, forget, load, locked, save
 
@@ -17,7 +17,7 @@ def place(tmp_path):
 
 STATE = State(
     broker="4.3.6",
-    nodes=(Node(name="lab1@localhost", amqp="amqp://a", management="http://m", prometheus="http://p"),),
+    nodes=(LabNode(name="lab1@localhost", amqp="amqp://a", management="http://m", prometheus="http://p"),),
     processes=(Process(101, 1001),),
     epmd=Process(100, 1000),
     workload=Process(102, 1002),

@@ -7,14 +7,14 @@ import pytest
 
 from lab.ports import free_ports
 from lab.workload.__main__ import JOBS
-from lab.workload.client import Publisher
+from lab.workload.client import PublishJob
 
 NOWHERE = [sys.executable, "-m", "lab.workload", "--amqp"]
 
 
 def test_the_shop_is_modest():
     """At most ten connections, 40 to 60 messages a second published."""
-    rate = sum(job.rate for job in JOBS if isinstance(job, Publisher))
+    rate = sum(job.rate for job in JOBS if isinstance(job, PublishJob))
 
     assert len(JOBS) <= 10
     assert 40 <= rate <= 60

@@ -11,7 +11,7 @@ from enum import StrEnum
 from ackscope.topology import Exchange
 from diagnosis.contract import View
 from diagnosis.memo import per_view
-from diagnosis.rules.publishers._shared.publishers import Publisher, by_vhost, increase
+from diagnosis.rules.publishers._shared.publishers import ActivePublisher, by_vhost, increase
 from diagnosis.series import delta, last, span, steps, stretch
 from diagnosis.window import Series, Timestamped
 
@@ -91,7 +91,7 @@ class UnroutablePublishers:
     """
 
     vhost: str
-    publishers: tuple[Publisher, ...]
+    publishers: tuple[ActivePublisher, ...]
     exchanges: tuple[LossyExchange, ...]
     pending: bool
 
@@ -118,9 +118,9 @@ def messages_out(series: Series[Exchange]) -> int:
     return (series[-1].value.stats.publish_out or 0) - (series[0].value.stats.publish_out or 0)
 
 
-def _losing_publishers(view: View) -> dict[str, tuple[Publisher, ...]]:
+def _losing_publishers(view: View) -> dict[str, tuple[ActivePublisher, ...]]:
     required = view.thresholds.publishers.unroutable_steps
-    found: dict[str, list[Publisher]] = {DROPPED: [], RETURNED: []}
+    found: dict[str, list[ActivePublisher]] = {DROPPED: [], RETURNED: []}
     for channel in view.channels:
         for counter, group in found.items():
             if not getattr(channel.stats, counter):
@@ -132,12 +132,16 @@ def _losing_publishers(view: View) -> dict[str, tuple[Publisher, ...]]:
             long = lost > 1 and any(span(pair) >= view.thresholds.early for pair in pairs)
             if lost > 0 and (len(pairs) >= required or long):
                 connection = view.connection(channel.connection_name)
-                group.append(Publisher(channel=channel, connection=connection, history=history, published=lost))
+                group.append(ActivePublisher(channel=channel, connection=connection, history=history, published=lost))
     return {counter: tuple(sorted(group, key=lambda each: each.channel.name)) for counter, group in found.items()}
 
 
 def _of_vhost(
-    view: View, vhost: str, counter: str, group: list[Publisher], found: dict[str, tuple[Publisher, ...]]
+    view: View,
+    vhost: str,
+    counter: str,
+    group: list[ActivePublisher],
+    found: dict[str, tuple[ActivePublisher, ...]],
 ) -> UnroutablePublishers:
     rates = {
         kind: [each.rate for each in publishers if each.channel.vhost == vhost] for kind, publishers in found.items()
@@ -150,7 +154,7 @@ def _of_vhost(
     return UnroutablePublishers(vhost=vhost, publishers=tuple(group), exchanges=tuple(lossy), pending=pending)
 
 
-def _first_loss(publisher: Publisher, counter: str) -> float:
+def _first_loss(publisher: ActivePublisher, counter: str) -> float:
     """When the first of its lost messages showed, on the monotonic clock."""
     readings = publisher.history
     before = getattr(readings[0].value.stats, counter) or 0

@@ -17,7 +17,7 @@ BLOCKED = "blocked"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Publisher:
+class ActivePublisher:
     """A channel that published recently.
 
     Attributes:
@@ -58,7 +58,7 @@ class Publisher:
         }
 
 
-def publishers(view: View) -> tuple[Publisher, ...]:
+def publishers(view: View) -> tuple[ActivePublisher, ...]:
     """Channels that published in the readings of channels, by name; AMQP 0-9-1 only, other protocols have no modes."""
     return per_view(view, _publishers)
 
@@ -73,37 +73,37 @@ def increase(view: View, history: Series[Channel], *counters: str) -> int:
     return count(history[-1].value.stats, *counters) - before
 
 
-def by_vhost(found: Iterable[Publisher]) -> Mapping[str, list[Publisher]]:
+def by_vhost(found: Iterable[ActivePublisher]) -> Mapping[str, list[ActivePublisher]]:
     """Grouped by virtual host, in a fixed order."""
-    groups: dict[str, list[Publisher]] = {}
+    groups: dict[str, list[ActivePublisher]] = {}
     for each in found:
         groups.setdefault(each.channel.vhost or "/", []).append(each)
     return dict(sorted(groups.items()))
 
 
-def clients(found: Iterable[Publisher]) -> list[str]:
+def clients(found: Iterable[ActivePublisher]) -> list[str]:
     """Their applications, each once."""
     return sorted({each.client for each in found})
 
 
-def listed(found: Iterable[Publisher]) -> list[Fact]:
+def listed(found: Iterable[ActivePublisher]) -> list[Fact]:
     """Application and channel of each: for the macro `publisher_list`."""
     return [{"client": each.client, "channel": each.channel.name} for each in found]
 
 
-def involved_publishers(found: Sequence[Publisher]) -> Involved:
+def involved_publishers(found: Sequence[ActivePublisher]) -> Involved:
     """Their channels and connections, also of those whose connection was not read."""
     involved = involved_connections((each.connection for each in found), (each.channel.name for each in found))
     names = sorted({each.channel.connection_name for each in found if each.channel.connection_name})
     return replace(involved, connections=tuple(names[:50]))
 
 
-def first_seen(found: Iterable[Publisher]) -> str:
+def first_seen(found: Iterable[ActivePublisher]) -> str:
     """The earliest reading of any of them, ISO 8601."""
     return min(each.history[0].at.iso() for each in found)
 
 
-def _publishers(view: View) -> tuple[Publisher, ...]:
+def _publishers(view: View) -> tuple[ActivePublisher, ...]:
     readings = view.window.readings("channels")
     before = {channel.name: channel for channel in readings[0].value} if readings else {}
     found = []
@@ -120,5 +120,5 @@ def _publishers(view: View) -> tuple[Publisher, ...]:
         history = view.channel_history(channel.name)
         published = increase(view, history, "publish")
         if published > 0 and len(history) > 1:
-            found.append(Publisher(channel=channel, connection=connection, history=history, published=published))
+            found.append(ActivePublisher(channel=channel, connection=connection, history=history, published=published))
     return tuple(sorted(found, key=lambda each: each.channel.name))

@@ -24,7 +24,13 @@ from diagnosis.rules.publishers._shared.lossy_exchanges import (
     by_design,
     unroutable_publishers,
 )
-from diagnosis.rules.publishers._shared.publishers import Publisher, clients, first_seen, involved_publishers, listed
+from diagnosis.rules.publishers._shared.publishers import (
+    ActivePublisher,
+    clients,
+    first_seen,
+    involved_publishers,
+    listed,
+)
 from diagnosis.series import span
 
 # Types of exchange to which nobody has to subscribe; for the others each routing key is meant for a queue.
@@ -157,11 +163,11 @@ def _unknown_exchange(view: View, rule: str, counter: str, group: UnroutablePubl
     )
 
 
-def _publisher_facts(found: Sequence[Publisher]) -> dict[str, Fact]:
+def _publisher_facts(found: Sequence[ActivePublisher]) -> dict[str, Fact]:
     return {"clients": clients(found), "publishers": listed(found)}
 
 
-def _of_publishers(counter: str, publishers: Sequence[Publisher]) -> Iterator[Evidence]:
+def _of_publishers(counter: str, publishers: Sequence[ActivePublisher]) -> Iterator[Evidence]:
     for each in sorted(publishers, key=lambda each: (-each.published, each.channel.name))[:3]:
         yield Evidence(
             key="publisher",

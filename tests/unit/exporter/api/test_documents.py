@@ -12,7 +12,7 @@ from ackscope.topology import Bindings
 from diagnosis.text import Cluster, render
 from diagnosis.window import Window
 from exporter.api import documents
-from exporter.exposition.live.process import ProbeProcessStatus
+from exporter.exposition.live.process import SupervisedProcess
 from exporter.routes import ready
 from exporter.runtime.state import ClusterState, ReceivedOutcome, StateStore
 from tests.unit.exporter.made import NOW, Verdicts, confirming, finding, outcome, part, small
@@ -92,7 +92,7 @@ def test_before_the_first_poll_nothing_is_claimed():
 def test_probes_are_reported_with_their_process():
     """Every field of a summary, under its own name."""
     state = known(small(), outcomes={("delivery", "classic", "q"): ReceivedOutcome(at=NOW, outcome=outcome())})
-    status = ProbeProcessStatus(up=True, restarts=1, bad_lines=0, age_seconds=0.5)
+    status = SupervisedProcess(up=True, restarts=1, bad_lines=0, age_seconds=0.5)
     entry = parsed(documents.probes({"shop": state}, status, NOW))["clusters"][0]
 
     assert {"up": True, "restarts": 1, "age_seconds": 0.5} == entry["process"]

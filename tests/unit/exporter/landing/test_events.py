@@ -54,7 +54,12 @@ def test_a_reading_that_is_not_believed_is_no_good_one():
 
 NO_CONSUMER = finding()
 WORSE = finding(severity=Severity.CRITICAL)
-OTHER = finding(subject=Subject(kind="node", name="rabbit@one"), rule="memory-alarm")
+OTHER = finding(
+    subject=Subject(kind="node", name="rabbit@one"),
+    rule="probe-node-differs",
+    facts={"failing": [], "reason": None, "worst": "rtt declare", "worst_seconds": 0.3, "peers_seconds": 0.001},
+    evidence=(),
+)
 
 
 def events(findings, *verdicts):
@@ -78,7 +83,7 @@ def test_findings_begin_change_and_end():
     assert [] == events(findings, Verdicts((NO_CONSUMER,)))
     assert [
         ("changed", "no-consumer", "critical", "warning"),
-        ("began", "memory-alarm", "warning", None),
+        ("began", "probe-node-differs", "warning", None),
     ] == events(findings, Verdicts((WORSE, OTHER)))
     assert [("ended", "no-consumer", "critical", None)] == events(findings, Verdicts((OTHER,)))
 

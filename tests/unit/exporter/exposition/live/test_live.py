@@ -1,7 +1,6 @@
 from dataclasses import replace
 
 import pytest
-from exporter.polling.line import PollStats
 
 from ackscope.clock import Instant
 from ackscope.findings import Inconclusive
@@ -14,8 +13,9 @@ from exporter.exposition.cardinality.selection import CardinalityLimits
 from exporter.exposition.encode import render
 from exporter.exposition.live import confirming, findings, landing, outcomes, polls, process
 from exporter.exposition.live.landing import LandingCounts
-from exporter.exposition.live.process import ProbeProcessStatus
+from exporter.exposition.live.process import SupervisedProcess
 from exporter.polling.poller import PollerStats
+from exporter.polling.schedule import PollStats
 from exporter.runtime.state import ClusterState, ReceivedOutcome
 from tests.unit.exporter.made import NOW, Verdicts, finding, outcome, part, promtool, small
 from tests.unit.exporter.made import confirming as confirming_stream
@@ -90,8 +90,8 @@ def test_coverage_reports_how_well_statistics_of_queues_are_known():
 
 def test_findings_are_series():
     """One each, by rule and subject; a rule that cannot tell is one, too, unless nobody can ever help it."""
-    gap = Inconclusive(rule="memory-alarm", because="no nodes", needs="permission")
-    never = Inconclusive(rule="slow-disk", because="4.x does not say", needs="nothing", permanent=True)
+    gap = Inconclusive(rule="memory-alarm", reason="no_alarm_check")
+    never = Inconclusive(rule="slow-disk", reason="no_disk_latency", permanent=True)
     verdict = Verdicts(findings=(finding(), finding()), inconclusive=(gap, gap, never)).of("shop")
     seen = values(
         findings.collect({"shop": known(small(), verdict=verdict, diagnosis_seconds=0.1)}, CardinalityLimits())
@@ -212,7 +212,7 @@ def test_no_two_series_have_the_same_labels():
 
 def test_process_and_landing_are_shown_where_there_are_any():
     """An exporter without probes or landing shows no zeros for them."""
-    status = ProbeProcessStatus(up=False, restarts=2, bad_lines=1, age_seconds=None)
+    status = SupervisedProcess(up=False, restarts=2, bad_lines=1, age_seconds=None)
     counts = LandingCounts(rows={"ack_bursts": 4}, files=1, dropped={("channel_samples", "cap"): 2}, last_write_age=3.5)
 
     assert values(process.collect(status))[("ackscope_probe_process_restarts_total",)] == 2
