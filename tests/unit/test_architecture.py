@@ -1,7 +1,9 @@
 """The rooms and the one direction of flow, as tests."""
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,3 +42,48 @@ def test_no_lock_file_names_a_registry() -> None:
 
     assert "://" not in lock
     assert "--hash=sha256:" in lock
+
+
+SENTENCES = {
+    "summary",
+    "cause",
+    "what",
+    "value",
+    "expected",
+    "source",
+    "because",
+    "needs",
+    "next_steps",
+    "note",
+    "text",
+}
+"""Attributes that hold text for people; keys of the same names in JSON."""
+PARSERS = {"match", "search", "fullmatch", "findall", "finditer", "split", "rsplit", "partition", "rpartition", "sub"}
+
+
+def parsed_sentences(tree: ast.Module) -> Iterator[str]:
+    """Calls that take a text for people apart: `re.match(p, finding.summary)`, `step["text"].partition(":")`."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in PARSERS:
+            continue
+        for part in (node.func.value, *node.args):
+            if isinstance(part, ast.Attribute) and part.attr in SENTENCES:
+                yield ast.unparse(node)
+            if (
+                isinstance(part, ast.Subscript)
+                and isinstance(part.slice, ast.Constant)
+                and part.slice.value in SENTENCES
+            ):
+                yield ast.unparse(node)
+
+
+@pytest.mark.parametrize("room", ["exporter", "dashboard", "diagnosis"])
+def test_no_sentence_is_parsed_back(room: str) -> None:
+    """Rooms exchange data: whoever needs a number or a name of a finding takes it from its facts."""
+    found = {
+        f"{path.relative_to(ROOT)}: {call}"
+        for path in (ROOT / room).rglob("*.py")
+        for call in parsed_sentences(ast.parse(path.read_text()))
+    }
+
+    assert set() == found

@@ -3,7 +3,6 @@
 Used by the collector, the migration page and the tests.
 """
 
-import re
 from dataclasses import dataclass
 
 from exporter.exposition.collectors.memory import PARTS
@@ -34,18 +33,24 @@ class OldMetric:
 
 
 def _table(text: str, source: str, *labels: str) -> tuple[OldMetric, ...]:
-    """Parse lines of `name | path | instead | note`, the last two optional; names that end in `_total` are counters."""
+    """Parse lines of `name | path | instead | until | note`, the last three optional; names in `_total` are counters.
+
+    `until` is the first version of RabbitMQ without the metric, such as 4.0.
+    """
     found = []
     for line in text.strip().splitlines():
-        name, path, instead, note, *_ = (*(cell.strip() for cell in line.split("|")), "", "")
+        name, path, instead, until, note, *_ = (*(cell.strip() for cell in line.split("|")), "", "", "")
         if path.startswith("rates."):
             note = "a rate computed by the broker"
+        if until:
+            note = f"before {until} only" + (f": {note}" if note else "")
         make = counter if name.endswith("_total") else gauge
         words = f"Name in rabbitmq_exporter of {instead}." if instead else "Name from rabbitmq_exporter."
         more = f" {note[0].upper()}{note[1:]}." if note else ""
         spec = make(f"rabbitmq_{name}", words + more, f"{source} {path}", *labels)
-        if until := re.match(r"before (\d)\.(\d+) only", note):
-            spec = only_in(spec, until=(int(until[1]), int(until[2])))
+        if until:
+            major, minor = map(int, until.split("."))
+            spec = only_in(spec, until=(major, minor))
         found.append(OldMetric(spec=spec, path=path, instead=instead, note=note))
     return tuple(found)
 
@@ -81,7 +86,7 @@ EXCHANGES = _table(
 
 NODES = _table(
     """
-    uptime | uptime_seconds | rabbitmq_erlang_uptime_seconds | milliseconds here, seconds there
+    uptime | uptime_seconds | rabbitmq_erlang_uptime_seconds |  | milliseconds here, seconds there
     running | running | ackscope_node_running
     node_mem_used | mem_used | rabbitmq_process_resident_memory_bytes
     node_mem_limit | mem_limit | rabbitmq_resident_memory_limit_bytes
@@ -90,10 +95,10 @@ NODES = _table(
     node_disk_free_alarm | disk_free_alarm | rabbitmq_alarms_free_disk_space_watermark
     node_disk_free_limit | disk_free_limit | rabbitmq_disk_space_available_limit_bytes
     fd_used | fd_used | rabbitmq_process_open_fds
-    fd_available | fd_total | rabbitmq_process_max_fds | all of them, not those that are free
-    sockets_used | sockets_used | rabbitmq_process_open_tcp_sockets | before 4.0 only: constant zeros since
-    sockets_available | sockets_total | rabbitmq_process_max_tcp_sockets | before 4.0 only: constant zeros since
-    partitions | partitions | ackscope_node_partitions | before 4.3 only: removed since
+    fd_available | fd_total | rabbitmq_process_max_fds |  | all of them, not those that are free
+    sockets_used | sockets_used | rabbitmq_process_open_tcp_sockets | 4.0 | constant zeros since
+    sockets_available | sockets_total | rabbitmq_process_max_tcp_sockets | 4.0 | constant zeros since
+    partitions | partitions | ackscope_node_partitions | 4.3 | removed since
     """,
     "/api/nodes",
     "cluster",
@@ -116,16 +121,16 @@ QUEUES = _table(
     queue_message_bytes_ram | message_bytes_ram | rabbitmq_queue_messages_ram_bytes
     queue_message_bytes_persistent | message_bytes_persistent | rabbitmq_queue_messages_persistent_bytes
     queue_consumers | consumers | rabbitmq_queue_consumers
-    queue_consumer_utilisation | consumer_utilisation | rabbitmq_queue_consumer_utilisation | classic queues only
+    queue_consumer_utilisation | consumer_utilisation | rabbitmq_queue_consumer_utilisation |  | classic queues only
     queue_memory | memory | rabbitmq_queue_process_memory_bytes
-    queue_head_message_timestamp | head_message_timestamp | rabbitmq_queue_head_message_timestamp | classic queues only
-    queue_idle_since_seconds | idle_since |  | before 3.13 only
-    queue_gc_min_heap | garbage_collection.min_heap_size |  | before 3.13 only
-    queue_gc_min_vheap | garbage_collection.min_bin_vheap_size |  | before 3.13 only
-    queue_gc_collections_before_fullsweep | garbage_collection.fullsweep_after |  | before 3.13 only
-    queue_gc_minor_collections_total | garbage_collection.minor_gcs |  | before 3.13 only
-    queue_slaves_nodes_len | mirrors | ackscope_queue_mirrors  | before 4.0 only: mirrors were removed
-    queue_synchronised_slave_nodes_len | synchronised_mirrors | ackscope_queue_mirrors_synchronised | before 4.0 only
+    queue_head_message_timestamp | head_message_timestamp | rabbitmq_queue_head_message_timestamp || classic queues only
+    queue_idle_since_seconds | idle_since |  | 3.13
+    queue_gc_min_heap | garbage_collection.min_heap_size |  | 3.13
+    queue_gc_min_vheap | garbage_collection.min_bin_vheap_size |  | 3.13
+    queue_gc_collections_before_fullsweep | garbage_collection.fullsweep_after |  | 3.13
+    queue_gc_minor_collections_total | garbage_collection.minor_gcs |  | 3.13
+    queue_slaves_nodes_len | mirrors | ackscope_queue_mirrors | 4.0 | mirrors were removed
+    queue_synchronised_slave_nodes_len | synchronised_mirrors | ackscope_queue_mirrors_synchronised | 4.0
     queue_member_nodes_len | members | ackscope_queue_members
     queue_online_nodes_len | online | ackscope_queue_members_online
     queue_messages_publish_rate | rates.publish | rabbitmq_queue_messages_published_total
@@ -134,7 +139,7 @@ QUEUES = _table(
     queue_max_length | setting.max-length | ackscope_queue_max_length_messages
     queue_max_length_bytes | setting.max-length-bytes | ackscope_queue_max_length_bytes
     queue_messages_published_total | stats.publish | rabbitmq_queue_messages_published_total
-    queue_messages_delivered_total | stats.deliver | rabbitmq_queue_messages_delivered_ack_total | another count now
+    queue_messages_delivered_total | stats.deliver | rabbitmq_queue_messages_delivered_ack_total |  | another count now
     queue_messages_delivered_noack_total | stats.deliver_no_ack | rabbitmq_queue_messages_delivered_total
     queue_messages_get_total | stats.get | rabbitmq_queue_get_ack_total
     queue_messages_get_noack_total | stats.get_no_ack | rabbitmq_queue_get_total
@@ -174,7 +179,7 @@ def _part(part: str) -> str:
     return PARTS[part].name if part in PARTS else "ackscope_memory_part_bytes"
 
 
-_REMOVED = {"mnesia": "before 4.3 only", "queue_slave_procs": "before 4.0 only: mirrors were removed"}
+_REMOVED = {"mnesia": "4.3", "queue_slave_procs": "4.0 | mirrors were removed"}
 
 MEMORY = _table(
     "\n".join(
@@ -223,13 +228,13 @@ def _one(text: str, source: str, *labels: str) -> OldMetric:
     return _table(text, source, *labels)[0]
 
 
-UP = _one("up | error | ackscope_poll_success | the last reading of every family", "polls", "cluster", "node")
-MODULE_UP = _one("module_up | error | ackscope_poll_success | one family", "polls", "cluster", "node", "module")
+UP = _one("up | error | ackscope_poll_success | | the last reading of every family", "polls", "cluster", "node")
+MODULE_UP = _one("module_up | error | ackscope_poll_success | | one family", "polls", "cluster", "node", "module")
 MODULE_SECONDS = _one(
     "module_scrape_duration_seconds | seconds | ackscope_poll_duration_seconds |", "polls", "cluster", "node", "module"
 )
 VERSION = _one(
-    "version_info | rabbitmq_version, erlang_version | rabbitmq_build_info | always 1",
+    "version_info | rabbitmq_version, erlang_version | rabbitmq_build_info | | always 1",
     "/api/overview",
     "rabbitmq",
     "erlang",
@@ -237,13 +242,13 @@ VERSION = _one(
     "cluster",
 )
 QUEUE_STATE = _one(
-    "queue_state | state | ackscope_queue_info | 1 for running, 0 for any other state",
+    "queue_state | state | ackscope_queue_info | | 1 for running, 0 for any other state",
     "/api/queues",
     *QUEUES[0].spec.labels,
     "state",
 )
 CONNECTION_STATUS = _one(
-    "connection_status | state | ackscope_connections | how many are in the state",
+    "connection_status | state | ackscope_connections | | how many are in the state",
     "/api/connections",
     "cluster",
     "vhost",
@@ -254,7 +259,7 @@ CONNECTION_STATUS = _one(
     "self",
 )
 SHOVEL = _one(
-    'shovel_state | state | ackscope_link_state{kind="shovel"} | always 1',
+    'shovel_state | state | ackscope_link_state{kind="shovel"} |  | always 1',
     "/api/shovels",
     "cluster",
     "vhost",
@@ -264,7 +269,7 @@ SHOVEL = _one(
     "state",
 )
 FEDERATION = _one(
-    'federation_state | state | ackscope_link_state{kind="federation"} | always 1; with the upstream as a label',
+    'federation_state | state | ackscope_link_state{kind="federation"} |  | always 1; with the upstream as a label',
     "/api/federation-links",
     "cluster",
     "vhost",
