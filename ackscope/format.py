@@ -34,8 +34,8 @@ def size(count: float | None) -> str:
         return ABSENT
     value = float(count)
     for unit in _SIZES[:-1]:
-        if abs(value) < 1000:
-            return f"{value:.3g} {unit}"
+        if abs(value) < 1024:
+            return f"{value:.3g} {unit}" if abs(value) < 1000 else f"{value:.0f} {unit}"
         value /= 1024
     return f"{number(value)} {_SIZES[-1]}"
 

@@ -1,4 +1,4 @@
-"""The verdict as text for a tired person: the worst first, short lines, commands to copy. Pure."""
+"""A diagnosis as text for a terminal: the worst first, short lines, each command on a line of its own. Pure."""
 
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
@@ -19,14 +19,14 @@ def report(
     *,
     everything: bool = False,
 ) -> str:
-    """The whole text.
+    """The whole report.
 
     Args:
-        verdict: what diagnosis answered.
-        broker: version of RabbitMQ, where it is known.
-        outcomes: what probes lived through, where any ran.
-        width: columns of the terminal; lines are wrapped to it within reason, commands never.
-        everything: tell in full what is information only, what is left alone, and what this version never tells.
+        verdict: the result of the diagnosis.
+        broker: version of RabbitMQ; None if unknown.
+        outcomes: results of the probes, if any ran.
+        width: columns of the terminal, used between 40 and 100; commands are never wrapped.
+        everything: show information, suppressed findings and permanently inconclusive rules in full.
     """
     columns = max(NARROWEST, min(width, WIDEST))
     name = f"RabbitMQ {broker}" if broker else "RabbitMQ of unknown version"
@@ -34,13 +34,13 @@ def report(
     pressing = [each for each in verdict.findings if everything or each.severity is not Severity.INFO]
     blocks += [_finding(finding, columns) for finding in pressing]
     if not any(finding.severity is not Severity.INFO for finding in verdict.findings):
-        so_far = "nothing to act on" if verdict.findings else "nothing wrong found"
-        blocks.append(_lines(f"{so_far}; {len(verdict.checked)} rules were asked", columns))
-    facts = [finding for finding in verdict.findings if finding not in pressing]
-    if facts:
-        blocks.append("\n".join(_fact(finding, columns) for finding in facts))
-    blocks += _gaps(verdict.inconclusive, columns, everything=everything)
-    blocks += _set_aside(verdict.suppressed, columns, everything=everything)
+        summary = "nothing to act on" if verdict.findings else "nothing wrong found"
+        blocks.append(_lines(f"{summary}; {len(verdict.checked)} rules were checked", columns))
+    information = [finding for finding in verdict.findings if finding not in pressing]
+    if information:
+        blocks.append("\n".join(_information(finding, columns) for finding in information))
+    blocks += _inconclusive(verdict.inconclusive, columns, everything=everything)
+    blocks += _suppressed(verdict.suppressed, columns, everything=everything)
     if outcomes:
         blocks.append("\n".join(_lines(f"probe: {_outcome(outcome)}", columns) for outcome in outcomes))
     return "\n\n".join(blocks) + "\n"
@@ -70,11 +70,11 @@ def _consequences(consequences: Sequence[FindingReport], columns: int) -> list[s
         return []
     items = [f"{each.subject}: {each.rule}" for each in consequences[:_MOST_CONSEQUENCES]]
     if len(consequences) > _MOST_CONSEQUENCES:
-        items.append(f"{len(consequences) - _MOST_CONSEQUENCES} more; --json names them")
+        items.append(f"{len(consequences) - _MOST_CONSEQUENCES} more; --json lists them")
     return [_labelled("so", items, columns)]
 
 
-def _fact(finding: FindingReport, columns: int) -> str:
+def _information(finding: FindingReport, columns: int) -> str:
     return _lines(f"info  {finding.rule}: {finding.summary} [{finding.runbook}]", columns, rest=" " * 6)
 
 
@@ -86,8 +86,8 @@ def _evidence(evidence: EvidenceReport) -> str:
 _MOST_RULES = 4
 
 
-def _gaps(gaps: Sequence[InconclusiveReport], columns: int, *, everything: bool) -> list[str]:
-    """What could not be told, by reason: one that is lacking makes many rules blind."""
+def _inconclusive(gaps: Sequence[InconclusiveReport], columns: int, *, everything: bool) -> list[str]:
+    """Inconclusive rules by reason: one missing permission affects many rules."""
     by_reason: dict[tuple[str, str], list[str]] = {}
     for gap in gaps:
         if everything or not gap.permanent:
@@ -96,17 +96,17 @@ def _gaps(gaps: Sequence[InconclusiveReport], columns: int, *, everything: bool)
     for (because, needs), rules in by_reason.items():
         names = sorted(set(rules))
         more = f" and {len(names) - _MOST_RULES} more" if len(names) > _MOST_RULES else ""
-        head = f"CANNOT TELL  {', '.join(names[:_MOST_RULES])}{more}: {because}"
+        head = f"INCONCLUSIVE  {', '.join(names[:_MOST_RULES])}{more}: {because}"
         blocks.append(f"{_lines(head, columns)}\n{_lines(needs, columns, '  do   ', ' ' * 7)}")
     return blocks
 
 
-def _set_aside(items: Sequence[SuppressedReport], columns: int, *, everything: bool) -> list[str]:
+def _suppressed(items: Sequence[SuppressedReport], columns: int, *, everything: bool) -> list[str]:
     if not items:
         return []
     if not everything:
-        return [_lines(f"{len(items)} that look ill and are left alone as harmless; --all says why", columns)]
-    return ["\n".join(_lines(f"left alone  {it.subject}  ({it.rule}): {it.because}", columns) for it in items)]
+        return [_lines(f"{len(items)} suppressed as harmless; --all shows why", columns)]
+    return ["\n".join(_lines(f"suppressed  {it.subject}  ({it.rule}): {it.because}", columns) for it in items)]
 
 
 def _outcome(outcome: ProbeOutcome) -> str:
@@ -122,13 +122,13 @@ def _outcome(outcome: ProbeOutcome) -> str:
 
 
 def _step_times(outcome: ProbeOutcome) -> str:
-    """What its steps took in the middle, and how many failed."""
+    """The median of each step, and its failures."""
     items = []
     for name, step in outcome.steps.items():
-        middle = f" {1000 * step.seconds.p50:.1f} ms" if step.seconds.p50 is not None else ""
+        median = f" {1000 * step.seconds.p50:.1f} ms" if step.seconds.p50 is not None else ""
         failed = f" {step.failures} of {step.attempts} failed ({step.reason})" if step.failures else ""
-        if middle or failed:
-            items.append(f"{name}{middle}{failed}")
+        if median or failed:
+            items.append(f"{name}{median}{failed}")
     return ", ".join(items)
 
 

@@ -87,3 +87,16 @@ def test_no_sentence_is_parsed_back(room: str) -> None:
     }
 
     assert set() == found
+
+
+def test_steps_are_read_as_data() -> None:
+    """`next_steps` is for other programs only: it is text and command in one line."""
+    readers = {
+        str(path.relative_to(ROOT))
+        for room in ROOMS
+        for path in (ROOT / room).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr == "next_steps"
+    }
+
+    assert set() == readers
