@@ -8,33 +8,7 @@ from ackscope.settings import Seconds, Settings
 
 
 class ClusterThresholds(Settings):
-    """Of the rules about nodes together: replication, partitions, links (E).
-
-    Attributes:
-        seen: the state of a node or replica is reported after this long, two polls (catalogue); starting nodes and new
-            queues pass through it.
-        node_down_for: a node that is down for this long is a warning; one that is restarted comes back sooner.
-        draining_for: a node that is in maintenance for this long is a warning (catalogue: 2 h, of which slightly less
-            is remembered).
-        replica_missing_for: replicas that are missing on a running node for this long are a warning; one that comes
-            back catches up first.
-        leaderless_for: a quorum queue without a leader for this long is critical; an election takes seconds.
-        leader_share: leaders are out of balance when one node has more than this share of the leaders and of their
-            traffic (catalogue: 0.6).
-        leader_queues: fewer quorum queues and streams than this are no imbalance.
-        skew_for: nodes that run different versions for this long are a warning (catalogue: 1 h); a rolling upgrade is
-            over sooner.
-        mirror_for: a mirror that lacks messages for this long is a warning; one that has just joined is synchronised
-            sooner.
-        link_for: a shovel or federation link that does not run for this long is a warning; it retries every few
-            seconds.
-        partition_kept: a partition that lasts this long is not healed by the cluster; `autoheal` and `pause_minority`
-            act within seconds.
-        hung_for: a peer is frozen when requests that involve all nodes have had no answer for this long, while health
-            checks answer.
-        link_busy: a link between two nodes is full from this many bytes a second in one direction; a 1 Gbit/s network
-            carries little more.
-    """
+    """Of the rules about nodes together: replication, partitions, links (E)."""
 
     seen: Seconds = 4.0
     node_down_for: Seconds = 60.0

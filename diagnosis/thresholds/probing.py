@@ -8,21 +8,7 @@ from ackscope.settings import Seconds, Settings
 
 
 class ProbeThresholds(Settings):
-    """Of the rules about what only a client feels (H).
-
-    Attributes:
-        path_slow: a TCP connect that takes this long, in the median, is no way within one site (catalogue: below
-            1 ms there).
-        path_bad: one that takes this long is a warning.
-        differs: a node is an odd one when it takes so many times as long as its peers.
-        differs_least: and this much longer.
-        differs_bad: a warning when it is this much longer.
-        differs_samples: of how many answers in the last minute; fewer tell nothing by themselves, for the odd one
-            among them makes the median.
-        doubt_least: a delay of the probe process itself, p99, that is worth telling.
-        doubt_bad: one that is a warning: no latency of the probes means anything then.
-        doubt_share: it spoils figures when it is more than this share of a median confirm, as the probes say too.
-    """
+    """Of the rules about what only a client feels (H)."""
 
     path_slow: Seconds = 0.02
     path_bad: Seconds = 0.1
