@@ -28,23 +28,23 @@ class ClientThresholds(Settings):
         channels_share: A connection that uses more than this share of its negotiated channel_max is a warning; from
             nine tenths on it is critical.
         channels_growth: A connection that opened this many more channels and closed none is reported.
-        connections_growth: An application that opened this many more connections within the readings of connections
-            (half a minute) and closed none is reported.
-        connections_many: An application with this many connections is a warning while the number of connections of
-            the cluster grows.
-        limit_share: A limit is a warning when this share of it is used; when all of it is used and clients are
-            refused, it is critical.
+        connections_growth: An application that opened this many more connections within the readings of connections (30
+            s) and closed none is reported.
+        connections_many: An application with this many connections is a warning while the number of connections of the
+            cluster grows.
+        limit_share: A limit is a warning when this share of it is used; when all of it is used and clients are refused,
+            it is critical.
         auth_failures: Refused logins over one protocol at one node are reported from this number on.
         auth_share: Refused logins are a warning only when they are more than this share of all logins over that
             protocol.
         auth_failures_many: Refused logins are a warning only when there are more than this number of them.
         auth_within: The time in which logins are counted.
-        heartbeat_least: A heartbeat of fewer seconds than this is too short; the RabbitMQ documentation recommends 5
-            to 20.
+        heartbeat_least: A heartbeat of fewer seconds than this is too short; the RabbitMQ documentation recommends 5 to
+            20.
         heartbeat_most: A heartbeat of more seconds than this is too long.
-        silent_heartbeats: A client is reported after it has sent nothing for this many heartbeat intervals and 5 s,
-            the refresh interval of the broker. It should send twice in each interval, and the broker closes its
-            connection after two.
+        silent_heartbeats: A client is reported after it has sent nothing for this many heartbeat intervals and 5 s, the
+            refresh interval of the broker. It should send twice in each interval, and the broker closes its connection
+            after two.
     """
 
     channel_churn_slow: float = Field(default=1.0, gt=0.0)

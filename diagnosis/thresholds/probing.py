@@ -1,4 +1,4 @@
-"""Numbers that the rules about what only a client feels (H) judge by."""
+"""Thresholds of the rules about the experience of a client, measured by probes (H)."""
 
 from typing import Self
 
@@ -8,20 +8,20 @@ from ackscope.settings import Seconds, Settings
 
 
 class ProbeThresholds(Settings):
-    """Of the rules about what only a client feels (H).
+    """Thresholds of the rules about the experience of a client, measured by probes (H).
 
     Attributes:
-        path_slow: a TCP connect that takes this long, in the median, is no way within one site (catalogue: below
-            1 ms there).
-        path_bad: one that takes this long is a warning.
-        differs: a node is an odd one when it takes so many times as long as its peers.
-        differs_least: and this much longer.
-        differs_bad: a warning when it is this much longer.
-        differs_samples: of how many answers in the last minute; fewer tell nothing by themselves, for the odd one
-            among them makes the median.
-        doubt_least: a delay of the probe process itself, p99, that is worth telling.
-        doubt_bad: one that is a warning: no latency of the probes means anything then.
-        doubt_share: it spoils figures when it is more than this share of a median confirm, as the probes say too.
+        path_slow: A TCP connect whose median is at least this slow is reported; within one site it takes less than 1
+            ms.
+        path_bad: A TCP connect whose median is at least this slow is a warning.
+        differs: A node differs when a measurement takes this many times as long as the median of its peers.
+        differs_least: A node differs only when a measurement takes at least this much longer than at its peers.
+        differs_bad: A node that takes this much longer than its peers is a warning.
+        differs_samples: A measurement with fewer samples in the last minute counts only together with another one.
+        doubt_least: A delay of the probe process itself (p99) below this is not reported.
+        doubt_bad: A delay of the probe process itself (p99) from here on is a warning; no latency of the probes means
+            anything then.
+        doubt_share: A delay of the probe process spoils its figures when it exceeds this share of a median confirm.
     """
 
     path_slow: Seconds = 0.02
@@ -36,5 +36,5 @@ class ProbeThresholds(Settings):
 
     @classmethod
     def one_shot(cls) -> Self:
-        """For two looks 6 to 10 s apart."""
+        """For two polls 6 to 10 s apart."""
         return cls(differs_samples=3)

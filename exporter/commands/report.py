@@ -22,11 +22,11 @@ def report(
     """The whole text.
 
     Args:
-        verdict: what diagnosis answered.
-        broker: version of RabbitMQ, where it is known.
-        outcomes: what probes lived through, where any ran.
-        width: columns of the terminal; lines are wrapped to it within reason, commands never.
-        everything: tell in full what is information only, what is left alone, and what this version never tells.
+        verdict: result of the diagnosis.
+        broker: version of RabbitMQ, if known.
+        outcomes: results of the probes, if any ran.
+        width: columns of the terminal; lines are wrapped, commands never.
+        everything: also show information in full, suppressed findings, and rules that this broker version cannot support.
     """
     columns = max(NARROWEST, min(width, WIDEST))
     name = f"RabbitMQ {broker}" if broker else "RabbitMQ of unknown version"
@@ -35,7 +35,7 @@ def report(
     blocks += [_finding(finding, columns) for finding in pressing]
     if not any(finding.severity is not Severity.INFO for finding in verdict.findings):
         so_far = "nothing to act on" if verdict.findings else "nothing wrong found"
-        blocks.append(_lines(f"{so_far}; {len(verdict.checked)} rules were asked", columns))
+        blocks.append(_lines(f"{so_far}; {len(verdict.checked)} rules evaluated", columns))
     facts = [finding for finding in verdict.findings if finding not in pressing]
     if facts:
         blocks.append("\n".join(_fact(finding, columns) for finding in facts))
@@ -87,7 +87,7 @@ _MOST_RULES = 4
 
 
 def _gaps(gaps: Sequence[InconclusiveReport], columns: int, *, everything: bool) -> list[str]:
-    """What could not be told, by reason: one that is lacking makes many rules blind."""
+    """Inconclusive rules, grouped by reason, because one missing reading often affects many rules."""
     by_reason: dict[tuple[str, str], list[str]] = {}
     for gap in gaps:
         if everything or not gap.permanent:
@@ -105,8 +105,8 @@ def _set_aside(items: Sequence[SuppressedReport], columns: int, *, everything: b
     if not items:
         return []
     if not everything:
-        return [_lines(f"{len(items)} that look ill and are left alone as harmless; --all says why", columns)]
-    return ["\n".join(_lines(f"left alone  {it.subject}  ({it.rule}): {it.because}", columns) for it in items)]
+        return [_lines(f"{len(items)} suppressed: they look like faults and are benign; --all shows why", columns)]
+    return ["\n".join(_lines(f"suppressed  {it.subject}  ({it.rule}): {it.because}", columns) for it in items)]
 
 
 def _outcome(outcome: ProbeOutcome) -> str:

@@ -38,7 +38,7 @@ def test_a_finding_reads_from_the_worst_to_the_next_step():
 
 def test_nothing_found_says_how_much_was_checked():
     """Silence is no answer."""
-    text = "shop: RabbitMQ of unknown version, 2023-11-14T22:13:20Z\n\nnothing wrong found; 2 rules were asked\n"
+    text = "shop: RabbitMQ of unknown version, 2023-11-14T22:13:20Z\n\nnothing wrong found; 2 rules evaluated\n"
 
     assert text == report(diagnosis_report(checked=("a", "b")), None, [], 80)
 
@@ -92,7 +92,7 @@ def test_information_is_a_line_unless_everything_is_asked_for():
 
     short, whole = report(verdict, "4.3.6", [], 80), report(verdict, "4.3.6", [], 80, everything=True)
 
-    assert "nothing to act on; 2 rules were asked" in short
+    assert "nothing to act on; 2 rules evaluated" in short
     assert "info  no-consumer: Queue 'orders' has messages" in short
     assert "why" not in short
     assert "why  No consumer is registered." in whole
@@ -123,5 +123,5 @@ def test_what_is_left_alone_is_counted_and_told_when_asked():
     aside = SuppressedReport(rule="no-consumer", subject=finding_report().subject, because="it is a dead-letter store")
     verdict = replace(diagnosis_report(), suppressed=(aside,))
 
-    assert "1 that look ill and are left alone as harmless; --all says why" in report(verdict, None, [], 80)
+    assert "1 suppressed: they look like faults and are benign; --all shows why" in report(verdict, None, [], 80)
     assert "it is a dead-letter store" in report(verdict, None, [], 100, everything=True)
