@@ -57,7 +57,7 @@ def page(rows: Sequence[Row]) -> str:
     share = f"{len(named)} of {len(tried)}"
     lines = [
         _HEADER,
-        f"Brokers: {', '.join(versions)}. {len(tried)} faults. `python -m bench.diagnosis.faults --compare` measures it.",
+        f"Brokers: {', '.join(versions)}. {len(tried)} faults, by `python -m bench.diagnosis.faults --compare`.",
         "",
         "| rules of | fault detected | root cause named | median `for:` |",
         "|---|---|---|---|",

@@ -26,7 +26,7 @@ def report(
         broker: version of RabbitMQ, if known.
         outcomes: results of the probes, if any ran.
         width: columns of the terminal; lines are wrapped, commands never.
-        everything: also show information in full, suppressed findings, and rules that this broker version cannot support.
+        everything: also show all information, what was suppressed, and rules that this broker version does not support.
     """
     columns = max(NARROWEST, min(width, WIDEST))
     name = f"RabbitMQ {broker}" if broker else "RabbitMQ of unknown version"
