@@ -1,4 +1,4 @@
-"""The verdict as text for a tired person: the worst first, short lines, commands to copy. Pure."""
+"""A diagnosis as text for a terminal: the worst first, short lines, each command on a line of its own. Pure."""
 
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
@@ -19,14 +19,14 @@ def report(
     *,
     everything: bool = False,
 ) -> str:
-    """The whole text.
+    """The whole report.
 
     Args:
-        verdict: result of the diagnosis.
-        broker: version of RabbitMQ, if known.
+        verdict: the result of the diagnosis.
+        broker: version of RabbitMQ; None if unknown.
         outcomes: results of the probes, if any ran.
-        width: columns of the terminal; lines are wrapped, commands never.
-        everything: also show all information, what was suppressed, and rules that this broker version does not support.
+        width: columns of the terminal, used between 40 and 100; commands are never wrapped.
+        everything: show information, suppressed findings and permanently inconclusive rules in full.
     """
     columns = max(NARROWEST, min(width, WIDEST))
     name = f"RabbitMQ {broker}" if broker else "RabbitMQ of unknown version"
@@ -34,13 +34,13 @@ def report(
     pressing = [each for each in verdict.findings if everything or each.severity is not Severity.INFO]
     blocks += [_finding(finding, columns) for finding in pressing]
     if not any(finding.severity is not Severity.INFO for finding in verdict.findings):
-        so_far = "nothing to act on" if verdict.findings else "nothing wrong found"
-        blocks.append(_lines(f"{so_far}; {len(verdict.checked)} rules evaluated", columns))
-    facts = [finding for finding in verdict.findings if finding not in pressing]
-    if facts:
-        blocks.append("\n".join(_fact(finding, columns) for finding in facts))
-    blocks += _gaps(verdict.inconclusive, columns, everything=everything)
-    blocks += _set_aside(verdict.suppressed, columns, everything=everything)
+        summary = "nothing to act on" if verdict.findings else "nothing wrong found"
+        blocks.append(_lines(f"{summary}; {len(verdict.checked)} rules were checked", columns))
+    information = [finding for finding in verdict.findings if finding not in pressing]
+    if information:
+        blocks.append("\n".join(_information(finding, columns) for finding in information))
+    blocks += _inconclusive(verdict.inconclusive, columns, everything=everything)
+    blocks += _suppressed(verdict.suppressed, columns, everything=everything)
     if outcomes:
         blocks.append("\n".join(_lines(f"probe: {_outcome(outcome)}", columns) for outcome in outcomes))
     return "\n\n".join(blocks) + "\n"
@@ -68,13 +68,13 @@ _MOST_CONSEQUENCES = 5
 def _consequences(consequences: Sequence[FindingReport], columns: int) -> list[str]:
     if not consequences:
         return []
-    told = [f"{each.subject}: {each.rule}" for each in consequences[:_MOST_CONSEQUENCES]]
+    items = [f"{each.subject}: {each.rule}" for each in consequences[:_MOST_CONSEQUENCES]]
     if len(consequences) > _MOST_CONSEQUENCES:
-        told.append(f"{len(consequences) - _MOST_CONSEQUENCES} more; --json names them")
-    return [_labelled("so", told, columns)]
+        items.append(f"{len(consequences) - _MOST_CONSEQUENCES} more; --json lists them")
+    return [_labelled("so", items, columns)]
 
 
-def _fact(finding: FindingReport, columns: int) -> str:
+def _information(finding: FindingReport, columns: int) -> str:
     return _lines(f"info  {finding.rule}: {finding.summary} [{finding.runbook}]", columns, rest=" " * 6)
 
 
@@ -86,8 +86,8 @@ def _evidence(evidence: EvidenceReport) -> str:
 _MOST_RULES = 4
 
 
-def _gaps(gaps: Sequence[InconclusiveReport], columns: int, *, everything: bool) -> list[str]:
-    """Inconclusive rules, grouped by reason, because one missing reading often affects many rules."""
+def _inconclusive(gaps: Sequence[InconclusiveReport], columns: int, *, everything: bool) -> list[str]:
+    """Inconclusive rules by reason: one missing permission affects many rules."""
     by_reason: dict[tuple[str, str], list[str]] = {}
     for gap in gaps:
         if everything or not gap.permanent:
@@ -96,16 +96,16 @@ def _gaps(gaps: Sequence[InconclusiveReport], columns: int, *, everything: bool)
     for (because, needs), rules in by_reason.items():
         names = sorted(set(rules))
         more = f" and {len(names) - _MOST_RULES} more" if len(names) > _MOST_RULES else ""
-        head = f"CANNOT TELL  {', '.join(names[:_MOST_RULES])}{more}: {because}"
+        head = f"INCONCLUSIVE  {', '.join(names[:_MOST_RULES])}{more}: {because}"
         blocks.append(f"{_lines(head, columns)}\n{_lines(needs, columns, '  do   ', ' ' * 7)}")
     return blocks
 
 
-def _set_aside(items: Sequence[SuppressedReport], columns: int, *, everything: bool) -> list[str]:
+def _suppressed(items: Sequence[SuppressedReport], columns: int, *, everything: bool) -> list[str]:
     if not items:
         return []
     if not everything:
-        return [_lines(f"{len(items)} suppressed: they look like faults and are benign; --all shows why", columns)]
+        return [_lines(f"{len(items)} suppressed as harmless; --all shows why", columns)]
     return ["\n".join(_lines(f"suppressed  {it.subject}  ({it.rule}): {it.because}", columns) for it in items)]
 
 
@@ -122,14 +122,14 @@ def _outcome(outcome: ProbeOutcome) -> str:
 
 
 def _step_times(outcome: ProbeOutcome) -> str:
-    """What its steps took in the middle, and how many failed."""
-    told = []
+    """The median of each step, and its failures."""
+    items = []
     for name, step in outcome.steps.items():
-        middle = f" {1000 * step.seconds.p50:.1f} ms" if step.seconds.p50 is not None else ""
+        median = f" {1000 * step.seconds.p50:.1f} ms" if step.seconds.p50 is not None else ""
         failed = f" {step.failures} of {step.attempts} failed ({step.reason})" if step.failures else ""
-        if middle or failed:
-            told.append(f"{name}{middle}{failed}")
-    return ", ".join(told)
+        if median or failed:
+            items.append(f"{name}{median}{failed}")
+    return ", ".join(items)
 
 
 def _labelled(label: str, items: Iterable[str], columns: int) -> str:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, SecretStr
 from pydantic.fields import FieldInfo
 
 from ackscope.settings import PREFIX
+from diagnosis.pages import pages
 from exporter.settings import ExporterSettings
 
 HEADER = f"""\
@@ -92,7 +93,7 @@ class SettingKey(NamedTuple):
 
 def keys(model: type[BaseModel] = ExporterSettings, path: tuple[str, ...] = ()) -> Iterator[SettingKey]:
     """Every setting of a model, nested ones included; `NAME` stands for a user-defined name."""
-    documented = attribute_docs(model)
+    documented = {**attribute_docs(model), **_thresholds(path)}
     for name, field in model.model_fields.items():
         inner = _inner(field.annotation)
         if inner is not None and get_origin(field.annotation) is not tuple:
@@ -101,6 +102,14 @@ def keys(model: type[BaseModel] = ExporterSettings, path: tuple[str, ...] = ()) 
             continue
         about = field.description or documented.get(name, "")
         yield SettingKey((*path, name), _kind(field), _default(field), about)
+
+
+def _thresholds(path: tuple[str, ...]) -> dict[str, str]:
+    """Name -> meaning of the thresholds of a group of rules, from the pages that own them."""
+    if path[:1] != ("diagnosis",) or len(path) != 2:
+        return {}
+    named = [(key, text) for page in pages().values() for key, text in page.thresholds.items()]
+    return {key.partition(".")[2]: text for key, text in named if key.startswith(f"{path[1]}.")}
 
 
 def attribute_docs(model: type[BaseModel]) -> dict[str, str]:

@@ -90,7 +90,7 @@ NODES = _table(
     node_disk_free_alarm | disk_free_alarm | rabbitmq_alarms_free_disk_space_watermark
     node_disk_free_limit | disk_free_limit | rabbitmq_disk_space_available_limit_bytes
     fd_used | fd_used | rabbitmq_process_open_fds
-    fd_available | fd_total | rabbitmq_process_max_fds | the limit, not what is free
+    fd_available | fd_total | rabbitmq_process_max_fds | all of them, not those that are free
     sockets_used | sockets_used | rabbitmq_process_open_tcp_sockets | before 4.0 only: constant zeros since
     sockets_available | sockets_total | rabbitmq_process_max_tcp_sockets | before 4.0 only: constant zeros since
     partitions | partitions | ackscope_node_partitions | before 4.3 only: removed since
