@@ -81,7 +81,7 @@ EXCHANGES = _table(
 
 NODES = _table(
     """
-    uptime | uptime_seconds | rabbitmq_erlang_uptime_seconds | was in milliseconds, is in seconds
+    uptime | uptime_seconds | rabbitmq_erlang_uptime_seconds | milliseconds here, seconds there
     running | running | ackscope_node_running
     node_mem_used | mem_used | rabbitmq_process_resident_memory_bytes
     node_mem_limit | mem_limit | rabbitmq_resident_memory_limit_bytes
@@ -243,7 +243,7 @@ QUEUE_STATE = _one(
     "state",
 )
 CONNECTION_STATUS = _one(
-    "connection_status | state | ackscope_connections | number of connections in the state",
+    "connection_status | state | ackscope_connections | how many are in the state",
     "/api/connections",
     "cluster",
     "vhost",
