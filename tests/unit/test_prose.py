@@ -157,7 +157,7 @@ def test_pages_are_in_plain_english(name):
     """Code, links and templates are not prose."""
     found = [f"{name}:{line}: {text}" for line, text in problems(prose((ROOT / name).read_text()), 1, PHRASES)]
 
-    assert [] == found
+    assert [] == found, "\n".join(found)
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -169,7 +169,7 @@ def test_messages_and_labels_are_in_plain_english(name):
         for line, text in problems(node.value, node.lineno, PHRASES | IN_MESSAGES)
     ]
 
-    assert [] == found
+    assert [] == found, "\n".join(found)
 
 
 def test_texts_that_are_left_out_exist():
