@@ -22,30 +22,30 @@ PEERS = {
 }
 
 _HEADER = """\
-# The alert rules that others publish, beside ours
+# Published alert rules of others, compared with ackscope
 
-The same faults on the same brokers, at the same time: ackscope as it is installed (an exporter with its defaults,
-probes beside), and a real Prometheus that evaluates the published alert rules of others over RabbitMQ's official
-plugin. Their rules are written anew, by the thresholds and the meaning that they document
+All were tested with the same faults on the same brokers at the same time: ackscope as installed (an exporter with its
+defaults, and its probes), and a real Prometheus that evaluates the published alert rules of others on the metrics of
+RabbitMQ's official plugin. Their rules were rewritten with the thresholds and the meaning that they document
 (`bench/diagnosis/peer_rules.yml`).
 
-Counted in their favour:
+Rules of counting that favour the others:
 
-- An alert counts as soon as its condition holds. Most wait for minutes before they tell anybody; the column *waits*
-  says how long.
-- An alert without a queue in its labels counts for every fault that was held at that moment, also where another
-  fault raised it.
-- The cause counts as named where the alert's name says it, whatever the alert can say of the queue, the client or
-  the node.
-- The stream `unroutable` of our own probe was left out: it is returned on purpose, and would keep their alerts on
-  unroutable messages on all the time.
+- An alert counts as soon as its condition holds. Most wait for minutes before they notify anybody; the column *median
+  `for:`* shows how long.
+- An alert without a queue in its labels counts for every fault that was present at that time, even if another fault
+  raised it.
+- A cause counts as named if the name of the alert states it, whether or not the alert identifies the queue, the client
+  or the node.
+- The stream `unroutable` of our own probe was left out. It is returned by design, and would cause their alerts on
+  unroutable messages all the time.
 
-Counted in ours: the first word that ackscope says. That is *info* in most cases, which pages nobody; the warning
-comes after as long as the runbook says, for a deployment or a burst looks the same at first. Theirs page when their
-waiting time is over.
+A rule of counting that favours ackscope: its first report of a fault counts. In most cases that is *info*, which pages
+nobody. The warning follows after the time that the runbook states, because a deployment or a burst looks the same at
+first. The others page when their waiting time is over.
 
-What it does not show: rules that people write for their own queues by name, and what somebody who knows RabbitMQ
-reads off a dashboard.
+Not shown: rules that people write for their own queues by name, and what somebody who knows RabbitMQ sees on a
+dashboard.
 """
 
 
@@ -57,11 +57,11 @@ def page(rows: Sequence[Row]) -> str:
     share = f"{len(named)} of {len(tried)}"
     lines = [
         _HEADER,
-        f"Brokers: {', '.join(versions)}. {len(tried)} faults. `python -m bench.diagnosis.faults --compare` prints it.",
+        f"Brokers: {', '.join(versions)}. {len(tried)} faults, by `python -m bench.diagnosis.faults --compare`.",
         "",
-        "| rules of | told of the fault | cause named | waits, the middle |",
+        "| rules of | fault detected | root cause named | median `for:` |",
         "|---|---|---|---|",
-        f"| **ackscope** | {share} | {share} | {median([row['seconds'] for row in named]) or 0:.0f} s, all in all |",
+        f"| **ackscope** | {share} | {share} | {median([row['seconds'] for row in named]) or 0:.0f} s total |",
     ]
     for key, name in PEERS.items():
         detected = [row for row in tried if key in row["peers"]]
@@ -72,9 +72,9 @@ def page(rows: Sequence[Row]) -> str:
     heads = ["fault", "broker", "ackscope", *PEERS.values()]
     lines += ["", "## Fault by fault", "", f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     lines += [_line(row) for row in sorted(tried, key=lambda row: (row["fault"], row["broker"]))]
-    lines += ["", "**Bold** names the cause. Alerts that held on the healthy broker already are left out:"]
+    lines += ["", "**Bold**: the alert names the cause. Alerts that fired on the healthy broker already are left out:"]
     lines += [
-        "*NodeDown* of awesome-prometheus-alerts holds on every cluster of fewer than three nodes: it counts to three.",
+        "*NodeDown* of awesome-prometheus-alerts fires on every cluster of fewer than three nodes.",
         "",
     ]
     return "\n".join(lines)
@@ -86,7 +86,7 @@ def _nodes(row: Row) -> str:
 
 def _line(row: Row) -> str:
     ours = "not named" if row["seconds"] is None else f"**{row['seconds']:.0f} s**, {row['severity']}"
-    cells = [f"[{row['fault']}](runbooks/{row['fault']}.md)", f"{row['broker']}, {_nodes(row)}", ours]
+    cells = [f"[{row['fault']}](../diagnosis/catalogue/{row['fault']}.md)", f"{row['broker']}, {_nodes(row)}", ours]
     for key in PEERS:
         names = ", ".join(sorted(set(row["peers"].get(key, ()))))
         cells.append(f"**{names}**" if key in row["named_by"] else names or "-")

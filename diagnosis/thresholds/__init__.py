@@ -1,7 +1,7 @@
-"""Every number that diagnosis judges by, in one place, by what the rules are about.
+"""All thresholds of diagnosis, one model for each group of rules.
 
-Where a number comes from is told beside it; "catalogue" means the failure-mode study behind the runbooks, which
-was made on live brokers of versions 3.10, 4.0 and 4.3.
+The defaults come from a study of failure modes on live brokers of versions 3.10, 4.0 and 4.3, unless a threshold names
+another source.
 """
 
 import re
@@ -33,17 +33,17 @@ def expression(pattern: str) -> str:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise ValueError(f"{pattern!r} is not a regular expression ({error}); mend it") from None
+        raise ValueError(f"{pattern!r} is not a regular expression ({error}); fix it") from None
     return pattern
 
 
 class Override(Settings):
-    """Other numbers for some queues.
+    """Other thresholds for some queues.
 
     Attributes:
-        queues: regular expression that finds their names.
-        vhosts: one that finds their virtual hosts.
-        values: group and name of a number -> the other number, as in `consumers: {stuck_for: 10m}`.
+        queues: regular expression that matches their names.
+        vhosts: regular expression that matches their virtual hosts.
+        values: group -> name -> value of each other threshold, as in `consumers: {stuck_for: 10m}`.
     """
 
     queues: str
@@ -53,7 +53,7 @@ class Override(Settings):
     _are_patterns = field_validator("queues", "vhosts")(expression)
 
     def covers(self, vhost: str, name: str) -> bool:
-        """Whether it is about this queue."""
+        """Whether it applies to this queue."""
         return bool(re.search(self.queues, name) and re.search(self.vhosts, vhost))
 
 
@@ -61,16 +61,17 @@ class Thresholds(Settings):
     """Settings of diagnosis (`diagnosis:` in the configuration).
 
     Attributes:
-        data_age: readings older than this are no ground for a verdict; several polls must have failed by then.
-        interval: least distance of two readings whose difference is taken as a rate. The broker refreshes its
-            figures every 5 s, so nearer readings may show nothing, or two refreshes at once.
-        early: how long a fault must last before it is told as information; what makes it a warning is each rule's.
-        hold: how long a finding stays after its evidence was last seen, so that it does not flap.
-        own_prefixes: queues of the probes, which are never the subject of a finding.
-        benign_queue_patterns: names of queues that have no consumer on purpose.
-        overrides: other numbers for some queues: `queues` and `vhosts` are regular expressions that find their names,
-            `values` the other numbers by group, as in `consumers: {stuck_for: 10m}`. Of several that cover a queue,
-            the last one counts.
+        data_age: Readings older than this are not used; several polls have failed by then.
+        interval: Minimum time between two readings for a rate. The broker refreshes its statistics every 5 s, so closer
+            readings may show no change, or two refreshes.
+        early: A fault is reported as information after it has lasted this long; each rule has its own time for a
+            warning.
+        hold: A finding stays active for this long after its evidence was last seen, so that it does not flap.
+        own_prefixes: Prefixes of the probes' queues, which are never the subject of a finding.
+        benign_queue_patterns: Regular expressions that match names of queues without a consumer by design.
+        overrides: Other thresholds for some queues. `queues` and `vhosts` are regular expressions that match their
+            names, `values` the thresholds by group, as in `consumers: {stuck_for: 10m}`. If several match a queue, the
+            last one applies.
     """
 
     data_age: Seconds = 60.0
@@ -107,10 +108,10 @@ class Thresholds(Settings):
         return self
 
     def changed(self, values: Mapping[str, Mapping[str, Any]]) -> Self:
-        """These, with some numbers of some groups replaced.
+        """A copy with some thresholds of some groups replaced.
 
         Raises:
-            ValueError: there is no such group or number, or the number makes no sense.
+            ValueError: a group or threshold does not exist, or a value is out of bounds.
         """
         unknown = sorted(set(values) - set(GROUPS))
         if unknown:

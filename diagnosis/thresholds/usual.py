@@ -1,4 +1,4 @@
-"""Numbers by which what is usual at this hour of the week tells what is not."""
+"""Thresholds of the rules that compare with the baseline of this hour of the week."""
 
 from typing import Self
 
@@ -8,16 +8,16 @@ from ackscope.settings import Seconds, Settings
 
 
 class UsualThresholds(Settings):
-    """Of all rules that know what is usual, where `history.rollups` is set and the pipeline has made bands.
+    """Thresholds of the rules that compare with a band; they need `history.rollups` and bands from the pipeline.
 
     Attributes:
-        oldest: bands whose history ended longer ago than this are not used.
-        least: hours that a band must be made of for a finding to be left alone because of it: of the same hour of the
-            day in the past days; weeks of the same hour of the week are always enough.
-        times: more than so many times the most that is usual is worth telling.
-        slower: less than this share of the least that is usual is worth telling.
-        confirm_least: a confirm that takes less than this is told in no case, however quick it usually is.
-        path_least: and so is a TCP connect that takes less than this.
+        oldest: Bands whose history ended longer ago than this are not used.
+        least: A finding is suppressed because its values are usual only if the band has at least this many hours of
+            data at the same hour of the day; a band of the same hour of the week always suffices.
+        times: Values above this many times the upper edge of the band are reported.
+        slower: Values below this share of the lower edge of the band are reported.
+        confirm_least: A confirm that takes less than this is not reported, however fast confirms usually are.
+        path_least: A TCP connect that takes less than this is not reported, however fast connects usually are.
         silent_busy: A queue that settings do not name is watched only if it usually gets messages in at least this
             share of the minutes of the hour; a queue that is filled in batches is silent between them.
         silent_messages: Such a queue is reported only where usually at least this many messages would have arrived in
@@ -39,5 +39,5 @@ class UsualThresholds(Settings):
 
     @classmethod
     def one_shot(cls) -> Self:
-        """For two looks 6 to 10 s apart: nothing is silent for long enough in them."""
+        """For two polls 6 to 10 s apart: no queue is silent for long enough between them."""
         return cls()

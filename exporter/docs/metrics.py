@@ -28,7 +28,7 @@ in the code: `.venv/bin/python -m exporter.docs.metrics > docs/metrics.md`.
 - A line below a table says why a small single-node broker cannot make a metric appear or change. All others are tested
   to appear, and to change if they can, by `tests/integration/exporter/test_metrics_move.py`.
 - Metrics from polls show the last successful poll; `ackscope_poll_age_seconds` is its age.
-- `node` of a probe metric is the node that the probe was told to measure, or else the node of its queue or its
+- `node` of a probe metric is the node that the probe was configured to measure, or else the node of its queue or its
   leader. It is empty if unknown, and if the probe also runs node by node and this stream may reach any node.
 - `stream` identifies a stream of a probe. Streams of the confirm probe named after a queue type (`classic`, `quorum`,
   `stream`) behave like applications; the others are for comparison, and those of the probe `nack` are rejected by

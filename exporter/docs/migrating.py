@@ -56,7 +56,7 @@ def page() -> str:
         (
             HEADER.rstrip(),
             "## Names\n\n" + "\n".join(lines),
-            "## Not provided\n\nThese could not be correct under any name." + "\n".join(removed) + "\n",
+            "## Not provided\n\nThese could not be correct under any name." + "\n\n" + "\n".join(removed) + "\n",
         )
     )
 

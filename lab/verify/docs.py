@@ -15,20 +15,20 @@ HEADER = """# Semantics: what is documented, and what brokers do
 
 <!-- Made by `python -m lab.verify.docs`; record again with `python -m lab.verify.record`. -->
 
-What the guides of RabbitMQ say about acknowledgements, prefetch, confirms and transactions, in our own words, a
-claim a row. `ackscope verify --amqp URL` holds each against a live broker and shows what it rests on (`--evidence`);
-`--lab` starts a private broker for those that need one restarted, stopped or alarmed. The verdicts here are of
-recorded runs on private brokers of one node, and of three for {cluster}: of {versions}.
+What RabbitMQ's guides say about acknowledgements, prefetch, confirms and transactions, in our own words, one claim per
+row. `ackscope verify --amqp URL` checks each claim against a live broker, and shows the evidence with `--evidence`.
+`--lab` starts a private broker for claims that need a broker to be restarted, stopped or in alarm. The verdicts below
+come from recorded runs of {versions}, on private brokers of one node, and of three nodes for {cluster}.
 
 From: {guides}.
 
 | verdict | meaning |
 |---|---|
 | holds | the broker does as documented |
-| **differs** | it does not; the note says why, as far as a fact is known |
-| not applicable | this version, or this set-up, has not what the claim speaks of |
-| needs --lab | it takes a broker that may be disturbed |
-| could not tell | the check came to no end, or what can be seen from outside does not decide |
+| **differs** | the broker does something else; the note says why, if known |
+| not applicable | this version or set-up lacks what the claim is about |
+| needs --lab | the check needs a broker that may be disturbed |
+| could not tell | inconclusive: the check did not finish, or a client cannot observe the difference |
 
 {counts}
 """

@@ -27,7 +27,7 @@ def render(context: PageContext, cluster: str) -> None:
     section.heading(
         "What changed",
         "Change points of metrics, and findings that started. The earliest is on top: a cause changes before its "
-        "effects. Changes within 2 minutes of each other are rank_changes by size.",
+        "effects. Changes within 2 minutes of each other are ordered by size.",
     )
     now = SystemClock().now().utc.replace(second=0, microsecond=0)
     centre, around = _time_and_width(now)

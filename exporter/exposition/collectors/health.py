@@ -19,7 +19,7 @@ CHECK = gauge(
 ANSWERED_AT = gauge(
     "ackscope_health_check_asked_timestamp_seconds",
     "When the broker answered this check, in seconds since 1970. On an idle broker alarms are checked in "
-    "every round, other passing checks every 20 s.",
+    "every round, passing checks are repeated after 50 s.",
     "/api/health/checks/<check>",
     "cluster",
     "check",

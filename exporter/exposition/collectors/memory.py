@@ -64,7 +64,7 @@ PARTS: Mapping[str, Spec] = dict(
         _part(
             "reserved_unallocated",
             "runtime_reserved_unallocated",
-            "memory reserved from the system but not allocated by the runtime",
+            "blocks reserved from the system but not allocated by the runtime",
         ),
     )
 )
