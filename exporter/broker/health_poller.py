@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ackscope.errors import BadAnswer, BrokerError, Unreachable
+from ackscope.failures import FailurePhrase
 from exporter.broker.client import ManagementClient
 from exporter.broker.endpoints.health import CERTIFICATES, HealthEndpoint, checks_for
 from exporter.broker.fetch import UNRESPONSIVE_RETRY_SECONDS
@@ -119,7 +120,8 @@ class HealthPoller:
                     # The node itself froze during this poll: every further check would cost its whole timeout.
                     where = f"{client.address.where}{client.address.path}{path}"
                     raise Unreachable(
-                        f"{where}: no answer within {hang_seconds:.0f} s to {_MAX_CONSECUTIVE_HANGS} checks in a row"
+                        f"{where}: {FailurePhrase.NO_ANSWER} {hang_seconds:.0f} s "
+                        f"to {_MAX_CONSECUTIVE_HANGS} checks in a row"
                     ) from None
                 answers[check.name] = _hang_error(hang)
                 failure = error
@@ -168,6 +170,6 @@ def _max_age(check: HealthEndpoint, passed: float) -> float:
 
 def _hang_error(hang: _Hang) -> dict[str, str]:
     return {
-        "error": f"no answer within {hang.timeout:.1f} s, while other checks answered; "
+        "error": f"{FailurePhrase.NO_ANSWER} {hang.timeout:.1f} s, while other checks answered; "
         f"retried every {UNRESPONSIVE_RETRY_SECONDS:g} s"
     }

@@ -14,6 +14,7 @@ import urllib3
 
 from ackscope.address import Address
 from ackscope.errors import BadAnswer, BrokerError, Refused, Unreachable
+from ackscope.failures import FailurePhrase
 from ackscope.log import redact
 
 _NODE = "the node"
@@ -105,13 +106,15 @@ def map_transport_error(
         return Unreachable(f"{place}: unknown host name; check the spelling and the resolver")
     if has(ConnectionRefusedError):
         if server != _NODE:
-            return Unreachable(f"{place}: connection refused; check that {server} is up and its address is right")
+            return Unreachable(f"{place}: {FailurePhrase.REFUSED}; check that {server} is up and its address is right")
         return Unreachable(
-            f"{place}: connection refused; check that the node is up, that the port is right (15672), and that the "
-            "plugin is enabled (`rabbitmq-plugins enable rabbitmq_management`)"
+            f"{place}: {FailurePhrase.REFUSED}; check that the node is up, that the port is right (15672), and that "
+            "the plugin is enabled (`rabbitmq-plugins enable rabbitmq_management`)"
         )
     if has(TimeoutError):
-        return Unreachable(f"{place}: no full answer within {timeout:g} s; {server} hangs, or is slow: raise timeout")
+        return Unreachable(
+            f"{place}: {FailurePhrase.NO_FULL_ANSWER} {timeout:g} s; {server} hangs, or is slow: raise timeout"
+        )
     if has(urllib3.exceptions.DecodeError):
         return BadAnswer(f"{place}: the answer cannot be decompressed; check the proxy in between")
     if has(http.client.IncompleteRead, urllib3.exceptions.InvalidChunkLength, requests.exceptions.ChunkedEncodingError):

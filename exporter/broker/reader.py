@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from ackscope.clock import Clock
+from ackscope.failures import FailurePhrase
 from ackscope.snapshot import Overview
 from exporter.broker.client import ManagementClient
 from exporter.broker.cost_model import RttEstimator
@@ -124,7 +125,7 @@ class BrokerReader:
         failed = {node: now + UNRESPONSIVE_RETRY_SECONDS for node, answer in answers.items() if is_error(answer)}
         self._retry_at[family] = {**skipped, **failed}
         error = {
-            "error": f"no answer within the last {UNRESPONSIVE_RETRY_SECONDS:g} s; "
+            "error": f"{FailurePhrase.NO_ANSWER} the last {UNRESPONSIVE_RETRY_SECONDS:g} s; "
             f"retried every {UNRESPONSIVE_RETRY_SECONDS:g} s"
         }
         return {node: answers.get(node, error) for node in self._nodes if node in answers or node not in requested}

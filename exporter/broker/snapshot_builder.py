@@ -9,6 +9,7 @@ from typing import Any
 
 from ackscope.clock import Clock, Instant
 from ackscope.errors import BrokerError
+from ackscope.failures import FailurePhrase
 from ackscope.snapshot import Part, Snapshot
 from exporter.broker.credentials import Credentials
 from exporter.broker.families import FAMILIES, FAST, FamilyReading, T
@@ -51,7 +52,7 @@ def read_once(
     ordered = [family for family in FAMILIES if family in selected]
     results: SimpleQueue[tuple[str, Part[Any]]] = SimpleQueue()
     deadline = monotonic() + deadline_seconds
-    late = f"no answer within {deadline_seconds:g} s"
+    late = f"{FailurePhrase.NO_ANSWER} {deadline_seconds:g} s"
     parts: dict[str, Part[Any]] = {family: Part(error=late) for family in ordered}
     pending = set(ordered)
 

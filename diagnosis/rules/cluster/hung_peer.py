@@ -12,6 +12,7 @@ from ackscope.findings import Evidence, Finding, Inconclusive, Involved, Severit
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.cluster._shared.cluster_state import accepts_but_hangs
 from diagnosis.rules.nodes._shared.node_history import node_or_cluster
+from diagnosis.rules.nodes._shared.unresponsive import is_unanswered_reading
 
 NAME = "hung-peer"
 
@@ -40,14 +41,10 @@ def _silent(view: View) -> list[str]:
     """Families that involve all nodes and have had no answer for long enough."""
     found = []
     for family in ASKS_ALL:
-        error, age = view.error(family), view.age(family)
-        if error is not None and _timed_out(error) and (age is None or age >= view.thresholds.cluster.hung_for):
+        age = view.age(family)
+        if is_unanswered_reading(view.error(family)) and (age is None or age >= view.thresholds.cluster.hung_for):
             found.append(family)
     return found
-
-
-def _timed_out(error: str) -> bool:
-    return any(words in error.lower() for words in ("no answer", "timed out", "timeout", "in time"))
 
 
 def _health_checks_answer(view: View) -> bool:

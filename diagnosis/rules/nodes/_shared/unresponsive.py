@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from ackscope.failures import FailurePhrase, contains
 from ackscope.findings import Evidence, source
 from ackscope.records import ProbeOutcome, ProbeState
 from diagnosis.rules.probing._shared.outcomes import stream_name
@@ -13,10 +14,13 @@ VITAL = ("overview", "nodes", "health")
 _OLD_CHECKS = 15.0
 """Seconds: health checks that are older have failed, or hang."""
 
-# Words of our own readers and probes, in their reasons.
-_UNANSWERED_READING = ("no full answer within", "no answer within", "no answer lately")
-_REFUSED = "connection refused"
-_UNANSWERED_PROBE = ("no answer in time", "says nothing", "no answer within", "no heartbeat")
+_UNANSWERED_READING = (FailurePhrase.NO_FULL_ANSWER, FailurePhrase.NO_ANSWER)
+_UNANSWERED_PROBE = (
+    FailurePhrase.NO_ANSWER_IN_TIME,
+    FailurePhrase.SILENT_AFTER_CONNECT,
+    FailurePhrase.NO_ANSWER,
+    FailurePhrase.NO_HEARTBEAT,
+)
 
 _PATHS = {"health": "/api/health/checks/alarms"}
 
@@ -37,18 +41,18 @@ def api_is_silent(view: View) -> bool:
     return "overview" in failed and "nodes" in failed and checks_failed
 
 
-def is_unanswered_reading(error: str) -> bool:
+def is_unanswered_reading(error: str | None) -> bool:
     """Whether the node accepted the request and did not answer."""
-    return any(words in error for words in _UNANSWERED_READING)
+    return contains(error, *_UNANSWERED_READING)
 
 
 def is_refused(reason: str | None) -> bool:
     """Whether the host replied that nothing listens on the port."""
-    return _REFUSED in (reason or "")
+    return contains(reason, FailurePhrase.REFUSED)
 
 
 def _has_no_answer(reason: str | None) -> bool:
-    return any(words in (reason or "") for words in _UNANSWERED_PROBE)
+    return contains(reason, *_UNANSWERED_PROBE)
 
 
 def is_unanswered(outcome: ProbeOutcome) -> bool:

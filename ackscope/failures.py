@@ -1,0 +1,22 @@
+"""Phrases that the reason of a failed request or probe contains: readers and probes write them, rules look for them.
+
+A reason is a text for people, and bundles of older versions hold nothing else. So these phrases never change.
+"""
+
+from enum import StrEnum
+
+
+class FailurePhrase(StrEnum):
+    """What happened, as part of a reason."""
+
+    NO_ANSWER = "no answer within"
+    NO_FULL_ANSWER = "no full answer within"
+    NO_ANSWER_IN_TIME = "no answer in time"
+    NO_HEARTBEAT = "no heartbeat"
+    SILENT_AFTER_CONNECT = "says nothing"
+    REFUSED = "connection refused"
+
+
+def contains(reason: str | None, *phrases: FailurePhrase) -> bool:
+    """Whether a reason contains one of these phrases; a missing reason contains none."""
+    return any(phrase in (reason or "") for phrase in phrases)
