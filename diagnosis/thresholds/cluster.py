@@ -1,4 +1,4 @@
-"""Thresholds of the rules about nodes together: replication, partitions, links (E)."""
+"""Thresholds of the rules about the cluster: replication, partitions, links (E)."""
 
 from typing import Self
 
@@ -8,7 +8,7 @@ from ackscope.settings import Seconds, Settings
 
 
 class ClusterThresholds(Settings):
-    """Of the rules about nodes together: replication, partitions, links (E)."""
+    """Thresholds of the rules about the cluster: replication, partitions, links (E)."""
 
     seen: Seconds = 4.0
     node_down_for: Seconds = 60.0

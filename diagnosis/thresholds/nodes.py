@@ -8,7 +8,7 @@ from ackscope.settings import Seconds, Settings
 
 
 class NodeThresholds(Settings):
-    """Of the rules about nodes and what they run on (D)."""
+    """Thresholds of the rules about nodes and what they run on (D)."""
 
     memory_near: float = Field(default=0.8, gt=0.0, lt=1.0)
     memory_near_for: Seconds = 300.0

@@ -1,4 +1,4 @@
-"""Numbers that the rules about what only a client feels (H) judge by."""
+"""Thresholds of the rules about what only a client measures (H)."""
 
 from typing import Self
 
@@ -8,7 +8,7 @@ from ackscope.settings import Seconds, Settings
 
 
 class ProbeThresholds(Settings):
-    """Of the rules about what only a client feels (H)."""
+    """Thresholds of the rules about what only a client measures (H)."""
 
     path_slow: Seconds = 0.02
     path_bad: Seconds = 0.1

@@ -8,7 +8,7 @@ from ackscope.settings import Seconds, Settings
 
 
 class QueueThresholds(Settings):
-    """Of the rules about queues (C)."""
+    """Thresholds of the rules about queues (C)."""
 
     overload_for: Seconds = 180.0
     overload_surge: float = Field(default=1.5, gt=1.0)

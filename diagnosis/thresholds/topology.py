@@ -8,7 +8,7 @@ from ackscope.settings import Settings
 
 
 class TopologyThresholds(Settings):
-    """Of the rules about topology and configuration (G)."""
+    """Thresholds of the rules about topology and configuration (G)."""
 
     unreplicated_nodes: int = Field(default=3, ge=2)
     binding_lost: int = Field(default=1, ge=1)

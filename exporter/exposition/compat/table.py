@@ -86,7 +86,7 @@ EXCHANGES = _table(
 
 NODES = _table(
     """
-    uptime | uptime_seconds | rabbitmq_erlang_uptime_seconds |  | milliseconds here, seconds there
+    uptime | uptime_seconds | rabbitmq_erlang_uptime_seconds |  | was in milliseconds, is in seconds
     running | running | ackscope_node_running
     node_mem_used | mem_used | rabbitmq_process_resident_memory_bytes
     node_mem_limit | mem_limit | rabbitmq_resident_memory_limit_bytes
@@ -95,7 +95,7 @@ NODES = _table(
     node_disk_free_alarm | disk_free_alarm | rabbitmq_alarms_free_disk_space_watermark
     node_disk_free_limit | disk_free_limit | rabbitmq_disk_space_available_limit_bytes
     fd_used | fd_used | rabbitmq_process_open_fds
-    fd_available | fd_total | rabbitmq_process_max_fds |  | all of them, not those that are free
+    fd_available | fd_total | rabbitmq_process_max_fds |  | the limit, not what is free
     sockets_used | sockets_used | rabbitmq_process_open_tcp_sockets | 4.0 | constant zeros since
     sockets_available | sockets_total | rabbitmq_process_max_tcp_sockets | 4.0 | constant zeros since
     partitions | partitions | ackscope_node_partitions | 4.3 | removed since
@@ -248,7 +248,7 @@ QUEUE_STATE = _one(
     "state",
 )
 CONNECTION_STATUS = _one(
-    "connection_status | state | ackscope_connections | | how many are in the state",
+    "connection_status | state | ackscope_connections | | number of connections in the state",
     "/api/connections",
     "cluster",
     "vhost",
