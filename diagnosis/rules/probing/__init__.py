@@ -1,1 +1,1 @@
-"""Rules about what only a client feels (H)."""
+"""Rules about what only a client measures (H)."""
