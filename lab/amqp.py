@@ -48,7 +48,9 @@ def connect(address: Address, name: str, **more: Any) -> BlockingConnection:
     except refused as error:
         raise Refused(f"{address}: refused ({type(error).__name__}); check user, password and virtual host") from None
     except LOST as error:
-        raise Unreachable(f"{address}: no AMQP connection ({type(error).__name__}); check that it listens") from None
+        raise Unreachable(
+            f"{address}: no AMQP connection ({type(error).__name__}); is RabbitMQ listening there?"
+        ) from None
 
 
 def publish(

@@ -86,19 +86,19 @@ def find_broker(name: str, environ: Mapping[str, str] = os.environ) -> Broker:
         MissingPart: a program or a permission is missing, or the folder could not be built.
     """
     if name not in NAMES:
-        raise UsageError(f"no broker {name!r}{nearest(name, list(NAMES))}; known: {', '.join(NAMES)}")
+        raise UsageError(f"unknown broker {name!r}{nearest(name, list(NAMES))}; known: {', '.join(NAMES)}")
     host = installed(Path("/"))
     if name == "distro":
         if host is None:
             raise MissingPart(
                 "RabbitMQ is missing: run make setup, or apt-get install rabbitmq-server, "
-                f"or name a version with --broker {' or '.join(SUITES)}"
+                f"or choose a version with --broker {' or '.join(SUITES)}"
             )
         return Broker(name, host)
     if host is not None and minor(host) == name:
         return Broker(name, host)
     if os.geteuid() != 0:
-        raise MissingPart(f"the {name} broker runs in a folder of its own and needs root: run as root or with sudo")
+        raise MissingPart(f"the {name} broker runs in a chroot, which needs root: run as root or with sudo")
     for program in ("unshare", "chroot"):
         if shutil.which(program) is None:
             raise MissingPart(f"{program} is missing: apt-get install util-linux coreutils")
@@ -107,7 +107,7 @@ def find_broker(name: str, environ: Mapping[str, str] = os.environ) -> Broker:
         build(name, SUITES[name], root)
     version = installed(root)
     if version is None:
-        raise MissingPart(f"{root} holds no RabbitMQ: remove this folder and try again")
+        raise MissingPart(f"no RabbitMQ in {root}: remove this folder and try again")
     return Broker(name, version, root)
 
 

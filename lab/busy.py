@@ -22,10 +22,12 @@ _BODY = b"x" * 200
 
 
 def _arguments() -> argparse.Namespace:
-    parser = Parser(prog="lab.busy", description="Keep some of many queues busy.")
+    parser = Parser(prog="lab.busy", description="Publish to and consume from some of many queues.")
     parser.add_argument("--amqp", required=True, metavar="URL", help="as in amqp://user:password@host:5672/vhost")
-    parser.add_argument("--queues", type=int, default=200, metavar="N", help="how many of them (default 200)")
-    parser.add_argument("--rate", type=float, default=50, metavar="R", help="messages a second of all (default 50)")
+    parser.add_argument("--queues", type=int, default=200, metavar="N", help="number of busy queues (default 200)")
+    parser.add_argument(
+        "--rate", type=float, default=50, metavar="R", help="messages per second, all queues together (default 50)"
+    )
     return parser.parse_args()
 
 

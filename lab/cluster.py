@@ -118,7 +118,7 @@ class Lab:
             while (seen := _running(runner.node.management)) != names:
                 if time.monotonic() > deadline:
                     missing = ", ".join(sorted(names - seen))
-                    raise BrokerError(f"{runner.node.name} does not see {missing} in its cluster")
+                    raise BrokerError(f"{runner.node.name} is not clustered with {missing}")
                 time.sleep(0.2)
 
     def kill(self, index: int) -> None:
@@ -196,7 +196,7 @@ def start_lab(
         Unreachable: a node did not become ready.
     """
     if not 1 <= nodes <= MOST_NODES:
-        raise UsageError(f"{nodes} nodes: a lab has 1 to {MOST_NODES}")
+        raise UsageError(f"invalid number of nodes {nodes}; a lab has 1 to {MOST_NODES}")
     source = find_broker(broker)
     if folder is None:
         _sweep()
@@ -206,7 +206,7 @@ def start_lab(
     lab = Lab(source, folder, nodes, tied=tied, extra=extra)
     lab.start()
     if broker in NAMES[1:] and minor(lab.broker) != broker:
-        print(f"ackscope lab: asked for {broker}, this machine has {lab.broker}: going on with it", file=sys.stderr)
+        print(f"ackscope lab: RabbitMQ {broker} is not installed; using {lab.broker}", file=sys.stderr)
     return lab
 
 
@@ -222,7 +222,7 @@ def stop_processes(folder: Path, nodes: list[Process], epmd: Process | None) -> 
     left = end_marked(folder, _STOP_SECONDS)
     if left:
         pids = ", ".join(str(process.pid) for process in left)
-        raise MissingPart(f"these processes of the lab could not be ended: {pids}; end them as their owner")
+        raise MissingPart(f"could not stop these processes of the lab: {pids}; stop them as their owner")
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -105,7 +105,7 @@ class Control:
         try:
             wait_answers(handle.node, lives=process.alive)
         except Unreachable as error:
-            raise Unreachable(f"{error}; its console is in {handle.output}") from None
+            raise Unreachable(f"{error}; console output: {handle.output}") from None
 
     def save(self) -> None:
         """Write the file in the lab's folder, whole or not at all; it holds credentials of the throwaway broker."""
@@ -142,7 +142,7 @@ class Control:
             return cls(Broker(broker["asked"], broker["version"], root), folder, handles)
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise DataError(
-                f"{folder}: no lab runs there ({type(error).__name__}); start one: ackscope lab up"
+                f"{folder}: no lab is running there ({type(error).__name__}); start one: ackscope lab up"
             ) from None
 
 

@@ -181,8 +181,10 @@ class NodeRunner:
         # A node that fails to boot names the cause first; then pages of its supervisors' reports follow.
         errors = [line for line in lines if "[error]" in line and not line.endswith(_DECORATION)]
         if not lines:
-            return "; it logged nothing"
-        what, shown = ("its first errors", errors[:_LOG_LINES]) if errors else ("its last words", lines[-_LOG_LINES:])
+            return "; its log is empty"
+        what, shown = (
+            ("first errors of its log", errors[:_LOG_LINES]) if errors else ("end of its log", lines[-_LOG_LINES:])
+        )
         return f"; {what}:\n" + "\n".join(f"  {line[:200]}" for line in shown)
 
 
@@ -209,7 +211,7 @@ def wait_answers(node: Node, seconds: float = READY_WITHIN, *, lives: Callable[[
     deadline = time.monotonic() + seconds
     while not (amqp_opens(node.amqp) and overview(node.management) and _names_nodes(node.management)):
         if not lives():
-            raise Unreachable(f"{node.name} ended while starting")
+            raise Unreachable(f"{node.name} exited while starting")
         if time.monotonic() > deadline:
             raise Unreachable(f"{node.name} was not ready within {seconds:.0f} s")
         time.sleep(_POLL)
@@ -255,5 +257,5 @@ def running_version(management: str) -> str:
     """
     version = (overview(management) or {}).get("rabbitmq_version")
     if not isinstance(version, str):
-        raise BrokerError("the broker does not name its version in /api/overview")
+        raise BrokerError("no RabbitMQ version in /api/overview")
     return version

@@ -32,7 +32,7 @@ def up(place: Place, broker: str, nodes: int, *, workload: bool) -> State:
     if marked(place.folder):
         state = load(place)
         what = f"a lab with RabbitMQ {state.broker}" if state else "a lab"
-        raise UsageError(f"{what} runs already; end it with: ackscope lab down")
+        raise UsageError(f"{what} is already running; stop it with: ackscope lab down")
     # Left by a machine that went down: nothing of it runs.
     stop_processes(place.folder, [], None)
     forget(place)
@@ -61,11 +61,11 @@ def fault(place: Place, spec: FaultSpec) -> dict[str, Any]:
     """
     state = load(place)
     if state is None or not any(process.alive() for process in state.processes):
-        raise UsageError("no lab runs; start one with: ackscope lab up")
+        raise UsageError("no lab is running; start one with: ackscope lab up")
     _must_fit(spec, state)
     name = spec.name
     if name in state.faults and state.faults[name].alive():
-        raise UsageError(f"{name} is in effect already; end it and the lab with: ackscope lab down")
+        raise UsageError(f"fault {name} is already in effect; stop it and the lab with: ackscope lab down")
     output = place.folder / f"fault-{name}.log"
     output.unlink(missing_ok=True)
     node = state.nodes[0]
@@ -78,7 +78,7 @@ def fault(place: Place, spec: FaultSpec) -> dict[str, Any]:
     while (said := _announcement(output)) is None:
         if not process.alive() or time.monotonic() > deadline:
             end([process], _END_WITHIN)
-            raise BrokerError(f"{name} did not come into effect: {_last_line(output)}")
+            raise BrokerError(f"fault {name} did not take effect: {_last_line(output)}")
         time.sleep(_POLL)
     return said
 
@@ -87,11 +87,13 @@ def _must_fit(spec: FaultSpec, state: State) -> None:
     """Raise UsageError where the running lab is not what a fault can be put into."""
     if minor(state.broker) not in spec.brokers:
         others = " or ".join(spec.brokers)
-        raise UsageError(f"{spec.name} cannot be put into RabbitMQ {state.broker}; start a lab with --broker {others}")
+        raise UsageError(
+            f"fault {spec.name} is not available for RabbitMQ {state.broker}; start a lab with --broker {others}"
+        )
     if len(state.nodes) < spec.nodes:
-        raise UsageError(f"{spec.name} takes {spec.nodes} nodes; start a lab with --nodes {spec.nodes}")
+        raise UsageError(f"fault {spec.name} needs {spec.nodes} nodes; start a lab with --nodes {spec.nodes}")
     if spec.extra != NOTHING:
-        raise UsageError(f"{spec.name} takes a broker that is started for it: ackscope demo --fault {spec.name}")
+        raise UsageError(f"fault {spec.name} needs a broker that is started for it: ackscope demo --fault {spec.name}")
 
 
 def down(place: Place) -> bool:
@@ -136,7 +138,7 @@ def _announcement(output: Path) -> dict[str, Any] | None:
 
 def _last_line(output: Path) -> str:
     lines = [line for line in _lines(output) if line.strip()]
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "it printed nothing"
 
 
 def _lines(output: Path) -> list[str]:

@@ -64,7 +64,7 @@ def _wait_attached(process: subprocess.Popen[bytes], pid: int) -> None:
         piece = _first_line(process)
         said += piece or b""
         if process.poll() is not None or time.monotonic() > deadline:
-            last = said.decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
+            last = said.decode(errors="replace").strip().splitlines()[-1:] or ["it printed nothing"]
             raise MissingPart(f"strace cannot attach to process {pid} ({last[0]}); run as root")
 
 

@@ -77,12 +77,12 @@ def locked(place: Place) -> Iterator[None]:
         place.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         held = (place.root / "lock").open("wb")
     except OSError as error:
-        raise DataError(f"{place.root}: {error.strerror}; name another place in XDG_STATE_HOME") from None
+        raise DataError(f"{place.root}: {error.strerror}; set XDG_STATE_HOME to another folder") from None
     with held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UsageError("another `ackscope lab` command is at work; wait until it is done") from None
+            raise UsageError("another `ackscope lab` command is running; wait until it has finished") from None
         yield
 
 
@@ -107,7 +107,7 @@ def load(place: Place) -> State | None:
         return None
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise DataError(
-            f"{place.file}: cannot be read ({type(error).__name__}); run `ackscope lab down`, which starts over"
+            f"{place.file}: cannot be read ({type(error).__name__}); run `ackscope lab down` to reset it"
         ) from None
 
 

@@ -40,7 +40,7 @@ def explain_close(error: BaseException, server: AmqpServer, doing: str) -> Broke
                 return Unreachable(f"{where}: the broker closed the connection ({text})")
             return Refused(f"{where}: the broker closed the connection while {doing} ({code} {text})")
         case exceptions.AMQPHeartbeatTimeout():
-            return Unreachable(f"{where}: no heartbeat from the broker; the connection is dead")
+            return Unreachable(f"{where}: no heartbeats from the broker; the connection is dead")
         case exceptions.ConnectionClosedByClient():
             return Unreachable(f"{where}: the connection was closed by this program")
     return Unreachable(f"{where}: the connection was lost while {doing}")
@@ -49,8 +49,8 @@ def explain_close(error: BaseException, server: AmqpServer, doing: str) -> Broke
 def shared(server: AmqpServer, doing: str) -> Refused:
     """Why a probe does not consume beside another client: each would miss what the other one got."""
     return Refused(
-        f"{server.address.where}: {doing}: another client consumes from it; "
-        "where two ackscope watch one cluster, give each its own probes.prefix"
+        f"{server.address.where}: {doing}: another client consumes from this queue; "
+        "if two exporters monitor one cluster, set a different probes.prefix for each"
     )
 
 
@@ -70,16 +70,16 @@ def _system_error(cause: BaseException, server: AmqpServer) -> BrokerError | Non
     address = server.address
     match cause:
         case socket.gaierror():
-            return Unreachable(f"{address.where}: host name {address.host!r} is not known")
+            return Unreachable(f"{address.where}: cannot resolve host name {address.host!r}")
         case ssl.SSLCertVerificationError():
             return Refused(
-                f"{address.where}: its certificate is not trusted ({cause.verify_message}); "
-                "give the file of its authority as ca_file"
+                f"{address.where}: certificate not trusted ({cause.verify_message}); "
+                "set ca_file to the certificate of its CA"
             )
         case ssl.SSLError():
             return Unreachable(
                 f"{address.where}: no TLS on this port ({getattr(cause, 'reason', None) or cause}); "
-                "use amqp:// for a plain port, or give the TLS port (usually 5671)"
+                "use amqp:// for a port without TLS, or give the TLS port (usually 5671)"
             )
         case TimeoutError() | connection_workflow.AMQPConnectorStackTimeout():
             return Unreachable(f"{address.where}: no answer in time; check host, port and firewall")
@@ -98,20 +98,22 @@ def _protocol_error(cause: BaseException, server: AmqpServer) -> BrokerError | N
             return Unreachable(f"{address.where}: accepts connections and then says nothing; is it an AMQP port?")
         case exceptions.IncompatibleProtocolError():
             return Unreachable(
-                f"{address.where}: closes the connection before it speaks AMQP; "
+                f"{address.where}: closes the connection before the AMQP handshake; "
                 "is it the AMQP port (usually 5672), or a TLS port that needs amqps://?"
             )
         case exceptions.ProbableAuthenticationError() | exceptions.AuthenticationError():
             guest = address.username == "guest" and address.host not in _LOCAL
             hint = " (guest may connect from localhost only)" if guest else ""
-            return Refused(f"{address.where}: user {address.username!r} or its password is not accepted{hint}")
+            return Refused(
+                f"{address.where}: login refused for user {address.username!r}; check name and password{hint}"
+            )
         case exceptions.ProbableAccessDeniedError() | exceptions.ConnectionClosedByBroker():
             coded = _CODED.search(
                 str(cause.args[0]) if len(cause.args) == 1 else f"({cause.args[0]}) '{cause.args[1]}'"
             )
             text = coded.group(2) if coded else str(cause)
             if "not found" in text:
-                return Refused(f"{address.where}: there is no virtual host {address.vhost!r}")
+                return Refused(f"{address.where}: virtual host {address.vhost!r} does not exist")
             return Refused(
                 f"{address.where}: user {address.username!r} may not use virtual host {address.vhost!r} ({text})"
             )
@@ -128,7 +130,7 @@ def _channel_closed(code: int, text: str, server: AmqpServer, doing: str) -> Bro
         return Refused(f"{where}: {doing}: user {user!r} lacks a permission ({text}){hint}")
     if code == 406 and "inequivalent" in text:
         return Refused(
-            f"{where}: {doing}: a queue of that name exists with other arguments and is left alone ({text}); "
-            "delete it if it is a probe's, or set another probes.prefix"
+            f"{where}: {doing}: a queue of that name exists with other arguments, and was not changed ({text}); "
+            "delete it if it belongs to a probe, or set another probes.prefix"
         )
-    return Refused(f"{where}: {doing}: the broker refuses ({code} {text})")
+    return Refused(f"{where}: {doing}: refused by the broker ({code} {text})")

@@ -104,13 +104,13 @@ def estimate(
     """
     timed = [burst for burst in bursts if burst.interval is not None and burst.messages]
     if len(timed) < LEAST_BURSTS:
-        because = f"only {len(timed)} bursts of acks were seen, at least {LEAST_BURSTS} are needed"
+        because = f"only {len(timed)} bursts of acks; at least {LEAST_BURSTS} are needed"
         return Batching(bursts=len(timed), fsync=fsync, because=because)
     shape = _shape(timed, rate)
     kind, because = _kind(timed, shape, rate, fsync=fsync)
     if kind is BatchingKind.SYNC and (not writes or shape.interval < _CLEAR * (own_error or 0.0)):
         every = f"groups of about {shape.group:.0f} come every {duration(shape.interval)}"
-        why = "the probe itself wakes that late" if writes else "nothing is written here before the confirm"
+        why = "the probe itself wakes up that late" if writes else "nothing is written on this path before the confirm"
         kind, because = BatchingKind.UNKNOWN, f"{every}, but {why}"
     return Batching(
         kind=kind,
@@ -149,7 +149,10 @@ def _shape(bursts: Sequence[Burst], rate: float) -> _Shape:
 def _kind(bursts: Sequence[Burst], shape: _Shape, rate: float, *, fsync: bool) -> tuple[BatchingKind, str]:
     every = f"groups of about {shape.group:.0f} come every {duration(shape.interval)}"
     if sum(burst.full for burst in bursts) > len(bursts) / 2:
-        return BatchingKind.WINDOW_LIMITED, "most of the time as many messages were out as the probe lets wait"
+        return (
+            BatchingKind.WINDOW_LIMITED,
+            "the number of unconfirmed messages was at the limit of the probe most of the time",
+        )
     if shape.group < 2 or shape.interval < LEAST_INTERVAL:
         return _hardly_any(shape, rate)
     if shape.alike < LEAST_BURSTS:
@@ -160,17 +163,17 @@ def _kind(bursts: Sequence[Burst], shape: _Shape, rate: float, *, fsync: bool) -
         sent = rate * shape.interval
         return (
             BatchingKind.WINDOW_LIMITED,
-            f"{every} although {sent:.0f} are sent in that time: the broker takes only so many unconfirmed at once",
+            f"{every} although {sent:.0f} are sent in that time: the broker limits the unconfirmed messages",
         )
     if shape.scatter > _SCATTER:
-        return BatchingKind.UNKNOWN, f"{every}, but too irregularly for a time that each would take"
+        return BatchingKind.UNKNOWN, f"{every}, but too irregularly to be the duration of one operation"
     if shape.slope is None or abs(shape.slope - 1) > _SLOPE or shape.fit > 1 + _FITS:
-        return BatchingKind.UNKNOWN, f"{every}, but the waits inside a group do not follow from when it was sent"
+        return BatchingKind.UNKNOWN, f"{every}, but within a group the waits do not depend on the send times"
     if shape.floor < _FLOOR * shape.interval:
-        because = f"{every}, but the youngest of a group waits only {duration(shape.floor)}: a timer, or a stall"
-        return BatchingKind.UNKNOWN, f"{because} of client or network, and no write that all wait for"
-    what = "one fsync takes about that long" if fsync else "one write takes about that long, which here is no fsync"
-    because = f"{every}, as many as are sent in that time; even the youngest waits {duration(shape.floor)}: {what}"
+        because = f"{every}, but the last message of a group waits only {duration(shape.floor)}: a timer, or a stall"
+        return BatchingKind.UNKNOWN, f"{because} of client or network, not a write that all messages wait for"
+    what = "one fsync takes about that long" if fsync else "one write takes about that long; this path does not fsync"
+    because = f"{every}, as many as are sent in that time; even the last one waits {duration(shape.floor)}: {what}"
     return BatchingKind.SYNC, because
 
 
@@ -179,12 +182,12 @@ def _hardly_any(shape: _Shape, rate: float) -> tuple[BatchingKind, str]:
     waits = shape.floor or 0.0
     # A batch as long as the gap between two messages holds one: at that rate it cannot be told from none.
     if shape.group < 2 and waits >= LEAST_INTERVAL and 0.2 < rate * waits < 3:
-        because = f"each message waits {duration(waits)} and is confirmed alone: {rate:g}/s is too slow to show batches"
+        because = f"each message waits {duration(waits)} and is confirmed alone: at {rate:g}/s batches cannot be seen"
         return BatchingKind.UNKNOWN, f"{because} that short; {max(1, round(5 / waits))}/s would"
     if shape.group < 2:
-        return BatchingKind.UNBATCHED, "messages are confirmed one by one: nothing holds their confirms together"
+        return BatchingKind.UNBATCHED, "messages are confirmed one by one, not in groups"
     because = f"groups of about {shape.group:.0f} come every {duration(shape.interval)}"
-    return BatchingKind.UNBATCHED, f"{because}: nothing holds confirms together for longer"
+    return BatchingKind.UNBATCHED, f"{because}: confirms are not grouped for longer than that"
 
 
 def _confidence(kind: BatchingKind, shape: _Shape) -> float:

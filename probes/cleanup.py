@@ -72,4 +72,4 @@ def known_names(server: AmqpServer, prefix: str, nodes: Sequence[str]) -> list[s
 def _text(prefix: str, cleared: CleanupResult) -> str:
     lines = [f"deleted {name}" for name in cleared.deleted]
     lines += [f"left    {name}: {reason}" for name, reason in cleared.left.items()]
-    return "\n".join(lines or [f"nothing of the prefix {prefix} is there"])
+    return "\n".join(lines or [f"no queue with prefix {prefix} found"])

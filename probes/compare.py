@@ -27,8 +27,8 @@ _STREAMS = ("classic", "quorum")
 
 EXPLANATION = (
     "individual: publish one, wait for its confirm. batch: publish some, wait for all",
-    f"of them. async: go on while no more than {WINDOW} are unconfirmed. Each as fast as",
-    f"it can, for a part of the given time or {MOST_MESSAGES} messages, whichever ends first.",
+    f"of them. async: publish while fewer than {WINDOW} are unconfirmed. Each runs as",
+    f"fast as it can, for its share of the time or {MOST_MESSAGES} messages.",
 )
 
 
@@ -38,10 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--strategy",
         action="append",
         choices=get_args(StrategyName),
-        help="of the confirm probe: how fast a publisher is that uses confirms so; may be given more than once",
+        help="confirm probe: throughput of a publisher with this confirm strategy; repeatable",
     )
     parser.add_argument(
-        "--batch", type=int, default=_BATCH, metavar="N", help=f"messages a batch of that strategy (default {_BATCH})"
+        "--batch", type=int, default=_BATCH, metavar="N", help=f"batch strategy: messages per batch (default {_BATCH})"
     )
 
 

@@ -94,7 +94,7 @@ class HandshakeStream(PeriodicStream):
     def _explain(self, step: str, error: OSError | Refusal) -> BrokerError:
         address = self._server.address
         if step == DNS and isinstance(error, TimeoutError):
-            return Unreachable(f"{address.where}: no answer about host name {address.host!r} in time")
+            return Unreachable(f"{address.where}: resolving host name {address.host!r} timed out")
         if step == CHANNEL:
             return explain_close(error, self._server, "opening a channel")
         return explain_open(error, self._server)
@@ -114,7 +114,7 @@ async def _connect(found: Sequence[tuple[Any, ...]]) -> socket.socket:
         OSError: none does; what the last one said.
     """
     loop = asyncio.get_running_loop()
-    last: OSError = OSError("the name has no address")
+    last: OSError = OSError("the name resolves to no address")
     for family, kind, protocol, _, address in found:
         candidate = socket.socket(family, kind, protocol)
         try:

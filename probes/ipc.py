@@ -97,9 +97,9 @@ class ProbeTarget:
             )
         except ValidationError as error:
             places = ", ".join(".".join(str(word) for word in item["loc"]) for item in error.errors())
-            raise DataError(f"target of the probes: wrong at {places}") from None
+            raise DataError(f"probe target: invalid at {places}") from None
         except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"target of the probes: not of the agreed shape ({type(error).__name__})") from None
+            raise DataError(f"probe target: unexpected format ({type(error).__name__})") from None
 
 
 def encode_targets(targets: Sequence[ProbeTarget]) -> bytes:
@@ -116,7 +116,7 @@ def decode_targets(line: bytes) -> list[ProbeTarget]:
     try:
         return [ProbeTarget.from_json(item) for item in orjson.loads(line)["targets"]]
     except (orjson.JSONDecodeError, KeyError, TypeError):
-        raise DataError('targets of the probes: expected one JSON line {"targets": [...]} on stdin') from None
+        raise DataError('probe targets: expected one JSON line {"targets": [...]} on stdin') from None
 
 
 def encode(kind: str, cluster: str, rows: Sequence[_Row]) -> bytes:
@@ -147,7 +147,7 @@ def decode(line: bytes) -> RecordBatch:
         rows = [read(row) for row in document["rows"]]
         return RecordBatch(document["cluster"], **{document["kind"]: rows})
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
-        raise DataError(f"line from the probes: not of the agreed shape ({type(error).__name__}: {error})") from None
+        raise DataError(f"record from the probes: unexpected format ({type(error).__name__}: {error})") from None
 
 
 def _message(row: dict[str, Any]) -> MessageRecord:

@@ -44,12 +44,12 @@ class _Difference(NamedTuple):
 
 
 _DIFFERENCES = (
-    _Difference("network+channel", "unroutable", None, "there and back, through the channel, into no queue"),
-    _Difference("queue", "transient", "unroutable", "a classic queue takes it, in memory"),
-    _Difference("persist", "classic", "transient", "a classic queue writes it"),
-    _Difference("store", "classic-large", "classic", "4 KiB go to the store shared by all queues"),
-    _Difference("replicate", "quorum", "transient", "a quorum queue writes it, on a majority of members"),
-    _Difference("stream", "stream", "unroutable", "a stream writes it, on a majority of members"),
+    _Difference("network+channel", "unroutable", None, "round trip through the channel, into no queue"),
+    _Difference("queue", "transient", "unroutable", "a classic queue enqueues the message, in memory"),
+    _Difference("persist", "classic", "transient", "a classic queue writes the message to disk"),
+    _Difference("store", "classic-large", "classic", "4 KiB are written to the shared message store"),
+    _Difference("replicate", "quorum", "transient", "a majority of quorum queue members write it"),
+    _Difference("stream", "stream", "unroutable", "a majority of stream replicas write it"),
 )
 
 MEANINGS = {difference.name: difference.meaning for difference in _DIFFERENCES}
@@ -71,7 +71,7 @@ def largest(layers: Sequence[LatencyLayer]) -> str | None:
     if not known or known[0][0] < _MIN_REPORTED:
         return None
     most = known[0][0]
-    text = "the time is in " + ", ".join(
+    text = "most of the time is in " + ", ".join(
         f"{name} ({duration(seconds)})" for seconds, name in known if seconds > most / 2
     )
     persist = next((item for item in layers if item.name == "persist"), None)
@@ -90,7 +90,9 @@ def _layer(difference: _Difference, streams: dict[str, ProbeOutcome], node: str)
         if reason is not None:
             return LatencyLayer(name, None, node, reason)
     if less is not None and name == "store" and streams[less].payload_bytes >= streams[whole].payload_bytes:
-        return LatencyLayer(name, None, node, f"{less} is not smaller than {whole}: both go to the shared store")
+        return LatencyLayer(
+            name, None, node, f"{less} is not smaller than {whole}: both go to the shared message store"
+        )
     found = [streams[stream] for stream in needed]
     medians = [outcome.confirm.p50 or 0.0 for outcome in found]
     seconds = medians[0] - sum(medians[1:])
@@ -103,7 +105,7 @@ def _layer(difference: _Difference, streams: dict[str, ProbeOutcome], node: str)
     if abs(seconds) <= error:
         because = f"{who} doubtful: {text} is within the probe's own error of {duration(error)}"
         return LatencyLayer(name, None, node, because, error)
-    return LatencyLayer(name, seconds, node, f"{text}; {who} doubtful by {duration(error)}", error)
+    return LatencyLayer(name, seconds, node, f"{text}; {who} doubtful, error {duration(error)}", error)
 
 
 def _unfit(stream: str, outcome: ProbeOutcome | None) -> str | None:

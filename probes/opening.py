@@ -107,7 +107,7 @@ class Opening:
         try:
             return frame.decode_frame(whole)[1].method
         except (LookupError, ValueError, struct.error, AttributeError, exceptions.AMQPError):
-            raise otherwise("(0) 'the connection speaks something else'") from None
+            raise otherwise("(0) 'the server does not speak AMQP 0-9-1'") from None
 
 
 def _text(value: object) -> str:

@@ -68,7 +68,9 @@ def refuse_useless(args: argparse.Namespace) -> None:
     for option in _CHECKED:
         if getattr(args, option) is not None and option not in takes:
             fitting = ", ".join(name for name, shot in ONE_SHOTS.items() if option in shot.takes)
-            raise UsageError(f"--{option.replace('_', '-')}: the {args.name} probe has no use for it (only {fitting})")
+            raise UsageError(
+                f"--{option.replace('_', '-')}: does not apply to the {args.name} probe (only to {fitting})"
+            )
 
 
 def settings_of(args: argparse.Namespace) -> ProbesSettings:

@@ -86,7 +86,7 @@ class PacedPublisher:
             if self._ledger.late >= self._settings.max_outstanding:
                 raise Unreachable(
                     f"{self._ledger.late} messages were not confirmed within {self._settings.undecided_after:g} s; "
-                    "the channel is given up and a new one opened"
+                    "the channel is closed and a new one opened"
                 )
             if (
                 self._queue is not None

@@ -53,7 +53,7 @@ def tls(server: AmqpServer) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=server.ca_file)
     except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"ca_file: {server.ca_file} cannot be used ({error}); give a PEM file") from None
+        raise ConfigError(f"ca_file: cannot read {server.ca_file} ({error}); expected a PEM file") from None
     if not server.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -1,17 +1,18 @@
 """Writes lines to a pipe from a thread of its own: a slow reader must never stop the clock of a probe."""
 
-import logging
 import os
 import queue
 import threading
 from collections.abc import Callable
+
+from ackscope.log import get_logger
 
 _LINES = 200
 
 GATHER = 0.2
 """Seconds that a line waits for others: each write wakes two processes."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class PipeWriter:
@@ -37,10 +38,10 @@ class PipeWriter:
         except queue.Full:
             self._dropped += 1
             if self._dropped == 1:
-                _log.warning("the reader of the probes' records does not keep up: records are dropped")
+                _log.warning("reader of probe records is too slow, dropping records")
             return
         if self._dropped:
-            _log.warning("%d batches of records were dropped; the reader keeps up again", self._dropped)
+            _log.warning("reader of probe records keeps up again", dropped_batches=self._dropped)
             self._dropped = 0
 
     def close(self, timeout: float) -> None:

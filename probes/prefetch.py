@@ -72,7 +72,7 @@ def over(unacked: int, prefetch: int) -> str | None:
     """What is wrong when a consumer holds this many; None when nothing is."""
     if unacked <= prefetch:
         return None
-    return f"the broker pushed {unacked} deliveries without an ack, the limit (prefetch) is {prefetch}"
+    return f"the broker sent {unacked} deliveries without an ack; the prefetch limit is {prefetch}"
 
 
 def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:

@@ -152,7 +152,7 @@ class ProbeConnection:
 
         began = time.monotonic()
         await self._ask(
-            f"looking at queue {queue!r}",
+            f"inspecting queue {queue!r}",
             lambda done: self._channel.queue_declare(queue, passive=True, callback=partial(answered, done)),
         )
         return at - began
@@ -185,7 +185,7 @@ class ProbeConnection:
 
         self._channel.add_on_return_callback(lambda _, __, ___, body: returned(body))
         await self._ask(
-            "asking for publisher confirms", lambda done: self._channel.confirm_delivery(answered, callback=done)
+            "enabling publisher confirms", lambda done: self._channel.confirm_delivery(answered, callback=done)
         )
 
     async def consume(self, queue: str, prefetch: int, deliver: DeliverCallback) -> None:
@@ -200,7 +200,7 @@ class ProbeConnection:
 
         def cancelled(_: Any) -> None:
             where = self._server.address.where
-            self._end(Unreachable(f"{where}: queue {queue!r} was deleted, or the node that holds it went away"))
+            self._end(Unreachable(f"{where}: queue {queue!r} was deleted, or its node went down"))
             self._hang_up()
 
         doing = f"consuming from queue {queue!r}"

@@ -77,7 +77,7 @@ class PublisherConsumerPair:
 
     async def third(self) -> Client:
         """A connection that is going to be lost."""
-        return await Client.open(self._server, f"{self._name} (to be cut on purpose)")
+        return await Client.open(self._server, f"{self._name} (closed on purpose)")
 
     async def ready(self, queues: Sequence[QueueSpec]) -> None:
         """Make sure that the queues are there, empty, and nobody else's.
@@ -91,7 +91,7 @@ class PublisherConsumerPair:
         await self.until(
             self.sender,
             self._settled,
-            "messages from before the block were not confirmed",
+            "messages published before the block were not confirmed",
             within=self._within,
         )
         for queue in queues:
@@ -117,7 +117,7 @@ class PublisherConsumerPair:
             channel.publish(queue, body)
         await self.until(channel, self._settled, f"{len(bodies)} messages were not confirmed", within=self._within)
         if any(confirm.nacked for confirm in channel.frames(Confirm)):
-            raise StepFailed("the broker refused a message (basic.nack)")
+            raise StepFailed("the broker nacked a message (basic.nack)")
 
     async def delivery(self, channel: RawChannel, number: int, what: str) -> Delivery:
         """The delivery with this number (from 1) since the channel's log was cleared.

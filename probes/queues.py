@@ -82,7 +82,7 @@ def is_one_shot(name: str, prefix: str, run_id: str) -> bool:
 def fate(name: str, prefix: str) -> str:
     """What becomes of a one-shot queue that could not be deleted."""
     if name == _stream_once(prefix):
-        return "the next run that measures a stream uses it and deletes it"
+        return "the next run that measures a stream will reuse and delete it"
     return f"it expires within {EXPIRES_ONCE} s"
 
 

@@ -147,7 +147,7 @@ def _number(delivery: Delivery) -> int:
 
 
 def _wrong_message(delivery: Delivery, number: int) -> str | None:
-    return None if _number(delivery) == number else "another message came than the one that was published"
+    return None if _number(delivery) == number else "received a different message from the one that was published"
 
 
 def wrong_order(came: Sequence[int], count: int) -> str | None:
@@ -156,7 +156,7 @@ def wrong_order(came: Sequence[int], count: int) -> str | None:
     if list(came) == expected:
         return None
     order = ", ".join(str(number) for number in came)
-    return f"the requeued message lost its place: came {order} where {', '.join(map(str, expected))} was due"
+    return f"the requeued message lost its position: received {order}, expected {', '.join(map(str, expected))}"
 
 
 def wrong_flags(came: Sequence[int], flags: Sequence[bool]) -> str | None:

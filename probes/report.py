@@ -89,7 +89,9 @@ class StreamReport:
         if outcome.blocked_seconds:
             lines += wrap(f"{outcome.blocked_seconds:.1f} s in all; the broker: {outcome.blocked_reason}", "blocked")
         if outcome.connects > 1 and outcome.rate:
-            lines.append(f"  connects   {outcome.connects}: the connection broke, latencies do not include that")
+            lines.append(
+                f"  connects   {outcome.connects}: the connection was lost; latencies do not include the outage"
+            )
         return lines
 
     def _latency_rows(self) -> list[str]:
@@ -118,7 +120,7 @@ class StreamReport:
         if not filled:
             return []
         most = max(self.buckets)
-        lines = [f"  {self.latency}, messages up to"]
+        lines = [f"number of messages by {self.latency} latency"]
         for index in range(filled[0], filled[-1] + 1):
             edge = duration(_EDGES[index]) if index < len(_EDGES) else "more"
             count = self.buckets[index]
@@ -130,7 +132,7 @@ class StreamReport:
         size, interval = self.outcome.burst_messages, self.outcome.burst_interval
         if size.p50 is None or size.max is None:
             return []
-        sizes = f"messages a burst p50 {size.p50:.0f}, max {size.max:.0f}"
+        sizes = f"messages per burst p50 {size.p50:.0f}, max {size.max:.0f}"
         lines = [f"  ack bursts {size.count}: {sizes}; interval p50 {duration(interval.p50)}"]
         return lines + (
             [] if self.outcome.batching is None else wrap(_batching_text(self.outcome.batching), "batching")
@@ -153,7 +155,7 @@ class StreamReport:
 
     def _own_error(self) -> list[str]:
         outcome = self.outcome
-        verdict = "good" if outcome.doubtful is None else f"doubtful: because {outcome.doubtful}"
+        verdict = "good" if outcome.doubtful is None else f"doubtful: {outcome.doubtful}"
         lines = [f"  own error  loop lag   {_short(outcome.loop_lag)}"]
         if outcome.send_delay.count:
             lines.append(f"             send delay {_short(outcome.send_delay)}")
@@ -161,8 +163,8 @@ class StreamReport:
 
 
 EXPLANATION = (
-    "confirm: sent to acked or nacked. response: from when it was meant to be sent.",
-    "delivery: sent to delivered. Persistent unless told; quantiles within 1 %.",
+    "confirm: from sending to ack or nack. response: from the scheduled send time.",
+    "delivery: from sending to delivery. Persistent unless noted; quantiles ±1 %.",
 )
 
 
@@ -189,7 +191,7 @@ def text(address: str, product: str, probe: str, reports: Sequence[StreamReport]
 
 def _layers(layers: Sequence[LatencyLayer]) -> list[str]:
     """Where the time goes: a row a layer, and what stands out."""
-    lines = ["where the time of a confirm goes, by the medians of the streams above"]
+    lines = ["where the time of a confirm goes, from the medians of the streams above"]
     for layer in layers:
         if layer.seconds is None:
             lines.append(f"  {layer.name:<16}{'-':>8}  withheld:")
@@ -204,7 +206,7 @@ def _layers(layers: Sequence[LatencyLayer]) -> list[str]:
 def _batching_text(batching: Batching) -> str:
     """What the bursts tell, in a sentence."""
     if batching.kind is BatchingKind.UNKNOWN:
-        return f"not known: {batching.because}"
+        return f"unknown: {batching.because}"
     if batching.kind is not BatchingKind.SYNC:
         return f"{batching.kind}: {batching.because}"
     what = "an fsync" if batching.fsync else "a write"

@@ -79,7 +79,7 @@ class RunTrace:
         if len(values) < 2 or not known:
             return []
         left = " " * indent
-        lines = [f"{left}response, longest of those meant for each {duration(self.width)}"]
+        lines = [f"{left}response, longest per {duration(self.width)} of scheduled send time"]
         edges = _edges(min(known), max(known))
         for row, edge in enumerate(reversed(edges)):
             below = edges[-row - 2] if row < len(edges) - 1 else -1.0

@@ -2,12 +2,12 @@
 
 import asyncio
 import itertools
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from ackscope.clock import Clock, Instant
 from ackscope.errors import AckscopeError
+from ackscope.log import get_logger
 from ackscope.records import ProbeState
 from probes import confirm, delivery, handshake, nack, prefetch, redelivery, rtt
 from probes.instrument import PERIOD, LoopLag
@@ -37,7 +37,7 @@ _BUSY, _SELDOM = 20.0, 3
 """Below so many messages a second a stream has its tick at every third look at the clock, and half as many summaries:
 it costs less."""
 _ROWS_AT_ONCE = 256
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 Emit = Callable[[RecordBatch], None]
 
@@ -111,13 +111,15 @@ class Runner:
             except AckscopeError as error:
                 reason = str(error)
             except Exception as error:  # noqa: BLE001  the boundary: a fault of one stream must not end the others
-                _log.exception("%s %s: a fault of the probe itself", who.probe, who.stream)
-                reason = f"a fault of the probe itself ({type(error).__name__}: {error})"
+                _log.exception("probe failed unexpectedly", cluster=stream.cluster, probe=who.probe, stream=who.stream)
+                reason = f"internal error of the probe ({type(error).__name__}: {error})"
             else:
                 reason = "its session ended"
             if stream.stats.state is not ProbeState.FAILED:
                 wait = FIRST_WAIT
-                _log.warning("%s %s of %s: %s", who.probe, who.stream, stream.cluster, reason)
+                _log.warning(
+                    "probe stream failed", cluster=stream.cluster, probe=who.probe, stream=who.stream, error=reason
+                )
             stream.stats.failed(reason, self._clock.now().mono)
             await asyncio.sleep(wait * self._random.uniform(0.5, 1.0))
             wait = min(LONGEST_WAIT, 2 * wait)

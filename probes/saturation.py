@@ -18,8 +18,8 @@ SAFETY = 1.5
 """Round trips and processing times fluctuate: the recommendation is so much more than the formula."""
 
 _WITHOUT_LIMIT = (
-    "only no limit at all came within 5 % of the best, and that lets one consumer hold the whole queue: the largest "
-    "limit that was measured"
+    "only the unlimited consumer came within 5 % of the best, but it can hold the whole queue; recommended is "
+    "the largest limit that was measured"
 )
 
 
@@ -91,18 +91,18 @@ def advise(points: Sequence[SweepPoint], round_trip: float, processing: float) -
         return PrefetchAdvice(knee=None, formula=None, recommended=None, because="nothing was processed")
     limited = max((point.prefetch for point in points), default=0) or None
     if not processing:
-        because = f"work takes no time here, so only the measurement tells: more than {measured} brought less than 5 %"
+        because = f"work takes no time here, so only the measurement counts: more than {measured} gained less than 5 %"
         if not measured:
             because = _WITHOUT_LIMIT
         return PrefetchAdvice(knee=measured, formula=None, recommended=measured or limited, because=because)
     formula = math.ceil(round_trip / processing + 1.0)
     padded = math.ceil(SAFETY * formula)
     because = (
-        f"a round trip of {duration(round_trip)} / {duration(processing)} of work + 1 = {formula} keep the consumer "
-        f"busy; half as much again for fluctuation: {padded}"
+        f"a round trip of {duration(round_trip)} / {duration(processing)} of work + 1 = {formula} messages keep "
+        f"the consumer busy; plus 50 % for fluctuation: {padded}"
     )
     if not measured:
         return PrefetchAdvice(knee=0, formula=formula, recommended=limited, because=f"{because}; but {_WITHOUT_LIMIT}")
     if measured > padded:
-        because += f"; measured, it takes {measured} to come within 5 % of the best"
+        because += f"; in the measurement it took {measured} to come within 5 % of the best"
     return PrefetchAdvice(knee=measured, formula=formula, recommended=max(padded, measured), because=because)

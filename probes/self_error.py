@@ -15,13 +15,13 @@ FLOOR = 0.001
 def doubt_of_messages(*, confirm: Quantiles, send_delay: Quantiles, loop_lag: Quantiles) -> str | None:
     """Why the figures cannot be trusted, as one sentence with its figures; None when they can."""
     if confirm.count < LEAST_MESSAGES or confirm.p50 is None:
-        return f"only {confirm.count} messages were settled, at least {LEAST_MESSAGES} are needed"
+        return f"only {confirm.count} messages were settled; at least {LEAST_MESSAGES} are needed"
     bearable = max(FLOOR, SHARE * confirm.p50)
-    for what, own in (("sent late by", send_delay), ("its clock loop woke late by", loop_lag)):
+    for what, own in (("sent late by", send_delay), ("timer loop late by", loop_lag)):
         if own.p99 is not None and own.p99 > bearable:
             return (
                 f"the probe itself was slow ({what} p99 {duration(own.p99)}, "
-                f"bearable beside a median confirm of {duration(confirm.p50)}: {duration(bearable)})"
+                f"limit for a median confirm of {duration(confirm.p50)}: {duration(bearable)})"
             )
     return None
 
@@ -30,12 +30,12 @@ def doubt_of_steps(*, steps: Sequence[Quantiles], loop_lag: Quantiles) -> str | 
     """The same for a stream that sends no messages of its own and times steps."""
     medians = [step.p50 for step in steps if step.p50 is not None]
     if not medians:
-        return "no step came to its end"
+        return "no step completed"
     bearable = max(FLOOR, SHARE * min(medians))
     if loop_lag.p99 is not None and loop_lag.p99 > bearable:
         return (
-            f"the probe itself was slow (its clock loop woke late by p99 {duration(loop_lag.p99)}, "
-            f"bearable beside a median step of {duration(min(medians))}: {duration(bearable)})"
+            f"the probe itself was slow (timer loop late by p99 {duration(loop_lag.p99)}, "
+            f"limit for a median step of {duration(min(medians))}: {duration(bearable)})"
         )
     return None
 

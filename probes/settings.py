@@ -72,7 +72,7 @@ class AmqpSettings(Settings):
     def _are_addresses(cls, value: dict[str, SecretStr]) -> dict[str, SecretStr]:
         for name, url in value.items():
             if not _NODE.fullmatch(name):
-                raise ValueError(f"{name!r} is no name of a node; write it as the broker does, such as rabbit@one")
+                raise ValueError(f"invalid node name {name!r}; use the broker's form, such as rabbit@one")
             try:
                 parse_amqp(url.get_secret_value(), name)
             except UsageError as error:
@@ -267,5 +267,5 @@ class ProbesSettings(Settings):
     def _are_probes(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for name in value:
             if name not in NAMES:
-                raise ValueError(f"no probe {name!r}{nearest(name, list(NAMES))}; known: {', '.join(NAMES)}")
+                raise ValueError(f"unknown probe {name!r}{nearest(name, list(NAMES))}; known: {', '.join(NAMES)}")
         return value

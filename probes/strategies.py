@@ -118,7 +118,7 @@ class _Publisher:
                 async with asyncio.timeout(TIMEOUT):
                     await self._news.wait()
             except TimeoutError:
-                return _BLOCKED if self._link.blocked else f"no confirm came for {TIMEOUT:g} s"
+                return _BLOCKED if self._link.blocked else f"no confirm for {TIMEOUT:g} s"
             if self._link.closed.done():
                 raise self._link.closed.result()
         return None

@@ -119,7 +119,7 @@ class StreamStats:
         self._blocked_since = now if self._blocked_since is None else self._blocked_since
         self._blocked_reason = reason
         self._set(
-            ProbeState.BLOCKED, f"the broker blocks publishers ({reason}); nothing is published until it lifts that"
+            ProbeState.BLOCKED, f"the broker blocks publishers ({reason}); nothing is published until the block ends"
         )
 
     def unblocked(self, now: float) -> None:

@@ -38,7 +38,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="decoy.burst",
     rule="",
-    summary="300 messages at once, worked off in some seconds, twice a minute",
+    summary="a burst of 300 messages twice a minute, consumed within seconds",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
 )

@@ -26,7 +26,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="decoy.fanout-alone",
     rule="",
-    summary="events go to a fanout exchange that never had a subscriber",
+    summary="events are published to a fanout exchange that never had a binding",
     subject=Subject(kind="exchange", name=EXCHANGE),
     inject=inject,
 )

@@ -1,4 +1,4 @@
-"""Leaders of quorum queues that move to other nodes, as they do in a rolling upgrade, with traffic all the while."""
+"""Leaders of quorum queues that move to other nodes, as they do in a rolling upgrade, under constant traffic."""
 
 import time
 
@@ -50,7 +50,7 @@ def _move(fault: Fault, target: int) -> None:
 SPEC = FaultSpec(
     name="decoy.leader-moves",
     rule="",
-    summary="the leader of a quorum queue moves from node to node, with traffic all the while",
+    summary="the leader of a quorum queue moves from node to node, under constant traffic",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
     nodes=3,

@@ -27,11 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare options."""
     parser.add_argument(
         "--for", dest="duration", type=argument(seconds), metavar="TIME",
-        help="end by itself this long after everything is up, with a summary (90s, 2m; a number is seconds)",
+        help="once everything runs, stop after this time and print a summary (90s, 2m; a plain number is seconds)",
     )  # fmt: skip
-    parser.add_argument("--fault", metavar="NAME", help="what to break: `ackscope lab fault --list` names the faults")
-    parser.add_argument("--broker", metavar="VERSION", help=f"one of: {', '.join(NAMES)} ({NAMES[0]})")
-    parser.add_argument("--nodes", type=int, metavar="N", help="nodes of the broker, 1 to 3 (1)")
+    parser.add_argument("--fault", metavar="NAME", help="inject this fault; see `ackscope lab fault --list`")
+    parser.add_argument(
+        "--broker", metavar="VERSION", help=f"RabbitMQ version: {', '.join(NAMES)} (default {NAMES[0]})"
+    )
+    parser.add_argument("--nodes", type=int, metavar="N", help="nodes of the cluster, 1 to 3 (default 1)")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
 
 
@@ -41,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     broker, nodes = _suited(spec, args)
     end = End()
     end.listen()
-    _say("starting a private RabbitMQ, a workload, the exporter, Prometheus, Spark and the page")
+    _say("starting a private RabbitMQ, a workload, the exporter, Prometheus, Spark and the dashboard")
     began = time.monotonic()
     try:
         with running_stack(broker=broker, nodes=nodes, extra=spec.extra if spec else NOTHING) as stack:
@@ -71,9 +73,11 @@ def _suited(spec: FaultSpec | None, args: argparse.Namespace) -> tuple[str, int]
         broker = NAMES[0] if len(spec.brokers) == len(SUITES) else spec.brokers[0]
     asked = minor(find_broker(broker).version) if broker == NAMES[0] else broker
     if asked not in spec.brokers:
-        raise UsageError(f"{spec.name} cannot be put into RabbitMQ {asked}; take --broker {' or '.join(spec.brokers)}")
+        raise UsageError(
+            f"fault {spec.name} is not available for RabbitMQ {asked}; use --broker {' or '.join(spec.brokers)}"
+        )
     if args.nodes is not None and args.nodes < spec.nodes:
-        raise UsageError(f"{spec.name} takes {spec.nodes} nodes; leave --nodes out or give --nodes {spec.nodes}")
+        raise UsageError(f"fault {spec.name} needs {spec.nodes} nodes; omit --nodes or use --nodes {spec.nodes}")
     return broker, args.nodes or spec.nodes
 
 
@@ -99,19 +103,19 @@ def _say(text: str) -> None:
 
 def _where_to_look(stack: Stack, took: float, duration: float | None) -> str:
     node = stack.lab.nodes[0]
-    end = "Ctrl-C ends everything" if duration is None else f"ends by itself in {duration:.0f} s"
+    end = "press Ctrl-C to stop everything" if duration is None else f"stops in {duration:.0f} s"
     plain_management = f"http://{node.management.rsplit('@', 1)[1]}"
     return "\n".join(
         [
             "",
-            f"ackscope watches RabbitMQ {stack.lab.broker} (up in {took:.0f} s); {end}",
-            f"  the page     {stack.dashboard}",
+            f"ackscope monitors RabbitMQ {stack.lab.broker} (started in {took:.0f} s); {end}",
+            f"  dashboard    {stack.dashboard}",
             f"  metrics      http://{stack.exporter}/metrics",
             f"  findings     http://{stack.exporter}/api/v1/findings",
             f"  Prometheus   {stack.prometheus}",
-            f"  broker's UI  {plain_management}  (guest, guest)",
+            f"  broker UI     {plain_management}  (guest, guest)",
             f"  AMQP         {node.amqp}",
-            f"  data, logs   {stack.folder}  (removed at the end)",
+            f"  data, logs   {stack.folder}  (deleted at the end)",
             "",
         ]
     )

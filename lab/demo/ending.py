@@ -29,5 +29,5 @@ class End:
     def _interrupt(self, _signal: int, _frame: FrameType | None) -> None:
         self.hold()
         self._asked = True
-        print("ending everything that was started", file=sys.stderr, flush=True)
+        print("stopping all processes", file=sys.stderr, flush=True)
         raise KeyboardInterrupt

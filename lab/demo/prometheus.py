@@ -49,7 +49,7 @@ def start_prometheus(services: Services, folder: Path, *, listen: str, target: s
             f"--web.listen-address={listen}",
         ],
     )
-    service.wait_until(lambda: answers(f"http://{listen}/-/ready"), "an answer of /-/ready", 60)
+    service.wait_until(lambda: answers(f"http://{listen}/-/ready"), "a response from /-/ready", 60)
     return service
 
 

@@ -37,7 +37,7 @@ class Service:
         """Raise ServiceFailed when it ended without being asked to."""
         code = self.process.poll()
         if code is not None:
-            raise ServiceFailed(f"{self.name} ended by itself (exit code {code}); the end of its log:\n{self.tail()}")
+            raise ServiceFailed(f"{self.name} exited unexpectedly (exit code {code}); end of its log:\n{self.tail()}")
 
     def tail(self) -> str:
         """The last lines that it logged, without credentials."""
@@ -51,7 +51,7 @@ class Service:
             self.check()
             if time.monotonic() > deadline:
                 raise ServiceFailed(
-                    f"{self.name}: {what} not seen in {timeout:.0f} s; the end of its log:\n{self.tail()}"
+                    f"{self.name}: {what} not seen within {timeout:.0f} s; end of its log:\n{self.tail()}"
                 )
             time.sleep(0.2)
 

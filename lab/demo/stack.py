@@ -83,7 +83,7 @@ def _first_line(service: Service, timeout: float) -> bytes:
     deadline, line = time.monotonic() + timeout, b""
     while not line.endswith(b"\n"):
         if time.monotonic() > deadline:
-            raise ServiceFailed(f"{service.name}: not in effect after {timeout:.0f} s:\n{service.tail()}")
+            raise ServiceFailed(f"{service.name}: fault not in effect after {timeout:.0f} s:\n{service.tail()}")
         readable, _, _ = select.select([stdout], [], [], 0.5)
         if readable:
             piece = os.read(stdout.fileno(), 65536)
@@ -140,8 +140,8 @@ def running_stack(*, broker: str, nodes: int = 1, extra: Extra = NOTHING) -> Ite
         web = services.start_python(
             "dashboard", "ackscope", "dashboard", "--exporter", f"http://{exporter}", *roots, "--listen", page
         )
-        watcher.wait_until(lambda: answers(f"http://{exporter}/-/ready"), "an answer of /-/ready", _FIRST_POLL)
+        watcher.wait_until(lambda: answers(f"http://{exporter}/-/ready"), "a response from /-/ready", _FIRST_POLL)
         start_prometheus(services, folder / "prometheus", listen=prometheus, target=exporter)
-        web.wait_until(lambda: answers(f"http://{page}/_stcore/health", "ok"), "an answer", _PAGE_START)
+        web.wait_until(lambda: answers(f"http://{page}/_stcore/health", "ok"), "a response", _PAGE_START)
         spark.wait_until(lambda: bool(manifest.clusters(stack.rollups)), "a first rollup", _SPARK_START)
         yield stack

@@ -81,17 +81,17 @@ def _ms(seconds: float | None) -> str:
 
 
 def _yes(answered: bool) -> str:  # noqa: FBT001  a formatter of one value
-    return "answered" if answered else "DID NOT ANSWER"
+    return "answered" if answered else "NO RESPONSE"
 
 
 def text(summary: dict[str, Any]) -> str:
     """The summary for a person, in 80 columns."""
-    lines = [f"RabbitMQ {summary['broker']}, watched for {summary['seconds']:.0f} s", "confirm latency:"]
+    lines = [f"RabbitMQ {summary['broker']}, monitored for {summary['seconds']:.0f} s", "confirm latency:"]
     lines += [
         f"  {name:<8} p50 {_ms(item['p50']):>10}   p99 {_ms(item['p99']):>10}   {item['count']} messages"
         for name, item in summary["confirm"].items()
     ]
-    lines.append(f"  the probe's own send delay: p99 {_ms(summary['send_delay_p99'])}")
+    lines.append(f"  send delay of the probe: p99 {_ms(summary['send_delay_p99'])}")
     lines.append(f"redeliveries seen by the broker: {summary['redeliveries']}")
     lines.append(f"findings: {len(summary['findings']) or 'none'}")
     for finding in summary["findings"]:
@@ -99,8 +99,8 @@ def text(summary: dict[str, Any]) -> str:
         lines.append(f"  {finding['severity']:<8} {finding['rule']:<20} {subject['kind']} {subject['name']}")
     lines.append(f"landing rows: {summary['landing_rows']}   rollup rows: {summary['rollup_rows']}")
     p99 = ", ".join(f"{name} {_ms(value)}" for name, value in summary["prometheus_confirm_p99"].items())
-    lines.append(f"Prometheus, confirm p99: {p99 or 'NO ANSWER'}")
-    lines.append(f"page: {_yes(summary['dashboard_ok'])}   /metrics: {_yes(summary['metrics_ok'])}")
+    lines.append(f"Prometheus, confirm p99: {p99 or 'NO RESPONSE'}")
+    lines.append(f"dashboard: {_yes(summary['dashboard_ok'])}   /metrics: {_yes(summary['metrics_ok'])}")
     return "\n".join(lines)
 
 

@@ -1,6 +1,5 @@
 """What a fault is, and what it may use while it lasts."""
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,12 +13,13 @@ from pika.adapters.blocking_connection import BlockingChannel, BlockingConnectio
 from ackscope.address import Address
 from ackscope.errors import AckscopeError, BrokerError, Unreachable, UsageError
 from ackscope.findings import Subject
+from ackscope.log import get_logger
 from lab.amqp import LOST, connect
 from lab.brokers import SUITES
 from lab.control import Control
 from lab.node import NOTHING, Extra
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _ASK_SECONDS = 30.0
 
 
@@ -51,7 +51,7 @@ class Fault:
             UsageError: this broker is known by its addresses only.
         """
         if self.control is None:
-            raise UsageError("this fault needs a lab: start one with `ackscope lab up`, then `ackscope lab fault NAME`")
+            raise UsageError("this fault needs a running lab: `ackscope lab up`, then `ackscope lab fault NAME`")
         return self.control
 
     def connect(self, name: str, *, served: bool = True, **parameters: Any) -> BlockingConnection:
@@ -122,7 +122,7 @@ class Fault:
             try:
                 undo()
             except (AckscopeError, *LOST) as error:
-                _log.warning("not undone: %s", error)
+                _log.warning("could not undo a part of the fault", error=str(error))
 
         self._undo.callback(_safely)
 
@@ -162,7 +162,7 @@ def _close(connection: BlockingConnection) -> None:
     try:
         connection.close()
     except LOST:
-        _log.debug("a connection had ended already")
+        _log.debug("connection was already closed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +211,8 @@ def undone(fault: Fault) -> Iterator[Fault]:
     try:
         yield fault
     except LOST as error:
-        raise Unreachable(f"{fault.address}: the broker went away ({type(error).__name__}); inject again") from None
+        raise Unreachable(
+            f"{fault.address}: connection to the broker lost ({type(error).__name__}); inject the fault again"
+        ) from None
     finally:
         fault.undo()

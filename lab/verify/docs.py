@@ -15,20 +15,20 @@ HEADER = """# Semantics: what is documented, and what brokers do
 
 <!-- Made by `python -m lab.verify.docs`; record again with `python -m lab.verify.record`. -->
 
-What the guides of RabbitMQ say about acknowledgements, prefetch, confirms and transactions, in our own words, a
-claim a row. `ackscope verify --amqp URL` holds each against a live broker and shows what it rests on (`--evidence`);
-`--lab` starts a private broker for those that need one restarted, stopped or alarmed. The verdicts here are of
-recorded runs on private brokers of one node, and of three for {cluster}: of {versions}.
+What the RabbitMQ guides document about acknowledgements, prefetch, confirms and transactions, in our own words, one
+claim per row. `ackscope verify --amqp URL` checks each claim against a live broker and shows the evidence
+(`--evidence`); `--lab` starts a private broker for claims that need it restarted, stopped or put into alarm. The
+verdicts below were recorded on private brokers with one node (three nodes for {cluster}): RabbitMQ {versions}.
 
-From: {guides}.
+Sources: {guides}.
 
 | verdict | meaning |
 |---|---|
-| holds | the broker does as documented |
-| **differs** | it does not; the note says why, as far as a fact is known |
-| not applicable | this version, or this set-up, has not what the claim speaks of |
-| needs --lab | it takes a broker that may be disturbed |
-| could not tell | the check came to no end, or what can be seen from outside does not decide |
+| holds | the broker behaves as documented |
+| **differs** | it does not; the note gives the known reason, if there is one |
+| not applicable | this version or setup lacks the feature of the claim |
+| needs --lab | needs a broker that may be disturbed |
+| could not tell | the check did not finish, or cannot decide it from outside the broker |
 
 {counts}
 """

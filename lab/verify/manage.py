@@ -42,14 +42,18 @@ class HttpManage:
         try:
             answer = requests.get(url, auth=(address.username, address.password), timeout=_TIMEOUT, verify=self._verify)
         except requests.RequestException as error:
-            raise Unreachable(f"{address.where}: the management API does not answer ({type(error).__name__})") from None
+            raise Unreachable(
+                f"{address.where}: no response from the management API ({type(error).__name__})"
+            ) from None
         if answer.status_code == 404:
             return None
         if answer.status_code in {401, 403}:
-            raise Refused(f"{address.where}: the management API refuses {address.username} ({answer.status_code})")
+            raise Refused(f"{address.where}: the management API refuses user {address.username} ({answer.status_code})")
         try:
             answer.raise_for_status()
             found: Mapping[str, Any] = answer.json()
         except (requests.RequestException, ValueError):
-            raise BadAnswer(f"{address.where}: status {answer.status_code} and no document for {path}") from None
+            raise BadAnswer(
+                f"{address.where}: status {answer.status_code} without a JSON document for {path}"
+            ) from None
         return found

@@ -37,7 +37,7 @@ def _run(broker: str, *options: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "ackscope", "verify", "--lab", "--broker", broker, *options, "--json"]
     done = subprocess.run(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode not in {0, 1}:
-        raise MissingPart(f"ackscope verify --lab --broker {broker} could not run; it said why above")
+        raise MissingPart(f"ackscope verify --lab --broker {broker} failed; see its error above")
     document: dict[str, Any] = json.loads(done.stdout)
     return document
 

@@ -1,7 +1,6 @@
 """The two kinds of clients a shop is made of, and the loop that keeps each connected."""
 
 import json
-import logging
 import threading
 import time
 from collections.abc import Callable
@@ -13,11 +12,12 @@ from pika.adapters.blocking_connection import BlockingChannel, BlockingConnectio
 
 from ackscope.address import Address
 from ackscope.errors import BrokerError
+from ackscope.log import get_logger
 from lab.amqp import LOST, PERSISTENT, connect
 
 _AGAIN = 1.0
 _BEHIND = 1.0
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +108,9 @@ def keep(job: Job, address: Address, ending: threading.Event) -> None:
         try:
             connection = connect(address, job.name)
         except BrokerError as error:
-            # Once, not at every attempt: ten jobs that try each second would bury the rest of the log.
-            _log.log(logging.DEBUG if reported else logging.WARNING, "%s: %s; tries on", job.name, error)
+            # A warning once, not at every attempt: ten jobs that retry each second would fill the log.
+            log = _log.debug if reported else _log.warning
+            log("cannot connect, retrying", job=job.name, error=str(error))
             reported = True
             ending.wait(_AGAIN)
             continue
@@ -118,7 +119,7 @@ def keep(job: Job, address: Address, ending: threading.Event) -> None:
             job.work(connection, ending)
         except LOST as error:
             if not ending.is_set():
-                _log.warning("%s: interrupted (%s); connects again", job.name, type(error).__name__)
+                _log.warning("connection lost, reconnecting", job=job.name, error=type(error).__name__)
                 reported = True
                 ending.wait(_AGAIN)
         finally:
@@ -131,4 +132,4 @@ def _drop(connection: BlockingConnection) -> None:
         if connection.is_open:
             connection.close()
     except LOST:
-        _log.debug("a connection ended while it was closed")
+        _log.debug("connection was lost while closing it")

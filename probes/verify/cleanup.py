@@ -22,9 +22,9 @@ async def clear(ground: CheckContext) -> list[str]:
     wanted += [(name, spec.Exchange.Delete(exchange=name), spec.Exchange.DeleteOk) for name in ground.exchanges]
     foreign = [name for name, *_ in wanted if not name.startswith(f"{ground.prefix}.")]
     if foreign:
-        raise ValueError(f"{foreign[0]!r} is not of run {ground.prefix}")
+        raise ValueError(f"{foreign[0]!r} does not belong to run {ground.prefix}")
     left = [name for name, *_ in wanted]
-    why = f"no end within {_WITHIN:g} s"
+    why = f"not finished within {_WITHIN:g} s"
     try:
         async with asyncio.timeout(_WITHIN):
             why = await _delete(ground.server, wanted, left)
@@ -32,7 +32,7 @@ async def clear(ground: CheckContext) -> list[str]:
         why = str(error)
     except TimeoutError:
         pass
-    return [f"{name!r} is left behind ({why}); unused, the broker deletes it within 5 minutes" for name in left]
+    return [f"{name!r} is left behind ({why}); the broker deletes it within 5 minutes of its last use" for name in left]
 
 
 async def _delete(server: AmqpServer, wanted: Sequence[tuple[str, object, object]], left: list[str]) -> str:

@@ -30,7 +30,7 @@ async def one(channel: RawChannel, queue: str) -> Delivery:
     """
     found = await got(channel, queue)
     if found is None:
-        raise TimeoutError(f"no message came into {queue}")
+        raise TimeoutError(f"no message arrived in {queue}")
     return found
 
 

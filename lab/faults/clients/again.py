@@ -31,8 +31,8 @@ def refused(fault: Fault, name: str, code: int, act: Callable[[BlockingChannel],
             act(connection.channel())
         except ChannelClosedByBroker as error:
             if error.reply_code != code:
-                raise BrokerError(f"expected an error {code}, and got {error.reply_code} {error.reply_text}") from None
+                raise BrokerError(f"expected error {code}, got {error.reply_code} {error.reply_text}") from None
         else:
-            raise BrokerError(f"expected an error {code}, and the broker took it")
+            raise BrokerError(f"expected error {code}, but the broker accepted it")
         if times == PROOF:
             fault.announce()

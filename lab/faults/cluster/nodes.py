@@ -25,7 +25,7 @@ def until(fault: Fault, what: str, holds: Callable[[], bool], seconds: float = _
         if holds():
             return
         if time.monotonic() > deadline:
-            raise BrokerError(f"not seen within {seconds:.0f} s: {what}")
+            raise BrokerError(f"not observed within {seconds:.0f} s: {what}")
         fault.ending.wait(_POLL)
 
 

@@ -49,7 +49,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="bad-ack-loop",
     rule="bad-ack-loop",
-    summary="a consumer acknowledges an unknown tag, its channel is closed, and it begins anew, 4 times a second",
+    summary="a consumer acks an unknown delivery tag, loses its channel and opens another one, 4 times a second",
     subject=Subject(kind="connection", name=""),
     inject=inject,
     apart=True,

@@ -53,7 +53,7 @@ def _pending(fault: Fault) -> int | None:
 SPEC = FaultSpec(
     name="consumer-tcp-backpressure",
     rule="consumer-tcp-backpressure",
-    summary="a consumer stopped reading its socket; 30 MB of messages wait for it",
+    summary="a consumer stops reading its socket while 30 MB of messages are due to it",
     subject=Subject(kind="connection", name=""),
     inject=inject,
     also=("auto-ack-consumer", "heartbeat-extreme"),

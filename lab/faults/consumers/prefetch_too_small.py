@@ -45,7 +45,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="prefetch-too-small",
     rule="prefetch-too-small",
-    summary="a consumer that acknowledges at once has prefetch 1, and a quarter more comes than can be sent one by one",
+    summary="a fast consumer has prefetch 1, and the publish rate is 25 % above what can be delivered one by one",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
     also=("pub-no-confirms",),

@@ -55,7 +55,7 @@ def _publish(channel: BlockingChannel) -> None:
 SPEC = FaultSpec(
     name="stuck-consumer",
     rule="stuck-consumer",
-    summary="a consumer that worked holds its prefetch of 10 and acks nothing more; publishing goes on at 5/s",
+    summary="a consumer stops sending acks with its prefetch of 10 outstanding; publishing continues at 5 messages/s",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
 )

@@ -17,7 +17,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="hung-node",
     rule="hung-node",
-    summary="the node is frozen: it takes connections and answers none",
+    summary="the node is frozen: it accepts connections and serves none",
     subject=NODE,
     inject=inject,
     alone=True,

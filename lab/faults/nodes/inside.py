@@ -24,7 +24,7 @@ def until(fault: Fault, holds: Callable[[], object], what: str) -> None:
     deadline = time.monotonic() + _WITHIN
     while not fault.ending.is_set() and not holds():
         if time.monotonic() > deadline:
-            raise BrokerError(f"{what}: not seen within {_WITHIN:.0f} s")
+            raise BrokerError(f"{what}: not observed within {_WITHIN:.0f} s")
         fault.ending.wait(_STEP)
 
 

@@ -28,7 +28,7 @@ def _listens(fault: Fault) -> bool:
 SPEC = FaultSpec(
     name="listener-missing",
     rule="listener-missing",
-    summary="the node runs, and its AMQP port refuses every new connection",
+    summary="the node runs, but its AMQP port refuses every new connection",
     subject=NODE,
     inject=inject,
     alone=True,

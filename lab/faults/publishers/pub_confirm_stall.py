@@ -62,7 +62,7 @@ def _open(fault: Fault) -> bool:
 SPEC = FaultSpec(
     name="pub-confirm-stall",
     rule="pub-confirm-stall",
-    summary="two of three nodes stop: a quorum queue without majority confirms nothing to its publisher",
+    summary="two of three nodes stop: a quorum queue without a majority sends no confirms to its publisher",
     subject=Subject(kind="vhost", name="/"),
     inject=inject,
     nodes=3,

@@ -38,7 +38,7 @@ def _throttled(fault: Fault) -> bool:
 SPEC = FaultSpec(
     name="pub-credit-flow",
     rule="pub-credit-flow",
-    summary="a publisher sends as fast as it can to a quorum queue, and is throttled all the time",
+    summary="a publisher sends as fast as it can to a quorum queue and is constantly throttled (flow)",
     subject=Subject(kind="node", name=""),
     inject=inject,
     alone=True,

@@ -59,7 +59,7 @@ def _confirmed(channel: BlockingChannel) -> bool:
 SPEC = FaultSpec(
     name="pub-nacked-overflow",
     rule="pub-nacked-overflow",
-    summary="a queue of at most 10 messages rejects publishes: the publisher gets nacks, and goes on",
+    summary="a queue with a limit of 10 messages rejects publishes: the publisher gets nacks and continues",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
 )

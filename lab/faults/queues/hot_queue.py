@@ -46,7 +46,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="hot-queue",
     rule="hot-queue",
-    summary="three publishers send thousands of messages a second to one quorum queue, which holds them back",
+    summary="three publishers send thousands of messages/s to one quorum queue, which throttles them",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
     alone=True,

@@ -34,7 +34,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="qq-segment-growth",
     rule="qq-segment-growth",
-    summary="a consumer holds one message of a quorum queue while 16 MB a second pass: its log cannot be cut",
+    summary="a consumer holds one message of a quorum queue while 16 MB/s pass through: its log cannot be truncated",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
     brokers=("3.10", "4.0"),

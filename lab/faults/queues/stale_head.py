@@ -34,7 +34,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="stale-head",
     rule="stale-head",
-    summary="the oldest message of a queue is held by one consumer, while another works off all that come later",
+    summary="one consumer holds the oldest message of a queue while another one processes all later messages",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
     one_shot=False,
