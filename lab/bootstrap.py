@@ -13,7 +13,7 @@ from ackscope.errors import MissingPart
 
 
 def cache_directory(environ: Mapping[str, str]) -> Path:
-    """Where built brokers stay: `$ACKSCOPE_CACHE_DIR`, else the user's cache directory."""
+    """The folder of built brokers: `$ACKSCOPE_CACHE_DIR`, or the user's cache directory."""
     if chosen := environ.get("ACKSCOPE_CACHE_DIR"):
         return Path(chosen).absolute()
     if base := environ.get("XDG_CACHE_HOME"):
@@ -22,12 +22,12 @@ def cache_directory(environ: Mapping[str, str]) -> Path:
 
 
 def build(name: str, suite: str, root: Path) -> None:
-    """Build `root` from a Debian suite; it appears whole or not at all.
+    """Build `root` from a Debian suite; it appears complete or not at all.
 
     Args:
-        name: the version as it was asked for, for messages.
+        name: the requested version, for messages.
         suite: the Debian suite that has it.
-        root: the folder to be made.
+        root: the folder to create.
 
     Raises:
         MissingPart: debootstrap is missing or failed; a failed build leaves its log and nothing else.
@@ -49,7 +49,7 @@ def _build(name: str, suite: str, root: Path) -> None:
     partial, log = root.with_name(f"{suite}.partial"), root.with_name(f"{suite}.log")
     _announce(f"building the {name} broker (once; Debian {suite}, about 500 MB) in {root}; this takes 40 s to 2 min")
     began = time.monotonic()
-    # In a mount namespace of its own: what debootstrap mounts is gone with it, however it ends.
+    # In its own mount namespace: mounts of debootstrap end with it in every case.
     command = ["unshare", "--mount", "debootstrap", "--variant=minbase", "--include=rabbitmq-server", suite]
     try:
         _remove(partial)
@@ -67,7 +67,7 @@ def _build(name: str, suite: str, root: Path) -> None:
 
 @contextmanager
 def _only_one(lock: Path, name: str) -> Iterator[None]:
-    """Hold a lock file; the kernel drops it with the process."""
+    """Hold a lock file; the kernel releases it when the process ends."""
     with lock.open("wb") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

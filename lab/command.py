@@ -1,4 +1,4 @@
-"""`ackscope lab`: a private, real RabbitMQ on this machine, and faults for it."""
+"""`ackscope lab`: run a private RabbitMQ on this machine, and inject faults into it."""
 
 import argparse
 import textwrap
@@ -32,10 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what was asked.
+    """Run the subcommand.
 
     Raises:
-        AckscopeError: it cannot be done; the message says why and what to do.
+        AckscopeError: it failed; the message says why and what to do.
     """
     if args.action == "up":
         return _up(args)
@@ -56,7 +56,7 @@ def _up(args: argparse.Namespace) -> int:
 
 
 def describe(state: State) -> str:
-    """A running lab in words, at most 80 columns wide."""
+    """The description of a running lab, at most 80 columns wide."""
     count = "1 node" if len(state.nodes) == 1 else f"{len(state.nodes)} nodes in one cluster"
     lines = [f"RabbitMQ {state.broker} is running, {count}{', with a sample workload' if state.workload else ''}."]
     for node in state.nodes:

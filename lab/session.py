@@ -1,4 +1,4 @@
-"""The lab that outlives the command which started it: up, fault, down."""
+"""A lab that keeps running after the command that started it: up, fault, down."""
 
 import os
 import sys
@@ -22,10 +22,10 @@ _POLL = 0.05
 
 
 def up(place: Place, broker: str, nodes: int, *, workload: bool) -> State:
-    """Start a lab that goes on after this process.
+    """Start a lab that keeps running after this process.
 
     Raises:
-        UsageError: one runs already, or there is no such broker.
+        UsageError: a lab is already running, or the broker is unknown.
         MissingPart: that version cannot be had on this machine.
         Unreachable: a node did not become ready; nothing is left running.
     """
@@ -33,7 +33,7 @@ def up(place: Place, broker: str, nodes: int, *, workload: bool) -> State:
         state = load(place)
         what = f"a lab with RabbitMQ {state.broker}" if state else "a lab"
         raise UsageError(f"{what} is already running; stop it with: ackscope lab down")
-    # Left by a machine that went down: nothing of it runs.
+    # Left over from before a reboot: no process of it is running.
     stop_processes(place.folder, [], None)
     forget(place)
     lab = start_lab(broker, nodes, tied=False, folder=place.folder)
@@ -53,11 +53,11 @@ def up(place: Place, broker: str, nodes: int, *, workload: bool) -> State:
 
 
 def fault(place: Place, spec: FaultSpec) -> dict[str, Any]:
-    """Hold a fault against the running lab; the result is its announcement, once it is in effect.
+    """Inject a fault into the running lab; returns its announcement, once it is in effect.
 
     Raises:
-        UsageError: no lab runs, this fault is held already, or it cannot be put into this lab.
-        BrokerError: it did not come into effect.
+        UsageError: no lab is running, the fault is already in effect, or it is not available for this lab.
+        BrokerError: it did not take effect.
     """
     state = load(place)
     if state is None or not any(process.alive() for process in state.processes):
@@ -84,7 +84,6 @@ def fault(place: Place, spec: FaultSpec) -> dict[str, Any]:
 
 
 def _must_fit(spec: FaultSpec, state: State) -> None:
-    """Raise UsageError where the running lab is not what a fault can be put into."""
     if minor(state.broker) not in spec.brokers:
         others = " or ".join(spec.brokers)
         raise UsageError(
@@ -97,7 +96,7 @@ def _must_fit(spec: FaultSpec, state: State) -> None:
 
 
 def down(place: Place) -> bool:
-    """End faults, workload and nodes, and wipe what they kept; False where nothing ran.
+    """Stop faults, workload and nodes, and delete their data; False if nothing was running.
 
     Raises:
         MissingPart: something could not be ended.
@@ -142,6 +141,5 @@ def _last_line(output: Path) -> str:
 
 
 def _lines(output: Path) -> list[str]:
-    """Whole lines only: the last may still be written."""
     text = output.read_text(errors="replace") if output.exists() else ""
     return text.splitlines() if text.endswith("\n") else text.splitlines()[:-1]

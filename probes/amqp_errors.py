@@ -1,4 +1,4 @@
-"""Why a broker could not be used, in plain words: the exceptions of pika as errors of the kernel's tree.
+"""Maps exceptions of pika and the socket to errors of `ackscope.errors`, with text for people.
 
 Messages name host and port, and never a password.
 """
@@ -19,7 +19,7 @@ _CODED = re.compile(r"\((\d{3})\) [\"'](.*)[\"']")
 
 
 def explain_open(error: BaseException, server: AmqpServer) -> BrokerError:
-    """Why a connection could not be opened."""
+    """The error for a connection that could not be opened."""
     where = server.address.where
     for cause in _causes(error):
         mapped = _system_error(cause, server) or _protocol_error(cause, server)
@@ -29,7 +29,7 @@ def explain_open(error: BaseException, server: AmqpServer) -> BrokerError:
 
 
 def explain_close(error: BaseException, server: AmqpServer, doing: str) -> BrokerError:
-    """Why an open connection or channel ended; `doing` says what was going on, such as "declaring queue 'x'"."""
+    """The error for an open connection or channel that ended; `doing` is the operation: "declaring queue 'x'"."""
     where = server.address.where
     match error:
         case exceptions.ChannelClosedByBroker():
@@ -47,7 +47,7 @@ def explain_close(error: BaseException, server: AmqpServer, doing: str) -> Broke
 
 
 def shared(server: AmqpServer, doing: str) -> Refused:
-    """Why a probe does not consume beside another client: each would miss what the other one got."""
+    """The error for a queue with another consumer: each would miss the messages of the other."""
     return Refused(
         f"{server.address.where}: {doing}: another client consumes from this queue; "
         "if two exporters monitor one cluster, set a different probes.prefix for each"
@@ -55,7 +55,7 @@ def shared(server: AmqpServer, doing: str) -> Refused:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it wraps, the outermost first; of several attempts, the last."""
+    """The error and its causes, the outermost first; of several attempts, the last."""
     yield error
     if isinstance(error, connection_workflow.AMQPConnectionWorkflowFailed):
         yield from _causes(error.exceptions[-1])
@@ -66,7 +66,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _system_error(cause: BaseException, server: AmqpServer) -> BrokerError | None:
-    """What the operating system or TLS had to say."""
     address = server.address
     match cause:
         case socket.gaierror():
@@ -91,7 +90,6 @@ def _system_error(cause: BaseException, server: AmqpServer) -> BrokerError | Non
 
 
 def _protocol_error(cause: BaseException, server: AmqpServer) -> BrokerError | None:
-    """What AMQP had to say during the handshake."""
     address = server.address
     match cause:
         case exceptions.ConnectionOpenAborted():
@@ -125,7 +123,7 @@ def _channel_closed(code: int, text: str, server: AmqpServer, doing: str) -> Bro
     if code == 403 and "exclusive" in text:
         return shared(server, doing)
     if code == 403:
-        # Whoever publishes to a queue by its name writes to the default exchange.
+        # Publishing to a queue by its name writes to the default exchange.
         hint = "; its write permission must match amq.default too" if "'amq.default'" in text else ""
         return Refused(f"{where}: {doing}: user {user!r} lacks a permission ({text}){hint}")
     if code == 406 and "inequivalent" in text:

@@ -1,9 +1,9 @@
-"""What the bursts of acks tell about how a broker writes before it confirms.
+"""Estimates from bursts of acks how a broker writes to disk before it confirms.
 
 A broker that must sync its disk before it confirms gathers all that comes while one sync runs, writes it with the next
-one, and confirms it together. From outside that shows as bursts one sync time apart; each holds what was sent in that
+one, and confirms it together. From outside these are bursts one sync time apart; each holds what was sent in that
 time (rate x interval); inside a burst a message waited as much longer as it was sent earlier (slope 1); and even the
-youngest waited for a whole sync. Only where all of this is seen is a sync time claimed.
+last one waited for a whole sync. A sync time is reported only if all of this is observed.
 """
 
 from collections import deque
@@ -18,10 +18,10 @@ from probes.identity import PERSISTENT
 from probes.self_error import duration
 
 LEAST_BURSTS = 30
-"""Bursts below which nothing is concluded."""
+"""Minimum number of bursts for a conclusion."""
 
 LEAST_INTERVAL = 0.02
-"""Seconds between bursts below which no sync time is claimed: busy machines, and healthy disks, show as much."""
+"""Minimum seconds between bursts for a sync time: busy machines and healthy disks show shorter ones."""
 
 _MOST, _AT_ONCE = 4000, 600
 _ALIKE = 2.0
@@ -34,12 +34,12 @@ _CLEAR = 3
 
 
 def syncs_first(queue_type: str, delivery_mode: int, broker: str) -> bool:
-    """Whether this broker, such as "RabbitMQ 3.10.8", calls fsync before it confirms; False where that is not known."""
+    """Whether this broker, such as "RabbitMQ 3.10.8", calls fsync before it confirms; False if unknown."""
     name, _, version = broker.partition(" ")
     parts = version.split(".")[:2]
     if name != "RabbitMQ" or delivery_mode != PERSISTENT or len(parts) < 2 or not all(map(str.isdecimal, parts)):
         return False
-    # Classic queues: https://github.com/rabbitmq/rabbitmq-server/pull/8507 took the last fsync out of their way.
+    # Classic queues: https://github.com/rabbitmq/rabbitmq-server/pull/8507 removed their last fsync before a confirm.
     return queue_type == "quorum" or (queue_type == "classic" and tuple(map(int, parts)) < (3, 13))
 
 
@@ -47,7 +47,7 @@ class BurstWindow:
     """The latest bursts of one stream.
 
     Args:
-        span: seconds that it looks back; None for the whole run, of which it keeps the end.
+        span: length of the window in seconds; None for the whole run, of which the end is stored.
     """
 
     def __init__(self, span: float | None) -> None:
@@ -59,18 +59,18 @@ class BurstWindow:
         self._bursts.append(burst)
 
     def recent(self, now: float) -> list[Burst]:
-        """The end of the window at `now` (monotonic seconds): no more than can be looked at while a clock runs."""
+        """The latest bursts at `now` (monotonic seconds), few enough to evaluate without delaying the probe."""
         while self._span is not None and self._bursts and self._bursts[0].at < now - self._span:
             self._bursts.popleft()
         return list(islice(reversed(self._bursts), _AT_ONCE))[::-1]
 
     def whole(self) -> list[Burst]:
-        """All that it holds."""
+        """All stored bursts."""
         return list(self._bursts)
 
 
 class _Shape(NamedTuple):
-    """Bursts in figures.
+    """The measures of a sequence of bursts.
 
     Attributes:
         interval, group, floor, slope: medians over the bursts that are alike; None where none has one.
@@ -93,13 +93,13 @@ class _Shape(NamedTuple):
 def estimate(
     bursts: Sequence[Burst], *, rate: float, fsync: bool, writes: bool = True, own_error: float | None = None
 ) -> Batching:
-    """What the bursts of one stream tell.
+    """Estimate how confirms are batched from the bursts of one stream.
 
     Args:
-        bursts: in their order.
-        rate: messages per second that were meant to go.
+        bursts: bursts in order of time.
+        rate: scheduled messages per second.
         fsync: the broker calls fsync before it confirms these; see `syncs_first`.
-        writes: it writes these at all before it confirms them.
+        writes: the broker writes these messages before it confirms them.
         own_error: how late the probe's own clock loop wakes, seconds: it joins acks that lie closer together.
     """
     timed = [burst for burst in bursts if burst.interval is not None and burst.messages]
@@ -126,7 +126,7 @@ def estimate(
 
 
 def _shape(bursts: Sequence[Burst], rate: float) -> _Shape:
-    # Weighed by messages: one flush may come in two bursts, and the small one would count as much as the large one.
+    # Weighted by messages: one flush may arrive in two bursts, and a small one must not count as much as a large one.
     typical = _weighed_median([(burst.interval or 0.0, burst.messages) for burst in bursts])
     alike = [burst for burst in bursts if typical / _ALIKE <= (burst.interval or 0.0) <= typical * _ALIKE]
     interval = median(burst.interval or 0.0 for burst in alike)
@@ -178,9 +178,8 @@ def _kind(bursts: Sequence[Burst], shape: _Shape, rate: float, *, fsync: bool) -
 
 
 def _hardly_any(shape: _Shape, rate: float) -> tuple[BatchingKind, str]:
-    """Groups too small, or too close together, to be of one write."""
     waits = shape.floor or 0.0
-    # A batch as long as the gap between two messages holds one: at that rate it cannot be told from none.
+    # A batch as long as the gap between two messages holds one message, so at that rate batches cannot be seen.
     if shape.group < 2 and waits >= LEAST_INTERVAL and 0.2 < rate * waits < 3:
         because = f"each message waits {duration(waits)} and is confirmed alone: at {rate:g}/s batches cannot be seen"
         return BatchingKind.UNKNOWN, f"{because} that short; {max(1, round(5 / waits))}/s would"

@@ -1,4 +1,4 @@
-"""`ackscope probe confirm --strategy ...`: the ways to use confirms, side by side on one broker."""
+"""`ackscope probe confirm --strategy ...`: compare the throughput of confirm strategies on one broker."""
 
 import argparse
 import asyncio
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, settings: ConfirmSettings, server: AmqpServer) -> int:
-    """Compare, report, and leave nothing behind."""
+    """Run the comparison, print the report, and delete its queues."""
     if not 1 <= args.batch <= MOST_MESSAGES:
         raise UsageError(f"--batch: must be from 1 to {MOST_MESSAGES}")
     streams = settings.streams if args.stream or args.queue_type else _STREAMS
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace, settings: ConfirmSettings, server: AmqpServer)
 
 
 def text(address: str, product: str, payload_bytes: int, compared: Sequence[StrategyResult]) -> str:
-    """For a person, in 80 columns."""
+    """The report, at most 80 columns wide."""
     lines = [f"confirm strategies on {product} at {address}, {payload_bytes} bytes", ""]
     for stream, items in groupby(compared, lambda item: item.stream):
         lines.append(f"  {stream:<14}{'messages':>9}{'seconds':>9}{'msg/s':>9}{'p50':>10}{'p99':>10}{'max':>10}")

@@ -8,10 +8,10 @@ from ackscope.records import ProbeOutcome, ProbeState
 from probes.self_error import duration
 
 LEAST_MESSAGES = 30
-"""Confirmed messages in the window below which a median is no basis for a difference."""
+"""Minimum number of confirmed messages in the window for a difference of medians."""
 
 _MIN_REPORTED = 0.01
-"""Seconds below which a layer is no trouble."""
+"""Seconds below which a layer is not a problem."""
 
 _SMALL = 0.1
 """A layer that takes no more than this share of the largest is not the cause."""
@@ -23,10 +23,10 @@ class LatencyLayer:
 
     Attributes:
         seconds: difference of the medians of two streams over the same window, which may be below zero where the layer
-            costs less than the medians vary; None where it is withheld.
-        node: the node that was measured; "" where it is not known.
-        because: which figures it comes from, or why it is withheld.
-        error: the probe's own error (p99) where a stream is doubtful. A difference that is no larger is withheld.
+            costs less than the medians vary; None if it is withheld.
+        node: the node that was measured; "" if unknown.
+        because: the values that it is computed from, or why it is withheld.
+        error: the probe's own error (p99) if a stream is doubtful. A difference that is no larger is withheld.
     """
 
     name: str
@@ -53,11 +53,11 @@ _DIFFERENCES = (
 )
 
 MEANINGS = {difference.name: difference.meaning for difference in _DIFFERENCES}
-"""Name of a layer -> what happens in it."""
+"""Name of a layer -> its description."""
 
 
 def decompose(outcomes: Sequence[ProbeOutcome]) -> list[LatencyLayer]:
-    """The layers of each node, in a fixed order; empty where no stream of the confirm probe is among the outcomes."""
+    """The layers of each node, in a fixed order; empty without streams of the confirm probe."""
     nodes: dict[str, dict[str, ProbeOutcome]] = {}
     for outcome in outcomes:
         if outcome.probe == "confirm":
@@ -66,7 +66,7 @@ def decompose(outcomes: Sequence[ProbeOutcome]) -> list[LatencyLayer]:
 
 
 def largest(layers: Sequence[LatencyLayer]) -> str | None:
-    """Which layers take the time, and whether a classic queue's writing is one of them; None where none stands out."""
+    """The layers that take most of the time, and whether a classic queue's writing is one; None if none stands out."""
     known = sorted(((layer.seconds, layer.name) for layer in layers if layer.seconds is not None), reverse=True)
     if not known or known[0][0] < _MIN_REPORTED:
         return None
@@ -75,7 +75,7 @@ def largest(layers: Sequence[LatencyLayer]) -> str | None:
         f"{name} ({duration(seconds)})" for seconds, name in known if seconds > most / 2
     )
     persist = next((item for item in layers if item.name == "persist"), None)
-    # Withheld as too small beside the probe's own error is small enough here as well.
+    # A layer withheld because it is below the probe's own error is small enough here as well.
     bound = None if persist is None else persist.error if persist.seconds is None else persist.seconds
     if bound is not None and bound < _SMALL * most:
         text += f"; what a classic queue writes (persist, at most {duration(max(0.0, bound))}) is not the cause"

@@ -1,4 +1,4 @@
-"""Writes lines to a pipe from a thread of its own: a slow reader must never stop the clock of a probe."""
+"""Writes lines to a pipe from its own thread, so that a slow reader never delays a probe."""
 
 import os
 import queue
@@ -10,17 +10,17 @@ from ackscope.log import get_logger
 _LINES = 200
 
 GATHER = 0.2
-"""Seconds that a line waits for others: each write wakes two processes."""
+"""Seconds that a line waits for others, because each write wakes up two processes."""
 
 _log = get_logger(__name__)
 
 
 class PipeWriter:
-    """A bounded line to the reader. When it is full, new lines are dropped, counted and told.
+    """A bounded queue of lines to the reader. If it is full, new lines are dropped, counted and logged.
 
     Args:
         descriptor: the pipe.
-        broken: called once, from the thread, when the reader is gone.
+        broken: called once, from the thread, when the pipe is closed by the reader.
     """
 
     def __init__(self, descriptor: int, broken: Callable[[], None]) -> None:
@@ -32,7 +32,7 @@ class PipeWriter:
         self._thread.start()
 
     def put(self, line: bytes) -> None:
-        """Hand over a line; never waits."""
+        """Enqueue a line; never blocks."""
         try:
             self._lines.put_nowait(line)
         except queue.Full:
@@ -45,7 +45,7 @@ class PipeWriter:
             self._dropped = 0
 
     def close(self, timeout: float) -> None:
-        """Write what is waiting, for at most `timeout` seconds."""
+        """Write the remaining lines, for at most `timeout` seconds."""
         self._closing.set()
         try:
             self._lines.put(None, timeout=timeout)

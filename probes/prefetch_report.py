@@ -1,4 +1,4 @@
-"""`ackscope probe prefetch`: the sweep over prefetch values, for a person in 80 columns and as a JSON document."""
+"""`ackscope probe prefetch`: the report of a sweep over prefetch values, as text (80 columns) and JSON."""
 
 import argparse
 import os
@@ -35,7 +35,7 @@ EXPLANATION = (
 
 
 def values(text: str) -> tuple[int, ...]:
-    """Read `--prefetch`: numbers with commas, and `unlimited`, which is 0.
+    """Parse `--prefetch`: numbers separated by commas, and `unlimited`, which is 0.
 
     Raises:
         UsageError: a value is invalid.
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace, settings: ProbesSettings, server: AmqpServer) 
 
 
 def text(product: str, address: str, processing: float, sweeps: Sequence[Sweep]) -> str:
-    """For a person."""
+    """The report as text."""
     lines = [f"prefetch sweep of {product} at {address}", f"{duration(processing)} of work per message", ""]
     for found in sweeps:
         lines += [f"{found.queue_type}: round trip {duration(found.round_trip)}"]
@@ -77,7 +77,7 @@ def text(product: str, address: str, processing: float, sweeps: Sequence[Sweep])
 
 
 def document(product: str, address: str, processing: float, sweeps: Sequence[Sweep]) -> dict[str, Any]:
-    """For scripts; a prefetch of 0 is no limit."""
+    """The report as JSON; a prefetch of 0 means unlimited."""
     return {
         "probe": PROBE,
         "broker": product,
@@ -115,7 +115,6 @@ def _advice(found: Sweep) -> list[str]:
 
 
 def _own_error(found: Sweep, processing: float) -> list[str]:
-    """Whether the simulated work took as long as it should."""
     work = [point.work for point in found.points if point.messages]
     if not work or not processing:
         return []

@@ -1,4 +1,4 @@
-"""The report of a one-shot run, for a person in 80 columns, and as a JSON document."""
+"""The report of a one-shot run, as text (80 columns) and JSON."""
 
 import textwrap
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _INSET = " " * 28
 
 
 class StreamReport:
-    """One stream after its run."""
+    """The report of one stream."""
 
     def __init__(self, stats: StreamStats, outcome: ProbeOutcome) -> None:
         self.outcome = outcome
@@ -32,12 +32,12 @@ class StreamReport:
 
     @property
     def measured(self) -> bool:
-        """Whether any message was sent and got its outcome, or any step was tried."""
+        """Whether any message has an outcome, or any step was tried."""
         return self.messages > 0 or bool(self.outcome.steps)
 
     @property
     def clean(self) -> bool:
-        """Whether every message ended as the probe expects, was delivered where awaited, and no step failed."""
+        """Whether every message has the expected outcome and delivery, and no step failed."""
         failed = any(step.failures for step in self.outcome.steps.values())
         expected = self.outcome.outcomes.get(self._expected, 0)
         return self.measured and expected == self.messages and not failed and not self.outcome.missing
@@ -57,7 +57,7 @@ class StreamReport:
         }
 
     def lines(self) -> list[str]:
-        """For a person."""
+        """The report as text lines."""
         head = self._head()
         if not self.measured:
             return [*head, *wrap(f"NOT MEASURED: {self.outcome.reason or 'nothing was sent'}", "verdict")]
@@ -102,7 +102,6 @@ class StreamReport:
         return [_quantiles(name, quantiles) for name, quantiles in rows]
 
     def _steps(self) -> list[str]:
-        """A row a step: how often it was tried and failed, how long it took, why it failed last."""
         steps = self.outcome.steps
         if not steps:
             return []
@@ -169,7 +168,7 @@ EXPLANATION = (
 
 
 def document(reports: Sequence[StreamReport]) -> dict[str, Any]:
-    """All streams and, of the confirm probe, the layers, for `--json`."""
+    """The JSON document of `--json`: all streams and, for the confirm probe, the layers."""
     layers = decompose([report.outcome for report in reports])
     return {
         "streams": [report.document() for report in reports],
@@ -190,7 +189,6 @@ def text(address: str, product: str, probe: str, reports: Sequence[StreamReport]
 
 
 def _layers(layers: Sequence[LatencyLayer]) -> list[str]:
-    """Where the time goes: a row a layer, and what stands out."""
     lines = ["where the time of a confirm goes, from the medians of the streams above"]
     for layer in layers:
         if layer.seconds is None:
@@ -204,7 +202,6 @@ def _layers(layers: Sequence[LatencyLayer]) -> list[str]:
 
 
 def _batching_text(batching: Batching) -> str:
-    """What the bursts tell, in a sentence."""
     if batching.kind is BatchingKind.UNKNOWN:
         return f"unknown: {batching.because}"
     if batching.kind is not BatchingKind.SYNC:
@@ -227,6 +224,6 @@ def _short(quantiles: Quantiles) -> str:
 
 
 def wrap(sentence: str, label: str = "", width: int = 78) -> list[str]:
-    """A sentence as lines that are indented, the first one behind its label."""
+    """Wrap a sentence into indented lines, the first one after its label."""
     lines = textwrap.wrap(sentence, width - len(f"  {'':<{_LABEL}} ")) or [""]
     return [f"  {label if not index else '':<{_LABEL}} {line}".rstrip() for index, line in enumerate(lines)]

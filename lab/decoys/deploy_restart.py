@@ -1,4 +1,4 @@
-"""A rolling restart of a consumer: gone for some seconds, back, and what waited is worked off."""
+"""A rolling restart of a consumer: it is away for some seconds, comes back and works off the backlog."""
 
 import time
 from typing import TYPE_CHECKING

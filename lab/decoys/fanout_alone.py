@@ -1,4 +1,4 @@
-"""Events that nobody subscribes to: an exchange without a binding, and no message that anybody misses."""
+"""Events without a subscriber: an exchange that never had a binding, so no message is missed."""
 
 from ackscope.findings import Subject
 from lab.amqp import publish

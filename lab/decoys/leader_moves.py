@@ -33,7 +33,6 @@ def inject(fault: Fault) -> None:
 
 
 def _move(fault: Fault, target: int) -> None:
-    """Have the queue led by another node; the broker may say that it already is."""
     node = fault.lab.nodes[target].name
     try:
         fault.lab.ctl(
@@ -43,7 +42,7 @@ def _move(fault: Fault, target: int) -> None:
             f'rabbit_misc:r(<<"/">>, queue, <<"{QUEUE}">>))), \'{node}\').',
         )
     except BrokerError:
-        # It leads already, or an election is under way: the next move comes.
+        # It is the leader already, or an election is under way: try again at the next move.
         return
 
 

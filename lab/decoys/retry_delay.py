@@ -1,4 +1,4 @@
-"""A retry with delay: what fails waits in a queue without consumers, comes back, and is done then."""
+"""A delayed retry: a failed message waits in a queue without consumers, comes back and then succeeds."""
 
 import time
 from typing import Any

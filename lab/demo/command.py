@@ -1,4 +1,4 @@
-"""`ackscope demo`: everything at once on a private broker, to look at or as a self-test that ends with a summary."""
+"""`ackscope demo`: every part of ackscope on a private broker, to look at or as a self-test with a summary."""
 
 import argparse
 import sys
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the demo; exit code 0 when every part of the flow gave something, else 1."""
+    """Run the demo; the exit code is 0 if every part of the flow produced data, else 1."""
     spec = None if args.fault is None else find_fault(args.fault)
     broker, nodes = _suited(spec, args)
     end = End()
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         with running_stack(broker=broker, nodes=nodes, extra=spec.extra if spec else NOTHING) as stack:
             document = _live(stack, args, end, time.monotonic() - began)
     except KeyboardInterrupt:
-        # Before everything was up: what had been started is gone by now.
+        # Interrupted during the start: all processes are stopped by now.
         return 0
     if document is None:
         return 0
@@ -82,7 +82,7 @@ def _suited(spec: FaultSpec | None, args: argparse.Namespace) -> tuple[str, int]
 
 
 def _live(stack: Stack, args: argparse.Namespace, end: End, took: float) -> dict[str, Any] | None:
-    """Watch until the end; the summary, or None where a person ended a demo that had no end of its own."""
+    """Run until the end; returns the summary, or None if a demo without --for was interrupted."""
     watched = summaries.Watched()
     _say(_where_to_look(stack, took, args.duration))
     up = time.monotonic()
@@ -131,7 +131,6 @@ def _time() -> str:
 
 
 def _watch(stack: Stack, watched: summaries.Watched, end: End, duration: float | None) -> None:
-    """Print each finding as it shows up, until the time is over or the person ends it."""
     deadline = None if duration is None else time.monotonic() + duration
     while deadline is None or time.monotonic() < deadline:
         end.check()
@@ -143,7 +142,6 @@ def _watch(stack: Stack, watched: summaries.Watched, end: End, duration: float |
 
 
 def _summary(stack: Stack, watched: summaries.Watched, watched_seconds: float) -> dict[str, Any]:
-    """Ask every part once more, end the writers in the order of the flow, and count what they left."""
     watched.see(stack.get("/api/v1/findings"))
     snapshots = stack.get("/api/v1/snapshot?families=overview").get("clusters", [])
     counters = snapshots[0]["overview"]["value"]["stats"] if snapshots and snapshots[0]["overview"]["value"] else {}
@@ -158,7 +156,7 @@ def _summary(stack: Stack, watched: summaries.Watched, watched_seconds: float) -
         "findings": list(watched.findings.values()),
         "confirm": confirm,
         "send_delay_p99": send_delay,
-        # Absent until the first redelivery: the broker counts none yet.
+        # Absent until the first redelivery.
         "redeliveries": counters.get("redeliver") or 0,
         "landing_rows": summaries.rows(stack.landing, tables.LANDING),
         "rollup_rows": _rollup_rows(stack),
@@ -169,7 +167,6 @@ def _summary(stack: Stack, watched: summaries.Watched, watched_seconds: float) -
 
 
 def _rollup_rows(stack: Stack) -> int:
-    """Rows in the rollups once the stream has taken in the last landing files."""
     deadline, last, same = time.monotonic() + _CATCH_UP, -1, 0
     while time.monotonic() < deadline and same < 4:
         now = summaries.rolled(stack.rollups, tables.MINUTES)

@@ -21,10 +21,10 @@ from lab.program import end_event, main
 
 
 def find_fault(name: str) -> FaultSpec:
-    """The fault of that name.
+    """The fault with this name.
 
     Raises:
-        UsageError: there is none; the message names the nearest.
+        UsageError: unknown name; the message suggests the nearest.
     """
     known = {**FAULTS, **DECOYS}
     spec = known.get(name)

@@ -1,4 +1,4 @@
-"""`ackscope verify`: hold the documented semantics of acknowledgements and confirms against a live broker."""
+"""`ackscope verify`: check the documented semantics of acks and confirms against a live broker."""
 
 import argparse
 import asyncio
@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check, report, and leave nothing behind."""
+    """Check the claims, print the report, and delete all test objects."""
     claims = chosen(args.only)
     if not args.lab and (args.broker or args.nodes):
         raise UsageError("--broker and --nodes: only with --lab, which starts that broker")
@@ -99,7 +99,7 @@ def chosen(only: str | None) -> list[VerifyClaim]:
     """The claims to check, in their order.
 
     Raises:
-        UsageError: one that does not exist.
+        UsageError: unknown claim.
     """
     known = {claim.id: claim for claim in CLAIMS}
     if only is None:
@@ -115,12 +115,11 @@ def chosen(only: str | None) -> list[VerifyClaim]:
 
 
 def _own_broker(args: argparse.Namespace, stack: ExitStack) -> tuple[AmqpServer, Manage, Disturb]:
-    """Start a broker of the lab, which ends with `stack`."""
-    # Only here: what has a broker needs no lab.
+    # Imported only here: with an existing broker the lab is not needed.
     from lab.cluster import start_lab  # noqa: PLC0415  as said above
     from lab.verify.disturb import LabDisturb  # noqa: PLC0415  as said above
 
-    # Whoever ends this command with SIGTERM ends the broker with it.
+    # SIGTERM to this command must stop the broker as well.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     lab = stack.enter_context(start_lab(args.broker or "distro", 1 if args.nodes is None else args.nodes))
     disturb = LabDisturb(lab)
@@ -131,7 +130,7 @@ def _own_broker(args: argparse.Namespace, stack: ExitStack) -> tuple[AmqpServer,
 async def _verify(
     prefix: str, server: AmqpServer, manage: Manage | None, disturb: Disturb | None, claims: Sequence[VerifyClaim]
 ) -> tuple[str, list[ClaimRow], list[str]]:
-    """What answered, a row a claim, and what could not be deleted."""
+    """Returns the broker's product, a row per claim, and what could not be deleted."""
     async with await Client.open(server, "ackscope-verify") as client:
         product = client.product
     ground = CheckContext(
@@ -163,10 +162,10 @@ async def _permitted_then_checked(
 
 
 def version(product: str) -> tuple[int, ...]:
-    """The version in the words that a broker says of itself.
+    """The version in the product text of a broker.
 
     Raises:
-        BrokerError: it is no RabbitMQ, or names no version.
+        BrokerError: not RabbitMQ, or without a version.
     """
     found = re.fullmatch(r"RabbitMQ (\d+)\.(\d+)\.(\d+).*", product)
     if found is None:
@@ -175,19 +174,17 @@ def version(product: str) -> tuple[int, ...]:
 
 
 class _Progress:
-    """One line on stderr that says what is being checked; nothing where stderr is no terminal."""
-
     def __init__(self, total: int) -> None:
         self._total, self._on = total, os.isatty(sys.stderr.fileno())
 
     def show(self, claims: Sequence[VerifyClaim], done: int) -> None:
-        """Show it."""
+        """Print the line."""
         if self._on:
             names = ", ".join(claim.id for claim in claims)
             line = f"{done} of {self._total} claims checked; now {names}" if names else ""
             print(f"\r{line}\033[K", end="", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
-        """Leave no trace of it."""
+        """Erase the line."""
         if self._on:
             print("\r\033[K", end="", file=sys.stderr, flush=True)

@@ -1,6 +1,6 @@
-"""Record what docs/semantics.md shows: `python -m lab.verify.record [VERSION ...]`, in the checkout, 2 minutes each.
+"""Record the runs for docs/semantics.md: `python -m lab.verify.record [VERSION ...]`, in the checkout, 2 min each.
 
-Each version is checked whole on a private broker of one node; what speaks of a cluster again on one of three.
+All claims are checked on a private broker with one node; claims about clusters again with three nodes.
 """
 
 import json
@@ -19,10 +19,10 @@ PAGE = _ROOT / "docs/semantics.md"
 
 
 def record(broker: str) -> Path:
-    """Run every claim on a version of the lab; the file that holds the result.
+    """Check every claim on a version of the lab; returns the file with the result.
 
     Raises:
-        MissingPart: it could not run.
+        MissingPart: the run failed.
     """
     document = _run(broker)
     again = {row["id"]: row for row in _run(broker, "--nodes", "3", "--only", ",".join(CLUSTER))["rows"]}

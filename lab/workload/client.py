@@ -1,4 +1,4 @@
-"""The two kinds of clients a shop is made of, and the loop that keeps each connected."""
+"""The publishers and consumers of the shop, and the loop that keeps each connected."""
 
 import json
 import threading
@@ -22,11 +22,11 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publisher:
-    """Publishes persistent messages at an even pace, each confirmed.
+    """Publishes persistent messages at a constant rate, each with a confirm.
 
     Attributes:
-        declare: declares what it needs; safe to run again.
-        rate: messages a second.
+        declare: declares its queues and exchanges; idempotent.
+        rate: messages per second.
         body: message number -> content.
     """
 
@@ -38,7 +38,7 @@ class Publisher:
     body: Callable[[int], dict[str, Any]]
 
     def work(self, connection: BlockingConnection, ending: threading.Event) -> None:
-        """Publish until it should end or the connection does."""
+        """Publish until `ending` is set or the connection ends."""
         channel = connection.channel()
         self.declare(channel)
         channel.confirm_delivery()
@@ -59,7 +59,7 @@ class Publisher:
             )
             due += 1 / self.rate
             if time.monotonic() - due > _BEHIND:
-                # After a pause of the broker a shop does not send all at once what nobody ordered meanwhile.
+                # After a pause of the broker, do not publish the missed messages in a burst.
                 due = time.monotonic()
             connection.sleep(max(0.0, due - time.monotonic()))
 
@@ -69,8 +69,8 @@ class Consumer:
     """Consumes one message after the other.
 
     Attributes:
-        declare: declares what it needs; safe to run again.
-        handle: does the work of one message; True acknowledges it, False rejects it without requeue.
+        declare: declares its queues and exchanges; idempotent.
+        handle: processes a message; True acks it, False rejects it without requeue.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Consumer:
     handle: Callable[[bytes], bool]
 
     def work(self, connection: BlockingConnection, ending: threading.Event) -> None:
-        """Consume until it should end or the connection does."""
+        """Consume until `ending` is set or the connection ends."""
         channel = connection.channel()
         self.declare(channel)
         channel.basic_qos(prefetch_count=self.prefetch)
@@ -102,7 +102,7 @@ Job = Publisher | Consumer
 
 
 def keep(job: Job, address: Address, ending: threading.Event) -> None:
-    """Run a job on a connection of its own, connecting again for as long as it takes."""
+    """Run a job on its own connection, and reconnect until `ending` is set."""
     reported = False
     while not ending.is_set():
         try:
@@ -127,7 +127,6 @@ def keep(job: Job, address: Address, ending: threading.Event) -> None:
 
 
 def _drop(connection: BlockingConnection) -> None:
-    """Let go of what is left of a connection, which may be in any state."""
     try:
         if connection.is_open:
             connection.close()

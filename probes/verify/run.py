@@ -1,4 +1,4 @@
-"""Runs claims on one broker: side by side those that only ask, alone those that measure, last those that disturb."""
+"""Runs claims on one broker: most in parallel, those that measure rates alone, those that disturb it last."""
 
 import asyncio
 import time
@@ -13,16 +13,16 @@ from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, Ver
 _log = get_logger(__name__)
 
 _TOGETHER = 4
-"""Checks side by side: each waits most of its time, and none may starve another on a small machine."""
+"""Parallel checks: each waits most of its time, and none may starve another on a small machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimRow:
-    """What became of one claim.
+    """The result of one claim.
 
     Attributes:
-        seconds: how long the check took; 0 where there was none.
-        broken: the check itself is at fault, not the broker; its traceback is in the log.
+        seconds: duration of the check; 0 without one.
+        broken: the check itself failed, not the broker; its traceback is in the log.
     """
 
     claim: VerifyClaim
@@ -32,19 +32,19 @@ class ClaimRow:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing is left to explain: it holds, there is nothing to check, or a cited fact says why not."""
+        """Whether it needs no explanation: it holds, there is nothing to check, or a cited fact explains it."""
         calm = {ClaimVerdict.HOLDS, ClaimVerdict.NOT_APPLICABLE, ClaimVerdict.NEEDS_LAB}
         return not self.broken and (self.result.verdict in calm or bool(self.result.because))
 
 
 ProgressCallback = Callable[[Sequence[VerifyClaim], int], None]
-"""Told the claims that are being checked, and how many are done."""
+"""Callback with the claims that are being checked, and how many are done."""
 
 
 async def check_all(
     ground: CheckContext, claims: Sequence[VerifyClaim], on_progress: ProgressCallback = lambda _, __: None
 ) -> list[ClaimRow]:
-    """Check every claim; a row for each, in the order given."""
+    """Check every claim; returns a row for each, in the given order."""
     rows: dict[str, ClaimRow] = {}
     under_way: list[VerifyClaim] = []
 

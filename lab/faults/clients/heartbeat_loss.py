@@ -1,6 +1,6 @@
 """heartbeat-loss: a client that works so long on its messages that it does not serve its connection.
 
-The broker gives the connection up after two heartbeats; the client connects anew and does the same.
+The broker closes the connection after two missed heartbeats; the client reconnects and does the same again.
 """
 
 import time

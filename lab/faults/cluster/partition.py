@@ -48,7 +48,6 @@ def _split(fault: Fault) -> bool:
 
 
 def _heal(fault: Fault) -> None:
-    """The smaller side comes back without what it did meanwhile."""
     fault.lab.signal(LAST, signal.SIGCONT)
     fault.lab.ctl(LAST, "stop_app")
     fault.lab.ctl(LAST, "start_app")

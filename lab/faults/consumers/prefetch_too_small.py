@@ -1,6 +1,6 @@
 """prefetch-too-small: a fast consumer of prefetch 1, which waits for the round trip after every message.
 
-It acknowledges at once. A message is held for a millisecond or two: the way, and what the client needs between two.
+It acks immediately. A message is unacked for 1 to 2 ms: the round trip, and the client's time between two messages.
 """
 
 from typing import Any

@@ -54,7 +54,6 @@ def _publish(fault: Fault, channel: BlockingChannel) -> None:
 
 
 def _open(fault: Fault) -> bool:
-    """Whether the broker lists the publish as unconfirmed."""
     channels = fault.ask("GET", "/api/channels")
     return any(each.get("confirm") and each.get("messages_unconfirmed") for each in channels)
 

@@ -31,7 +31,6 @@ def inject(fault: Fault) -> None:
 
 
 def _throttled(fault: Fault) -> bool:
-    """Whether the broker says that it slows some channel down."""
     return any(channel.get("state") == "flow" for channel in fault.ask("GET", "/api/channels"))
 
 

@@ -48,7 +48,6 @@ def inject(fault: Fault) -> None:
 
 
 def _confirmed(channel: BlockingChannel) -> bool:
-    """Publish one message; whether the broker took it."""
     try:
         channel.basic_publish("", QUEUE, b"pub-nacked-overflow", BasicProperties(delivery_mode=PERSISTENT))
     except NackError:
