@@ -1,4 +1,4 @@
-"""bad-ack-loop: a consumer acknowledges a tag that its channel does not know, is closed (406), and begins anew.
+"""bad-ack-loop: a consumer acks an unknown delivery tag, its channel is closed (406), and it opens another one.
 
 Source: https://www.rabbitmq.com/docs/confirms#consumer-acks-double-acking
 """

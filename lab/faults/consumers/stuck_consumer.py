@@ -37,7 +37,7 @@ def inject(fault: Fault) -> None:
 
     consumer.basic_qos(prefetch_count=PREFETCH)
     consumer.basic_consume(QUEUE, take, consumer_tag="fault-stuck-consumer")
-    # The first ones at once, so that nobody waits for the consumer to fill up.
+    # The first ones at once, so that the consumer reaches its prefetch quickly.
     early, announced = _WORKED + PREFETCH, False
     for _ in range(early):
         _publish(publisher)

@@ -21,6 +21,6 @@ SPEC = FaultSpec(
     subject=NODE,
     inject=inject,
     alone=True,
-    # With nothing to be read at all, one look has nothing to go by.
+    # Without any reading, a single diagnosis has no data.
     one_shot=False,
 )

@@ -1,4 +1,4 @@
-"""listener-missing: the listeners are suspended; who is connected stays, who comes anew is refused.
+"""listener-missing: the listeners are suspended; existing connections stay, new ones are refused.
 
 The management listener is suspended with them, on every version.
 """

@@ -16,7 +16,7 @@ _END = (
     "lists:member(P, [element(2, X) || X <- (catch supervisor:which_children(W))])] end), "
     "timer:sleep(500), G() end, L()"
 )
-"""Again and again: 4.x starts what does not run anew, every half a minute."""
+"""Repeated, because 4.x restarts a stopped virtual host every 30 s."""
 
 
 def inject(fault: Fault) -> None:

@@ -36,7 +36,7 @@ def inject(fault: Fault) -> None:
             for _ in range(_BATCH):
                 channel.basic_publish("", QUEUE, _BODY, properties)
             sent += _BATCH
-            # There is no pause in which `ticks` would serve it.
+            # There is no pause in which `ticks` would serve the connection.
             consumer.connection.process_data_events(time_limit=0)
         if not announced and sent >= _PROOF:
             fault.announce()

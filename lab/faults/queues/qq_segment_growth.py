@@ -18,7 +18,7 @@ def inject(fault: Fault) -> None:
     fault.make_queue(QUEUE, {"x-queue-type": "quorum"})
     channel = writer(fault, QUEUE)
     reader(fault, QUEUE, every=1.0, prefetch=1)
-    # That one is never told to work: what it gets it keeps.
+    # This consumer never acks.
     body = b"x" * _BYTES
     publish(channel, QUEUE, body=body)
     worker = reader(fault, QUEUE, every=0.01, prefetch=20)

@@ -7,7 +7,7 @@ QUEUE = "fault.deprecated-features-used"
 
 
 def inject(fault: Fault) -> None:
-    """Declare such a queue; a broker of 4.3 still permits it unless it is told otherwise."""
+    """Declare such a queue; RabbitMQ 4.3 permits it by default."""
     fault.make_queue(QUEUE, durable=False)
     fault.announce()
     fault.hold()

@@ -15,7 +15,7 @@ from probes.verify.sources import RELIABILITY
 from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, VerifyClaim
 
 _HEARTBEAT = 2
-"""Seconds; with a shorter one, two and three times of it could not be told apart on a busy machine."""
+"""Seconds; with a shorter one, two and three times of it could not be distinguished on a busy machine."""
 
 _PHASES = 4
 """Connections of different age, cut at once: the broker looks once in an interval, which counts from the opening."""
