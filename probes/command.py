@@ -14,13 +14,13 @@ from probes.settings import DEFAULT_PREFIX, ConfirmStreamName, QueueType
 
 _EPILOG = """probes:
   handshake    name resolution, TCP, TLS, AMQP and channel, each timed
-  rtt          round trip: a passive declare, which changes nothing, and its answer
+  rtt          round trip of a passive declare, which changes nothing
   confirm      from publish to confirm, by the streams of --stream
   delivery     from publish to delivery to ack
-  redelivery   requeue after a nack, a closed channel, a lost connection; dead letters
+  redelivery   requeue by nack, closed channel, lost connection; dead letters
   prefetch     throughput of a consumer at several prefetch values; recommends one
   nack         a full queue that must refuse messages
-  sweep        not a probe: deletes the queues of the continuous probes of --prefix
+  sweep        not a probe: deletes queues of the continuous probes of --prefix
                (stop their exporter first, or it declares them again)
 
 exit code:
