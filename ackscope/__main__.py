@@ -1,4 +1,4 @@
-"""The front door: `ackscope <command>`. A table of names; a room is loaded only when it is asked for."""
+"""The command line `ackscope <command>`. The package of a command is imported only when the command runs."""
 
 import argparse
 import importlib
@@ -13,7 +13,7 @@ from ackscope.log import FORMATS, LEVELS, redact, setup_logging
 
 
 class Entry(NamedTuple):
-    """Where a command lives and which extra it needs."""
+    """A command: its module, its one-line summary, and the optional dependencies that it needs."""
 
     module: str
     summary: str
@@ -21,29 +21,31 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
-    "exporter": Entry("exporter.commands.serve", "watch brokers: /metrics, findings, probes, landing files"),
-    "probe": Entry("probes.command", "run one probe now and print what a client lives through"),
-    "verify": Entry("lab.verify.command", "hold documented acknowledgement and confirm semantics against a broker"),
-    "diagnose": Entry("exporter.commands.diagnose", "look once and name what is wrong, why, and what to do"),
+    "exporter": Entry("exporter.commands.serve", "monitor brokers: /metrics, findings, probes, landing files"),
+    "probe": Entry("probes.command", "run one probe now and print what a client experiences"),
+    "verify": Entry("lab.verify.command", "check the documented ack/confirm semantics against a live broker"),
+    "diagnose": Entry("exporter.commands.diagnose", "diagnose a cluster once: what is wrong, why, and what to do"),
     "bundle": Entry(
-        "exporter.commands.bundle", "save what diagnosis sees, to judge it where the broker is out of reach"
+        "exporter.commands.bundle", "save the input of diagnosis, to diagnose it without access to the broker"
     ),
-    "pipeline": Entry("pipeline.command", "the Spark jobs: landing files to rollups", "pipeline"),
-    "dashboard": Entry("dashboard.command", "the web page", "dashboard"),
-    "lab": Entry("lab.command", "a private, real RabbitMQ to play with, and faults for it"),
-    "demo": Entry("lab.demo.command", "a private broker, a workload, and everything above, watched live"),
+    "pipeline": Entry("pipeline.command", "run the Spark jobs that compute rollups from landing files", "pipeline"),
+    "dashboard": Entry("dashboard.command", "serve the web page", "dashboard"),
+    "lab": Entry("lab.command", "run a private RabbitMQ, and inject faults into it"),
+    "demo": Entry("lab.demo.command", "run a private broker with a workload and every part of ackscope"),
 }
 
 
 def _parser() -> Parser:
     parser = Parser(
         prog="ackscope",
-        description="Tells the engineer on call what is wrong with a RabbitMQ cluster, where, why, and what next.",
+        description="Tell the engineer on call what is wrong with a RabbitMQ cluster, where, why, and what to do next.",
         epilog="\n".join(["commands:", *(f"  {name:<10} {entry.summary}" for name, entry in COMMANDS.items())]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"ackscope {__version__}")
-    parser.add_argument("command", metavar="command", help="one of those below; `ackscope COMMAND --help` tells more")
+    parser.add_argument(
+        "command", metavar="command", help="one of the commands below; `ackscope COMMAND --help` shows its options"
+    )
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
 
@@ -56,7 +58,7 @@ def _run(argv: Sequence[str]) -> int:
     chosen = front.parse_args(argv)
     entry = COMMANDS.get(chosen.command)
     if entry is None:
-        front.error(f"no command {chosen.command!r}{nearest(chosen.command, list(COMMANDS))}")
+        front.error(f"unknown command {chosen.command!r}{nearest(chosen.command, list(COMMANDS))}")
     try:
         module = importlib.import_module(entry.module)
     except ModuleNotFoundError as error:
@@ -73,7 +75,11 @@ def _run(argv: Sequence[str]) -> int:
     parser = Parser(prog=f"ackscope {chosen.command}", description=entry.summary[0].upper() + entry.summary[1:] + ".")
     parser.add_argument("--log.level", "--log-level", dest="log_level", choices=LEVELS, default="info")
     parser.add_argument(
-        "--log.format", dest="log_format", choices=FORMATS, default="logfmt", help="json is for log collectors"
+        "--log.format",
+        dest="log_format",
+        choices=FORMATS,
+        default="logfmt",
+        help="logfmt for people, json for log collectors",
     )
     module.add_arguments(parser)
     args = parser.parse_args(chosen.rest)
@@ -83,7 +89,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; an error that the user can act on is one line on stderr."""
+    """Run one command and return its exit code. An error that the user can act on is one line on stderr."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         return _run(words)
@@ -94,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader of our output went away (`| head`): nothing is wrong.
+        # The reader of our output closed the pipe (`| head`): not an error.
         sys.stderr.close()
         return 0
 

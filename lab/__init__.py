@@ -1,4 +1,4 @@
-"""A private, real RabbitMQ with a workload and faults, for demo, tests and benchmarks.
+"""A private RabbitMQ with a sample workload and fault injection, for demo, tests and benchmarks.
 
 Never needed in production.
 """

@@ -1,4 +1,4 @@
-"""AMQP connections of the workload and the faults: each says who it is, errors are one line; and publishing."""
+"""AMQP connections of the workload and the faults: named, with one-line errors; and publishing."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from ackscope.address import Address, parse_address
 from ackscope.errors import Refused, Unreachable
 
 LOST = (pika.exceptions.AMQPError, OSError)
-"""What pika raises when a connection or channel ends; the socket's own errors come through as they are."""
+"""What pika raises when a connection or channel ends; errors of the socket pass through unchanged."""
 
 PERSISTENT = 2
 _TIMEOUT = 10.0
@@ -22,7 +22,7 @@ def connect(address: Address, name: str, **more: Any) -> BlockingConnection:
     Args:
         address: where.
         name: of the connection.
-        **more: further ones of `pika.ConnectionParameters`, or others instead of the usual.
+        **more: other `pika.ConnectionParameters`, which override the defaults.
 
     Raises:
         Refused: wrong credentials or virtual host.
@@ -48,30 +48,32 @@ def connect(address: Address, name: str, **more: Any) -> BlockingConnection:
     except refused as error:
         raise Refused(f"{address}: refused ({type(error).__name__}); check user, password and virtual host") from None
     except LOST as error:
-        raise Unreachable(f"{address}: no AMQP connection ({type(error).__name__}); check that it listens") from None
+        raise Unreachable(
+            f"{address}: no AMQP connection ({type(error).__name__}); is RabbitMQ listening there?"
+        ) from None
 
 
 def publish(
     channel: BlockingChannel, key: str, times: int = 1, body: bytes = b"lab", *, exchange: str = "", **more: Any
 ) -> None:
-    """Publish persistent messages, and wait until each is confirmed where the channel is in confirm mode.
+    """Publish persistent messages, and wait for each confirm if the channel is in confirm mode.
 
     Args:
         channel: to publish on.
         key: the routing key; of the default exchange, the queue.
         times: how many.
         body: of each.
-        exchange: the default one unless said.
-        **more: further ones of `pika.BasicProperties`, or others instead of the usual.
+        exchange: "" is the default exchange.
+        **more: other `pika.BasicProperties`, which override the defaults.
     """
     for _ in range(times):
         channel.basic_publish(exchange, key, body, pika.BasicProperties(**{"delivery_mode": PERSISTENT, **more}))
 
 
 def parse_lab_address(url: str) -> Address:
-    """Read the `--amqp` of a lab: it has no TLS.
+    """Parse the `--amqp` address of a lab, which never uses TLS.
 
     Raises:
-        UsageError: it is not such an address.
+        UsageError: not a valid address, or one with TLS.
     """
     return parse_address(url, schemes=("amqp",), what="--amqp")

@@ -13,7 +13,7 @@ from ackscope.errors import MissingPart
 
 
 def cache_directory(environ: Mapping[str, str]) -> Path:
-    """Where built brokers stay: `$ACKSCOPE_CACHE_DIR`, else the user's cache directory."""
+    """The folder of built brokers: `$ACKSCOPE_CACHE_DIR`, or the user's cache directory."""
     if chosen := environ.get("ACKSCOPE_CACHE_DIR"):
         return Path(chosen).absolute()
     if base := environ.get("XDG_CACHE_HOME"):
@@ -22,12 +22,12 @@ def cache_directory(environ: Mapping[str, str]) -> Path:
 
 
 def build(name: str, suite: str, root: Path) -> None:
-    """Build `root` from a Debian suite; it appears whole or not at all.
+    """Build `root` from a Debian suite; it appears complete or not at all.
 
     Args:
-        name: the version as it was asked for, for messages.
+        name: the requested version, for messages.
         suite: the Debian suite that has it.
-        root: the folder to be made.
+        root: the folder to create.
 
     Raises:
         MissingPart: debootstrap is missing or failed; a failed build leaves its log and nothing else.
@@ -41,15 +41,15 @@ def build(name: str, suite: str, root: Path) -> None:
                 _build(name, suite, root)
     except OSError as error:
         raise MissingPart(
-            f"{error.filename or root}: {error.strerror}; name another folder in ACKSCOPE_CACHE_DIR"
+            f"{error.filename or root}: {error.strerror}; set ACKSCOPE_CACHE_DIR to another folder"
         ) from None
 
 
 def _build(name: str, suite: str, root: Path) -> None:
     partial, log = root.with_name(f"{suite}.partial"), root.with_name(f"{suite}.log")
-    _announce(f"building the {name} broker once (Debian {suite}, about 500 MB) in {root}; takes 40 s to 2 minutes")
+    _announce(f"building the {name} broker (once; Debian {suite}, about 500 MB) in {root}; this takes 40 s to 2 min")
     began = time.monotonic()
-    # In a mount namespace of its own: what debootstrap mounts is gone with it, however it ends.
+    # In its own mount namespace: mounts of debootstrap end with it in every case.
     command = ["unshare", "--mount", "debootstrap", "--variant=minbase", "--include=rabbitmq-server", suite]
     try:
         _remove(partial)
@@ -58,7 +58,7 @@ def _build(name: str, suite: str, root: Path) -> None:
                 [*command, str(partial)], stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False
             )
         if done.returncode != 0:
-            raise MissingPart(f"the {name} broker could not be built: {_last_line(log)}; the whole log: {log}")
+            raise MissingPart(f"cannot build the {name} broker: {_last_line(log)}; full log: {log}")
         partial.rename(root)
     finally:
         _remove(partial)
@@ -67,12 +67,12 @@ def _build(name: str, suite: str, root: Path) -> None:
 
 @contextmanager
 def _only_one(lock: Path, name: str) -> Iterator[None]:
-    """Hold a lock file; the kernel drops it with the process."""
+    """Hold a lock file; the kernel releases it when the process ends."""
     with lock.open("wb") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            _announce(f"another process builds the {name} broker; waiting for it")
+            _announce(f"waiting for another process that is building the {name} broker")
             fcntl.flock(held, fcntl.LOCK_EX)
         yield
 
@@ -84,7 +84,7 @@ def _remove(folder: Path) -> None:
 
 def _last_line(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else "debootstrap said nothing"
+    return lines[-1] if lines else "debootstrap printed nothing"
 
 
 def _announce(line: str) -> None:

@@ -1,4 +1,4 @@
-"""Where a broker comes from: the host's own package, or a folder of its own with another version.
+"""Installations of RabbitMQ: the package of the host, or a chroot with another version.
 
 A folder holds a minimal Debian with `rabbitmq-server` and runs under chroot in a private mount namespace: whatever
 happens to the process, nothing stays mounted.
@@ -15,10 +15,10 @@ from ackscope.errors import MissingPart, UsageError
 from lab.bootstrap import build, cache_directory
 
 SUITES: Mapping[str, str] = {"3.10": "bookworm", "4.0": "trixie", "4.3": "sid"}
-"""Versions by name, and the Debian suite that has them. `sid` moves: what runs is asked, never assumed."""
+"""Versions by name, with the Debian suite that has them. `sid` changes over time, so the running version is queried."""
 
 NAMES = ("distro", *SUITES)
-"""What can be asked for; `distro` is whatever this host has."""
+"""Valid names; `distro` is the package of this host."""
 
 _BIN = Path("/usr/lib/rabbitmq/bin")
 _LIB = Path("/usr/lib/rabbitmq/lib")
@@ -40,9 +40,9 @@ class Broker:
     """A RabbitMQ that can be started.
 
     Attributes:
-        asked: the name it was asked by.
+        asked: the requested name.
         version: of the package, such as 4.3.6.
-        root: its folder; None for the host's own.
+        root: its chroot; None for the package of the host.
     """
 
     asked: str
@@ -54,7 +54,7 @@ class Broker:
 
         Args:
             lab: the folder of the lab, seen by the program under `inside(lab)`.
-            program: its name; RabbitMQ's own are found in the package's folder, past the wrappers of /usr/sbin.
+            program: its name; RabbitMQ's programs are taken from the package, not the wrappers in /usr/sbin.
             *arguments: passed on as they are.
         """
         path = str(_BIN / program) if program.startswith("rabbitmq") else program
@@ -64,41 +64,41 @@ class Broker:
         return [*enter, str(self.root), str(lab), path, *arguments]
 
     def inside(self, lab: Path) -> Path:
-        """Where a program of this broker sees the folder of the lab."""
+        """The path of the lab's folder as a program of this broker sees it."""
         return lab if self.root is None else Path(_INSIDE)
 
     def prepare(self) -> None:
-        """Make its folder ready to be entered."""
+        """Prepare the chroot."""
         if self.root is None:
             return
         (self.root / _INSIDE.strip("/")).mkdir(exist_ok=True)
-        # Without it `localhost` is unknown inside, and no Erlang node gets a name.
+        # Without it `localhost` cannot be resolved in the chroot, and no Erlang node gets a name.
         fresh = self.root / f"etc/hosts.{os.getpid()}"
         shutil.copyfile("/etc/hosts", fresh)
         fresh.replace(self.root / "etc/hosts")
 
 
 def find_broker(name: str, environ: Mapping[str, str] = os.environ) -> Broker:
-    """The broker of that name; its folder is built where it is missing (40 s to 2 minutes, told on stderr).
+    """The broker of that name; a missing chroot is built (40 s to 2 min, announced on stderr).
 
     Raises:
         UsageError: there is no such name.
         MissingPart: a program or a permission is missing, or the folder could not be built.
     """
     if name not in NAMES:
-        raise UsageError(f"no broker {name!r}{nearest(name, list(NAMES))}; known: {', '.join(NAMES)}")
+        raise UsageError(f"unknown broker {name!r}{nearest(name, list(NAMES))}; known: {', '.join(NAMES)}")
     host = installed(Path("/"))
     if name == "distro":
         if host is None:
             raise MissingPart(
                 "RabbitMQ is missing: run make setup, or apt-get install rabbitmq-server, "
-                f"or name a version with --broker {' or '.join(SUITES)}"
+                f"or choose a version with --broker {' or '.join(SUITES)}"
             )
         return Broker(name, host)
     if host is not None and minor(host) == name:
         return Broker(name, host)
     if os.geteuid() != 0:
-        raise MissingPart(f"the {name} broker runs in a folder of its own and needs root: run as root or with sudo")
+        raise MissingPart(f"the {name} broker runs in a chroot, which needs root: run as root or with sudo")
     for program in ("unshare", "chroot"):
         if shutil.which(program) is None:
             raise MissingPart(f"{program} is missing: apt-get install util-linux coreutils")
@@ -107,12 +107,12 @@ def find_broker(name: str, environ: Mapping[str, str] = os.environ) -> Broker:
         build(name, SUITES[name], root)
     version = installed(root)
     if version is None:
-        raise MissingPart(f"{root} holds no RabbitMQ: remove this folder and try again")
+        raise MissingPart(f"no RabbitMQ in {root}: remove this folder and try again")
     return Broker(name, version, root)
 
 
 def installed(root: Path) -> str | None:
-    """The version of the RabbitMQ package under `root`; None where there is none."""
+    """The version of the RabbitMQ package under `root`; None without one."""
     folders = sorted((root / str(_LIB).lstrip("/")).glob("rabbitmq_server-*"))
     if not folders or not (root / str(_BIN / "rabbitmq-server").lstrip("/")).exists():
         return None

@@ -1,7 +1,7 @@
 """`python -m lab.busy --amqp URL --queues N --rate R`: some of the many queues busy, until SIGTERM or the end of input.
 
 The first N queues of `lab.many` each get a share of R messages a second and are consumed by a few channels; every
-tenth of them has no consumer and holds a backlog instead, so that not all look alike.
+tenth of them has no consumer and holds a backlog instead, so that the queues differ.
 """
 
 import argparse
@@ -22,10 +22,12 @@ _BODY = b"x" * 200
 
 
 def _arguments() -> argparse.Namespace:
-    parser = Parser(prog="lab.busy", description="Keep some of many queues busy.")
+    parser = Parser(prog="lab.busy", description="Publish to and consume from some of many queues.")
     parser.add_argument("--amqp", required=True, metavar="URL", help="as in amqp://user:password@host:5672/vhost")
-    parser.add_argument("--queues", type=int, default=200, metavar="N", help="how many of them (default 200)")
-    parser.add_argument("--rate", type=float, default=50, metavar="R", help="messages a second of all (default 50)")
+    parser.add_argument("--queues", type=int, default=200, metavar="N", help="number of busy queues (default 200)")
+    parser.add_argument(
+        "--rate", type=float, default=50, metavar="R", help="messages per second, all queues together (default 50)"
+    )
     return parser.parse_args()
 
 
@@ -61,7 +63,7 @@ def _run() -> int:
         while not ending.is_set():
             consuming.process_data_events(time_limit=0.5)
 
-    # A daemon: a blocked connection must not hold the end of the process.
+    # A daemon thread: a blocked connection must not delay the end of the process.
     threading.Thread(target=serve, daemon=True).start()
     _publish(channel, busy or queues, args.rate, ending)
     return 0

@@ -37,9 +37,9 @@ class Lab:
     """A running lab; use it as a context manager or call `stop`.
 
     Attributes:
-        broker: the real version of what runs, such as 4.3.6.
+        broker: the running version, such as 4.3.6.
         nodes: how to reach each node.
-        folder: everything it keeps: data, logs, cookie. Wiped by `stop`.
+        folder: data, logs and cookie. Deleted by `stop`.
     """
 
     def __init__(self, broker: Broker, folder: Path, nodes: int, *, tied: bool, extra: Extra = NOTHING) -> None:
@@ -71,7 +71,7 @@ class Lab:
         try:
             self._start()
         except BaseException:
-            # Also when interrupted from the keyboard: a lab runs whole or not at all.
+            # Also on KeyboardInterrupt: a lab runs completely or not at all.
             self.stop()
             raise
 
@@ -118,11 +118,11 @@ class Lab:
             while (seen := _running(runner.node.management)) != names:
                 if time.monotonic() > deadline:
                     missing = ", ".join(sorted(names - seen))
-                    raise BrokerError(f"{runner.node.name} does not see {missing} in its cluster")
+                    raise BrokerError(f"{runner.node.name} is not clustered with {missing}")
                 time.sleep(0.2)
 
     def kill(self, index: int) -> None:
-        """End a node at once (SIGKILL), as a power cut would; its data stays for `restart`."""
+        """Kill a node (SIGKILL), as a power failure would; its data stays for `restart`."""
         process = self._runners[index].process
         if process is not None and process.signal(signal.SIGKILL):
             wait_ended([process], _STOP_SECONDS)
@@ -130,7 +130,7 @@ class Lab:
     def restart(self, index: int) -> None:
         """Start a node again on the same data and ports, and wait until it is ready; a running one is stopped first.
 
-        Call it from a thread that lives as long as the lab does: a tied node ends with its thread.
+        Call it from a thread that lives as long as the lab: a tied node ends with the thread that started it.
 
         Raises:
             Unreachable: it did not become ready.
@@ -151,7 +151,7 @@ class Lab:
         return self.control().ctl(index, *arguments)
 
     def control(self) -> Control:
-        """A hand on it that other processes and threads may use; it knows the nodes as they are now."""
+        """The lab as other processes and threads can control it; it knows the current nodes."""
         handles = [
             Handle(
                 node=runner.node,
@@ -166,7 +166,7 @@ class Lab:
         return Control(self._source, self.folder, handles)
 
     def stop(self) -> None:
-        """End every process of the lab and wipe its folder; fine to call twice."""
+        """Stop every process of the lab and delete its folder; can be called twice."""
         stop_processes(self.folder, self.processes, self.epmd)
 
     def __enter__(self) -> Self:
@@ -187,16 +187,16 @@ def start_lab(
         broker: a name of `lab.brokers.NAMES`.
         nodes: 1 to 3, joined to one cluster.
         tied: its processes are killed when the calling thread ends, however it ends.
-        folder: a new folder to keep everything in; else one in the system's place for temporary files.
-        extra: plugins and configuration beyond the usual.
+        folder: a new folder for all files; default: a temporary folder.
+        extra: additional plugins and configuration.
 
     Raises:
         UsageError: no such broker, or not 1 to 3 nodes.
-        MissingPart: that version cannot be had on this machine.
+        MissingPart: this version is not available on this machine.
         Unreachable: a node did not become ready.
     """
     if not 1 <= nodes <= MOST_NODES:
-        raise UsageError(f"{nodes} nodes: a lab has 1 to {MOST_NODES}")
+        raise UsageError(f"invalid number of nodes {nodes}; a lab has 1 to {MOST_NODES}")
     source = find_broker(broker)
     if folder is None:
         _sweep()
@@ -206,12 +206,12 @@ def start_lab(
     lab = Lab(source, folder, nodes, tied=tied, extra=extra)
     lab.start()
     if broker in NAMES[1:] and minor(lab.broker) != broker:
-        print(f"ackscope lab: asked for {broker}, this machine has {lab.broker}: going on with it", file=sys.stderr)
+        print(f"ackscope lab: RabbitMQ {broker} is not installed; using {lab.broker}", file=sys.stderr)
     return lab
 
 
 def stop_processes(folder: Path, nodes: list[Process], epmd: Process | None) -> None:
-    """End the nodes, then their port mapper, then whatever still carries the mark of `folder`, and wipe it.
+    """Stop the nodes, their epmd, and all other processes that carry the mark of `folder`; then delete the folder.
 
     Raises:
         MissingPart: something could not be ended.
@@ -222,12 +222,12 @@ def stop_processes(folder: Path, nodes: list[Process], epmd: Process | None) -> 
     left = end_marked(folder, _STOP_SECONDS)
     if left:
         pids = ", ".join(str(process.pid) for process in left)
-        raise MissingPart(f"these processes of the lab could not be ended: {pids}; end them as their owner")
+        raise MissingPart(f"could not stop these processes of the lab: {pids}; stop them as their owner")
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _sweep() -> None:
-    """End and wipe what is left of labs whose starter is gone: a node that a fault restarted is tied to nobody."""
+    """Stop and delete labs whose starter has ended: a node that a fault restarted is not tied to a process."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
         starter = folder.name.removeprefix(_PREFIX).split("-")[0]
         if not Path("/proc", starter).exists() and not end_marked(folder, _SWEEP_SECONDS):
@@ -235,7 +235,7 @@ def _sweep() -> None:
 
 
 def _running(management: str) -> set[str]:
-    """Names of the nodes that this one sees running; empty while it does not answer."""
+    """Names of the nodes that this one sees running; empty if it does not respond."""
     try:
         answer = requests.get(f"{management}/api/nodes", timeout=10)
         nodes = answer.json() if answer.ok else []

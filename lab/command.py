@@ -1,4 +1,4 @@
-"""`ackscope lab`: a private, real RabbitMQ on this machine, and faults for it."""
+"""`ackscope lab`: run a private RabbitMQ on this machine, and inject faults into it."""
 
 import argparse
 import textwrap
@@ -18,24 +18,24 @@ _WIDTH = 80
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare `up`, `fault` and `down`."""
     actions = parser.add_subparsers(dest="action", metavar="up | fault | down", required=True)
-    start = actions.add_parser("up", help="start a broker on loopback and leave it running")
-    versions = f"which version: {', '.join(NAMES)} (default: distro, the host's own)"
+    start = actions.add_parser("up", help="start a broker on loopback; it keeps running")
+    versions = f"RabbitMQ version: {', '.join(NAMES)} (default: distro, the package of this host)"
     start.add_argument("--broker", metavar="V", default="distro", help=versions)
-    start.add_argument("--nodes", metavar="N", type=int, default=1, help=f"1 to {MOST_NODES}, as one cluster")
-    start.add_argument("--workload", action="store_true", help="run a sample shop on it")
-    inject = actions.add_parser("fault", help="put a fault into the running lab, until it is ended")
-    inject.add_argument("name", nargs="?", metavar="NAME", help="one of those that --list tells")
-    inject.add_argument("--list", action="store_true", help="tell which faults there are")
-    stop = actions.add_parser("down", help="end the lab and wipe its data")
+    start.add_argument("--nodes", metavar="N", type=int, default=1, help=f"nodes of the cluster, 1 to {MOST_NODES}")
+    start.add_argument("--workload", action="store_true", help="also run a sample workload (a small shop)")
+    inject = actions.add_parser("fault", help="inject a fault into the running lab, until `ackscope lab down`")
+    inject.add_argument("name", nargs="?", metavar="NAME", help="a fault of --list")
+    inject.add_argument("--list", action="store_true", help="list all faults")
+    stop = actions.add_parser("down", help="stop the lab and delete its data")
     for action in (start, inject, stop):
         action.add_argument("--json", action="store_true", help="print one JSON document")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what was asked.
+    """Run the subcommand.
 
     Raises:
-        AckscopeError: it cannot be done; the message says why and what to do.
+        AckscopeError: it failed; the message says why and what to do.
     """
     if args.action == "up":
         return _up(args)
@@ -56,9 +56,9 @@ def _up(args: argparse.Namespace) -> int:
 
 
 def describe(state: State) -> str:
-    """A running lab in words, at most 80 columns wide."""
-    count = "1 node" if len(state.nodes) == 1 else f"a cluster of {len(state.nodes)} nodes"
-    lines = [f"RabbitMQ {state.broker} runs, {count}{', with a sample shop on it' if state.workload else ''}."]
+    """The description of a running lab, at most 80 columns wide."""
+    count = "1 node" if len(state.nodes) == 1 else f"{len(state.nodes)} nodes in one cluster"
+    lines = [f"RabbitMQ {state.broker} is running, {count}{', with a sample workload' if state.workload else ''}."]
     for node in state.nodes:
         lines += [
             "",
@@ -69,10 +69,10 @@ def describe(state: State) -> str:
         ]
     lines += [
         "",
-        "Look at it:     ackscope diagnose \\",
+        "Diagnose it:    ackscope diagnose \\",
         f"                  --management {state.nodes[0].management}",
         f"Break it:       ackscope lab fault {next(iter(FAULTS))}",
-        "End it:         ackscope lab down",
+        "Stop it:        ackscope lab down",
     ]
     return "\n".join(lines)
 
@@ -89,7 +89,7 @@ def _list(args: argparse.Namespace) -> int:
 
 def _fault(args: argparse.Namespace) -> int:
     if args.name is None:
-        raise UsageError("fault: name one; `ackscope lab fault --list` explains them all")
+        raise UsageError("fault: name missing; see `ackscope lab fault --list`")
     spec = find_fault(args.name)
     place = find_place()
     with locked(place):
@@ -99,8 +99,8 @@ def _fault(args: argparse.Namespace) -> int:
         return 0
     subject = said["subject"]
     print(f"{spec.name} is in effect on {subject['kind']} {subject['name']}.")
-    print(textwrap.fill(f"What happens: {spec.summary}.", _WIDTH))
-    print(f"Diagnosis should name the rule {spec.rule}. End it: ackscope lab down")
+    print(textwrap.fill(f"Effect: {spec.summary}.", _WIDTH))
+    print(f"Diagnosis should report the rule {spec.rule}. Stop the lab: ackscope lab down")
     return 0
 
 
@@ -111,5 +111,5 @@ def _down(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"ended": ran})
     else:
-        print("The lab has ended; its data is wiped." if ran else "No lab runs.")
+        print("The lab was stopped and its data deleted." if ran else "No lab is running.")
     return 0

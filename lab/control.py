@@ -1,6 +1,6 @@
-"""A hand on a running lab, from any process: rabbitmqctl, signals, kill and restart of its nodes.
+"""Control of a running lab from any process: rabbitmqctl, signals, kill and restart of its nodes.
 
-The lab writes who it is into its folder; a fault, a benchmark or a test in another process reads it there.
+The lab writes its nodes to a file in its folder, which faults, benchmarks and tests in other processes read.
 """
 
 import dataclasses
@@ -28,9 +28,9 @@ class Handle:
     """One node.
 
     Attributes:
-        environ: what the node and its tools run with.
-        command: how the node is started.
-        output: the file that takes its console.
+        environ: environment of the node and its tools.
+        command: the command that starts the node.
+        output: the file with its console output.
     """
 
     node: LabNode
@@ -41,10 +41,10 @@ class Handle:
 
 
 class Control:
-    """A running lab, held by its folder.
+    """A running lab, identified by its folder.
 
     Attributes:
-        broker: where its programs come from; `broker.asked` is the name of the version, such as "4.3".
+        broker: its installation; `broker.asked` is the name of the version, such as "4.3".
         folder: of the lab.
         handles: its nodes, in the order they are numbered from 0.
     """
@@ -81,11 +81,11 @@ class Control:
         return run_tool(command, {**handle.environ, MARK: str(self.folder)}, what)
 
     def signal(self, index: int, number: signal.Signals) -> bool:
-        """Send a signal to a node, such as SIGSTOP and SIGCONT; False where it has ended."""
+        """Send a signal to a node, such as SIGSTOP and SIGCONT; False if it has ended."""
         return self.handles[index].process.signal(number)
 
     def kill(self, index: int) -> None:
-        """End a node at once, as a power cut would; its data stays for `restart`."""
+        """Kill a node, as a power failure would; its data stays for `restart`."""
         process = self.handles[index].process
         if process.signal(signal.SIGKILL):
             wait_ended([process], _END_SECONDS)
@@ -93,7 +93,7 @@ class Control:
     def restart(self, index: int) -> None:
         """Start a killed node again on the same data and ports, and wait until it is ready.
 
-        It is tied to nobody: it ends with its lab, which finds it by its mark.
+        It is not tied to a process: `stop` of the lab finds it by its mark.
 
         Raises:
             Unreachable: it did not become ready.
@@ -105,10 +105,10 @@ class Control:
         try:
             wait_answers(handle.node, lives=process.alive)
         except Unreachable as error:
-            raise Unreachable(f"{error}; its console is in {handle.output}") from None
+            raise Unreachable(f"{error}; console output: {handle.output}") from None
 
     def save(self) -> None:
-        """Write the file in the lab's folder, whole or not at all; it holds credentials of the throwaway broker."""
+        """Write the file in the lab's folder atomically; it holds credentials of the throwaway broker."""
         document = {
             "broker": dataclasses.asdict(self.broker),
             "handles": [dataclasses.asdict(handle) for handle in self.handles],
@@ -142,7 +142,7 @@ class Control:
             return cls(Broker(broker["asked"], broker["version"], root), folder, handles)
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise DataError(
-                f"{folder}: no lab runs there ({type(error).__name__}); start one: ackscope lab up"
+                f"{folder}: no lab is running there ({type(error).__name__}); start one: ackscope lab up"
             ) from None
 
 

@@ -1,4 +1,4 @@
-"""Many queues at once on a lab broker, through the import of definitions: about a thousand a second."""
+"""Declare many queues on a lab broker by importing definitions: about 1,000 per second."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,24 +9,24 @@ from ackscope.errors import BrokerError
 
 PREFIX = "many"
 _BATCH = 2500
-"""Queues in one request: few seconds each, far from any time limit of the broker."""
+"""Queues per request: a few seconds each, far below the time limits of the broker."""
 
 _SECONDS = 300.0
 
 
 def names(count: int, first: int = 0) -> list[str]:
-    """Names of the many, in order."""
+    """Names of the queues, in order."""
     return [f"{PREFIX}-{number:06d}" for number in range(first, first + count)]
 
 
 def definitions(queues: Sequence[str], queue_type: str = "classic") -> dict[str, Any]:
-    """Durable queues in the virtual host `/`, as the broker imports them."""
+    """The definitions of durable queues in the virtual host `/`."""
     common = {"vhost": "/", "durable": True, "auto_delete": False, "arguments": {"x-queue-type": queue_type}}
     return {"queues": [{"name": name, **common} for name in queues]}
 
 
 def make_queues(management: str, queues: Sequence[str], queue_type: str = "classic") -> None:
-    """Declare queues; those that are there already stay as they are.
+    """Declare queues; existing ones are not changed.
 
     Args:
         management: base URL of the management API, with credentials.

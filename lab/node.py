@@ -1,4 +1,4 @@
-"""One node: its ports, files and environment, how it is started, and when it is ready."""
+"""A node of the lab: its ports, files, environment, start and readiness."""
 
 import socket
 import time
@@ -22,7 +22,7 @@ _LOG_LINES = 8
 _DECORATION = (">", "BOOT FAILED", "====")
 _PLUGINS = ("rabbitmq_management", "rabbitmq_prometheus")
 
-# The alarm limit alone is not a user's: the lab must run on a full disk without raising an alarm.
+# Only the disk limit differs from the defaults: the lab must run on an almost full disk without an alarm.
 _CONFIG = """\
 listeners.tcp.lab = 127.0.0.1:{amqp}
 management.tcp.ip = 127.0.0.1
@@ -35,10 +35,10 @@ disk_free_limit.absolute = 10MB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extra:
-    """What every node of a lab has beyond the usual.
+    """Additional configuration of every node of a lab.
 
     Attributes:
-        plugins: names of plugins to turn on too.
+        plugins: names of additional plugins to enable.
         config: lines for its `rabbitmq.conf`; `{folder}` in them is where the node sees its own folder.
         files: name -> content of files in that folder, `advanced.config` among them.
         prefix: a program that starts it by exec, with its arguments, such as `prlimit --nofile=300`.
@@ -65,7 +65,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabNode:
-    """One node of the lab, as a client sees it.
+    """Name and addresses of a node of the lab.
 
     Attributes:
         name: as the broker calls it, such as lab1@localhost.
@@ -111,14 +111,14 @@ class NodeRunner:
         extra = self._extra.config.replace("{folder}", str(inside))
         (folder / "rabbitmq.conf").write_text(_CONFIG.format(**asdict(self.ports)) + extra)
         (folder / "enabled_plugins").write_text(f"[{','.join((*_PLUGINS, *self._extra.plugins))}].\n")
-        # Empty ones of our own: those of a broker that this host serves must not be read.
+        # Empty files: those of another broker on this host must not be read.
         (folder / "advanced.config").write_text("[].\n")
         (folder / "rabbitmq-env.conf").write_text("")
         for name, content in self._extra.files.items():
             (folder / name).write_bytes(content)
 
     def environ(self) -> dict[str, str]:
-        """The environment of the node and of its command line tools; nothing of the caller's is passed on."""
+        """The environment of the node and its command line tools; nothing is inherited from the caller."""
         folder = self._broker.inside(self._lab) / self._short
         loopback = "-kernel inet_dist_use_interface {127,0,0,1}"
         return {
@@ -134,21 +134,21 @@ class NodeRunner:
             "RABBITMQ_DIST_PORT": str(self.ports.distribution),
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": loopback,
             "RABBITMQ_CTL_ERL_ARGS": loopback,
-            # The range of its tools, wide enough for several labs at once.
+            # Port range of its tools, wide enough for several labs.
             "RABBITMQ_CTL_DIST_PORT_MIN": "35672",
             "RABBITMQ_CTL_DIST_PORT_MAX": "35872",
-            # Then the start script becomes the node by exec, instead of waiting for it.
+            # The start script then replaces itself with the node by exec.
             "RUNNING_UNDER_SYSTEMD": "true",
             "ERL_CRASH_DUMP": str(folder / "log" / "erl_crash.dump"),
         }
 
     def command(self) -> list[str]:
-        """The command line that starts it."""
+        """The command that starts the node."""
         return [*self._extra.prefix, *self._broker.command(self._lab, "rabbitmq-server")]
 
     @property
     def output(self) -> Path:
-        """The file that takes what it prints."""
+        """The file with its console output."""
         return self._lab / self._short / "console.log"
 
     def start(self) -> None:
@@ -158,10 +158,10 @@ class NodeRunner:
         )
 
     def wait_ready(self, seconds: float = READY_WITHIN) -> None:
-        """Wait until it takes AMQP connections and its management API answers.
+        """Wait until it accepts AMQP connections and its management API responds.
 
         Raises:
-            Unreachable: it ended or was not ready in time; the message shows the end of its log.
+            Unreachable: it exited or was not ready in time; the message shows the end of its log.
         """
         try:
             wait_answers(self.node, seconds, lives=self._lives)
@@ -172,17 +172,18 @@ class NodeRunner:
         return self.process is not None and self.process.alive()
 
     def _said(self) -> str:
-        """What it logged, to be read after a message."""
         folder = self._lab / self._short
         lines: list[str] = []
         for path in (folder / "console.log", folder / "log" / f"{self.node.name}.log"):
             if path.exists():
                 lines += [line.rstrip() for line in path.read_text(errors="replace").splitlines() if line.strip()]
-        # A node that fails to boot names the cause first; then pages of its supervisors' reports follow.
+        # A node that fails to boot logs the cause first, then pages of supervisor reports.
         errors = [line for line in lines if "[error]" in line and not line.endswith(_DECORATION)]
         if not lines:
-            return "; it logged nothing"
-        what, shown = ("its first errors", errors[:_LOG_LINES]) if errors else ("its last words", lines[-_LOG_LINES:])
+            return "; its log is empty"
+        what, shown = (
+            ("first errors of its log", errors[:_LOG_LINES]) if errors else ("end of its log", lines[-_LOG_LINES:])
+        )
         return f"; {what}:\n" + "\n".join(f"  {line[:200]}" for line in shown)
 
 
@@ -201,15 +202,15 @@ def base_environ(broker: Broker, lab: Path, epmd_port: int) -> dict[str, str]:
 
 
 def wait_answers(node: LabNode, seconds: float = READY_WITHIN, *, lives: Callable[[], bool]) -> None:
-    """Wait until a node takes AMQP connections and its management API answers.
+    """Wait until a node accepts AMQP connections and its management API responds.
 
     Raises:
-        Unreachable: it ended, as `lives` says, or did not in time.
+        Unreachable: it exited (`lives` is false), or was not ready in time.
     """
     deadline = time.monotonic() + seconds
     while not (amqp_opens(node.amqp) and overview(node.management) and _names_nodes(node.management)):
         if not lives():
-            raise Unreachable(f"{node.name} ended while starting")
+            raise Unreachable(f"{node.name} exited while starting")
         if time.monotonic() > deadline:
             raise Unreachable(f"{node.name} was not ready within {seconds:.0f} s")
         time.sleep(_POLL)
@@ -230,7 +231,7 @@ def amqp_opens(url: str) -> bool:
 
 
 def overview(management: str) -> dict[str, object] | None:
-    """The overview of the management API; None while it does not answer."""
+    """`/api/overview`; None if it does not respond."""
     try:
         answer = requests.get(f"{management}/api/overview", timeout=5)
         document = answer.json() if answer.ok else None
@@ -248,12 +249,12 @@ def _names_nodes(management: str) -> bool:
 
 
 def running_version(management: str) -> str:
-    """The version that the running broker names.
+    """The version that the running broker reports.
 
     Raises:
-        BrokerError: it does not say.
+        BrokerError: it reports none.
     """
     version = (overview(management) or {}).get("rabbitmq_version")
     if not isinstance(version, str):
-        raise BrokerError("the broker does not name its version in /api/overview")
+        raise BrokerError("no RabbitMQ version in /api/overview")
     return version

@@ -27,7 +27,9 @@ def free_ports(count: int) -> list[int]:
             return found
         if _is_free(port):
             found.append(port)
-    raise MissingPart(f"fewer than {count} free TCP ports between {_LOWEST} and {highest}: stop what listens there")
+    raise MissingPart(
+        f"fewer than {count} free TCP ports between {_LOWEST} and {highest}: stop other programs that listen there"
+    )
 
 
 def _first_ephemeral() -> int:

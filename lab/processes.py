@@ -1,4 +1,4 @@
-"""Processes that the lab starts: known by pid and start time, so that a recycled pid is never signalled.
+"""Processes of the lab, identified by pid and start time, so that a recycled pid is never signalled.
 
 Each carries `ACKSCOPE_LAB=<folder of the lab>` in its environment, which its children inherit: what an Erlang node
 leaves in sessions of its own (resolver, disk watcher) is found by that mark, never by a name.
@@ -30,17 +30,17 @@ class Process:
     started: int
 
     def alive(self) -> bool:
-        """Whether it still runs; one that ended and waits to be collected does not."""
+        """Whether it is running; a zombie is not."""
         return _look(self.pid) == ("run", self.started)
 
     def signal(self, number: signal.Signals) -> bool:
-        """Send a signal; False where it has ended already."""
+        """Send a signal; False if it has ended."""
         try:
             handle = os.pidfd_open(self.pid)
         except ProcessLookupError:
             return False
         try:
-            # The handle holds the pid, so that it cannot pass to another between the look and the signal.
+            # The pidfd pins the pid, so it cannot be reused between the check and the signal.
             if not self.alive():
                 return False
             signal.pidfd_send_signal(handle, number)
@@ -52,11 +52,11 @@ class Process:
 
 
 def start(command: Sequence[str], *, environ: Mapping[str, str], folder: Path, output: Path, tied: bool) -> Process:
-    """Start a program in a session of its own, its output appended to a file, its input empty.
+    """Start a program in its own session; its output is appended to a file, its input is empty.
 
     Args:
         command: program and arguments.
-        environ: its whole environment; the mark is added.
+        environ: its complete environment; the mark is added.
         folder: the lab it belongs to.
         output: the file that gets stdout and stderr.
         tied: it is killed when the calling *thread* ends, so that nothing outlives a killed parent
@@ -76,13 +76,13 @@ def start(command: Sequence[str], *, environ: Mapping[str, str], folder: Path, o
     )
     seen = _look(pid)
     process = Process(pid, seen[1] if seen else 0)
-    # The kernel lets us go on a moment before the program's environment, and so its mark, can be read.
+    # For a moment after the start, the environment of the program, and so its mark, cannot be read.
     _environ(pid)
     return process
 
 
 def marked(folder: Path) -> list[Process]:
-    """Every running process of the lab in `folder`, as far as this user may see."""
+    """All running processes of the lab in `folder` that this user can see."""
     mark = f"{MARK}={folder}".encode()
     found = []
     for entry in Path("/proc").iterdir():
@@ -98,7 +98,7 @@ def marked(folder: Path) -> list[Process]:
 
 
 def wait_ended(processes: Iterable[Process], seconds: float) -> list[Process]:
-    """Wait until all have ended; the result is those that have not."""
+    """Wait until all have ended; returns those that have not."""
     deadline = time.monotonic() + seconds
     left = [process for process in processes if process.alive()]
     while left and time.monotonic() < deadline:
@@ -108,7 +108,7 @@ def wait_ended(processes: Iterable[Process], seconds: float) -> list[Process]:
 
 
 def end(processes: Sequence[Process], seconds: float) -> None:
-    """Ask all to end, then make those that did not."""
+    """Terminate all, then kill those that have not ended."""
     for process in processes:
         process.signal(signal.SIGTERM)
     left = wait_ended(processes, seconds)
@@ -118,7 +118,7 @@ def end(processes: Sequence[Process], seconds: float) -> None:
 
 
 def end_marked(folder: Path, seconds: float) -> list[Process]:
-    """Wait until nothing of the lab in `folder` runs, killing what stays; the result is what could not be ended."""
+    """Wait until no process of the lab in `folder` runs, and kill the rest; returns those that could not be killed."""
     deadline = time.monotonic() + seconds
     give_up_at = time.monotonic() + seconds / 2
     left = marked(folder)
@@ -132,9 +132,9 @@ def end_marked(folder: Path, seconds: float) -> list[Process]:
 
 
 def _environ(pid: int) -> bytes:
-    """The environment of a process as it began; empty where this user may not see it, or it has none.
+    """The initial environment of a process; empty if this user cannot read it, or it has none.
 
-    A process that is just being executed, as every link of a chain of scripts is, has none for a moment: waited for.
+    During exec a process has none for a moment, as in a chain of scripts; this waits for it.
     """
     deadline = time.monotonic() + _EXEC_SECONDS
     while True:
@@ -148,7 +148,7 @@ def _environ(pid: int) -> bytes:
 
 
 def _has_environ(pid: int) -> bool:
-    """Whether it has an environment or is about to get one: neither what ended nor what was started with none."""
+    """Whether it has an environment or will get one: False for an ended process or one started without."""
     try:
         fields = _fields(pid)
     except OSError:
@@ -159,18 +159,18 @@ def _has_environ(pid: int) -> bool:
 
 
 def _fields(pid: int) -> list[str]:
-    """/proc/PID/stat from its third field on; the name, in parentheses, may hold spaces and parentheses itself."""
+    """/proc/PID/stat from its third field on; the name (second field) may contain spaces and parentheses."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def _look(pid: int) -> tuple[str, int] | None:
-    """("run" or "ended", start time) of a pid; None where there is none. A child that ended is collected."""
+    """("run" or "ended", start time) of a pid; None if there is no such process. A zombie child is reaped."""
     try:
         fields = _fields(pid)
     except OSError:
         return None
     state, parent, threads, started = fields[0], int(fields[1]), int(fields[17]), int(fields[19])
-    # The first thread of a node may be gone while its other threads still shut down.
+    # The first thread of a node may have ended while its other threads shut down.
     if state not in {"Z", "X"} or threads > 1:
         return ("run", started)
     if parent == os.getpid():

@@ -1,4 +1,4 @@
-"""What the lab's own processes (workload, faults) have in common: when to end, and how errors are told."""
+"""What the processes of the lab (workload, faults) share: their end, and the report of errors."""
 
 import os
 import signal
@@ -15,8 +15,8 @@ from ackscope.unix_signals import UnixSignals
 def end_event() -> threading.Event:
     """An event that is set when this process should end: SIGTERM, SIGINT, or end of input.
 
-    The end of input counts only where stdin is a pipe: then whoever started this process holds the other end, and
-    its going, however it goes, is seen here.
+    The end of input counts only if stdin is a pipe: the starter of this process holds the other end, so its end is
+    noticed in every case.
     """
     event = threading.Event()
     signals = UnixSignals((signal.SIGTERM, signal.SIGINT))
@@ -42,7 +42,7 @@ def _watch_input(event: threading.Event) -> None:
 
 
 def main(name: str, run: Callable[[], int]) -> int:
-    """Run a program of the lab; an error that a user can act on is one line on stderr."""
+    """Run a program of the lab; an error that the user can act on is one line on stderr."""
     setup_logging()
     try:
         return run()

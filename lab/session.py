@@ -1,4 +1,4 @@
-"""The lab that outlives the command which started it: up, fault, down."""
+"""A lab that keeps running after the command that started it: up, fault, down."""
 
 import os
 import sys
@@ -22,18 +22,18 @@ _POLL = 0.05
 
 
 def up(place: Place, broker: str, nodes: int, *, workload: bool) -> State:
-    """Start a lab that goes on after this process.
+    """Start a lab that keeps running after this process.
 
     Raises:
-        UsageError: one runs already, or there is no such broker.
+        UsageError: a lab is already running, or the broker is unknown.
         MissingPart: that version cannot be had on this machine.
         Unreachable: a node did not become ready; nothing is left running.
     """
     if marked(place.folder):
         state = load(place)
         what = f"a lab with RabbitMQ {state.broker}" if state else "a lab"
-        raise UsageError(f"{what} runs already; end it with: ackscope lab down")
-    # Left by a machine that went down: nothing of it runs.
+        raise UsageError(f"{what} is already running; stop it with: ackscope lab down")
+    # Left over from before a reboot: no process of it is running.
     stop_processes(place.folder, [], None)
     forget(place)
     lab = start_lab(broker, nodes, tied=False, folder=place.folder)
@@ -53,19 +53,19 @@ def up(place: Place, broker: str, nodes: int, *, workload: bool) -> State:
 
 
 def fault(place: Place, spec: FaultSpec) -> dict[str, Any]:
-    """Hold a fault against the running lab; the result is its announcement, once it is in effect.
+    """Inject a fault into the running lab; returns its announcement, once it is in effect.
 
     Raises:
-        UsageError: no lab runs, this fault is held already, or it cannot be put into this lab.
-        BrokerError: it did not come into effect.
+        UsageError: no lab is running, the fault is already in effect, or it is not available for this lab.
+        BrokerError: it did not take effect.
     """
     state = load(place)
     if state is None or not any(process.alive() for process in state.processes):
-        raise UsageError("no lab runs; start one with: ackscope lab up")
+        raise UsageError("no lab is running; start one with: ackscope lab up")
     _must_fit(spec, state)
     name = spec.name
     if name in state.faults and state.faults[name].alive():
-        raise UsageError(f"{name} is in effect already; end it and the lab with: ackscope lab down")
+        raise UsageError(f"fault {name} is already in effect; stop it and the lab with: ackscope lab down")
     output = place.folder / f"fault-{name}.log"
     output.unlink(missing_ok=True)
     node = state.nodes[0]
@@ -78,24 +78,25 @@ def fault(place: Place, spec: FaultSpec) -> dict[str, Any]:
     while (said := _announcement(output)) is None:
         if not process.alive() or time.monotonic() > deadline:
             end([process], _END_WITHIN)
-            raise BrokerError(f"{name} did not come into effect: {_last_line(output)}")
+            raise BrokerError(f"fault {name} did not take effect: {_last_line(output)}")
         time.sleep(_POLL)
     return said
 
 
 def _must_fit(spec: FaultSpec, state: State) -> None:
-    """Raise UsageError where the running lab is not what a fault can be put into."""
     if minor(state.broker) not in spec.brokers:
         others = " or ".join(spec.brokers)
-        raise UsageError(f"{spec.name} cannot be put into RabbitMQ {state.broker}; start a lab with --broker {others}")
+        raise UsageError(
+            f"fault {spec.name} is not available for RabbitMQ {state.broker}; start a lab with --broker {others}"
+        )
     if len(state.nodes) < spec.nodes:
-        raise UsageError(f"{spec.name} takes {spec.nodes} nodes; start a lab with --nodes {spec.nodes}")
+        raise UsageError(f"fault {spec.name} needs {spec.nodes} nodes; start a lab with --nodes {spec.nodes}")
     if spec.extra != NOTHING:
-        raise UsageError(f"{spec.name} takes a broker that is started for it: ackscope demo --fault {spec.name}")
+        raise UsageError(f"fault {spec.name} needs a broker that is started for it: ackscope demo --fault {spec.name}")
 
 
 def down(place: Place) -> bool:
-    """End faults, workload and nodes, and wipe what they kept; False where nothing ran.
+    """Stop faults, workload and nodes, and delete their data; False if nothing was running.
 
     Raises:
         MissingPart: something could not be ended.
@@ -136,10 +137,9 @@ def _announcement(output: Path) -> dict[str, Any] | None:
 
 def _last_line(output: Path) -> str:
     lines = [line for line in _lines(output) if line.strip()]
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "it printed nothing"
 
 
 def _lines(output: Path) -> list[str]:
-    """Whole lines only: the last may still be written."""
     text = output.read_text(errors="replace") if output.exists() else ""
     return text.splitlines() if text.endswith("\n") else text.splitlines()[:-1]

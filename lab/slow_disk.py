@@ -1,6 +1,6 @@
-"""A slow disk, on purpose: every fsync and fdatasync of a node takes longer, as strace(1) makes it.
+"""A simulated slow disk: strace(1) delays every fsync and fdatasync of a node.
 
-Only the delay of syncs is real: strace also stops the node at its other system calls for some microseconds each.
+strace also stops the node at its other system calls, for some microseconds each.
 """
 
 import os
@@ -23,11 +23,11 @@ _DETACHED_WITHIN = 20.0
 
 @contextmanager
 def slow_disk(pid: int, seconds: float) -> Iterator[None]:
-    """Make every sync of a process, in all its threads, take `seconds` longer for as long as the block runs.
+    """Delay every sync of a process, in all its threads, by `seconds` during the block.
 
     Args:
         pid: of a node (`lab.processes[0].pid`).
-        seconds: what is added to each call.
+        seconds: delay of each call.
 
     Raises:
         MissingPart: strace is missing, or may not attach to that process.
@@ -40,7 +40,7 @@ def slow_disk(pid: int, seconds: float) -> Iterator[None]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        # Ctrl-C in a terminal must not reach it before what it traces is let go in order.
+        # Ctrl-C in a terminal must not end strace before it has detached.
         start_new_session=True,
         preexec_fn=die_with_parent,  # noqa: PLW1509  the call only asks the kernel
     )
@@ -48,7 +48,7 @@ def slow_disk(pid: int, seconds: float) -> Iterator[None]:
         _wait_attached(process, pid)
         yield
     finally:
-        # On SIGINT it lets go of the node, which runs on.
+        # On SIGINT it detaches from the node, which keeps running.
         process.send_signal(signal.SIGINT)
         try:
             process.communicate(timeout=_DETACHED_WITHIN)
@@ -58,13 +58,12 @@ def slow_disk(pid: int, seconds: float) -> Iterator[None]:
 
 
 def _wait_attached(process: subprocess.Popen[bytes], pid: int) -> None:
-    """Return once every thread of the node is traced."""
     deadline, said = time.monotonic() + _ATTACHED_WITHIN, b""
     while not _all_traced(pid, process.pid):
         piece = _first_line(process)
         said += piece or b""
         if process.poll() is not None or time.monotonic() > deadline:
-            last = said.decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
+            last = said.decode(errors="replace").strip().splitlines()[-1:] or ["it printed nothing"]
             raise MissingPart(f"strace cannot attach to process {pid} ({last[0]}); run as root")
 
 
@@ -79,5 +78,5 @@ def _all_traced(pid: int, tracer: int) -> bool:
     try:
         return bool(tasks) and all(f"TracerPid:\t{tracer}\n" in task.read_text() for task in tasks)
     except OSError:
-        # A thread ended while it was looked at.
+        # The thread ended in the meantime.
         return False

@@ -1,4 +1,4 @@
-"""What `lab up` leaves for `lab fault` and `lab down`: one file and one folder under the user's state directory."""
+"""The state of a running lab for `lab fault` and `lab down`: a file and a folder in the user's state directory."""
 
 import fcntl
 import os
@@ -19,10 +19,10 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the lab of this user is kept.
+    """The paths of this user's lab.
 
     Attributes:
-        root: holds the two others, and a lock.
+        root: parent of the two others, and of a lock file.
     """
 
     root: Path
@@ -46,7 +46,7 @@ class State:
         broker: the real version, such as 4.3.6.
         processes: node processes, in the order of `nodes`.
         epmd: the port mapper of these nodes.
-        workload: None where none was asked for.
+        workload: None without a workload.
         faults: name -> the process that holds it.
     """
 
@@ -67,27 +67,27 @@ def find_place(environ: Mapping[str, str] = os.environ) -> Place:
 
 @contextmanager
 def locked(place: Place) -> Iterator[None]:
-    """Keep other `ackscope lab` commands of this user out meanwhile.
+    """Hold the lock against other `ackscope lab` commands of this user.
 
     Raises:
-        UsageError: one is at work.
+        UsageError: another one is running.
         DataError: the state directory cannot be written.
     """
     try:
         place.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         held = (place.root / "lock").open("wb")
     except OSError as error:
-        raise DataError(f"{place.root}: {error.strerror}; name another place in XDG_STATE_HOME") from None
+        raise DataError(f"{place.root}: {error.strerror}; set XDG_STATE_HOME to another folder") from None
     with held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UsageError("another `ackscope lab` command is at work; wait until it is done") from None
+            raise UsageError("another `ackscope lab` command is running; wait until it has finished") from None
         yield
 
 
 def save(place: Place, state: State) -> None:
-    """Write the state, whole or not at all."""
+    """Write the state atomically."""
     partial = place.file.with_suffix(".partial")
     partial.touch(0o600)
     partial.write_bytes(orjson.dumps({"version": _VERSION, **asdict(state)}, option=orjson.OPT_INDENT_2))
@@ -95,7 +95,7 @@ def save(place: Place, state: State) -> None:
 
 
 def load(place: Place) -> State | None:
-    """The state; None where no lab was started, or where it has been ended.
+    """The state; None if no lab is running.
 
     Raises:
         DataError: the file is not a state of this version.
@@ -107,7 +107,7 @@ def load(place: Place) -> State | None:
         return None
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise DataError(
-            f"{place.file}: cannot be read ({type(error).__name__}); run `ackscope lab down`, which starts over"
+            f"{place.file}: cannot be read ({type(error).__name__}); run `ackscope lab down` to reset it"
         ) from None
 
 

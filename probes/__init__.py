@@ -1,4 +1,4 @@
-"""Acting on the broker as a client, one probe a file, each knowing its own error.
+"""Synthetic clients that measure a broker: one probe per file, each with its own measurement error.
 
 Knows no Prometheus, files or HTTP.
 """

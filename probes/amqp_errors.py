@@ -1,4 +1,4 @@
-"""Why a broker could not be used, in plain words: the exceptions of pika as errors of the kernel's tree.
+"""Maps exceptions of pika and the socket to errors of `ackscope.errors`, with text for people.
 
 Messages name host and port, and never a password.
 """
@@ -12,6 +12,7 @@ from pika import exceptions
 from pika.adapters.utils import connection_workflow
 
 from ackscope.errors import BrokerError, Refused, Unreachable
+from ackscope.failures import FailurePhrase
 from probes.settings import AmqpServer
 
 _LOCAL = {"localhost", "127.0.0.1", "::1"}
@@ -19,7 +20,7 @@ _CODED = re.compile(r"\((\d{3})\) [\"'](.*)[\"']")
 
 
 def explain_open(error: BaseException, server: AmqpServer) -> BrokerError:
-    """Why a connection could not be opened."""
+    """The error for a connection that could not be opened."""
     where = server.address.where
     for cause in _causes(error):
         mapped = _system_error(cause, server) or _protocol_error(cause, server)
@@ -29,7 +30,7 @@ def explain_open(error: BaseException, server: AmqpServer) -> BrokerError:
 
 
 def explain_close(error: BaseException, server: AmqpServer, doing: str) -> BrokerError:
-    """Why an open connection or channel ended; `doing` says what was going on, such as "declaring queue 'x'"."""
+    """The error for an open connection or channel that ended; `doing` is the operation: "declaring queue 'x'"."""
     where = server.address.where
     match error:
         case exceptions.ChannelClosedByBroker():
@@ -40,22 +41,22 @@ def explain_close(error: BaseException, server: AmqpServer, doing: str) -> Broke
                 return Unreachable(f"{where}: the broker closed the connection ({text})")
             return Refused(f"{where}: the broker closed the connection while {doing} ({code} {text})")
         case exceptions.AMQPHeartbeatTimeout():
-            return Unreachable(f"{where}: no heartbeat from the broker; the connection is dead")
+            return Unreachable(f"{where}: {FailurePhrase.NO_HEARTBEAT}s from the broker; the connection is dead")
         case exceptions.ConnectionClosedByClient():
             return Unreachable(f"{where}: the connection was closed by this program")
     return Unreachable(f"{where}: the connection was lost while {doing}")
 
 
 def shared(server: AmqpServer, doing: str) -> Refused:
-    """Why a probe does not consume beside another client: each would miss what the other one got."""
+    """The error for a queue with another consumer: each would miss the messages of the other."""
     return Refused(
-        f"{server.address.where}: {doing}: another client consumes from it; "
-        "where two ackscope watch one cluster, give each its own probes.prefix"
+        f"{server.address.where}: {doing}: another client consumes from this queue; "
+        "if two exporters monitor one cluster, set a different probes.prefix for each"
     )
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it wraps, the outermost first; of several attempts, the last."""
+    """The error and its causes, the outermost first; of several attempts, the last."""
     yield error
     if isinstance(error, connection_workflow.AMQPConnectionWorkflowFailed):
         yield from _causes(error.exceptions[-1])
@@ -66,52 +67,55 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _system_error(cause: BaseException, server: AmqpServer) -> BrokerError | None:
-    """What the operating system or TLS had to say."""
     address = server.address
     match cause:
         case socket.gaierror():
-            return Unreachable(f"{address.where}: host name {address.host!r} is not known")
+            return Unreachable(f"{address.where}: cannot resolve host name {address.host!r}")
         case ssl.SSLCertVerificationError():
             return Refused(
-                f"{address.where}: its certificate is not trusted ({cause.verify_message}); "
-                "give the file of its authority as ca_file"
+                f"{address.where}: certificate not trusted ({cause.verify_message}); "
+                "set ca_file to the certificate of its CA"
             )
         case ssl.SSLError():
             return Unreachable(
                 f"{address.where}: no TLS on this port ({getattr(cause, 'reason', None) or cause}); "
-                "use amqp:// for a plain port, or give the TLS port (usually 5671)"
+                "use amqp:// for a port without TLS, or give the TLS port (usually 5671)"
             )
         case TimeoutError() | connection_workflow.AMQPConnectorStackTimeout():
-            return Unreachable(f"{address.where}: no answer in time; check host, port and firewall")
+            return Unreachable(f"{address.where}: {FailurePhrase.NO_ANSWER_IN_TIME}; check host, port and firewall")
         case ConnectionRefusedError():
-            return Unreachable(f"{address.where}: connection refused; is RabbitMQ listening there?")
+            return Unreachable(f"{address.where}: {FailurePhrase.REFUSED}; is RabbitMQ listening there?")
         case OSError():
             return Unreachable(f"{address.where}: no connection ({cause.strerror or cause})")
     return None
 
 
 def _protocol_error(cause: BaseException, server: AmqpServer) -> BrokerError | None:
-    """What AMQP had to say during the handshake."""
     address = server.address
     match cause:
         case exceptions.ConnectionOpenAborted():
-            return Unreachable(f"{address.where}: accepts connections and then says nothing; is it an AMQP port?")
+            return Unreachable(
+                f"{address.where}: accepts connections and then {FailurePhrase.SILENT_AFTER_CONNECT}; "
+                "is it an AMQP port?"
+            )
         case exceptions.IncompatibleProtocolError():
             return Unreachable(
-                f"{address.where}: closes the connection before it speaks AMQP; "
+                f"{address.where}: closes the connection before the AMQP handshake; "
                 "is it the AMQP port (usually 5672), or a TLS port that needs amqps://?"
             )
         case exceptions.ProbableAuthenticationError() | exceptions.AuthenticationError():
             guest = address.username == "guest" and address.host not in _LOCAL
             hint = " (guest may connect from localhost only)" if guest else ""
-            return Refused(f"{address.where}: user {address.username!r} or its password is not accepted{hint}")
+            return Refused(
+                f"{address.where}: login refused for user {address.username!r}; check name and password{hint}"
+            )
         case exceptions.ProbableAccessDeniedError() | exceptions.ConnectionClosedByBroker():
             coded = _CODED.search(
                 str(cause.args[0]) if len(cause.args) == 1 else f"({cause.args[0]}) '{cause.args[1]}'"
             )
             text = coded.group(2) if coded else str(cause)
             if "not found" in text:
-                return Refused(f"{address.where}: there is no virtual host {address.vhost!r}")
+                return Refused(f"{address.where}: virtual host {address.vhost!r} does not exist")
             return Refused(
                 f"{address.where}: user {address.username!r} may not use virtual host {address.vhost!r} ({text})"
             )
@@ -123,12 +127,12 @@ def _channel_closed(code: int, text: str, server: AmqpServer, doing: str) -> Bro
     if code == 403 and "exclusive" in text:
         return shared(server, doing)
     if code == 403:
-        # Whoever publishes to a queue by its name writes to the default exchange.
+        # Publishing to a queue by its name writes to the default exchange.
         hint = "; its write permission must match amq.default too" if "'amq.default'" in text else ""
         return Refused(f"{where}: {doing}: user {user!r} lacks a permission ({text}){hint}")
     if code == 406 and "inequivalent" in text:
         return Refused(
-            f"{where}: {doing}: a queue of that name exists with other arguments and is left alone ({text}); "
-            "delete it if it is a probe's, or set another probes.prefix"
+            f"{where}: {doing}: a queue of that name exists with other arguments, and was not changed ({text}); "
+            "delete it if it belongs to a probe, or set another probes.prefix"
         )
-    return Refused(f"{where}: {doing}: the broker refuses ({code} {text})")
+    return Refused(f"{where}: {doing}: refused by the broker ({code} {text})")

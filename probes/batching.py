@@ -1,9 +1,9 @@
-"""What the bursts of acks tell about how a broker writes before it confirms.
+"""Estimates from bursts of acks how a broker writes to disk before it confirms.
 
 A broker that must sync its disk before it confirms gathers all that comes while one sync runs, writes it with the next
-one, and confirms it together. From outside that shows as bursts one sync time apart; each holds what was sent in that
+one, and confirms it together. From outside these are bursts one sync time apart; each holds what was sent in that
 time (rate x interval); inside a burst a message waited as much longer as it was sent earlier (slope 1); and even the
-youngest waited for a whole sync. Only where all of this is seen is a sync time claimed.
+last one waited for a whole sync. A sync time is reported only if all of this is observed.
 """
 
 from collections import deque
@@ -18,10 +18,10 @@ from probes.identity import PERSISTENT
 from probes.self_error import duration
 
 LEAST_BURSTS = 30
-"""Bursts below which nothing is concluded."""
+"""Minimum number of bursts for a conclusion."""
 
 LEAST_INTERVAL = 0.02
-"""Seconds between bursts below which no sync time is claimed: busy machines, and healthy disks, show as much."""
+"""Minimum seconds between bursts for a sync time: busy machines and healthy disks show shorter ones."""
 
 _MOST, _AT_ONCE = 4000, 600
 _ALIKE = 2.0
@@ -34,12 +34,12 @@ _CLEAR = 3
 
 
 def syncs_first(queue_type: str, delivery_mode: int, broker: str) -> bool:
-    """Whether this broker, such as "RabbitMQ 3.10.8", calls fsync before it confirms; False where that is not known."""
+    """Whether this broker, such as "RabbitMQ 3.10.8", calls fsync before it confirms; False if unknown."""
     name, _, version = broker.partition(" ")
     parts = version.split(".")[:2]
     if name != "RabbitMQ" or delivery_mode != PERSISTENT or len(parts) < 2 or not all(map(str.isdecimal, parts)):
         return False
-    # Classic queues: https://github.com/rabbitmq/rabbitmq-server/pull/8507 took the last fsync out of their way.
+    # Classic queues: https://github.com/rabbitmq/rabbitmq-server/pull/8507 removed their last fsync before a confirm.
     return queue_type == "quorum" or (queue_type == "classic" and tuple(map(int, parts)) < (3, 13))
 
 
@@ -47,7 +47,7 @@ class BurstWindow:
     """The latest bursts of one stream.
 
     Args:
-        span: seconds that it looks back; None for the whole run, of which it keeps the end.
+        span: length of the window in seconds; None for the whole run, of which the end is stored.
     """
 
     def __init__(self, span: float | None) -> None:
@@ -59,18 +59,18 @@ class BurstWindow:
         self._bursts.append(burst)
 
     def recent(self, now: float) -> list[Burst]:
-        """The end of the window at `now` (monotonic seconds): no more than can be looked at while a clock runs."""
+        """The latest bursts at `now` (monotonic seconds), few enough to evaluate without delaying the probe."""
         while self._span is not None and self._bursts and self._bursts[0].at < now - self._span:
             self._bursts.popleft()
         return list(islice(reversed(self._bursts), _AT_ONCE))[::-1]
 
     def whole(self) -> list[Burst]:
-        """All that it holds."""
+        """All stored bursts."""
         return list(self._bursts)
 
 
 class _Shape(NamedTuple):
-    """Bursts in figures.
+    """The measures of a sequence of bursts.
 
     Attributes:
         interval, group, floor, slope: medians over the bursts that are alike; None where none has one.
@@ -93,24 +93,24 @@ class _Shape(NamedTuple):
 def estimate(
     bursts: Sequence[Burst], *, rate: float, fsync: bool, writes: bool = True, own_error: float | None = None
 ) -> Batching:
-    """What the bursts of one stream tell.
+    """Estimate how confirms are batched from the bursts of one stream.
 
     Args:
-        bursts: in their order.
-        rate: messages per second that were meant to go.
+        bursts: bursts in order of time.
+        rate: scheduled messages per second.
         fsync: the broker calls fsync before it confirms these; see `syncs_first`.
-        writes: it writes these at all before it confirms them.
+        writes: the broker writes these messages before it confirms them.
         own_error: how late the probe's own clock loop wakes, seconds: it joins acks that lie closer together.
     """
     timed = [burst for burst in bursts if burst.interval is not None and burst.messages]
     if len(timed) < LEAST_BURSTS:
-        because = f"only {len(timed)} bursts of acks were seen, at least {LEAST_BURSTS} are needed"
+        because = f"only {len(timed)} bursts of acks; at least {LEAST_BURSTS} are needed"
         return Batching(bursts=len(timed), fsync=fsync, because=because)
     shape = _shape(timed, rate)
     kind, because = _kind(timed, shape, rate, fsync=fsync)
     if kind is BatchingKind.SYNC and (not writes or shape.interval < _CLEAR * (own_error or 0.0)):
         every = f"groups of about {shape.group:.0f} come every {duration(shape.interval)}"
-        why = "the probe itself wakes that late" if writes else "nothing is written here before the confirm"
+        why = "the probe itself wakes up that late" if writes else "nothing is written on this path before the confirm"
         kind, because = BatchingKind.UNKNOWN, f"{every}, but {why}"
     return Batching(
         kind=kind,
@@ -126,7 +126,7 @@ def estimate(
 
 
 def _shape(bursts: Sequence[Burst], rate: float) -> _Shape:
-    # Weighed by messages: one flush may come in two bursts, and the small one would count as much as the large one.
+    # Weighted by messages: one flush may arrive in two bursts, and a small one must not count as much as a large one.
     typical = _weighed_median([(burst.interval or 0.0, burst.messages) for burst in bursts])
     alike = [burst for burst in bursts if typical / _ALIKE <= (burst.interval or 0.0) <= typical * _ALIKE]
     interval = median(burst.interval or 0.0 for burst in alike)
@@ -149,7 +149,10 @@ def _shape(bursts: Sequence[Burst], rate: float) -> _Shape:
 def _kind(bursts: Sequence[Burst], shape: _Shape, rate: float, *, fsync: bool) -> tuple[BatchingKind, str]:
     every = f"groups of about {shape.group:.0f} come every {duration(shape.interval)}"
     if sum(burst.full for burst in bursts) > len(bursts) / 2:
-        return BatchingKind.WINDOW_LIMITED, "most of the time as many messages were out as the probe lets wait"
+        return (
+            BatchingKind.WINDOW_LIMITED,
+            "the number of unconfirmed messages was at the limit of the probe most of the time",
+        )
     if shape.group < 2 or shape.interval < LEAST_INTERVAL:
         return _hardly_any(shape, rate)
     if shape.alike < LEAST_BURSTS:
@@ -160,31 +163,30 @@ def _kind(bursts: Sequence[Burst], shape: _Shape, rate: float, *, fsync: bool) -
         sent = rate * shape.interval
         return (
             BatchingKind.WINDOW_LIMITED,
-            f"{every} although {sent:.0f} are sent in that time: the broker takes only so many unconfirmed at once",
+            f"{every} although {sent:.0f} are sent in that time: the broker limits the unconfirmed messages",
         )
     if shape.scatter > _SCATTER:
-        return BatchingKind.UNKNOWN, f"{every}, but too irregularly for a time that each would take"
+        return BatchingKind.UNKNOWN, f"{every}, but too irregularly to be the duration of one operation"
     if shape.slope is None or abs(shape.slope - 1) > _SLOPE or shape.fit > 1 + _FITS:
-        return BatchingKind.UNKNOWN, f"{every}, but the waits inside a group do not follow from when it was sent"
+        return BatchingKind.UNKNOWN, f"{every}, but within a group the waits do not depend on the send times"
     if shape.floor < _FLOOR * shape.interval:
-        because = f"{every}, but the youngest of a group waits only {duration(shape.floor)}: a timer, or a stall"
-        return BatchingKind.UNKNOWN, f"{because} of client or network, and no write that all wait for"
-    what = "one fsync takes about that long" if fsync else "one write takes about that long, which here is no fsync"
-    because = f"{every}, as many as are sent in that time; even the youngest waits {duration(shape.floor)}: {what}"
+        because = f"{every}, but the last message of a group waits only {duration(shape.floor)}: a timer, or a stall"
+        return BatchingKind.UNKNOWN, f"{because} of client or network, not a write that all messages wait for"
+    what = "one fsync takes about that long" if fsync else "one write takes about that long; this path does not fsync"
+    because = f"{every}, as many as are sent in that time; even the last one waits {duration(shape.floor)}: {what}"
     return BatchingKind.SYNC, because
 
 
 def _hardly_any(shape: _Shape, rate: float) -> tuple[BatchingKind, str]:
-    """Groups too small, or too close together, to be of one write."""
     waits = shape.floor or 0.0
-    # A batch as long as the gap between two messages holds one: at that rate it cannot be told from none.
+    # A batch as long as the gap between two messages holds one message, so at that rate batches cannot be seen.
     if shape.group < 2 and waits >= LEAST_INTERVAL and 0.2 < rate * waits < 3:
-        because = f"each message waits {duration(waits)} and is confirmed alone: {rate:g}/s is too slow to show batches"
+        because = f"each message waits {duration(waits)} and is confirmed alone: at {rate:g}/s batches cannot be seen"
         return BatchingKind.UNKNOWN, f"{because} that short; {max(1, round(5 / waits))}/s would"
     if shape.group < 2:
-        return BatchingKind.UNBATCHED, "messages are confirmed one by one: nothing holds their confirms together"
+        return BatchingKind.UNBATCHED, "messages are confirmed one by one, not in groups"
     because = f"groups of about {shape.group:.0f} come every {duration(shape.interval)}"
-    return BatchingKind.UNBATCHED, f"{because}: nothing holds confirms together for longer"
+    return BatchingKind.UNBATCHED, f"{because}: confirms are not grouped for longer than that"
 
 
 def _confidence(kind: BatchingKind, shape: _Shape) -> float:

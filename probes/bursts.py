@@ -2,8 +2,8 @@
 
 A broker that gathers messages for one write to disk confirms them together. Frames of one flush come in one or
 few reads, tens of microseconds apart; flushes are as far apart as the batches, milliseconds or more. So frames belong
-to one burst when less than `GAP` lies between them. Batches closer together than that cannot be told apart from
-outside and show as one.
+to one burst if less than `GAP` lies between them. Batches closer together than that cannot be distinguished from
+outside and count as one.
 """
 
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ class Burst(NamedTuple):
     """One burst; times in seconds of the monotonic clock.
 
     Attributes:
-        messages: messages that it answered.
-        interval: since the first frame of the burst before on this channel; None for the first.
-        span: from its first to its last frame.
-        least, most: latency of the message that waited shortest and longest; None where it settled none.
+        messages: number of messages that it confirmed.
+        interval: seconds since the first frame of the previous burst on this channel; None for the first.
+        span: seconds from its first to its last frame.
+        least, most: shortest and longest latency of its messages, in seconds; None if it settled none.
         slope: seconds of latency a message gains for each second it was sent earlier than another of this burst;
-            None where fewer than `_FEWEST` messages, or all sent at once, tell nothing.
-        full: messages were kept back by the bound of outstanding messages since the burst before.
+            None for fewer than `_FEWEST` messages, or if all were sent at once.
+        full: since the previous burst, messages were held back by the limit of outstanding messages.
     """
 
     at: float
@@ -45,7 +45,7 @@ _AT_ONCE = 1e-12
 
 
 class _Latencies:
-    """Latencies of one burst against send times: enough sums for a straight line, whatever their number."""
+    """Sums for a linear fit of the latencies of one burst against send times, in constant memory."""
 
     __slots__ = ("_base", "_count", "_x", "_xx", "_xy", "_y", "least", "most")
 
@@ -69,7 +69,7 @@ class _Latencies:
 
     @property
     def slope(self) -> float | None:
-        """Of the line of least squares."""
+        """The slope of the least-squares line."""
         count = self._count
         spread = self._xx - self._x * self._x / count if count >= _FEWEST else 0.0
         return None if spread < _AT_ONCE else (self._xy - self._x * self._y / count) / spread
@@ -87,11 +87,11 @@ class BurstJoiner:
         self._full = False
 
     def full(self) -> None:
-        """Note that the bound of outstanding messages keeps messages back."""
+        """Note that the limit of outstanding messages holds messages back."""
         self._full = True
 
     def frame(self, at: float, messages: int, *, multiple: bool, settled: Sequence[Settled] = ()) -> Burst | None:
-        """Enter a frame and what it settled; the burst that it ended by coming late, if any."""
+        """Add a frame and what it settled; returns the previous burst, if this frame begins a new one."""
         ended = self.flush(at)
         if not self._frames:
             self._first = at
@@ -104,7 +104,7 @@ class BurstJoiner:
         return ended
 
     def flush(self, now: float) -> Burst | None:
-        """The burst that is over by now, if any."""
+        """The burst that has ended by now, if any."""
         if not self._frames or now - self._last < self._gap:
             return None
         latencies = self._latencies

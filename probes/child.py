@@ -1,8 +1,7 @@
 """The probe process: `python -m probes.child`. It reads its targets from stdin and writes records to stdout.
 
-A process of its own, so that nothing the exporter does (parsing ten thousand queues) makes a latency clock late.
-It ends when stdin ends, which means that its parent is gone, or on SIGTERM; the long-lived queues stay and expire by
-themselves.
+It is a separate process, so that work of the exporter (parsing ten thousand queues) does not delay the probes.
+It ends at the end of stdin (its parent has ended) or on SIGTERM; the long-lived queues remain until they expire.
 """
 
 import asyncio
@@ -28,12 +27,12 @@ _SPAN = 60.0
 
 
 async def measure(targets: Sequence[ProbeTarget], source: int, sink: int) -> None:
-    """Run all probes of all targets until `source` ends or a signal comes.
+    """Run all probes of all targets until `source` ends or a signal arrives.
 
     Args:
         targets: the clusters.
-        source: descriptor whose end means stop.
-        sink: descriptor that the lines go to.
+        source: file descriptor whose end means stop.
+        sink: file descriptor for the records.
     """
     loop, stop, clock = asyncio.get_running_loop(), asyncio.Event(), SystemClock()
     random = Random(secrets.randbits(64))  # noqa: S311  spreads send times and retries, guards nothing
@@ -67,7 +66,6 @@ async def measure(targets: Sequence[ProbeTarget], source: int, sink: int) -> Non
 
 
 def _end(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    """Stop, from another thread."""
     loop.call_soon_threadsafe(stop.set)
 
 
@@ -81,7 +79,7 @@ def _watch(loop: asyncio.AbstractEventLoop, source: int, stop: asyncio.Event) ->
 
 
 def main() -> int:
-    """Read the targets, then measure until told to stop."""
+    """Read the targets, then measure until the end of stdin or a signal."""
     setup_logging()
     try:
         targets = decode_targets(sys.stdin.buffer.readline())

@@ -1,4 +1,4 @@
-"""`ackscope probe sweep`: delete what the continuous probes of a prefix made, by its known names and nothing else."""
+"""`ackscope probe sweep`: delete the queues of the continuous probes of a prefix, only by their known names."""
 
 import argparse
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ _NOT_FOUND = 404
 
 @dataclass(frozen=True, slots=True)
 class CleanupResult:
-    """What became of the queues; each that is left has its reason."""
+    """The deleted queues, and the remaining ones with the reason of each."""
 
     deleted: Sequence[str]
     left: dict[str, str]
 
 
 def run(args: argparse.Namespace, server: AmqpServer) -> int:
-    """Delete, and say what; 1 where something is left."""
+    """Delete the queues and print the result; exit code 1 if some remain."""
     cleared = run_without_gc(clear(server, args.prefix, args.node or ()))
     if args.json:
         print_json({"prefix": args.prefix, "deleted": cleared.deleted, "left": cleared.left})
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace, server: AmqpServer) -> int:
 
 
 async def clear(server: AmqpServer, prefix: str, nodes: Sequence[str]) -> CleanupResult:
-    """Delete the queues that nobody consumes from.
+    """Delete the queues that have no consumer.
 
     Raises:
         BrokerError: the broker cannot be used.
@@ -61,7 +61,7 @@ async def clear(server: AmqpServer, prefix: str, nodes: Sequence[str]) -> Cleanu
 
 
 def known_names(server: AmqpServer, prefix: str, nodes: Sequence[str]) -> list[str]:
-    """Every queue that continuous probes make, and the one that one-shot runs share; for a loop that runs."""
+    """Names of all queues of continuous probes, and of the stream that one-shot runs share; needs a running loop."""
     settings = ProbesSettings(prefix=prefix)
     context = replace(once_context(server, prefix), once=False)
     contexts = [replace(context, node=node) for node in ("", *nodes)]
@@ -72,4 +72,4 @@ def known_names(server: AmqpServer, prefix: str, nodes: Sequence[str]) -> list[s
 def _text(prefix: str, cleared: CleanupResult) -> str:
     lines = [f"deleted {name}" for name in cleared.deleted]
     lines += [f"left    {name}: {reason}" for name, reason in cleared.left.items()]
-    return "\n".join(lines or [f"nothing of the prefix {prefix} is there"])
+    return "\n".join(lines or [f"no queue with prefix {prefix} found"])

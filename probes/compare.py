@@ -1,4 +1,4 @@
-"""`ackscope probe confirm --strategy ...`: the ways to use confirms, side by side on one broker."""
+"""`ackscope probe confirm --strategy ...`: compare the throughput of confirm strategies on one broker."""
 
 import argparse
 import asyncio
@@ -27,8 +27,8 @@ _STREAMS = ("classic", "quorum")
 
 EXPLANATION = (
     "individual: publish one, wait for its confirm. batch: publish some, wait for all",
-    f"of them. async: go on while no more than {WINDOW} are unconfirmed. Each as fast as",
-    f"it can, for a part of the given time or {MOST_MESSAGES} messages, whichever ends first.",
+    f"of them. async: publish while fewer than {WINDOW} are unconfirmed. Each runs as",
+    f"fast as it can, for its share of the time or {MOST_MESSAGES} messages.",
 )
 
 
@@ -38,15 +38,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--strategy",
         action="append",
         choices=get_args(StrategyName),
-        help="of the confirm probe: how fast a publisher is that uses confirms so; may be given more than once",
+        help="confirm probe: throughput of a publisher with this confirm strategy; repeatable",
     )
     parser.add_argument(
-        "--batch", type=int, default=_BATCH, metavar="N", help=f"messages a batch of that strategy (default {_BATCH})"
+        "--batch", type=int, default=_BATCH, metavar="N", help=f"batch strategy: messages per batch (default {_BATCH})"
     )
 
 
 def run(args: argparse.Namespace, settings: ConfirmSettings, server: AmqpServer) -> int:
-    """Compare, report, and leave nothing behind."""
+    """Run the comparison, print the report, and delete its queues."""
     if not 1 <= args.batch <= MOST_MESSAGES:
         raise UsageError(f"--batch: must be from 1 to {MOST_MESSAGES}")
     streams = settings.streams if args.stream or args.queue_type else _STREAMS
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace, settings: ConfirmSettings, server: AmqpServer)
 
 
 def text(address: str, product: str, payload_bytes: int, compared: Sequence[StrategyResult]) -> str:
-    """For a person, in 80 columns."""
+    """The report, at most 80 columns wide."""
     lines = [f"confirm strategies on {product} at {address}, {payload_bytes} bytes", ""]
     for stream, items in groupby(compared, lambda item: item.stream):
         lines.append(f"  {stream:<14}{'messages':>9}{'seconds':>9}{'msg/s':>9}{'p50':>10}{'p99':>10}{'max':>10}")

@@ -1,9 +1,9 @@
-"""The confirm probe: how long the broker takes to confirm a message, and what becomes of it, layer by layer.
+"""The confirm probe: how long the broker takes to confirm a message, by layers of the broker.
 
 Its streams run side by side and differ in one thing each, so that the difference of two is the cost of a layer of the
-broker (see `layers.py`). Nothing consumes from its queues. A classic queue may confirm a message as soon as a consumer
-has acknowledged it, before it reached the disk: with a consumer the path to disk would not be measured. The queues stay
-small by their limits.
+broker (see `latency_layers.py`). Nothing consumes from its queues: a classic queue may confirm a message as soon as a
+consumer has acked it, before it is on disk, so with a consumer the path to disk would not be measured. Length limits
+keep the queues small.
 """
 
 import asyncio
@@ -22,18 +22,18 @@ from probes.settings import ConfirmSettings, ProbesSettings
 NAME = "confirm"
 
 LARGE = 4096
-"""Bytes from which on a classic queue keeps bodies in the store that all queues of a vhost share."""
+"""Size in bytes from which a classic queue stores bodies in the message store of its vhost, shared by all queues."""
 
 _ESTIMATE_EVERY = 1.0
 
 
 class ConfirmPath(NamedTuple):
-    """A path of messages through the broker.
+    """The path of a stream's messages through the broker.
 
     Attributes:
-        about: what it is, for a person.
-        queue_type: "none" where no queue takes part.
-        control: it is there to be compared with, at a rate of its own.
+        about: description in reports.
+        queue_type: "none" without a queue.
+        control: it is for comparison only, with its own rate.
         large: bodies have at least `LARGE` bytes.
     """
 
@@ -56,7 +56,7 @@ PATHS: Mapping[str, ConfirmPath] = {
 
 
 class ConfirmStream(MessageStream):
-    """Publishes along one path and times the confirms."""
+    """Publishes on one path and measures the confirm latency."""
 
     def __init__(self, context: StreamContext, settings: ConfirmSettings, name: str) -> None:
         path = PATHS[name]
@@ -75,14 +75,14 @@ class ConfirmStream(MessageStream):
         super().__init__(context, settings, who, queue, key=key, watch=self._bursts.add)
 
     async def session(self) -> None:
-        """Live through one epoch, and look back on it; see `ProbeStream.session`."""
+        """One session, with a final estimate of batching; see `ProbeStream.session`."""
         try:
             await super().session()
         finally:
             self._conclude(self._bursts.whole(), asyncio.get_running_loop().time())
 
     def tick(self, now: Instant) -> None:
-        """Age messages and aggregate what came in; about once a second, look at how confirms are batched."""
+        """Time out and aggregate messages; about once a second, estimate how confirms are batched."""
         super().tick(now)
         if now.mono >= self._estimate_at:
             self._estimate_at = now.mono + _ESTIMATE_EVERY
@@ -100,5 +100,5 @@ class ConfirmStream(MessageStream):
 
 
 def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
-    """One stream a path that was asked for."""
+    """One stream for each configured path."""
     return [ConfirmStream(context, settings.confirm, name) for name in dict.fromkeys(settings.confirm.streams)]

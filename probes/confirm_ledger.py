@@ -1,4 +1,4 @@
-"""The messages of one epoch (one channel) and what became of each: exactly one outcome a message.
+"""The messages of one epoch (one channel) and their outcomes: exactly one for each message.
 
 Delivery tags restart with each channel, so a ledger is never used for a second one.
 """
@@ -12,10 +12,10 @@ class Settled(NamedTuple):
     """One message with its outcome; times in seconds of the monotonic clock.
 
     Attributes:
-        seq: its delivery tag; negative (-1, -2, ...) where it was given up before it could be sent.
-        sent: when it went, or when it was given up.
-        at: when the ack or nack came; None where none did.
-        multiple, group: of the frame that settled it; None where none did.
+        seq: its delivery tag; negative (-1, -2, ...) if it was given up before it was sent.
+        sent: when it was sent or given up.
+        at: when the ack or nack arrived; None without one.
+        multiple, group: fields of the frame that settled it; None without one.
     """
 
     seq: int
@@ -28,11 +28,11 @@ class Settled(NamedTuple):
 
 
 class SettledFrame(NamedTuple):
-    """What one ack or nack frame did.
+    """The effect of one ack or nack frame.
 
     Attributes:
-        covered: messages that it answered, also those that had been counted as undecided before.
-        settled: those that have their outcome from it.
+        covered: number of messages that it answered, also those counted as undecided before.
+        settled: messages that got their outcome from it.
     """
 
     covered: int
@@ -54,11 +54,11 @@ class ConfirmLedger:
         self._next = self._lowest = self._aging = 1
         self._unsent = 0
         self.strays = 0
-        """Frames that answered no message of this epoch."""
+        """Number of frames that answered no message of this epoch."""
 
     @property
     def outstanding(self) -> int:
-        """Messages without an outcome."""
+        """Number of messages without an outcome."""
         return len(self._open)
 
     @property
@@ -68,30 +68,30 @@ class ConfirmLedger:
 
     @property
     def late(self) -> int:
-        """Messages counted as undecided that the broker still owes an answer for."""
+        """Number of messages counted as undecided that the broker has not answered yet."""
         return len(self._late)
 
     def publish(self, intended: float, sent: float) -> int:
-        """Enter a message; its delivery tag."""
+        """Add a published message; returns its delivery tag."""
         seq = self._next
         self._next = seq + 1
         self._open[seq] = (intended, sent)
         return seq
 
     def never_sent(self, intended: float, now: float, outcome: Outcome) -> Settled:
-        """Count a message that was due and was given up before it could be sent."""
+        """Add a message that was due and given up before it was sent."""
         self._unsent += 1
         return Settled(-self._unsent, intended, now, None, outcome)
 
     def returned(self, seq: int) -> None:
-        """Remember that the broker returned it (basic.return comes before its ack)."""
+        """Note that the broker returned a message (basic.return arrives before its ack)."""
         if seq in self._open:
             self._returned.add(seq)
 
     def settle(self, tag: int, at: float, *, multiple: bool, nacked: bool) -> SettledFrame:
-        """Enter an ack or nack; tag 0 with `multiple` answers all.
+        """Process an ack or nack; tag 0 with `multiple` answers all.
 
-        A message that had aged out is remembered as answered and not counted again.
+        A message that had timed out is marked as answered and not counted again.
         """
         if multiple:
             last = min(tag, self._next - 1) if tag else self._next - 1
@@ -121,7 +121,7 @@ class ConfirmLedger:
         return SettledFrame(covered, settled)
 
     def expire(self, now: float) -> list[Settled]:
-        """Give up on messages that were sent longer ago than the limit."""
+        """Time out messages that were sent longer ago than the limit."""
         expired = []
         while self._aging < self._next:
             times = self._open.get(self._aging)
@@ -137,7 +137,7 @@ class ConfirmLedger:
         return expired
 
     def close(self, outcome: Outcome = Outcome.LOST) -> list[Settled]:
-        """End the epoch: the channel is gone, nothing outstanding will be answered any more."""
+        """End the epoch: the channel has ended, so outstanding messages will not be answered."""
         rest = [Settled(seq, intended, sent, None, outcome) for seq, (intended, sent) in self._open.items()]
         self._open.clear()
         self._returned.clear()

@@ -1,4 +1,4 @@
-"""Both sides of a message brought together: its confirm and its deliveries, which may come in either order."""
+"""Matches the confirm of each message with its deliveries, which may arrive in either order."""
 
 from collections import OrderedDict
 
@@ -7,14 +7,12 @@ from probes.confirm_ledger import Settled
 from probes.stream_stats import DeliveryCounts, MessageEntry
 
 _REMEMBERED = 20_000
-"""Messages remembered after they were told, to know their duplicates by."""
+"""Completed messages that are remembered to detect duplicates."""
 
 _Key = tuple[int, int]
 
 
 class _Seen:
-    """The deliveries of one message."""
-
     __slots__ = ("count", "first", "out_of_order", "redelivered")
 
     def __init__(self, first: float, *, out_of_order: bool) -> None:
@@ -25,10 +23,10 @@ class _Seen:
 
 
 class Matcher:
-    """Waits for both sides of each message of a run, over all its epochs.
+    """Waits for the confirm and the delivery of each message of a run, over all its epochs.
 
-    A confirmed message is awaited until it is delivered or `missing_after` has passed since it was sent. Of one that
-    was not confirmed nothing is awaited; what is known of its deliveries by then is told with it.
+    A confirmed message is complete when it is delivered, or `missing_after` seconds after it was sent. One that
+    was not confirmed is complete immediately, with the deliveries known by then.
     """
 
     def __init__(self, missing_after: float) -> None:
@@ -40,11 +38,11 @@ class Matcher:
 
     @property
     def pending(self) -> int:
-        """Confirmed messages that have not been delivered yet."""
+        """Number of confirmed messages that have not been delivered yet."""
         return len(self._confirmed)
 
     def settled(self, epoch: int, settled: Settled) -> MessageEntry | None:
-        """Enter an outcome; the message, when nothing more is awaited."""
+        """Add an outcome; returns the message if it is complete."""
         key = (epoch, settled.seq)
         if settled.outcome is Outcome.ACKED and key not in self._seen:
             self._confirmed[key] = settled
@@ -52,7 +50,7 @@ class Matcher:
         return self._entry(key, settled)
 
     def delivered(self, epoch: int, seq: int, at: float, *, redelivered: bool) -> MessageEntry | None:
-        """Enter a delivery; the message, when nothing more is awaited."""
+        """Add a delivery; returns the message if it is complete."""
         key = (epoch, seq)
         seen = self._seen.get(key)
         late = key < self._highest
@@ -72,7 +70,7 @@ class Matcher:
         return None if settled is None else self._entry(key, settled)
 
     def expire(self, now: float) -> list[MessageEntry]:
-        """Messages that were confirmed and not delivered in time."""
+        """Returns the messages that were confirmed and not delivered in time."""
         expired = []
         while self._confirmed:
             key, settled = next(iter(self._confirmed.items()))

@@ -1,4 +1,4 @@
-"""The delivery probe: how long a message takes from publisher to consumer, and whether it comes once, in order, at all.
+"""The delivery probe: time from publisher to consumer, and lost, duplicate and reordered messages.
 
 Publisher and consumer live in this process, so one monotonic clock times both ends. They use two connections: on one,
 acks would queue up behind deliveries.
@@ -21,7 +21,7 @@ NAME = "delivery"
 
 
 class DeliveryStream(MessageStream):
-    """Publishes to one queue type, consumes from it, and matches both sides."""
+    """Publishes to a queue of one type, consumes from it, and matches confirms with deliveries."""
 
     def __init__(self, context: StreamContext, settings: DeliverySettings, queue_type: str) -> None:
         queue = context.queue(NAME, queue_type, queue_type)
@@ -38,7 +38,7 @@ class DeliveryStream(MessageStream):
         return super().idle and not self._matcher.pending
 
     async def session(self) -> None:
-        """Live through one epoch; see `ProbeStream.session`. It ends when either of its two links does."""
+        """One session; see `ProbeStream.session`. It ends when one of its two connections ends."""
         self._epoch += 1
         name = f"ackscope-probe {NAME}"
         publisher = await ProbeConnection.open(self._context.server, name)
@@ -55,7 +55,7 @@ class DeliveryStream(MessageStream):
             await publisher.close()
 
     def tick(self, now: Instant) -> None:
-        """Age messages and aggregate what came in."""
+        """Time out and aggregate messages."""
         if self._feed is not None:
             self._feed.tick(now.mono)
         for entry in self._matcher.expire(now.mono):
@@ -66,7 +66,7 @@ class DeliveryStream(MessageStream):
     async def _live(self, publisher: ProbeConnection, consumer: ProbeConnection) -> None:
         await consumer.consume(self._source.name, self._prefetch, self._delivered)
         if self._epoch == 1:
-            # What a former run left would go first and delay ours. Safe: we are the only consumer by now.
+            # Messages of an earlier run would be delivered first and delay ours. Safe: this is the only consumer.
             await consumer.purge(self._source.name)
         self._feed = self._new_feed(publisher, consumed=True)
         publishing: asyncio.Future[Any] = asyncio.ensure_future(self._feed.run())
@@ -99,5 +99,5 @@ class DeliveryStream(MessageStream):
 
 
 def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
-    """One stream a queue type."""
+    """One stream for each queue type."""
     return [DeliveryStream(context, settings.delivery, kind) for kind in settings.delivery.queue_types]

@@ -1,7 +1,7 @@
-"""The handshake probe: what a client goes through to get a channel, step by step.
+"""The handshake probe: the steps of a client from host name to open channel, each timed.
 
-Name resolution, TCP, TLS, AMQP up to the open connection, and the channel are timed apart: when something does not
-come to its end, the step and the reason are known. Every connection is closed in order.
+Name resolution, TCP, TLS, AMQP up to the open connection, and the channel are timed separately: for a failure, the
+step and the reason are known. Every connection is closed in order.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ T = TypeVar("T")
 
 
 class _Over(Exception):
-    """A step has failed and is entered: this handshake goes no further."""
+    """A step has failed and is recorded: the handshake stops."""
 
 
 class HandshakeStream(PeriodicStream):
-    """Opens and closes one connection an interval."""
+    """Opens and closes one connection per interval."""
 
     def __init__(self, context: StreamContext, settings: HandshakeSettings) -> None:
         super().__init__(context, context.new_stats(context.identity(NAME, NAME, None)), settings.interval)
@@ -39,7 +39,7 @@ class HandshakeStream(PeriodicStream):
         self._trust: ssl.SSLContext | None = None
 
     async def session(self) -> None:
-        """Live through one epoch, which nothing ends: what fails is a step. See `ProbeStream.session`."""
+        """One session, which no failure ends: a failure is one of a step. See `ProbeStream.session`."""
         self.stats.running()
         await self.repeat(lambda _: self._shake())
 
@@ -75,7 +75,7 @@ class HandshakeStream(PeriodicStream):
             await opening.close(_FAREWELL)
 
     async def _timed(self, step: str, work: Awaitable[T]) -> T:
-        """Do a step and enter how it went.
+        """Run a step and record its result.
 
         Raises:
             _Over: it failed.
@@ -94,27 +94,27 @@ class HandshakeStream(PeriodicStream):
     def _explain(self, step: str, error: OSError | Refusal) -> BrokerError:
         address = self._server.address
         if step == DNS and isinstance(error, TimeoutError):
-            return Unreachable(f"{address.where}: no answer about host name {address.host!r} in time")
+            return Unreachable(f"{address.where}: resolving host name {address.host!r} timed out")
         if step == CHANNEL:
             return explain_close(error, self._server, "opening a channel")
         return explain_open(error, self._server)
 
     async def _trusted(self) -> ssl.SSLContext:
-        """What certificates are checked against; read again after a handshake that failed."""
+        """The TLS context; loaded again after a handshake that failed."""
         if self._trust is None:
-            # Reading the system's authorities takes tens of milliseconds.
+            # Loading the system's CA certificates takes tens of milliseconds.
             self._trust = await asyncio.to_thread(tls, self._server)
         return self._trust
 
 
 async def _connect(found: Sequence[tuple[Any, ...]]) -> socket.socket:
-    """Connect to the first address that answers.
+    """Connect to the first address that accepts.
 
     Raises:
-        OSError: none does; what the last one said.
+        OSError: none does; the error of the last one.
     """
     loop = asyncio.get_running_loop()
-    last: OSError = OSError("the name has no address")
+    last: OSError = OSError("the name resolves to no address")
     for family, kind, protocol, _, address in found:
         candidate = socket.socket(family, kind, protocol)
         try:
@@ -133,5 +133,5 @@ async def _connect(found: Sequence[tuple[Any, ...]]) -> socket.socket:
 
 
 def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
-    """The one stream."""
+    """The only stream."""
     return [HandshakeStream(context, settings.handshake)]

@@ -1,4 +1,4 @@
-"""What tells a stream of a probe apart, and what it sends."""
+"""The identity of a stream of a probe, and what it sends."""
 
 from dataclasses import dataclass
 
@@ -10,14 +10,14 @@ PERSISTENT, TRANSIENT = 2, 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """One stream.
+    """Identity of a stream.
 
     Attributes:
-        queue_type: classic, quorum or stream; "none" where no queue takes part.
+        queue_type: classic, quorum or stream; "none" without a queue.
         queue: the queue that it publishes to; "" without one.
-        node: the node that it was told to measure; "" where it takes what the address gives.
-        rate: messages per second; 0 where it times steps and no messages.
-        expected: what is to become of a message when all is well.
+        node: the node that it measures, if configured; "" for any node behind the address.
+        rate: messages per second; 0 for a stream of timed steps.
+        expected: outcome of a message on a healthy broker.
     """
 
     probe: str

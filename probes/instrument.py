@@ -1,6 +1,6 @@
-"""The instrument's own error: how late its clock loop wakes, and a loop that can wake on time.
+"""The measurement error of the probes: how late the event loop wakes, and a loop with exact timers.
 
-Send delay, the other half of the error, is kept with every message.
+Send delay, the other half of the error, is recorded with every message.
 """
 
 import asyncio
@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from probes.recent_values import RecentValues
 
 PERIOD, CALM_PERIOD = 0.01, 0.1
-"""Seconds between two looks at the clock: of a run that someone waits for, and of one that goes on for years and is to
-cost little (a process that wakes costs some 0.1 ms)."""
+"""Seconds between two ticks: of a one-shot run, and of a continuous one, which must be cheap (waking up a process costs
+some 0.1 ms)."""
 
 _MISSED_MOST = 1000
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """A loop whose timers are exact to tens of microseconds.
+    """An event loop whose timers are exact to tens of microseconds.
 
     The usual epoll selector rounds every timer up to whole milliseconds, as much as a quick confirm takes;
     select(2) does not. It serves the few dozen sockets of a probe process equally well.
@@ -31,10 +31,10 @@ def new_loop() -> asyncio.AbstractEventLoop:
 
 
 def run_without_gc(work: Coroutine[Any, Any, T]) -> T:
-    """Run something to its end on such a loop; Ctrl-C and SIGTERM cancel it, and it clears up after itself.
+    """Run a coroutine on such a loop without garbage collection; Ctrl-C and SIGTERM cancel it, so that it can clean up.
 
     Raises:
-        KeyboardInterrupt: it was cancelled so.
+        KeyboardInterrupt: it was cancelled by a signal.
     """
 
     async def watched() -> T:
@@ -51,22 +51,22 @@ def run_without_gc(work: Coroutine[Any, Any, T]) -> T:
 
 
 def freeze_interpreter() -> None:
-    """Keep the garbage collector from stopping the clock; call once, when everything is imported.
+    """Keep garbage collections short with gc.freeze; call once, after all imports.
 
-    A full collection walks all that the imports left behind: 19 ms measured, and below 1 us with it set aside.
+    A full collection walks all imported objects: 19 ms measured, and below 1 us after gc.freeze.
     """
     gc.collect()
     gc.freeze()
 
 
 class LoopLag:
-    """Compares when the loop should have woken with when it did.
+    """Measures how late the event loop wakes up.
 
-    After a stall every missed look is counted with its own lateness: one long stall weighs as much as it lasted.
+    After a stall every missed tick counts with its own lateness, so a long stall weighs as much as it lasted.
 
     Args:
         span: seconds of the recent window; None for the whole run.
-        period: seconds between two looks.
+        period: seconds between two ticks.
     """
 
     def __init__(self, now: float, *, span: float | None, period: float = PERIOD) -> None:
@@ -76,11 +76,11 @@ class LoopLag:
 
     @property
     def due(self) -> float:
-        """When to look next, in monotonic seconds."""
+        """Time of the next tick, in monotonic seconds."""
         return self._due
 
     def look(self, now: float) -> None:
-        """Enter that the loop woke at `now`."""
+        """Record that the loop woke up at `now`."""
         missed = 0
         while self._due <= now and missed < _MISSED_MOST:
             self.recent.record(now - self._due, now)

@@ -1,4 +1,4 @@
-"""The lines between the probe process and the exporter; both sides use this one encoder and decoder.
+"""The line protocol between the exporter and the probe process; both sides use this encoder and decoder.
 
 Down (stdin of the child), one line:
 `{"targets": [{"cluster", "amqp": {"url", "nodes", "ca_file", "verify"}, "probes": {...}}]}`.
@@ -44,7 +44,7 @@ _Row = MessageRecord | AckBurst | StepRecord | ProbeOutcome
 
 @dataclass(frozen=True, slots=True)
 class RecordBatch:
-    """What the probes of one cluster had to tell."""
+    """Records of the probes of one cluster."""
 
     cluster: str
     messages: list[MessageRecord] = field(default_factory=list)
@@ -55,7 +55,7 @@ class RecordBatch:
 
 @dataclass(frozen=True, slots=True)
 class ProbeTarget:
-    """One cluster to measure."""
+    """A cluster to measure."""
 
     cluster: str
     amqp: AmqpSettings
@@ -84,7 +84,7 @@ class ProbeTarget:
         """Read a target.
 
         Raises:
-            DataError: it has another shape; the message holds no value of it, which might be a password.
+            DataError: unexpected format; the message contains no value, which might be a password.
         """
         try:
             amqp = dict(document["amqp"])
@@ -97,9 +97,9 @@ class ProbeTarget:
             )
         except ValidationError as error:
             places = ", ".join(".".join(str(word) for word in item["loc"]) for item in error.errors())
-            raise DataError(f"target of the probes: wrong at {places}") from None
+            raise DataError(f"probe target: invalid at {places}") from None
         except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"target of the probes: not of the agreed shape ({type(error).__name__})") from None
+            raise DataError(f"probe target: unexpected format ({type(error).__name__})") from None
 
 
 def encode_targets(targets: Sequence[ProbeTarget]) -> bytes:
@@ -111,21 +111,21 @@ def decode_targets(line: bytes) -> list[ProbeTarget]:
     """Read that line.
 
     Raises:
-        DataError: it is not one; the message holds nothing of it.
+        DataError: unexpected format; the message contains none of its text.
     """
     try:
         return [ProbeTarget.from_json(item) for item in orjson.loads(line)["targets"]]
     except (orjson.JSONDecodeError, KeyError, TypeError):
-        raise DataError('targets of the probes: expected one JSON line {"targets": [...]} on stdin') from None
+        raise DataError('probe targets: expected one JSON line {"targets": [...]} on stdin') from None
 
 
 def encode(kind: str, cluster: str, rows: Sequence[_Row]) -> bytes:
-    """One line upwards, with its newline."""
+    """Encode a line to the exporter, with its newline."""
     return orjson.dumps({"kind": kind, "cluster": cluster, "rows": rows}) + b"\n"
 
 
 def encode_batch(batch: RecordBatch) -> list[bytes]:
-    """The lines of a batch; none for what it does not hold."""
+    """The lines of a batch, one for each kind of record that it holds."""
     kinds: tuple[tuple[str, Sequence[_Row]], ...] = (
         ("messages", batch.messages),
         ("bursts", batch.bursts),
@@ -147,7 +147,7 @@ def decode(line: bytes) -> RecordBatch:
         rows = [read(row) for row in document["rows"]]
         return RecordBatch(document["cluster"], **{document["kind"]: rows})
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
-        raise DataError(f"line from the probes: not of the agreed shape ({type(error).__name__}: {error})") from None
+        raise DataError(f"record from the probes: unexpected format ({type(error).__name__}: {error})") from None
 
 
 def _message(row: dict[str, Any]) -> MessageRecord:

@@ -1,7 +1,7 @@
-"""pika's connection, with exact times: it sends at once, and tells when the kernel got what it reads.
+"""A pika connection with exact times: it sends immediately, and takes receive times from the kernel.
 
-pika itself keeps what is written for the next turn of the loop, and its callbacks come after it has decoded
-everything before: under load each costs tens to thousands of microseconds that are not the broker's.
+pika defers writes to the next turn of the loop, and calls back after it has decoded all earlier frames: under load
+each adds tens to thousands of microseconds that are not the broker's.
 """
 
 import contextlib
@@ -20,18 +20,18 @@ _ROOM = socket.CMSG_SPACE(_TIMESPEC.size)
 
 
 class TimestampedConnection(AsyncioConnection):  # type: ignore[misc]  # pika ships no types
-    """A connection that knows when bytes came.
+    """A connection with receive timestamps.
 
     Attributes:
-        read_at: when the bytes that are being dispatched reached this machine, in monotonic seconds; where the kernel
-            does not tell (TLS), when they were read.
+        read_at: when the bytes that are being processed reached this machine, in monotonic seconds; without a kernel
+            timestamp (TLS), when they were read.
     """
 
     read_at = 0.0
     _kernel = False
 
     def use_kernel_times(self) -> None:
-        """Ask the kernel for the time of every packet; call once, when the connection is open."""
+        """Enable kernel timestamps of received packets; call once, when the connection is open."""
         transport = self._transport
         sock = getattr(transport, "_sock", None)
         if type(sock) is not socket.socket:
@@ -41,7 +41,7 @@ class TimestampedConnection(AsyncioConnection):  # type: ignore[misc]  # pika sh
         transport._sigint_safe_recv = self._receive  # noqa: SLF001  pika has no public way to read otherwise
 
     def send_now(self, data: bytes) -> float:
-        """Hand marshaled frames to the kernel now, and not in the next turn of the loop.
+        """Hand marshaled frames to the kernel now, not in the next turn of the loop.
 
         Returns:
             When they were handed over, in monotonic seconds.
@@ -58,7 +58,7 @@ class TimestampedConnection(AsyncioConnection):  # type: ignore[misc]  # pika sh
             transport._on_socket_writable()  # noqa: SLF001  as above
             return at
         if not transport.get_write_buffer_size():
-            # An error shows again when pika writes, and pika knows what to do with it.
+            # The error occurs again when pika writes, and pika handles it.
             with contextlib.suppress(OSError):
                 data = data[sock.send(data) :]
         if data:
@@ -71,13 +71,13 @@ class TimestampedConnection(AsyncioConnection):  # type: ignore[misc]  # pika sh
         for level, kind, value in ancillary:
             if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS:
                 seconds, nanoseconds = _TIMESPEC.unpack_from(value)
-                # A wall clock that is set meanwhile can only make it the time of reading.
+                # If the wall clock is set in the meantime, this is at worst the time of reading.
                 at -= min(1.0, max(0.0, wall - seconds - nanoseconds / 1e9))
         self.read_at = at
         return data
 
     def _on_connection_workflow_done(self, conn_or_exc: Any) -> None:
-        # pika 1.3 and 1.4 tell of a handshake that was given up with the class of the error, and then fail on it.
+        # After an aborted handshake pika 1.3 and 1.4 pass the class of the error, not an instance, and then fail on it.
         super()._on_connection_workflow_done(conn_or_exc() if isinstance(conn_or_exc, type) else conn_or_exc)
 
     def _proto_data_received(self, data: bytes) -> None:

@@ -8,10 +8,10 @@ from ackscope.records import ProbeOutcome, ProbeState
 from probes.self_error import duration
 
 LEAST_MESSAGES = 30
-"""Confirmed messages in the window below which a median is no basis for a difference."""
+"""Minimum number of confirmed messages in the window for a difference of medians."""
 
 _MIN_REPORTED = 0.01
-"""Seconds below which a layer is no trouble."""
+"""Seconds below which a layer is not a problem."""
 
 _SMALL = 0.1
 """A layer that takes no more than this share of the largest is not the cause."""
@@ -23,10 +23,10 @@ class LatencyLayer:
 
     Attributes:
         seconds: difference of the medians of two streams over the same window, which may be below zero where the layer
-            costs less than the medians vary; None where it is withheld.
-        node: the node that was measured; "" where it is not known.
-        because: which figures it comes from, or why it is withheld.
-        error: the probe's own error (p99) where a stream is doubtful. A difference that is no larger is withheld.
+            costs less than the medians vary; None if it is withheld.
+        node: the node that was measured; "" if unknown.
+        because: the values that it is computed from, or why it is withheld.
+        error: the probe's own error (p99) if a stream is doubtful. A difference that is no larger is withheld.
     """
 
     name: str
@@ -44,20 +44,20 @@ class _Difference(NamedTuple):
 
 
 _DIFFERENCES = (
-    _Difference("network+channel", "unroutable", None, "there and back, through the channel, into no queue"),
-    _Difference("queue", "transient", "unroutable", "a classic queue takes it, in memory"),
-    _Difference("persist", "classic", "transient", "a classic queue writes it"),
-    _Difference("store", "classic-large", "classic", "4 KiB go to the store shared by all queues"),
-    _Difference("replicate", "quorum", "transient", "a quorum queue writes it, on a majority of members"),
-    _Difference("stream", "stream", "unroutable", "a stream writes it, on a majority of members"),
+    _Difference("network+channel", "unroutable", None, "round trip through the channel, into no queue"),
+    _Difference("queue", "transient", "unroutable", "a classic queue enqueues the message, in memory"),
+    _Difference("persist", "classic", "transient", "a classic queue writes the message to disk"),
+    _Difference("store", "classic-large", "classic", "4 KiB are written to the shared message store"),
+    _Difference("replicate", "quorum", "transient", "a majority of quorum queue members write it"),
+    _Difference("stream", "stream", "unroutable", "a majority of stream replicas write it"),
 )
 
 MEANINGS = {difference.name: difference.meaning for difference in _DIFFERENCES}
-"""Name of a layer -> what happens in it."""
+"""Name of a layer -> its description."""
 
 
 def decompose(outcomes: Sequence[ProbeOutcome]) -> list[LatencyLayer]:
-    """The layers of each node, in a fixed order; empty where no stream of the confirm probe is among the outcomes."""
+    """The layers of each node, in a fixed order; empty without streams of the confirm probe."""
     nodes: dict[str, dict[str, ProbeOutcome]] = {}
     for outcome in outcomes:
         if outcome.probe == "confirm":
@@ -66,16 +66,16 @@ def decompose(outcomes: Sequence[ProbeOutcome]) -> list[LatencyLayer]:
 
 
 def largest(layers: Sequence[LatencyLayer]) -> str | None:
-    """Which layers take the time, and whether a classic queue's writing is one of them; None where none stands out."""
+    """The layers that take most of the time, and whether a classic queue's writing is one; None if none stands out."""
     known = sorted(((layer.seconds, layer.name) for layer in layers if layer.seconds is not None), reverse=True)
     if not known or known[0][0] < _MIN_REPORTED:
         return None
     most = known[0][0]
-    text = "the time is in " + ", ".join(
+    text = "most of the time is in " + ", ".join(
         f"{name} ({duration(seconds)})" for seconds, name in known if seconds > most / 2
     )
     persist = next((item for item in layers if item.name == "persist"), None)
-    # Withheld as too small beside the probe's own error is small enough here as well.
+    # A layer withheld because it is below the probe's own error is small enough here as well.
     bound = None if persist is None else persist.error if persist.seconds is None else persist.seconds
     if bound is not None and bound < _SMALL * most:
         text += f"; what a classic queue writes (persist, at most {duration(max(0.0, bound))}) is not the cause"
@@ -90,7 +90,9 @@ def _layer(difference: _Difference, streams: dict[str, ProbeOutcome], node: str)
         if reason is not None:
             return LatencyLayer(name, None, node, reason)
     if less is not None and name == "store" and streams[less].payload_bytes >= streams[whole].payload_bytes:
-        return LatencyLayer(name, None, node, f"{less} is not smaller than {whole}: both go to the shared store")
+        return LatencyLayer(
+            name, None, node, f"{less} is not smaller than {whole}: both go to the shared message store"
+        )
     found = [streams[stream] for stream in needed]
     medians = [outcome.confirm.p50 or 0.0 for outcome in found]
     seconds = medians[0] - sum(medians[1:])
@@ -103,7 +105,7 @@ def _layer(difference: _Difference, streams: dict[str, ProbeOutcome], node: str)
     if abs(seconds) <= error:
         because = f"{who} doubtful: {text} is within the probe's own error of {duration(error)}"
         return LatencyLayer(name, None, node, because, error)
-    return LatencyLayer(name, seconds, node, f"{text}; {who} doubtful by {duration(error)}", error)
+    return LatencyLayer(name, seconds, node, f"{text}; {who} doubtful, error {duration(error)}", error)
 
 
 def _unfit(stream: str, outcome: ProbeOutcome | None) -> str | None:

@@ -1,4 +1,4 @@
-"""What streams have in common that publish messages."""
+"""Base class of streams that publish messages."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,12 +17,12 @@ from probes.stream_stats import MessageEntry
 
 
 class MessageStream:
-    """Publishes along one path and enters what becomes of each message.
+    """Publishes on one path and records the outcome of each message.
 
     Args:
-        queue: where to; None where only a routing key is needed.
-        key: the routing key, where it is not the queue's name.
-        watch: is given every burst of acks.
+        queue: the target queue; None if only a routing key is needed.
+        key: the routing key; default: the name of the queue.
+        watch: called with every burst of acks.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class MessageStream:
 
     @property
     def queues(self) -> tuple[str, ...]:
-        """Names of all that it makes on the broker."""
+        """Names of its queues."""
         return () if self._queue is None else (self._queue.name,)
 
     @property
@@ -54,7 +54,7 @@ class MessageStream:
         return self._feed is None or self._feed.outstanding == 0
 
     async def session(self) -> None:
-        """Live through one epoch; see `Stream.session`."""
+        """One session; see `ProbeStream.session`."""
         self._epoch += 1
         link = await ProbeConnection.open(self._context.server, f"ackscope-probe {self.stats.who.probe}")
         try:
@@ -70,19 +70,19 @@ class MessageStream:
             await link.close()
 
     def tick(self, now: Instant) -> None:
-        """Age messages and aggregate what came in."""
+        """Time out and aggregate messages."""
         if self._feed is not None:
             self._feed.tick(now.mono)
         self.stats.aggregate(now, aggregate_share(self.stats.waiting))
 
     def stop_sending(self) -> None:
-        """Send no more, in this session and in one that is just starting."""
+        """Stop sending, also in a session that is just starting."""
         self._stopped = True
         if self._feed is not None:
             self._feed.stop_sending()
 
     def _new_feed(self, link: ProbeConnection, *, consumed: bool = False) -> PacedPublisher:
-        """The publishing side of this epoch; `consumed`: the queue has a consumer, which keeps it from expiring."""
+        """A publisher for this epoch; `consumed`: the queue has a consumer, which prevents its expiry."""
         feed = PacedPublisher(
             link,
             self._queue,

@@ -1,4 +1,4 @@
-"""One run of one probe for someone who waits: measure for a while, report, leave nothing behind."""
+"""A one-shot run of a probe: measure for some seconds, print the report, delete the queues."""
 
 import argparse
 import asyncio
@@ -23,7 +23,7 @@ from probes.sweep import sweep
 
 
 def run(args: argparse.Namespace, settings: ProbesSettings, server: AmqpServer) -> int:
-    """Measure, report, and leave nothing behind."""
+    """Run the probe, print its report, and delete its queues."""
     reports, left = run_without_gc(_measure(args, settings, server))
     for sentence in left:
         print(f"ackscope probe: {sentence}", file=sys.stderr)
@@ -45,14 +45,14 @@ def run(args: argparse.Namespace, settings: ProbesSettings, server: AmqpServer) 
 
 
 def exit_code(reports: Sequence[StreamReport]) -> int:
-    """3 where nothing was measured, 0 where all was well, else 1."""
+    """3 if nothing was measured, 0 if everything succeeded, else 1."""
     if not any(report.measured for report in reports):
         return 3
     return 0 if all(report.clean for report in reports) else 1
 
 
 def once_context(server: AmqpServer, prefix: str) -> StreamContext:
-    """What a one-shot run has in common."""
+    """The context of a one-shot run."""
     return StreamContext(
         cluster=server.address.where,
         server=server,
@@ -67,10 +67,10 @@ def once_context(server: AmqpServer, prefix: str) -> StreamContext:
 async def _measure(
     args: argparse.Namespace, settings: ProbesSettings, server: AmqpServer
 ) -> tuple[list[StreamReport], list[str]]:
-    """Run the streams, and sweep; a report a stream, and what could not be swept."""
+    """Run the streams and delete their queues; returns a report per stream, and what could not be deleted."""
     loop, stop, clock = asyncio.get_running_loop(), asyncio.Event(), SystemClock()
     if args.name != handshake.NAME:
-        # Told at once when there is nothing to measure; of a handshake the failure is the measurement.
+        # Fail early if there is nothing to measure; for a handshake the failure is the measurement.
         await (await ProbeConnection.open(server, f"ackscope-probe {args.name}")).close()
     context = once_context(server, settings.prefix)
     streams = PROBES[args.name](settings, context)
@@ -90,8 +90,6 @@ async def _measure(
 
 
 class _Progress:
-    """One line on stderr that says how far the run is; nothing where stderr is no terminal."""
-
     def __init__(self, streams: Sequence[ProbeStream], duration: float) -> None:
         self._streams, self._duration = streams, duration
         self._loop = asyncio.get_running_loop()
@@ -99,7 +97,7 @@ class _Progress:
         self._on = os.isatty(sys.stderr.fileno())
 
     def show(self, batch: RecordBatch) -> None:
-        """Show it, when a stream has told its state."""
+        """Print the line, once a stream has reported its state."""
         if self._on and batch.outcomes:
             states = [stream.stats.state for stream in self._streams]
             counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
@@ -107,6 +105,6 @@ class _Progress:
             print(f"\r{gone:4.0f} of {self._duration:g} s: {counts}\033[K", end="", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
-        """Leave no trace of it."""
+        """Erase the line."""
         if self._on:
             print("\r\033[K", end="", file=sys.stderr, flush=True)

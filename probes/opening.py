@@ -1,4 +1,4 @@
-"""The opening of an AMQP connection, frame by frame, so that each part of it can be timed: of pika, only the frames."""
+"""Opens an AMQP connection frame by frame, so that each part can be timed; uses only the frame codec of pika."""
 
 import asyncio
 import struct
@@ -16,13 +16,13 @@ _CHANNEL = 1
 _LOCALE = "en_US"
 
 Refusal = exceptions.AMQPError
-"""What a broker that does not want the connection leads to."""
+"""Exceptions if the broker refuses the connection."""
 
 M = TypeVar("M")
 
 
 class Opening:
-    """One connection that is opened, given one channel, and closed again.
+    """A connection that is opened, gets one channel, and is closed again.
 
     Args:
         name: shown by the broker as the connection's name.
@@ -40,8 +40,8 @@ class Opening:
         """Everything from the protocol header to connection.open-ok.
 
         Raises:
-            AMQPError: the broker does not want it.
-            OSError: the connection broke.
+            AMQPError: the broker refuses it.
+            OSError: the connection was lost.
         """
         address = self._server.address
         self._writer.write(frame.ProtocolHeader().marshal())
@@ -64,8 +64,8 @@ class Opening:
         self._send(spec.Channel.Open(), _CHANNEL)
         await self._expect(spec.Channel.OpenOk, exceptions.ConnectionClosed)
 
-    async def close(self, timeout: float) -> None:  # noqa: ASYNC109  bounds a farewell, whoever calls
-        """End the connection in order where it was opened; one that does not answer is cut."""
+    async def close(self, timeout: float) -> None:  # noqa: ASYNC109  bounds the close for every caller
+        """Close the connection in order if it is open; one that does not respond is aborted."""
         try:
             async with asyncio.timeout(timeout):
                 if self._open:
@@ -80,7 +80,7 @@ class Opening:
         self._writer.write(frame.Method(channel, method).marshal())
 
     async def _expect(self, kind: type[M], otherwise: type[exceptions.AMQPError]) -> M:
-        """The next method, which must be of this kind.
+        """Read the next method, which must be of this type.
 
         Raises:
             AMQPError: the broker closes the connection instead; `otherwise` where it gives no reason.
@@ -107,7 +107,7 @@ class Opening:
         try:
             return frame.decode_frame(whole)[1].method
         except (LookupError, ValueError, struct.error, AttributeError, exceptions.AMQPError):
-            raise otherwise("(0) 'the connection speaks something else'") from None
+            raise otherwise("(0) 'the server does not speak AMQP 0-9-1'") from None
 
 
 def _text(value: object) -> str:

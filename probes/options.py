@@ -1,4 +1,4 @@
-"""What the options of `ackscope probe` mean for each probe, and which of them it has a use for."""
+"""The options of `ackscope probe`: their defaults for each probe, and which ones apply to it."""
 
 import argparse
 from collections.abc import Mapping
@@ -19,13 +19,13 @@ _MANY = 10_000
 
 
 class OneShot(NamedTuple):
-    """How a probe runs for someone who waits.
+    """Defaults of a one-shot run of a probe.
 
     Attributes:
-        duration: seconds, unless told otherwise.
-        takes: options that it has a use for, beside those of all probes.
-        settings: that differ from the continuous ones.
-        every: seconds from one round to the next; 0 where it sends at a rate.
+        duration: seconds; the default of --for.
+        takes: options that apply to it, besides those of all probes.
+        settings: settings that differ from continuous probes.
+        every: seconds between rounds; 0 if it sends at a rate.
     """
 
     duration: float
@@ -59,23 +59,25 @@ _KEYS |= {"interval": "--every"}
 
 
 def refuse_useless(args: argparse.Namespace) -> None:
-    """Refuse an option that the probe would ignore.
+    """Reject an option that the probe would ignore.
 
     Raises:
-        UsageError: naming the option and the probes that it is for.
+        UsageError: names the option and the probes that it applies to.
     """
     takes = ONE_SHOTS[args.name].takes
     for option in _CHECKED:
         if getattr(args, option) is not None and option not in takes:
             fitting = ", ".join(name for name, shot in ONE_SHOTS.items() if option in shot.takes)
-            raise UsageError(f"--{option.replace('_', '-')}: the {args.name} probe has no use for it (only {fitting})")
+            raise UsageError(
+                f"--{option.replace('_', '-')}: does not apply to the {args.name} probe (only to {fitting})"
+            )
 
 
 def settings_of(args: argparse.Namespace) -> ProbesSettings:
-    """The settings of the one probe that was asked for.
+    """The settings of the requested probe.
 
     Raises:
-        UsageError: naming the option that is wrong.
+        UsageError: names the invalid option.
     """
     shot = ONE_SHOTS[args.name]
     own: dict[str, Any] = dict(shot.settings)

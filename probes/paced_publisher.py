@@ -1,4 +1,4 @@
-"""The publishing side of one epoch: sends on schedule, keeps the ledger, and stops when the broker says so."""
+"""The publisher of one epoch: sends on schedule, records the outcomes, and pauses while the broker blocks it."""
 
 import asyncio
 import math
@@ -17,7 +17,7 @@ from probes.settings import SendingSettings
 from probes.stream_stats import StreamStats
 
 MAX_BATCH = 32
-"""Messages sent in one go when several are due: acks that arrive meanwhile are not kept waiting longer."""
+"""Maximum number of due messages sent in one go, so that arriving acks are not delayed longer."""
 
 _LOOK = 1.0
 _TICK = 0.05
@@ -25,16 +25,16 @@ _RENEW_MOST = 300.0
 
 
 class PacedPublisher:
-    """One channel's worth of publishing. It lives from `run` until the link ends or it is told to finish.
+    """Publishes on one channel, from `run` until the connection ends or `finish` is called.
 
-    What it sends (rate, size, delivery mode) is what the stream's identity says.
+    Rate, size and delivery mode are those of the stream's identity.
 
     Args:
-        queue: where the messages go; None where no queue takes part: then they are not mandatory.
-        key: the routing key; the name of the queue unless it is given.
-        consumed: the queue has a consumer, which keeps it from expiring.
-        sink: is given every message that has its outcome.
-        watch: is given every burst of acks.
+        queue: the target queue; None without one: then messages are not mandatory.
+        key: the routing key; default: the name of the queue.
+        consumed: the queue has a consumer, which prevents its expiry.
+        sink: called with every message that has its outcome.
+        watch: called with every burst of acks.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class PacedPublisher:
         self._tick_at = 0.0
 
     async def run(self) -> None:
-        """Publish until the link ends.
+        """Publish until the connection ends.
 
         Raises:
             BrokerError: why it ended.
@@ -86,7 +86,7 @@ class PacedPublisher:
             if self._ledger.late >= self._settings.max_outstanding:
                 raise Unreachable(
                     f"{self._ledger.late} messages were not confirmed within {self._settings.undecided_after:g} s; "
-                    "the channel is given up and a new one opened"
+                    "the channel is closed and a new one opened"
                 )
             if (
                 self._queue is not None
@@ -105,7 +105,7 @@ class PacedPublisher:
         self._cancel_timer()
 
     def tick(self, now: float) -> None:
-        """Give up on what waited too long, and end the burst that is over; a look now and then is enough for both."""
+        """Time out messages, and close a burst that has ended; call it regularly."""
         if now < self._tick_at:
             return
         self._tick_at = now + _TICK
@@ -121,7 +121,7 @@ class PacedPublisher:
         self._set_timer()
 
     def finish(self, now: float) -> None:
-        """End the epoch: what is out is lost, or undecided when the probe itself ends it by being stopped."""
+        """End the epoch: outstanding messages are lost, or undecided if the probe itself was stopped."""
         self._cancel_timer()
         outcome = Outcome.TIMED_OUT if self._stopping else Outcome.LOST
         rest = self._ledger.close(outcome)
@@ -137,7 +137,7 @@ class PacedPublisher:
         return self._ledger.outstanding
 
     def _next_renewal(self) -> float:
-        # Publishing does not count as use of a queue: without more it would expire under a probe.
+        # Publishing does not count as use of a queue, which would otherwise expire during the measurement.
         return math.inf if self._queue is None else self._loop.time() + min(self._queue.expires / 6, _RENEW_MOST)
 
     def _send_due(self) -> None:
@@ -152,7 +152,6 @@ class PacedPublisher:
         self._set_timer()
 
     def _set_timer(self) -> None:
-        """Wake when the next message is due; at the bound, when an ack makes room."""
         if self._timer is not None or self._stopping or self._schedule is None or self._link.blocked:
             return
         if self._ledger.outstanding >= self._settings.max_outstanding:

@@ -1,4 +1,4 @@
-"""How a link connects: what it tells the broker about itself, its heartbeat, its TLS."""
+"""Parameters of a probe connection: client properties, heartbeat, TLS."""
 
 import ssl
 from typing import Any
@@ -10,14 +10,14 @@ from ackscope.errors import ConfigError
 from probes.settings import AmqpServer
 
 HEARTBEAT = 15
-"""Seconds between heartbeats: a dead peer is noticed within two of them."""
+"""Heartbeat in seconds: a dead peer is noticed within two of them."""
 
 
 def parameters(server: AmqpServer, name: str, timeout: float) -> Any:
-    """What pika needs to connect; `timeout` is for the socket, and again for everything up to the open connection.
+    """Connection parameters of pika; `timeout` is for the socket, and again for everything up to the open connection.
 
     Raises:
-        ConfigError: the file of certificate authorities cannot be read.
+        ConfigError: the CA file cannot be read.
     """
     address = server.address
     return pika.ConnectionParameters(
@@ -35,7 +35,7 @@ def parameters(server: AmqpServer, name: str, timeout: float) -> Any:
 
 
 def client_properties(name: str) -> dict[str, Any]:
-    """What the broker shows of the connection; `name` is its name."""
+    """The client properties that the broker shows for the connection; `name` is its name."""
     return {
         "connection_name": name,
         "product": "ackscope",
@@ -45,15 +45,15 @@ def client_properties(name: str) -> dict[str, Any]:
 
 
 def tls(server: AmqpServer) -> ssl.SSLContext:
-    """How far the broker's certificate is checked.
+    """The TLS options: how the broker's certificate is verified.
 
     Raises:
-        ConfigError: the file of certificate authorities cannot be read.
+        ConfigError: the CA file cannot be read.
     """
     try:
         context = ssl.create_default_context(cafile=server.ca_file)
     except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"ca_file: {server.ca_file} cannot be used ({error}); give a PEM file") from None
+        raise ConfigError(f"ca_file: cannot read {server.ca_file} ({error}); expected a PEM file") from None
     if not server.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

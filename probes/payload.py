@@ -1,4 +1,4 @@
-"""The body of a probe's message: who sent it, in which epoch, and which one it is."""
+"""The body of a probe's message: run, epoch and sequence number."""
 
 import struct
 from typing import NamedTuple
@@ -8,11 +8,11 @@ _MAGIC = b"ackscope"
 
 
 class PayloadMark(NamedTuple):
-    """What a body tells.
+    """The content of a body.
 
     Attributes:
-        run_id: 16 hexadecimal digits: one start of the probe process.
-        epoch: counts the probe's channels.
+        run_id: 16 hexadecimal digits, new at each start of the probe process.
+        epoch: number of the probe's channel.
         seq: the delivery tag of its publish.
     """
 
@@ -34,7 +34,7 @@ class PayloadWriter:
 
 
 def read(body: bytes) -> PayloadMark | None:
-    """The mark of a body; None where it is not one of ours."""
+    """The mark of a body; None if it is not from a probe."""
     if len(body) < _HEAD.size or not body.startswith(_MAGIC):
         return None
     _, run, epoch, seq = _HEAD.unpack_from(body)

@@ -1,4 +1,4 @@
-"""What streams have in common that do the same few things again and again, and time each as a step."""
+"""Base class of streams that repeat the same steps and time each."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,11 +13,11 @@ _MISSED_MOST = 1000
 
 
 class PeriodicStream:
-    """The life of such a stream between its sessions.
+    """A stream of timed rounds.
 
     Args:
-        interval: seconds from one round to the next; each begins at a random place in its own slot of that length.
-        queues: those that it makes.
+        interval: seconds between rounds; each begins at a random time in its slot of that length.
+        queues: its queues.
     """
 
     def __init__(
@@ -38,11 +38,11 @@ class PeriodicStream:
         self.stats.aggregate(now, aggregate_share(self.stats.waiting))
 
     def stop_sending(self) -> None:
-        """Begin no more rounds."""
+        """Start no more rounds."""
         self._stopping = True
 
     async def repeat(self, once: Callable[[Sequence[float]], Awaitable[None]]) -> None:
-        """Do a round in every slot until something is raised; the first one at once.
+        """Run a round in every slot until an exception is raised; the first one immediately.
 
         Args:
             once: one round; is given when it was meant to begin, and all those that could not because the one before

@@ -1,25 +1,26 @@
-"""Writes lines to a pipe from a thread of its own: a slow reader must never stop the clock of a probe."""
+"""Writes lines to a pipe from its own thread, so that a slow reader never delays a probe."""
 
-import logging
 import os
 import queue
 import threading
 from collections.abc import Callable
 
+from ackscope.log import get_logger
+
 _LINES = 200
 
 GATHER = 0.2
-"""Seconds that a line waits for others: each write wakes two processes."""
+"""Seconds that a line waits for others, because each write wakes up two processes."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class PipeWriter:
-    """A bounded line to the reader. When it is full, new lines are dropped, counted and told.
+    """A bounded queue of lines to the reader. If it is full, new lines are dropped, counted and logged.
 
     Args:
         descriptor: the pipe.
-        broken: called once, from the thread, when the reader is gone.
+        broken: called once, from the thread, when the pipe is closed by the reader.
     """
 
     def __init__(self, descriptor: int, broken: Callable[[], None]) -> None:
@@ -31,20 +32,20 @@ class PipeWriter:
         self._thread.start()
 
     def put(self, line: bytes) -> None:
-        """Hand over a line; never waits."""
+        """Enqueue a line; never blocks."""
         try:
             self._lines.put_nowait(line)
         except queue.Full:
             self._dropped += 1
             if self._dropped == 1:
-                _log.warning("the reader of the probes' records does not keep up: records are dropped")
+                _log.warning("reader of probe records is too slow, dropping records")
             return
         if self._dropped:
-            _log.warning("%d batches of records were dropped; the reader keeps up again", self._dropped)
+            _log.warning("reader of probe records keeps up again", dropped_batches=self._dropped)
             self._dropped = 0
 
     def close(self, timeout: float) -> None:
-        """Write what is waiting, for at most `timeout` seconds."""
+        """Write the remaining lines, for at most `timeout` seconds."""
         self._closing.set()
         try:
             self._lines.put(None, timeout=timeout)

@@ -1,4 +1,4 @@
-"""The prefetch probe: a consumer that holds all it may, so that the broker must keep to the limit.
+"""The prefetch probe: a consumer at its prefetch limit, to check that the broker respects the limit.
 
 Each round a queue of its own gets twice as many messages as the consumer allows unacknowledged. The consumer fills up
 (step `fill`), then acknowledges one by one; each ack must bring exactly one more (step `refill`: the time for which a
@@ -50,7 +50,7 @@ class PrefetchStream(ScriptedStream):
         began = asyncio.get_running_loop().time()
         await pair.taker.consume(self._queue)
         last = await pair.delivery(pair.taker, self._prefetch, f"message {self._prefetch}")
-        # What the queue has sent by now comes before its answer.
+        # Deliveries that the queue has already sent arrive before its answer.
         await pair.taker.look(self._queue)
         return TimedStep(began, last.at - began, self._look(pair, acked=0))
 
@@ -69,12 +69,12 @@ class PrefetchStream(ScriptedStream):
 
 
 def over(unacked: int, prefetch: int) -> str | None:
-    """What is wrong when a consumer holds this many; None when nothing is."""
+    """The error text if a consumer has this many unacked deliveries; None if that is allowed."""
     if unacked <= prefetch:
         return None
-    return f"the broker pushed {unacked} deliveries without an ack, the limit (prefetch) is {prefetch}"
+    return f"the broker sent {unacked} deliveries without an ack; the prefetch limit is {prefetch}"
 
 
 def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
-    """One stream a queue type."""
+    """One stream for each queue type."""
     return [PrefetchStream(context, settings.prefetch, kind) for kind in dict.fromkeys(settings.prefetch.queue_types)]

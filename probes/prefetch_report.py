@@ -1,4 +1,4 @@
-"""`ackscope probe prefetch`: the sweep over prefetch values, for a person in 80 columns and as a JSON document."""
+"""`ackscope probe prefetch`: the report of a sweep over prefetch values, as text (80 columns) and JSON."""
 
 import argparse
 import os
@@ -29,29 +29,29 @@ _OWN_SHARE = 0.1
 _LEAST_OWN = 0.0005
 
 EXPLANATION = (
-    "busy: share of the time in which the consumer worked. waits: from delivery",
-    "until work on the message began. A bar is the share of the best msg/s.",
+    "busy: share of the time in which the consumer worked. waits: time from delivery",
+    "to the start of work on the message. Bars: share of the best msg/s.",
 )
 
 
 def values(text: str) -> tuple[int, ...]:
-    """Read `--prefetch`: numbers with commas, and `unlimited`, which is 0.
+    """Parse `--prefetch`: numbers separated by commas, and `unlimited`, which is 0.
 
     Raises:
-        UsageError: a value makes no sense.
+        UsageError: a value is invalid.
     """
     found = []
     for word in text.split(","):
         stripped = word.strip()
         value = 0 if stripped == UNLIMITED else int(stripped) if stripped.isdecimal() and int(stripped) else -1
         if not 0 <= value <= _LARGEST:
-            raise UsageError(f"--prefetch: {word!r} is no prefetch; write 1,10,100,{UNLIMITED}")
+            raise UsageError(f"--prefetch: invalid prefetch {word!r}; use 1,10,100,{UNLIMITED}")
         found.append(value)
     return tuple(dict.fromkeys(found))
 
 
 def run(args: argparse.Namespace, settings: ProbesSettings, server: AmqpServer) -> int:
-    """Sweep, report, and leave nothing behind."""
+    """Measure all prefetch values, print the report, and delete the queues."""
     processing = PROCESSING if args.processing is None else args.processing
     wanted = VALUES if args.prefetch is None else values(args.prefetch)
     product, sweeps, left = run_without_gc(_measure(args, settings, server, processing, wanted))
@@ -65,8 +65,8 @@ def run(args: argparse.Namespace, settings: ProbesSettings, server: AmqpServer) 
 
 
 def text(product: str, address: str, processing: float, sweeps: Sequence[Sweep]) -> str:
-    """For a person."""
-    lines = [f"prefetch sweep of {product} at {address}", f"{duration(processing)} of work a message", ""]
+    """The report as text."""
+    lines = [f"prefetch sweep of {product} at {address}", f"{duration(processing)} of work per message", ""]
     for found in sweeps:
         lines += [f"{found.queue_type}: round trip {duration(found.round_trip)}"]
         lines += [f"  {'prefetch':>9} {'msg/s':>7} {'':<{_BAR}} {'busy':>5}  {'unacked':>9} {'max':>5}  {'waits':>8}"]
@@ -77,7 +77,7 @@ def text(product: str, address: str, processing: float, sweeps: Sequence[Sweep])
 
 
 def document(product: str, address: str, processing: float, sweeps: Sequence[Sweep]) -> dict[str, Any]:
-    """For scripts; a prefetch of 0 is no limit."""
+    """The report as JSON; a prefetch of 0 means unlimited."""
     return {
         "probe": PROBE,
         "broker": product,
@@ -108,21 +108,20 @@ def _row(point: SweepPoint, best: float) -> str:
 def _advice(found: Sweep) -> list[str]:
     advice = found.advice
     if advice.recommended is None or advice.knee is None:
-        return ["  recommended  nothing", *_wrapped(f"because {advice.because}")]
+        return ["  recommended  none", *_wrapped(f"because {advice.because}")]
     head = f"  recommended  prefetch {_name(advice.recommended)}"
     formula = "" if advice.formula is None else f", by formula {advice.formula}"
     return [f"{head} (measured knee {_name(advice.knee)}{formula})", *_wrapped(f"because {advice.because}")]
 
 
 def _own_error(found: Sweep, processing: float) -> list[str]:
-    """Whether the simulated work took as long as it should."""
     work = [point.work for point in found.points if point.messages]
     if not work or not processing:
         return []
     longest = max(work)
     good = longest - processing <= max(_LEAST_OWN, _OWN_SHARE * processing)
     verdict = "good" if good else "doubtful"
-    return [f"  own error    work took {duration(longest)} at most on average: measurement {verdict}"]
+    return [f"  own error    longest average work {duration(longest)}: measurement {verdict}"]
 
 
 def _wrapped(sentence: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The prefetch sweep: what a consumer with a given processing time gets done with one prefetch value after the other.
+"""The prefetch sweep: throughput of a consumer with a given processing time at several prefetch values.
 
 The consumer works as a single thread would, on one message at a time; the time of the work is waited for, so that the
 loop stays free. Every value begins with a queue that holds more than can be processed.
@@ -19,7 +19,7 @@ from probes.saturation import PrefetchAdvice, SweepPoint, advise
 
 PROBE = "prefetch"
 MOST_MESSAGES = 6000
-"""Messages that the queue ever holds."""
+"""Maximum number of messages in the queue."""
 
 _BYTES = 64
 _FASTEST = 0.0002
@@ -40,8 +40,6 @@ class Sweep:
 
 
 class _Worker:
-    """Takes deliveries and works on one after the other."""
-
     def __init__(self, link: ProbeConnection, processing: float) -> None:
         self._link, self._processing = link, processing
         self._loop = asyncio.get_running_loop()
@@ -54,7 +52,7 @@ class _Worker:
         self.done = 0
 
     def deliver(self, tag: int, body: bytes, at: float, *, redelivered: bool) -> None:  # noqa: ARG002  a link's contract
-        """Take a delivery."""
+        """Enqueue a delivery."""
         self._held.append((tag, at))
         if self.began is None:
             self.began = at
@@ -62,7 +60,7 @@ class _Worker:
             self._next()
 
     def stop(self) -> None:
-        """Begin no more work."""
+        """Start no more work."""
         self._stopped = True
 
     def _next(self) -> None:
@@ -86,11 +84,11 @@ class _Worker:
 
 
 class PrefetchSweep:
-    """Measures prefetch values on a queue of its own, which the caller takes away afterwards.
+    """Measures prefetch values on its own queue, which the caller deletes afterwards.
 
     Args:
-        processing: seconds of work a message.
-        each: seconds for one value.
+        processing: seconds of work per message.
+        each: seconds per prefetch value.
     """
 
     def __init__(self, context: StreamContext, queue_type: str, processing: float, each: float) -> None:
@@ -102,7 +100,7 @@ class PrefetchSweep:
         )
 
     async def run(self, prefetches: Sequence[int]) -> Sweep:
-        """Measure every value; 0 is no limit.
+        """Measure every value; 0 is unlimited.
 
         Raises:
             BrokerError: the broker could not be used.
@@ -124,7 +122,6 @@ class PrefetchSweep:
         return Sweep(self.queue.queue_type, round_trip, points, advise(points, round_trip, self._processing))
 
     def _needed(self, prefetch: int) -> int:
-        """Messages that outlast the time for one value, and fill the prefetch."""
         worked = int(self._each / max(_FASTEST, self._processing)) + 1
         return min(MOST_MESSAGES, worked + (prefetch or _BEYOND))
 
@@ -155,15 +152,13 @@ class PrefetchSweep:
 
 
 class _Fill:
-    """Publishes to the queue, with few messages unconfirmed at a time."""
-
     def __init__(self, link: ProbeConnection, queue: QueueSpec, writer: PayloadWriter) -> None:
         self._link, self._queue, self._writer = link, queue, writer
         self._sent = self._answered = 0
         self._room = asyncio.Event()
 
     async def prepare(self) -> None:
-        """Turn on confirms."""
+        """Enable confirms."""
         await self._link.confirms(self._settle, lambda _: None)
         self._link.prepare(self._queue.name, _BYTES)
 
@@ -171,7 +166,7 @@ class _Fill:
         """Publish so many messages and wait until all are confirmed.
 
         Raises:
-            BrokerError: the link ended, or the broker takes no messages.
+            BrokerError: the connection ended, or the broker accepts no messages.
         """
         for _ in range(count):
             while self._sent - self._answered >= _IN_FLIGHT:

@@ -1,7 +1,6 @@
-"""One AMQP connection with one channel, as the probes need it: raw frames, exact times, no hidden retry.
+"""An AMQP connection with one channel for probes: raw frames, exact times, no hidden retries.
 
-With `opening.py`, `reasons.py`, `parameters.py` and the client of `verify` the only files that know pika. Publisher
-and consumer of a probe use separate links, or deliveries would delay the acks that are being timed.
+Publisher and consumer of a probe use separate connections, or deliveries would delay the acks that are measured.
 """
 
 import asyncio
@@ -14,6 +13,7 @@ from typing import Any, Protocol
 from pika import frame, spec
 
 from ackscope.errors import BrokerError, Unreachable
+from ackscope.failures import FailurePhrase
 from probes.amqp_errors import explain_close, explain_open, shared
 from probes.identity import PERSISTENT
 from probes.kernel_timestamps import TimestampedConnection
@@ -22,7 +22,7 @@ from probes.queues import QueueSpec
 from probes.settings import AmqpServer
 
 TIMEOUT = 10.0
-"""Seconds to open a connection, and for each answer of the broker."""
+"""Timeout in seconds for opening a connection, and for each response of the broker."""
 
 _FAREWELL = 0.4
 _BODY = struct.Struct(">BHL")
@@ -33,7 +33,7 @@ class SettleCallback(Protocol):
     """Called for every ack or nack frame; `at` is when it reached this machine, in monotonic seconds."""
 
     def __call__(self, tag: int, at: float, *, multiple: bool, nacked: bool) -> None:
-        """Take the frame."""
+        """Process the frame."""
         ...
 
 
@@ -41,7 +41,7 @@ class DeliverCallback(Protocol):
     """Called for every delivery; `at` is when it reached this machine, in monotonic seconds."""
 
     def __call__(self, tag: int, body: bytes, at: float, *, redelivered: bool) -> None:
-        """Take the delivery."""
+        """Process the delivery."""
         ...
 
 
@@ -49,8 +49,8 @@ class ProbeConnection:
     """A connection to one broker; made by `ProbeConnection.open`.
 
     Attributes:
-        closed: its result is why the link ended, once it has.
-        product: what answered, such as "RabbitMQ 3.10.8".
+        closed: its result is why the connection ended.
+        product: product and version of the broker, such as "RabbitMQ 3.10.8".
     """
 
     def __init__(self, server: AmqpServer) -> None:
@@ -71,8 +71,8 @@ class ProbeConnection:
         """Connect and open a channel; `name` is shown by the broker as the connection's name.
 
         Raises:
-            BrokerError: why not, in words.
-            ConfigError: the file of certificate authorities cannot be read.
+            BrokerError: it failed; the message says why.
+            ConfigError: the CA file cannot be read.
         """
         link = cls(server)
         opened = link._loop.create_future()
@@ -98,7 +98,7 @@ class ProbeConnection:
             await link._ask("opening a channel", link._open_channel)
         except TimeoutError:
             await link.close()
-            raise Unreachable(f"{server.address.where}: no answer within {TIMEOUT:g} s") from None
+            raise Unreachable(f"{server.address.where}: {FailurePhrase.NO_ANSWER} {TIMEOUT:g} s") from None
         except (BrokerError, asyncio.CancelledError):
             await link.close()
             raise
@@ -106,16 +106,16 @@ class ProbeConnection:
 
     @property
     def alive(self) -> bool:
-        """Whether something can be sent."""
+        """Whether the connection is open."""
         return not (self._closing or self.closed.done())
 
     @property
     def blocked(self) -> bool:
-        """Whether the broker has sent connection.blocked and not lifted it."""
+        """Whether the broker has sent connection.blocked without connection.unblocked."""
         return self._blocked
 
     def on_blocked(self, blocked: Callable[[str], None], unblocked: Callable[[], None]) -> None:
-        """Call `blocked` with the broker's reason when it blocks publishers, `unblocked` when it lifts that."""
+        """Register callbacks: `blocked` with the broker's reason when it blocks publishers, `unblocked` at the end."""
 
         def block(_: Any, method: Any) -> None:
             self._blocked = True
@@ -129,7 +129,7 @@ class ProbeConnection:
         self._connection.add_on_connection_unblocked_callback(unblock)
 
     async def declare(self, queue: QueueSpec) -> None:
-        """Make the queue, or make sure that the one there is the same.
+        """Declare the queue, or check that the existing one has the same arguments.
 
         Raises:
             Refused: the broker refuses, or a queue of that name has other arguments.
@@ -142,7 +142,7 @@ class ProbeConnection:
         )
 
     async def round_trip(self, queue: str) -> float:
-        """Declare a queue passively, which changes nothing; seconds until the answer was read."""
+        """Declare a queue passively, which changes nothing; returns the seconds until its response was read."""
         at = 0.0
 
         def answered(done: Callable[[Any], None], answer: Any) -> None:
@@ -152,30 +152,30 @@ class ProbeConnection:
 
         began = time.monotonic()
         await self._ask(
-            f"looking at queue {queue!r}",
+            f"inspecting queue {queue!r}",
             lambda done: self._channel.queue_declare(queue, passive=True, callback=partial(answered, done)),
         )
         return at - began
 
     async def touch(self, queue: QueueSpec) -> None:
-        """Use a queue that nobody consumes from, so that it does not expire: get one message and forget it.
+        """Prevent the expiry of a queue without consumers: get one message and discard it.
 
-        Observed on 3.10.8 and 4.3.6: publishing is no use of a queue, nor is declaring a quorum queue again; get is.
+        Observed on 3.10.8 and 4.3.6: neither publishing nor declaring a quorum queue again counts as use; get does.
         A stream does not expire, and a get from it would be refused.
         """
         if not queue.is_stream:
             await self._ask(f"getting from queue {queue.name!r}", lambda done: self._get(queue.name, done))
 
     async def purge(self, queue: str) -> None:
-        """Empty a queue of ours of its waiting messages."""
+        """Purge a queue of the probe."""
         await self._ask(f"purging queue {queue!r}", lambda done: self._channel.queue_purge(queue, callback=done))
 
     async def delete(self, queue: str) -> None:
-        """Delete a queue of ours; one that is gone already is no error."""
+        """Delete a queue of the probe; no error if it does not exist."""
         await self._ask(f"deleting queue {queue!r}", lambda done: self._channel.queue_delete(queue, callback=done))
 
     async def confirms(self, settle: SettleCallback, returned: Callable[[bytes], None]) -> None:
-        """Turn on publisher confirms; `returned` gets the body of every message that no queue took."""
+        """Enable publisher confirms; `returned` is called with the body of every unroutable message."""
         nack = spec.Basic.Nack
 
         def answered(method: Any) -> None:
@@ -185,11 +185,11 @@ class ProbeConnection:
 
         self._channel.add_on_return_callback(lambda _, __, ___, body: returned(body))
         await self._ask(
-            "asking for publisher confirms", lambda done: self._channel.confirm_delivery(answered, callback=done)
+            "enabling publisher confirms", lambda done: self._channel.confirm_delivery(answered, callback=done)
         )
 
     async def consume(self, queue: str, prefetch: int, deliver: DeliverCallback) -> None:
-        """Consume as the queue's only consumer, with manual acks.
+        """Consume as the only consumer of the queue, with manual acks.
 
         Raises:
             Refused: another client consumes from it.
@@ -200,11 +200,11 @@ class ProbeConnection:
 
         def cancelled(_: Any) -> None:
             where = self._server.address.where
-            self._end(Unreachable(f"{where}: queue {queue!r} was deleted, or the node that holds it went away"))
+            self._end(Unreachable(f"{where}: queue {queue!r} was deleted, or its node went down"))
             self._hang_up()
 
         doing = f"consuming from queue {queue!r}"
-        # Quorum queues ignore `exclusive`, so those who consume already are counted.
+        # Quorum queues ignore `exclusive`, so existing consumers are counted.
         there = await self._ask(doing, lambda done: self._channel.queue_declare(queue, passive=True, callback=done))
         if there.method.consumer_count:
             raise shared(self._server, doing)
@@ -218,9 +218,9 @@ class ProbeConnection:
     def prepare(
         self, key: str, size: int, *, exchange: str = "", delivery_mode: int = PERSISTENT, mandatory: bool = True
     ) -> None:
-        """Get ready to publish bodies of `size` bytes to an exchange, the default one where none is named.
+        """Prepare to publish bodies of `size` bytes to an exchange (default: the default exchange).
 
-        Every message differs in its body alone, so the frames before it are made once: a publish is then one
+        Messages differ only in their body, so the frames before it are encoded once: a publish is then one
         concatenation and one write instead of three.
         """
         self._doing = f"publishing with routing key {key!r}"
@@ -231,7 +231,7 @@ class ProbeConnection:
         self._chunk = self._connection.params.frame_max - 8
 
     def publish(self, body: bytes) -> float:
-        """Send one body; only after `prepare`, and while `alive`.
+        """Publish a body; only after `prepare`, and while `alive`.
 
         Returns:
             When it was handed to the kernel, in monotonic seconds.
@@ -250,20 +250,20 @@ class ProbeConnection:
             self._channel.basic_ack(tag)
 
     async def close(self) -> None:
-        """End the connection in order; one that does not answer in time is cut."""
+        """Close the connection in order; one that does not respond in time is aborted."""
         connection, self._closing = self._connection, True
         if not (connection.is_closed or connection.is_closing):
             connection.close()
         await asyncio.wait({self._over}, timeout=_FAREWELL)
         if not self._over.done():
-            # A blocked broker reads nothing, also no close; pika has no public way to cut the stream.
-            connection._terminate_stream(ConnectionError("closed by this program"))  # noqa: SLF001  as said above
+            # A broker that blocks reads nothing, not even a close; pika has no public way to abort the stream.
+            connection._terminate_stream(ConnectionError("closed by this program"))  # noqa: SLF001  see above
 
     async def _ask(self, doing: str, call: Callable[[Callable[[Any], None]], Any]) -> Any:
-        """Make one call and wait for its answer, which is the result.
+        """Make a call and return its response.
 
         Raises:
-            BrokerError: the link ended first, or no answer came in time.
+            BrokerError: the connection ended first, or the call timed out.
         """
         before, self._doing = self._doing, doing
         answered: asyncio.Future[Any] = self._loop.create_future()
@@ -273,7 +273,7 @@ class ProbeConnection:
             await asyncio.wait({answered, self.closed}, timeout=TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
             self._alive_or_raise()
             if not answered.done() and not self._blocked:
-                raise Unreachable(f"{self._server.address.where}: no answer within {TIMEOUT:g} s to {doing}")
+                raise Unreachable(f"{self._server.address.where}: {FailurePhrase.NO_ANSWER} {TIMEOUT:g} s to {doing}")
         self._doing = before
         return answered.result()
 
@@ -283,7 +283,7 @@ class ProbeConnection:
 
     def _get(self, queue: str, done: Callable[[Any], None]) -> None:
         if self._got is None:
-            # pika calls back for a message only; of an empty queue it tells nothing.
+            # pika calls back for a message only, not for an empty queue.
             self._channel.add_callback(self._got_nothing, [spec.Basic.GetEmpty], one_shot=False)
         self._got = done
         self._channel.basic_get(queue, lambda *_: done(None), auto_ack=True)
@@ -304,16 +304,14 @@ class ProbeConnection:
         self._channel = self._connection.channel(on_open_callback=opened)
 
     def _end(self, error: BrokerError) -> None:
-        """Nothing can be sent any more, for this reason."""
         _resolve(self.closed, error)
 
     def _down(self, error: BrokerError) -> None:
-        """The connection itself is gone."""
         self._end(error)
         _resolve(self._over, None)
 
     def _hang_up(self) -> None:
-        """Close the connection of a channel that is gone: a link is both or nothing."""
+        """Close the connection after its channel has ended: the two end together."""
         if self._connection.is_open:
             self._connection.close()
 

@@ -1,4 +1,4 @@
-"""What every stream is: one queue type of one probe, living in sessions, one after the other."""
+"""The contract of a stream: one queue type of one probe, in successive sessions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from probes.stream_stats import StreamStats
 
 
 class ProbeStream(Protocol):
-    """The contract of a stream; its runner owns when it lives, what its errors mean, and where its records go."""
+    """The contract of a stream. The runner starts its sessions, handles its errors and delivers its records."""
 
     @property
     def cluster(self) -> str:
@@ -24,21 +24,21 @@ class ProbeStream(Protocol):
 
     @property
     def stats(self) -> StreamStats:
-        """What it has lived through."""
+        """Its statistics."""
         ...
 
     @property
     def queues(self) -> Sequence[str]:
-        """Names of all that it makes on the broker."""
+        """Names of its queues."""
         ...
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is out that an answer is awaited for."""
+        """Whether it waits for no response."""
         ...
 
     async def session(self) -> None:
-        """Connect, make the queue, measure until something ends it: one epoch.
+        """Connect, declare the queue, and measure until an error: one epoch.
 
         Raises:
             BrokerError: why it ended.
@@ -46,22 +46,22 @@ class ProbeStream(Protocol):
         ...
 
     def tick(self, now: Instant) -> None:
-        """Do what is due: age messages, aggregate what came in. Called 15 to 100 times a second."""
+        """Time out and aggregate messages. Called 15 to 100 times a second."""
         ...
 
     def stop_sending(self) -> None:
-        """Send no more; what is out may still be settled."""
+        """Stop sending; outstanding messages may still be settled."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamContext:
-    """What all streams of one target share.
+    """The context that all streams of a target share.
 
     Attributes:
         run_id: 16 hexadecimal digits, new at each start.
-        node: the node that `server` is, where one was named; "" where the address may lead to any.
-        once: a one-shot run: own queues, figures of the whole run instead of the last minute.
+        node: the node at `server`, if configured; "" if the address may lead to any node.
+        once: a one-shot run: its own queues, and statistics of the whole run instead of the last minute.
     """
 
     cluster: str
@@ -75,7 +75,7 @@ class StreamContext:
 
     @property
     def span(self) -> float | None:
-        """Seconds that figures look back; None for the whole run."""
+        """Window of the statistics in seconds; None for the whole run."""
         return None if self.once else 60.0
 
     def queue(self, probe: str, stream: str, queue_type: str) -> QueueSpec:
@@ -94,7 +94,7 @@ class StreamContext:
         payload_bytes: int = 0,
         delivery_mode: int = PERSISTENT,
     ) -> Identity:
-        """Who a stream is; `queue` is None where it needs none."""
+        """The identity of a stream; `queue` is None if it needs none."""
         return Identity(
             probe=probe,
             stream=stream,
@@ -110,10 +110,10 @@ class StreamContext:
         )
 
     def new_stats(self, who: Identity) -> StreamStats:
-        """An empty stats for a stream."""
+        """Empty statistics for a stream."""
         return StreamStats(who, lag=self.lag.recent, span=self.span)
 
 
 def aggregate_share(waiting: int) -> int:
-    """How many messages to aggregate in one tick: a third of a millisecond's work, more when they pile up."""
+    """Number of messages to aggregate in one tick: a third of a millisecond of work, more if they accumulate."""
     return 32 + waiting // 16

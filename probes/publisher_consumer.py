@@ -1,6 +1,6 @@
-"""Two connections of a probe that works through a script: one only publishes, the other one only takes.
+"""The two connections of a scripted probe: one only publishes, the other one only consumes.
 
-A broker that blocks publishers reads nothing from a connection that publishes: acks sent on it would wait as well.
+A broker that blocks publishers reads nothing from a publishing connection, so acks on it would be blocked as well.
 """
 
 import asyncio
@@ -18,20 +18,20 @@ _LOOK = 0.2
 
 
 class PublisherBlocked(Exception):
-    """The broker blocks publishers: the round is given up, and nothing is wrong with it."""
+    """The broker blocks publishers: the round is abandoned without a failure."""
 
 
 class StepFailed(Exception):
-    """A step did not end as it should; the text says why."""
+    """A step failed; the text says why."""
 
 
 class PublisherConsumerPair:
-    """Both connections, each with a channel; made by `PublisherConsumerPair.open`.
+    """Two connections, each with a channel; made by `PublisherConsumerPair.open`.
 
     Attributes:
-        sender: the channel to publish with, in confirm mode.
-        taker: the channel to consume with.
-        product: what answered, such as "RabbitMQ 4.3.6".
+        sender: the publishing channel, in confirm mode.
+        taker: the consuming channel.
+        product: product and version of the broker, such as "RabbitMQ 4.3.6".
     """
 
     def __init__(self, server: AmqpServer, name: str, within: float, clients: tuple[Client, Client]) -> None:
@@ -48,7 +48,7 @@ class PublisherConsumerPair:
         """Connect twice; `within` is the timeout of each step, seconds.
 
         Raises:
-            BrokerError: why not, in words.
+            BrokerError: it failed; the message says why.
         """
         first = await Client.open(server, name)
         try:
@@ -67,31 +67,31 @@ class PublisherConsumerPair:
         return self._publishing.blocked
 
     async def new_channel(self) -> RawChannel:
-        """One more channel to take with, on the same connection."""
+        """Another consuming channel on the same connection."""
         return await self._consuming.channel()
 
     async def renew(self) -> None:
-        """Take with a new channel: what the old one held is requeued, and its consumers are gone."""
+        """Replace the consuming channel: its unacked messages are requeued, and its consumers end."""
         await self.taker.close()
         self.taker = await self.new_channel()
 
     async def third(self) -> Client:
-        """A connection that is going to be lost."""
-        return await Client.open(self._server, f"{self._name} (to be cut on purpose)")
+        """A third connection, which will be cut."""
+        return await Client.open(self._server, f"{self._name} (closed on purpose)")
 
     async def ready(self, queues: Sequence[QueueSpec]) -> None:
-        """Make sure that the queues are there, empty, and nobody else's.
+        """Make sure that the queues exist, are empty and have no other consumer.
 
         Raises:
-            Refused: another client consumes from one.
+            Refused: another client consumes from one of them.
             PublisherBlocked: the broker blocks publishers.
             StepFailed: messages of a round that was interrupted were not confirmed.
         """
-        # What was on its way when the broker blocked is read by it later, and would come among those of this round.
+        # Messages in flight when the broker blocked are read later, and would mix with those of this round.
         await self.until(
             self.sender,
             self._settled,
-            "messages from before the block were not confirmed",
+            "messages published before the block were not confirmed",
             within=self._within,
         )
         for queue in queues:
@@ -102,11 +102,11 @@ class PublisherConsumerPair:
                 continue  # of a round that was interrupted
 
     async def publish(self, queue: str, bodies: Sequence[bytes]) -> None:
-        """Publish and wait until all is confirmed.
+        """Publish and wait until all messages are confirmed.
 
         Raises:
             PublisherBlocked: the broker blocks publishers.
-            StepFailed: not all was confirmed.
+            StepFailed: not all were confirmed.
         """
         channel = self.sender
         channel.log.clear()
@@ -117,14 +117,14 @@ class PublisherConsumerPair:
             channel.publish(queue, body)
         await self.until(channel, self._settled, f"{len(bodies)} messages were not confirmed", within=self._within)
         if any(confirm.nacked for confirm in channel.frames(Confirm)):
-            raise StepFailed("the broker refused a message (basic.nack)")
+            raise StepFailed("the broker nacked a message (basic.nack)")
 
     async def delivery(self, channel: RawChannel, number: int, what: str) -> Delivery:
         """The delivery with this number (from 1) since the channel's log was cleared.
 
         Raises:
             PublisherBlocked: the broker blocks publishers.
-            StepFailed: it did not come in time.
+            StepFailed: it did not arrive in time.
         """
         await self.until(
             channel,
@@ -139,7 +139,7 @@ class PublisherConsumerPair:
 
         Raises:
             PublisherBlocked: the broker blocks publishers.
-            StepFailed: `what` as the reason, when it is not met in time.
+            StepFailed: timed out; `what` is the reason.
             Closed: the channel or its connection ended.
         """
         loop = asyncio.get_running_loop()
@@ -153,11 +153,10 @@ class PublisherConsumerPair:
                 raise StepFailed(f"{what} within {within:g} s")
 
     async def close(self) -> None:
-        """End both in order."""
+        """Close both in order."""
         await asyncio.gather(self._publishing.close(), self._consuming.close())
 
     def _settled(self) -> bool:
-        """Whether everything of the latest publish is confirmed; the log of the sender holds only that."""
         first, confirms = self._first, self.sender.frames(Confirm)
         last = max((confirm.tag for confirm in confirms if confirm.multiple), default=first - 1)
         done = {*range(first, last + 1), *(confirm.tag for confirm in confirms)}

@@ -1,4 +1,4 @@
-"""The queues that probes make: bounded in length, age and life, so that nothing of ours can fill a broker.
+"""The queues of probes: limited in length, message age and lifetime, so that probes never fill a broker.
 
 Source of the arguments: https://www.rabbitmq.com/docs/ttl, https://www.rabbitmq.com/docs/maxlength,
 https://www.rabbitmq.com/docs/streams#retention
@@ -20,9 +20,9 @@ class QueueSpec:
     """A durable queue.
 
     Attributes:
-        expires: seconds without use after which the broker deletes it. Publishing is no use;
-            a get or a consumer is. A stream does not expire.
-        extra: further arguments, which win over those made here.
+        expires: seconds without use after which the broker deletes it. Publishing does not count as use;
+            a get or a consumer does. A stream does not expire.
+        extra: other arguments, which override the defaults.
     """
 
     name: str
@@ -32,14 +32,14 @@ class QueueSpec:
 
     @property
     def is_stream(self) -> bool:
-        """Whether it is a stream: it knows no expiry and no get, and keeps what was read."""
+        """Whether it is a stream: without expiry and basic.get, and messages stay after they are consumed."""
         return self.queue_type == "stream"
 
     @property
     def arguments(self) -> Mapping[str, object]:
-        """What it is declared with. The oldest messages go first when it is full, for all types."""
+        """Arguments of its declaration. A full queue of any type drops its oldest messages."""
         if self.is_stream:
-            # A stream forgets whole segments only: without small ones its limits would not hold.
+            # A stream deletes only whole segments, so its limits need small ones.
             bounds: dict[str, object] = {
                 "x-max-length-bytes": _STREAM_BYTES,
                 "x-stream-max-segment-size-bytes": _SEGMENT_BYTES,
@@ -55,19 +55,19 @@ class QueueSpec:
 
 
 def queue_name(prefix: str, probe: str, stream: str, node: str = "") -> str:
-    """The name of a continuous probe's queue; `node` where the probe was told to measure that node."""
+    """The name of a continuous probe's queue; `node` is the node that it measures, if configured."""
     return f"{prefix}.{probe}.{stream}" + (f"@{node}" if node else "")
 
 
 def long_lived(name: str, queue_type: str) -> QueueSpec:
-    """The queue of a continuous probe, used again after a restart: making quorum queues is costly for a cluster."""
+    """The queue of a continuous probe, reused after a restart: declaring quorum queues is expensive for a cluster."""
     return QueueSpec(name, queue_type, EXPIRES)
 
 
 def one_shot(prefix: str, run_id: str, probe: str, stream: str, queue_type: str) -> QueueSpec:
-    """The queue of one run, deleted at its end.
+    """The queue of a one-shot run, deleted at its end.
 
-    A stream does not expire, so all runs use the same one: a run that is killed leaves no more than that.
+    A stream does not expire, so all runs share one: killed runs leave no more than that.
     """
     if queue_type == "stream":
         return QueueSpec(_stream_once(prefix), queue_type, EXPIRES_ONCE)
@@ -75,19 +75,19 @@ def one_shot(prefix: str, run_id: str, probe: str, stream: str, queue_type: str)
 
 
 def is_one_shot(name: str, prefix: str, run_id: str) -> bool:
-    """Whether a queue belongs to that one-shot run."""
+    """Whether a queue belongs to this one-shot run."""
     return name == _stream_once(prefix) or name.startswith(f"{prefix}.once.{run_id}.")
 
 
 def fate(name: str, prefix: str) -> str:
-    """What becomes of a one-shot queue that could not be deleted."""
+    """What happens to a one-shot queue that could not be deleted, as text."""
     if name == _stream_once(prefix):
-        return "the next run that measures a stream uses it and deletes it"
+        return "the next run that measures a stream will reuse and delete it"
     return f"it expires within {EXPIRES_ONCE} s"
 
 
 def nowhere(prefix: str) -> str:
-    """A routing key that no queue has, so that the default exchange drops what is sent with it."""
+    """A routing key that matches no queue, so that the default exchange drops the messages."""
     return f"{prefix}.nowhere"
 
 

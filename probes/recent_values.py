@@ -1,4 +1,4 @@
-"""Summaries of the last minute, or of a whole run: quantiles within one percent, and the exact maximum."""
+"""Summaries of the last minute or of a whole run: quantiles within 1 %, and the exact maximum."""
 
 from bisect import bisect_left
 from collections import Counter, deque
@@ -16,8 +16,6 @@ _HIGHEST = 3_600_000_000
 
 
 class _Slice:
-    """The values of one stretch of time."""
-
     __slots__ = ("ends", "histogram", "maximum")
 
     def __init__(self, ends: float) -> None:
@@ -27,12 +25,12 @@ class _Slice:
 
 
 class RecentValues:
-    """Values of the recent window: a ring of histograms, of which the oldest is forgotten whole.
+    """Values of a sliding window, as a ring of histograms; the oldest one is dropped as a whole.
 
     Args:
-        unit: what the values are counted in; durations in microseconds.
-        span: seconds that the window looks back; None for everything since the start.
-        slices: the window forgets in steps of span / slices.
+        unit: resolution of the values; durations in microseconds.
+        span: length of the window in seconds; None for everything since the start.
+        slices: the window advances in steps of span / slices.
     """
 
     def __init__(self, *, unit: float = MICROSECOND, span: float | None = 60.0, slices: int = 6) -> None:
@@ -44,7 +42,7 @@ class RecentValues:
         self._cached_at, self._cached_slices = 0.0, 0
 
     def record(self, value: float, now: float) -> None:
-        """Enter one value at `now` (monotonic seconds, never going back)."""
+        """Add a value at `now` (monotonic seconds, never decreasing)."""
         self._cached_slices = 0
         if not self._ring or now >= self._ring[-1].ends:
             self._ring.append(_Slice(now + self._step))
@@ -53,11 +51,11 @@ class RecentValues:
         last.histogram.record_value(min(_HIGHEST, int(value / self._unit + 0.5)))
 
     def summary(self, now: float, *, age: float = 0.0) -> Quantiles:
-        """What the window holds, or held at most `age` seconds ago."""
+        """The summary of the window, at most `age` seconds old."""
         live = self._live(now)
         if not live:
             return Quantiles()
-        # Making a summary costs a tenth of a millisecond: of a quiet stream it is made once.
+        # A summary costs 0.1 ms, so it is computed once for an idle stream.
         if self._cached is not None and (self._cached_slices == len(live) or now - self._cached_at < age):
             return self._cached
         self._cached, self._cached_at, self._cached_slices = self._summarise(live), now, len(live)
@@ -71,14 +69,14 @@ class RecentValues:
         return Quantiles(count=count, p50=p50, p90=p90, p99=p99, max=maximum)
 
     def _past(self, closed: list[_Slice]) -> Any:
-        """Slices that take nothing more, in one; made anew when one more is closed or forgotten."""
+        """The closed slices merged into one; recomputed when a slice is closed or dropped."""
         known = (closed[0].ends, closed[-1].ends)
         if self._closed is None or self._closed[0] != known:
             self._closed = (known, self._merged(closed))
         return self._closed[1]
 
     def buckets(self, now: float, edges: Sequence[float]) -> list[int]:
-        """How many values are at or below each edge and above the one before; the last: above all edges."""
+        """Number of values at or below each edge and above the previous one; the last: above all edges."""
         counts = [0] * (len(edges) + 1)
         live = self._live(now)
         for item in self._merged(live).get_recorded_iterator() if live else ():
@@ -100,10 +98,10 @@ class RecentValues:
 
 
 def _percentiles(parts: Sequence[Any], count: int) -> list[float]:
-    """The values at 50, 90 and 99 percent of one or two histograms, as a histogram itself finds them, in less time."""
+    """The 50th, 90th and 99th percentiles of one or two histograms; same result as the histogram's own, but faster."""
     any_part = parts[0]
     highest = max(part.max_value for part in parts)
-    filled = any_part._counts_index_for(highest) + 1  # noqa: SLF001  the rest is empty, and long
+    filled = any_part._counts_index_for(highest) + 1  # noqa: SLF001  the rest of the array is long and empty
     counts = [part.counts[:filled] for part in parts]
     sums = list(accumulate(counts[0] if len(counts) == 1 else map(add, *counts)))
     wanted = (max(1, int(share * count + 0.5)) for share in (0.5, 0.9, 0.99))
@@ -113,7 +111,7 @@ def _percentiles(parts: Sequence[Any], count: int) -> list[float]:
 
 
 class RecentCounts:
-    """Counts by name over the recent window, with the same steps as `RecentValues`."""
+    """Counts by name over a sliding window, with the same steps as `RecentValues`."""
 
     def __init__(self, *, span: float | None = 60.0, slices: int = 6) -> None:
         self._span = float("inf") if span is None else span
@@ -121,7 +119,7 @@ class RecentCounts:
         self._ring: deque[tuple[float, Counter[str]]] = deque(maxlen=slices + 1)
 
     def add(self, name: str, now: float) -> None:
-        """Count one."""
+        """Add one."""
         if not self._ring or now >= self._ring[-1][0]:
             self._ring.append((now + self._step, Counter()))
         self._ring[-1][1][name] += 1

@@ -1,8 +1,8 @@
-"""The redelivery probe: messages that come again by design, and how long that takes.
+"""The redelivery probe: messages that are redelivered on purpose, and how long that takes.
 
-Each round, on queues of its own: a message requeued with basic.nack, one requeued because its channel closed, one that
-goes to a dead-letter queue; now and then one requeued because its connection was lost. What comes again must have its
-redelivered flag set and keep its place before later ones. A quorum queue counts deliveries and drops a message after
+Each round, on its own queues: a message requeued with basic.nack, one requeued because its channel closed, one that
+is dead-lettered; sometimes one requeued because its connection was lost. Redeliveries must have the redelivered flag
+and keep their position before later messages. A quorum queue counts deliveries and drops a message after
 20 by default: none is delivered more than twice here.
 """
 
@@ -24,11 +24,11 @@ REQUEUE, CHANNEL_CLOSE, CONNECTION_LOSS, DEAD_LETTER = "requeue", "channel-close
 
 _BYTES = 64
 _DELIVERY_LIMIT = 20
-"""The default of 4.x, said for 3.x: a quorum queue without a limit puts what is requeued behind all others there."""
+"""The default of 4.x, set explicitly for 3.x, where a quorum queue without a limit requeues at its end."""
 
 
 class RedeliveryStream(ScriptedStream):
-    """One queue type: a queue, and the one that its dead letters go to."""
+    """Stream of one queue type: a queue and its dead-letter queue."""
 
     def __init__(self, context: StreamContext, settings: RedeliverySettings, queue_type: str) -> None:
         dead = context.queue(NAME, f"{queue_type}.dead", queue_type)
@@ -44,11 +44,11 @@ class RedeliveryStream(ScriptedStream):
         self._sent = 0
 
     async def prepare(self, pair: PublisherConsumerPair) -> None:
-        """One message at a time, so that the next one shows whether a requeued one kept its place."""
+        """Set prefetch 1, so that the next message shows whether a requeued one kept its position."""
         await pair.taker.qos(1)
 
     async def work(self, pair: PublisherConsumerPair) -> None:
-        """All steps, one after the other."""
+        """Run all steps in order."""
         await self.step(REQUEUE, lambda: self._requeue(pair))
         await self.step(CHANNEL_CLOSE, lambda: self._channel_close(pair))
         await self.step(DEAD_LETTER, lambda: self._dead_letter(pair))
@@ -107,7 +107,6 @@ class RedeliveryStream(ScriptedStream):
         return TimedStep(began, dead.at - began, _wrong_message(dead, number) or wrong_death(dead.headers, self._queue))
 
     async def _publish(self, pair: PublisherConsumerPair, count: int) -> Sequence[int]:
-        """Publish and confirm; the numbers in the bodies."""
         numbers = range(self._sent + 1, self._sent + count + 1)
         self._sent += count
         writer = PayloadWriter(self._context.run_id, self._epoch, _BYTES)
@@ -116,14 +115,12 @@ class RedeliveryStream(ScriptedStream):
         return numbers
 
     async def _hold(self, pair: PublisherConsumerPair, holder: RawChannel) -> int:
-        """Have one message unacknowledged on a channel; its number."""
         (number,) = await self._publish(pair, 1)
         if await holder.get(self._queue) is None:
             raise StepFailed("a confirmed message was not in its queue")
         return number
 
     async def _again(self, pair: PublisherConsumerPair, number: int, consumer: str, began: float) -> TimedStep:
-        """The message that was held comes to the consumer."""
         taker = pair.taker
         again = await pair.delivery(taker, 1, "the requeued message")
         taker.ack(again.tag)
@@ -133,7 +130,6 @@ class RedeliveryStream(ScriptedStream):
         return TimedStep(began, again.at - began, _wrong_message(again, number) or flag)
 
     def _count(self, channel: RawChannel) -> list[Delivery]:
-        """Enter the deliveries of a step; all of them."""
         deliveries = channel.frames(Delivery)
         counts = self.stats.deliveries or DeliveryCounts()
         again = sum(delivery.redelivered for delivery in deliveries)
@@ -147,20 +143,20 @@ def _number(delivery: Delivery) -> int:
 
 
 def _wrong_message(delivery: Delivery, number: int) -> str | None:
-    return None if _number(delivery) == number else "another message came than the one that was published"
+    return None if _number(delivery) == number else "received a different message from the one that was published"
 
 
 def wrong_order(came: Sequence[int], count: int) -> str | None:
-    """What is wrong with an order in which messages came, numbered from 1; the second one was requeued."""
+    """The error text for the order of deliveries, numbered from 1; the second was requeued. None if correct."""
     expected = [1, 2, *range(2, count + 1)]
     if list(came) == expected:
         return None
     order = ", ".join(str(number) for number in came)
-    return f"the requeued message lost its place: came {order} where {', '.join(map(str, expected))} was due"
+    return f"the requeued message lost its position: received {order}, expected {', '.join(map(str, expected))}"
 
 
 def wrong_flags(came: Sequence[int], flags: Sequence[bool]) -> str | None:
-    """What is wrong with the redelivered flags of messages that came in this order; None when nothing is."""
+    """The error text for the redelivered flags of deliveries in this order; None if correct."""
     for place, (number, flag) in enumerate(zip(came, flags, strict=True)):
         again = number in came[:place]
         if flag is not again:
@@ -169,7 +165,7 @@ def wrong_flags(came: Sequence[int], flags: Sequence[bool]) -> str | None:
 
 
 def wrong_death(headers: dict[str, object], queue: str) -> str | None:
-    """What is wrong with the x-death header of a message that was rejected once from `queue`; None when nothing is."""
+    """The error text for the x-death header of a message rejected once from `queue`; None if correct."""
     deaths = headers.get("x-death")
     if not isinstance(deaths, list) or len(deaths) != 1 or not isinstance(deaths[0], dict):
         return "the dead letter has no x-death header with one entry"
@@ -181,7 +177,7 @@ def wrong_death(headers: dict[str, object], queue: str) -> str | None:
 
 
 def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
-    """One stream a queue type."""
+    """One stream for each queue type."""
     return [
         RedeliveryStream(context, settings.redelivery, kind) for kind in dict.fromkeys(settings.redelivery.queue_types)
     ]

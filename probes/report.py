@@ -1,4 +1,4 @@
-"""The report of a one-shot run, for a person in 80 columns, and as a JSON document."""
+"""The report of a one-shot run, as text (80 columns) and JSON."""
 
 import textwrap
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _INSET = " " * 28
 
 
 class StreamReport:
-    """One stream after its run."""
+    """The report of one stream."""
 
     def __init__(self, stats: StreamStats, outcome: ProbeOutcome) -> None:
         self.outcome = outcome
@@ -32,12 +32,12 @@ class StreamReport:
 
     @property
     def measured(self) -> bool:
-        """Whether any message was sent and got its outcome, or any step was tried."""
+        """Whether any message has an outcome, or any step was tried."""
         return self.messages > 0 or bool(self.outcome.steps)
 
     @property
     def clean(self) -> bool:
-        """Whether every message ended as the probe expects, was delivered where awaited, and no step failed."""
+        """Whether every message has the expected outcome and delivery, and no step failed."""
         failed = any(step.failures for step in self.outcome.steps.values())
         expected = self.outcome.outcomes.get(self._expected, 0)
         return self.measured and expected == self.messages and not failed and not self.outcome.missing
@@ -57,7 +57,7 @@ class StreamReport:
         }
 
     def lines(self) -> list[str]:
-        """For a person."""
+        """The report as text lines."""
         head = self._head()
         if not self.measured:
             return [*head, *wrap(f"NOT MEASURED: {self.outcome.reason or 'nothing was sent'}", "verdict")]
@@ -89,7 +89,9 @@ class StreamReport:
         if outcome.blocked_seconds:
             lines += wrap(f"{outcome.blocked_seconds:.1f} s in all; the broker: {outcome.blocked_reason}", "blocked")
         if outcome.connects > 1 and outcome.rate:
-            lines.append(f"  connects   {outcome.connects}: the connection broke, latencies do not include that")
+            lines.append(
+                f"  connects   {outcome.connects}: the connection was lost; latencies do not include the outage"
+            )
         return lines
 
     def _latency_rows(self) -> list[str]:
@@ -100,7 +102,6 @@ class StreamReport:
         return [_quantiles(name, quantiles) for name, quantiles in rows]
 
     def _steps(self) -> list[str]:
-        """A row a step: how often it was tried and failed, how long it took, why it failed last."""
         steps = self.outcome.steps
         if not steps:
             return []
@@ -118,7 +119,7 @@ class StreamReport:
         if not filled:
             return []
         most = max(self.buckets)
-        lines = [f"  {self.latency}, messages up to"]
+        lines = [f"number of messages by {self.latency} latency"]
         for index in range(filled[0], filled[-1] + 1):
             edge = duration(_EDGES[index]) if index < len(_EDGES) else "more"
             count = self.buckets[index]
@@ -130,7 +131,7 @@ class StreamReport:
         size, interval = self.outcome.burst_messages, self.outcome.burst_interval
         if size.p50 is None or size.max is None:
             return []
-        sizes = f"messages a burst p50 {size.p50:.0f}, max {size.max:.0f}"
+        sizes = f"messages per burst p50 {size.p50:.0f}, max {size.max:.0f}"
         lines = [f"  ack bursts {size.count}: {sizes}; interval p50 {duration(interval.p50)}"]
         return lines + (
             [] if self.outcome.batching is None else wrap(_batching_text(self.outcome.batching), "batching")
@@ -153,7 +154,7 @@ class StreamReport:
 
     def _own_error(self) -> list[str]:
         outcome = self.outcome
-        verdict = "good" if outcome.doubtful is None else f"doubtful: because {outcome.doubtful}"
+        verdict = "good" if outcome.doubtful is None else f"doubtful: {outcome.doubtful}"
         lines = [f"  own error  loop lag   {_short(outcome.loop_lag)}"]
         if outcome.send_delay.count:
             lines.append(f"             send delay {_short(outcome.send_delay)}")
@@ -161,13 +162,13 @@ class StreamReport:
 
 
 EXPLANATION = (
-    "confirm: sent to acked or nacked. response: from when it was meant to be sent.",
-    "delivery: sent to delivered. Persistent unless told; quantiles within 1 %.",
+    "confirm: from sending to ack or nack. response: from the scheduled send time.",
+    "delivery: from sending to delivery. Persistent unless noted; quantiles ±1 %.",
 )
 
 
 def document(reports: Sequence[StreamReport]) -> dict[str, Any]:
-    """All streams and, of the confirm probe, the layers, for `--json`."""
+    """The JSON document of `--json`: all streams and, for the confirm probe, the layers."""
     layers = decompose([report.outcome for report in reports])
     return {
         "streams": [report.document() for report in reports],
@@ -188,8 +189,7 @@ def text(address: str, product: str, probe: str, reports: Sequence[StreamReport]
 
 
 def _layers(layers: Sequence[LatencyLayer]) -> list[str]:
-    """Where the time goes: a row a layer, and what stands out."""
-    lines = ["where the time of a confirm goes, by the medians of the streams above"]
+    lines = ["where the time of a confirm goes, from the medians of the streams above"]
     for layer in layers:
         if layer.seconds is None:
             lines.append(f"  {layer.name:<16}{'-':>8}  withheld:")
@@ -202,9 +202,8 @@ def _layers(layers: Sequence[LatencyLayer]) -> list[str]:
 
 
 def _batching_text(batching: Batching) -> str:
-    """What the bursts tell, in a sentence."""
     if batching.kind is BatchingKind.UNKNOWN:
-        return f"not known: {batching.because}"
+        return f"unknown: {batching.because}"
     if batching.kind is not BatchingKind.SYNC:
         return f"{batching.kind}: {batching.because}"
     what = "an fsync" if batching.fsync else "a write"
@@ -225,6 +224,6 @@ def _short(quantiles: Quantiles) -> str:
 
 
 def wrap(sentence: str, label: str = "", width: int = 78) -> list[str]:
-    """A sentence as lines that are indented, the first one behind its label."""
+    """Wrap a sentence into indented lines, the first one after its label."""
     lines = textwrap.wrap(sentence, width - len(f"  {'':<{_LABEL}} ")) or [""]
     return [f"  {label if not index else '':<{_LABEL}} {line}".rstrip() for index, line in enumerate(lines)]

@@ -1,12 +1,13 @@
-"""The rtt probe: how long a question to the broker takes that changes nothing, a passive declare of its own queue.
+"""The rtt probe: the round trip of a request that changes nothing, a passive declare of its own queue.
 
-The answer goes through the connection, the channel and the queue: what every other operation waits for at least.
+It passes the connection, the channel and the queue: the minimum latency of every other operation.
 """
 
 import asyncio
 from collections.abc import Sequence
 
 from ackscope.errors import BrokerError, Unreachable
+from ackscope.failures import FailurePhrase
 from probes.periodic_stream import PeriodicStream
 from probes.probe_connection import ProbeConnection
 from probes.probe_stream import ProbeStream, StreamContext
@@ -21,7 +22,7 @@ _LATE = 0.01
 
 
 class RttStream(PeriodicStream):
-    """Asks once an interval."""
+    """Sends one request per interval."""
 
     def __init__(self, context: StreamContext, settings: RttSettings) -> None:
         self._queue = context.queue(NAME, NAME, "classic")
@@ -32,7 +33,7 @@ class RttStream(PeriodicStream):
         self._use_at = 0.0
 
     async def session(self) -> None:
-        """Live through one epoch; see `ProbeStream.session`."""
+        """One session; see `ProbeStream.session`."""
         link = await ProbeConnection.open(self._context.server, f"ackscope-probe {NAME}")
         try:
             self.stats.connected(link.product)
@@ -52,15 +53,15 @@ class RttStream(PeriodicStream):
             async with asyncio.timeout(self._settings.timeout):
                 seconds = await link.round_trip(self._queue.name)
         except (BrokerError, TimeoutError) as error:
-            reason = str(error) or f"no answer within {self._settings.timeout:g} s"
+            reason = str(error) or f"{FailurePhrase.NO_ANSWER} {self._settings.timeout:g} s"
             self.stats.steps.failed(STEP, began, reason)
             raise Unreachable(reason) from None
         for at in due:
-            # A question that was due while the one before had no answer yet has waited for that too.
+            # A request that was due while the previous one was outstanding has waited for that as well.
             begin = at if began - at > _LATE else began
             self.stats.steps.ok(STEP, begin, began + seconds - begin)
 
 
 def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
-    """The one stream."""
+    """The only stream."""
     return [RttStream(context, settings.rtt)]

@@ -1,4 +1,4 @@
-"""A run over time in a few lines of text: the longest response of each stretch, and what was not acked when."""
+"""A run over time as a text chart: the longest response of each time slice, and messages that were not acked."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from ackscope.records import Outcome
 from probes.self_error import duration
 
 COLUMNS = 60
-"""Stretches that a run is cut into at most."""
+"""Maximum number of time slices."""
 
 _FIRST_WIDTH = 0.05
 _ROWS = 5
@@ -21,24 +21,24 @@ _WORST_FIRST = "lunrb"
 
 @dataclass(slots=True)
 class TraceSlice:
-    """One stretch of a run.
+    """A time slice of a run.
 
     Attributes:
-        longest: longest response of a message meant for it, seconds; None where none was settled.
-        marks: letters of what else was seen in it.
+        longest: longest response of a message scheduled in it, in seconds; None if none was settled.
+        marks: letters of other outcomes in it.
     """
 
     longest: float | None = None
     marks: set[str] = field(default_factory=set)
 
     def merge(self, other: "TraceSlice") -> "TraceSlice":
-        """Both as one."""
+        """Merge two slices."""
         known = [value for value in (self.longest, other.longest) if value is not None]
         return TraceSlice(max(known, default=None), self.marks | other.marks)
 
 
 class RunTrace:
-    """What a run was like over time, in at most `COLUMNS` stretches of equal width, which doubles as it goes on."""
+    """A run in at most `COLUMNS` time slices of equal width, which doubles as the run continues."""
 
     def __init__(self) -> None:
         self.width = _FIRST_WIDTH
@@ -47,11 +47,11 @@ class RunTrace:
 
     @property
     def stretches(self) -> Sequence[TraceSlice]:
-        """From the start on."""
+        """All slices from the start."""
         return self._stretches
 
     def message(self, intended: float, response: float | None, outcome: Outcome) -> None:
-        """Enter a message at the time that it was meant for, in monotonic seconds."""
+        """Add a message at its scheduled time, in monotonic seconds."""
         stretch = self._at(intended)
         if response is not None:
             stretch.longest = max(stretch.longest or 0.0, response)
@@ -59,13 +59,13 @@ class RunTrace:
             stretch.marks.add(_MARKS[outcome])
 
     def blocked(self, since: float, until: float) -> None:
-        """Enter a time under connection.blocked."""
+        """Add a period under connection.blocked."""
         last = self._index(until)
         for index in range(self._index(since), last + 1):
             self._get(index).marks.add(_BLOCKED)
 
     def document(self) -> list[dict[str, Any]]:
-        """Stretches that hold something: seconds since the start, the longest response, what else was seen."""
+        """Slices with data: seconds since the start, the longest response, other outcomes."""
         return [
             {"at": index * self.width, "longest": stretch.longest, "marks": "".join(sorted(stretch.marks))}
             for index, stretch in enumerate(self._stretches)
@@ -73,13 +73,13 @@ class RunTrace:
         ]
 
     def lines(self, indent: int = 2) -> list[str]:
-        """The picture; none where nothing was settled."""
+        """The chart; empty if nothing was settled."""
         values = [stretch.longest for stretch in self._stretches]
         known = [value for value in values if value is not None]
         if len(values) < 2 or not known:
             return []
         left = " " * indent
-        lines = [f"{left}response, longest of those meant for each {duration(self.width)}"]
+        lines = [f"{left}response, longest per {duration(self.width)} of scheduled send time"]
         edges = _edges(min(known), max(known))
         for row, edge in enumerate(reversed(edges)):
             below = edges[-row - 2] if row < len(edges) - 1 else -1.0
@@ -98,7 +98,6 @@ class RunTrace:
         return self._get(self._index(time))
 
     def _index(self, time: float) -> int:
-        """Where a time lies; a time before the first known one counts as that."""
         if self._start is None:
             self._start = time
         while (index := int(max(0.0, time - self._start) / self.width)) >= COLUMNS:
@@ -123,7 +122,7 @@ def _letter(marks: set[str]) -> str:
 
 
 def _edges(least: float, most: float) -> list[float]:
-    """Upper edges of the rows, evenly spaced in the logarithm where values differ much."""
+    """Upper edges of the rows, on a logarithmic scale if the values differ much."""
     low, high = max(least, 1e-6), max(most, 2e-6)
     if high < 1.5 * low:
         return [high]

@@ -1,13 +1,13 @@
-"""Keeps streams alive on one loop: reconnects with backoff, turns errors into states, hands records on every second."""
+"""Runs streams on one event loop: reconnects with backoff, maps errors to states, emits records every second."""
 
 import asyncio
 import itertools
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from ackscope.clock import Clock, Instant
 from ackscope.errors import AckscopeError
+from ackscope.log import get_logger
 from ackscope.records import ProbeState
 from probes import confirm, delivery, handshake, nack, prefetch, redelivery, rtt
 from probes.instrument import PERIOD, LoopLag
@@ -26,34 +26,33 @@ PROBES: Mapping[str, Factory] = {
     prefetch.NAME: prefetch.streams,
     nack.NAME: nack.streams,
 }
-"""Every probe by its name."""
+"""Probes by name."""
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 4.0
-"""Seconds between two attempts to connect: doubled from first to longest, each shortened at random by up to half."""
+"""Seconds between connection attempts: doubled from first to longest, each shortened at random by up to half."""
 
 _EVERY, _QUIET = 1.0, 3
-"""Seconds between two summaries of a stream; one that runs and has nothing new gives every third only."""
+"""Seconds between two summaries of a stream; a running one without news emits only every third."""
 _BUSY, _SELDOM = 20.0, 3
-"""Below so many messages a second a stream has its tick at every third look at the clock, and half as many summaries:
-it costs less."""
+"""Below this rate (messages per second) a stream has only every third tick and half as many summaries, to save CPU."""
 _ROWS_AT_ONCE = 256
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 Emit = Callable[[RecordBatch], None]
 
 
 def make_streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
-    """The streams of all enabled probes; of a node, only those that measure node by node."""
+    """The streams of all enabled probes; for a node, only of those that measure each node."""
     wanted = [name for name in dict.fromkeys(settings.enabled) if not context.node or name in NODE_NAMES]
     return [stream for name in wanted for stream in PROBES[name](settings, context)]
 
 
 class Runner:
-    """Runs streams until it is told to stop.
+    """Runs streams until it is stopped.
 
     Args:
-        emit: is given what the streams have to tell; called on the loop, so it must not block.
-        grace: seconds that outstanding messages are waited for at the end.
+        emit: called with the records of the streams on the event loop, so it must not block.
+        grace: seconds to wait for outstanding messages at the end.
     """
 
     def __init__(
@@ -71,17 +70,17 @@ class Runner:
         now = clock.now().mono
         self._reported_states = [stream.stats.state for stream in streams]
         self._skipped = [0] * len(streams)
-        # Staggered, so that the summaries of all streams do not fall into the same millisecond.
+        # Staggered, so that not all summaries are made in the same millisecond.
         self._every = [_EVERY if stream.stats.who.rate >= _BUSY else 2 * _EVERY for stream in streams]
         self._report_at = [now + every * index / len(streams) for index, every in enumerate(self._every)]
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Keep every stream alive until `stop` is set, then end all in order and hand on the rest."""
+        """Run every stream until `stop` is set, then end all in order and emit the remaining records."""
         tasks = [asyncio.ensure_future(self._keep(stream)) for stream in self._streams]
         ticking = asyncio.ensure_future(self._tick())
         try:
             stopped = asyncio.ensure_future(stop.wait())
-            # A tick that ends has failed: its error is the program's.
+            # A tick task that ends has failed: raise its error.
             await asyncio.wait({stopped, ticking}, return_when=asyncio.FIRST_COMPLETED)
             stopped.cancel()
             await self._wind_down()
@@ -102,7 +101,6 @@ class Runner:
             await asyncio.sleep(PERIOD)
 
     async def _keep(self, stream: ProbeStream) -> None:
-        """Start session after session; whatever ends one, the other streams go on."""
         wait = FIRST_WAIT
         who = stream.stats.who
         while True:
@@ -110,14 +108,16 @@ class Runner:
                 await stream.session()
             except AckscopeError as error:
                 reason = str(error)
-            except Exception as error:  # noqa: BLE001  the boundary: a fault of one stream must not end the others
-                _log.exception("%s %s: a fault of the probe itself", who.probe, who.stream)
-                reason = f"a fault of the probe itself ({type(error).__name__}: {error})"
+            except Exception as error:  # noqa: BLE001  the boundary: an error in one stream must not end the others
+                _log.exception("probe failed unexpectedly", cluster=stream.cluster, probe=who.probe, stream=who.stream)
+                reason = f"internal error of the probe ({type(error).__name__}: {error})"
             else:
                 reason = "its session ended"
             if stream.stats.state is not ProbeState.FAILED:
                 wait = FIRST_WAIT
-                _log.warning("%s %s of %s: %s", who.probe, who.stream, stream.cluster, reason)
+                _log.warning(
+                    "probe stream failed", cluster=stream.cluster, probe=who.probe, stream=who.stream, error=reason
+                )
             stream.stats.failed(reason, self._clock.now().mono)
             await asyncio.sleep(wait * self._random.uniform(0.5, 1.0))
             wait = min(LONGEST_WAIT, 2 * wait)
@@ -136,7 +136,7 @@ class Runner:
                 if due:
                     self._report_at[index] = max(self._report_at[index] + self._every[index], now.mono)
                     due = self._has_news(index, stream)
-                # A change of state is told at once: a broken connection is often back within the second.
+                # A change of state is emitted immediately: a lost connection is often back within a second.
                 if due or stream.stats.state is not self._reported_states[index]:
                     self._reported_states[index] = stream.stats.state
                     self._report(stream, now, with_outcome=True)
@@ -144,7 +144,6 @@ class Runner:
                     self._report(stream, now, with_outcome=False)
 
     def _has_news(self, index: int, stream: ProbeStream) -> bool:
-        """Whether there is something to tell; now and then there is always."""
         self._skipped[index] += 1
         if stream.stats.waiting or stream.stats.state is not ProbeState.RUNNING or self._skipped[index] >= _QUIET:
             self._skipped[index] = 0

@@ -1,6 +1,6 @@
-"""From a sweep over prefetch values: where more of it stops helping, and which value to take.
+"""Evaluates a sweep over prefetch values: the saturation point, and the value to recommend.
 
-A consumer that works on one message at a time is never idle when, by the time it acknowledges one, the next has come:
+A consumer that works on one message at a time is never idle if the next one has arrived when it acks one:
 prefetch >= round trip / processing time + 1.
 Source: https://www.rabbitmq.com/blog/2012/05/11/some-queuing-theory-throughput-latency-and-bandwidth
 """
@@ -15,26 +15,26 @@ ENOUGH = 0.95
 """The saturation point is the smallest prefetch that reaches this share of the best."""
 
 SAFETY = 1.5
-"""Round trips and processing times fluctuate: the recommendation is so much more than the formula."""
+"""Safety factor on the formula, because round trips and processing times fluctuate."""
 
 _WITHOUT_LIMIT = (
-    "only no limit at all came within 5 % of the best, and that lets one consumer hold the whole queue: the largest "
-    "limit that was measured"
+    "only the unlimited consumer came within 5 % of the best, but it can hold the whole queue; recommended is "
+    "the largest limit that was measured"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepPoint:
-    """One prefetch value, measured.
+    """The measurement of one prefetch value.
 
     Attributes:
-        prefetch: 0 for no limit.
-        messages: processed.
-        seconds: that it took.
+        prefetch: 0 for unlimited.
+        messages: processed messages.
+        seconds: duration of the measurement.
         busy: share of that time in which the consumer worked.
-        unacked_p50, unacked_max: deliveries that it held, each time it finished one.
+        unacked_p50, unacked_max: unacked deliveries, counted whenever it finished one.
         wait_p50, wait_p99: seconds from delivery until work on it began.
-        work: seconds that work on one message really took, on average.
+        work: average measured seconds of work per message.
     """
 
     prefetch: int
@@ -55,13 +55,13 @@ class SweepPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefetchAdvice:
-    """What a sweep leads to.
+    """The recommendation from a sweep.
 
     Attributes:
-        knee: the measured saturation point; None where nothing was processed.
+        knee: the measured saturation point; None if nothing was processed.
         formula: round trip / processing time + 1, rounded up; None without processing time.
-        recommended: the value to set; None where nothing can be said.
-        because: how that follows, in a sentence.
+        recommended: the value to set; None without a recommendation.
+        because: the reason, in a sentence.
     """
 
     knee: int | None
@@ -71,10 +71,10 @@ class PrefetchAdvice:
 
 
 def saturation_point(points: Sequence[SweepPoint], processing: float) -> int | None:
-    """The least prefetch that is nearly as good as the best; 0 when only no limit at all is; None without messages.
+    """The smallest prefetch close to the best result; 0 if only unlimited is; None without messages.
 
-    Good is a consumer that is busy: unlike the throughput, that does not suffer when the machine is slow for a while.
-    Work that takes no time keeps nobody busy; there the throughput decides.
+    Results are compared by the busy share, which unlike throughput does not drop if the machine is slow for a while.
+    If the work takes no time, throughput decides.
     """
     scores = {point.prefetch: point.busy if processing else point.throughput for point in points if point.messages}
     if not scores:
@@ -85,24 +85,24 @@ def saturation_point(points: Sequence[SweepPoint], processing: float) -> int | N
 
 
 def advise(points: Sequence[SweepPoint], round_trip: float, processing: float) -> PrefetchAdvice:
-    """Which prefetch to set, and why; times in seconds."""
+    """The prefetch to set, and why; times in seconds."""
     measured = saturation_point(points, processing)
     if measured is None:
         return PrefetchAdvice(knee=None, formula=None, recommended=None, because="nothing was processed")
     limited = max((point.prefetch for point in points), default=0) or None
     if not processing:
-        because = f"work takes no time here, so only the measurement tells: more than {measured} brought less than 5 %"
+        because = f"work takes no time here, so only the measurement counts: more than {measured} gained less than 5 %"
         if not measured:
             because = _WITHOUT_LIMIT
         return PrefetchAdvice(knee=measured, formula=None, recommended=measured or limited, because=because)
     formula = math.ceil(round_trip / processing + 1.0)
     padded = math.ceil(SAFETY * formula)
     because = (
-        f"a round trip of {duration(round_trip)} / {duration(processing)} of work + 1 = {formula} keep the consumer "
-        f"busy; half as much again for fluctuation: {padded}"
+        f"a round trip of {duration(round_trip)} / {duration(processing)} of work + 1 = {formula} messages keep "
+        f"the consumer busy; plus 50 % for fluctuation: {padded}"
     )
     if not measured:
         return PrefetchAdvice(knee=0, formula=formula, recommended=limited, because=f"{because}; but {_WITHOUT_LIMIT}")
     if measured > padded:
-        because += f"; measured, it takes {measured} to come within 5 % of the best"
+        because += f"; in the measurement it took {measured} to come within 5 % of the best"
     return PrefetchAdvice(knee=measured, formula=formula, recommended=max(padded, measured), because=because)

@@ -1,4 +1,4 @@
-"""Streams that work through a script on queues of their own, round after round, and time its steps."""
+"""Base class of streams that run a script on their own queues in rounds, and time its steps."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -18,11 +18,11 @@ from probes.verify.frames import Closed
 
 
 class TimedStep(NamedTuple):
-    """A step that came to its end.
+    """A completed step.
 
     Attributes:
-        began, seconds: of the monotonic clock.
-        wrong: what was not as it should be; None when all was.
+        began, seconds: its start (monotonic seconds) and duration.
+        wrong: what was wrong; None if nothing was.
     """
 
     began: float
@@ -31,7 +31,7 @@ class TimedStep(NamedTuple):
 
 
 class ScriptedStream(PeriodicStream, ABC):
-    """One stream; a subclass says what a round is."""
+    """A stream; a subclass implements the round."""
 
     def __init__(
         self, context: StreamContext, stats: StreamStats, settings: RoundSettings, queues: Sequence[QueueSpec]
@@ -42,7 +42,7 @@ class ScriptedStream(PeriodicStream, ABC):
         self._epoch = 0
 
     async def session(self) -> None:
-        """Live through one epoch; see `Stream.session`."""
+        """One session; see `ProbeStream.session`."""
         self._epoch += 1
         server = self._context.server
         pair = await PublisherConsumerPair.open(server, f"ackscope-probe {self.stats.who.probe}", self._timeout)
@@ -59,7 +59,7 @@ class ScriptedStream(PeriodicStream, ABC):
             await pair.close()
 
     def tick(self, now: Instant) -> None:
-        """Digest what came in, and follow what the broker says of publishers."""
+        """Aggregate records, and update the blocked state."""
         blocked = None if self._pair is None else self._pair.blocked
         if blocked is not None and self.stats.state is ProbeState.RUNNING:
             self.stats.blocked(blocked, now.mono)
@@ -69,17 +69,17 @@ class ScriptedStream(PeriodicStream, ABC):
 
     @abstractmethod
     async def prepare(self, pair: PublisherConsumerPair) -> None:
-        """Before the first round, and when the channel to take with is a new one."""
+        """Called before the first round, and for a new consuming channel."""
 
     @abstractmethod
     async def work(self, pair: PublisherConsumerPair) -> None:
-        """One round; the queues are there and empty."""
+        """One round; the queues exist and are empty."""
 
     async def step(self, name: str, do: Callable[[], Awaitable[TimedStep]]) -> None:
-        """Do a step and enter how it went.
+        """Run a step and record its result.
 
         Raises:
-            Unreachable: it did not come to its end: the session must start anew.
+            Unreachable: it failed, so the session must be restarted.
         """
         began = asyncio.get_running_loop().time()
         try:
@@ -102,7 +102,7 @@ class ScriptedStream(PeriodicStream, ABC):
         except StepFailed as error:
             raise Unreachable(f"{self._context.server.address.where}: {error}") from None
         except PublisherBlocked:
-            # It may have left off anywhere: with a consumer, with messages in hand.
+            # The round may have stopped anywhere: with a consumer, with unacked messages.
             await pair.renew()
             await self.prepare(pair)
 

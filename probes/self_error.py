@@ -1,47 +1,47 @@
-"""When the instrument's own error spoils what it measured."""
+"""Decides when the probe's own error makes a measurement doubtful."""
 
 from collections.abc import Sequence
 
 from ackscope.records import Quantiles
 
 LEAST_MESSAGES = 20
-"""With fewer, a p99 says nothing that the maximum does not."""
+"""Minimum number of messages: with fewer, the p99 equals the maximum."""
 
 SHARE = 0.10
 FLOOR = 0.001
-"""The probe's own delay is harmful when it is more than a tenth of the median confirm, and a millisecond at least."""
+"""The probe's own delay is too large above 10 % of the median confirm, and above 1 ms."""
 
 
 def doubt_of_messages(*, confirm: Quantiles, send_delay: Quantiles, loop_lag: Quantiles) -> str | None:
-    """Why the figures cannot be trusted, as one sentence with its figures; None when they can."""
+    """Why the measurement is doubtful, as a sentence with its values; None if it is good."""
     if confirm.count < LEAST_MESSAGES or confirm.p50 is None:
-        return f"only {confirm.count} messages were settled, at least {LEAST_MESSAGES} are needed"
+        return f"only {confirm.count} messages were settled; at least {LEAST_MESSAGES} are needed"
     bearable = max(FLOOR, SHARE * confirm.p50)
-    for what, own in (("sent late by", send_delay), ("its clock loop woke late by", loop_lag)):
+    for what, own in (("sent late by", send_delay), ("timer loop late by", loop_lag)):
         if own.p99 is not None and own.p99 > bearable:
             return (
                 f"the probe itself was slow ({what} p99 {duration(own.p99)}, "
-                f"bearable beside a median confirm of {duration(confirm.p50)}: {duration(bearable)})"
+                f"limit for a median confirm of {duration(confirm.p50)}: {duration(bearable)})"
             )
     return None
 
 
 def doubt_of_steps(*, steps: Sequence[Quantiles], loop_lag: Quantiles) -> str | None:
-    """The same for a stream that sends no messages of its own and times steps."""
+    """As `doubt_of_messages`, for a stream of timed steps."""
     medians = [step.p50 for step in steps if step.p50 is not None]
     if not medians:
-        return "no step came to its end"
+        return "no step completed"
     bearable = max(FLOOR, SHARE * min(medians))
     if loop_lag.p99 is not None and loop_lag.p99 > bearable:
         return (
-            f"the probe itself was slow (its clock loop woke late by p99 {duration(loop_lag.p99)}, "
-            f"bearable beside a median step of {duration(min(medians))}: {duration(bearable)})"
+            f"the probe itself was slow (timer loop late by p99 {duration(loop_lag.p99)}, "
+            f"limit for a median step of {duration(min(medians))}: {duration(bearable)})"
         )
     return None
 
 
 def duration(seconds: float | None) -> str:
-    """A duration as a person reads it: three digits and the unit that fits."""
+    """A duration as text: three digits and a suitable unit."""
     if seconds is None:
         return "-"
     for scale, unit in ((1e-6, "us"), (1e-3, "ms"), (1.0, "s")):
@@ -49,4 +49,4 @@ def duration(seconds: float | None) -> str:
         if value < 999.5 or unit == "s":
             digits = 0 if value >= 99.95 or unit == "us" else 1 if value >= 9.995 else 2
             return f"{value:.{digits}f} {unit}"
-    raise AssertionError  # the last unit takes everything
+    raise AssertionError  # the last unit fits every value

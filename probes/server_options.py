@@ -1,4 +1,4 @@
-"""The options that say which broker to act on, as every command has them that acts as a client."""
+"""The options for the broker's AMQP address, shared by all commands that are AMQP clients."""
 
 import argparse
 from pathlib import Path
@@ -9,26 +9,26 @@ from ackscope.errors import UsageError
 from ackscope.settings import secret
 from probes.settings import AmqpServer, AmqpSettings
 
-AMQP_HELP = "amqp://user:password@host:5672/vhost, or amqps://; the password is better given by --password-file"
+AMQP_HELP = "amqp://user:password@host:5672/vhost, or amqps://; prefer --password-file for the password"
 
 
 def add_server_options(parser: argparse.ArgumentParser) -> None:
-    """Declare all but `--amqp` itself, which a command may offer beside something else."""
-    parser.add_argument("--password-file", type=Path, help="file with the password on its first line")
-    parser.add_argument("--ca-file", type=Path, help="PEM file of the authority that signed the broker's certificate")
-    parser.add_argument("--no-verify", action="store_true", help="do not check the broker's certificate")
+    """Declare all options except `--amqp`, for which a command may have alternatives."""
+    parser.add_argument("--password-file", type=Path, help="file whose first line is the password")
+    parser.add_argument("--ca-file", type=Path, help="PEM file of the CA that signed the broker's certificate")
+    parser.add_argument("--no-verify", action="store_true", help="do not verify the broker's certificate")
 
 
 def server_of(args: argparse.Namespace) -> AmqpServer:
-    """The broker that the options name, with its credentials resolved.
+    """The broker of the options, with its credentials resolved.
 
     Raises:
-        UsageError: an option is wrong, or does not go with another.
+        UsageError: an option is invalid, or conflicts with another.
         ConfigError: the password file cannot be read.
     """
     password = secret(None, args.password_file, "--password-file")
     if args.amqp.startswith("amqp://") and (args.ca_file or args.no_verify):
-        raise UsageError("--ca-file and --no-verify: an amqp:// address uses no TLS; write amqps://")
+        raise UsageError("--ca-file and --no-verify: only for TLS; use an amqps:// address")
     try:
         settings = AmqpSettings.model_validate(
             {"url": args.amqp, "password": password, "ca_file": args.ca_file, "verify": not args.no_verify}

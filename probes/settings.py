@@ -14,13 +14,13 @@ from ackscope.errors import UsageError
 from ackscope.settings import Seconds, Settings, secret
 
 DEFAULT_PREFIX = "ackscope.probe"
-"""Every object that a probe makes on a broker has a name that starts with this and a dot."""
+"""Names of all objects of probes on a broker begin with this prefix and a dot."""
 
 RATE_CAP = 5000
-"""Messages per second and stream that no setting can exceed: a probe is never the load."""
+"""Maximum messages per second of a stream: a probe must never be a load."""
 
 SMALLEST_PAYLOAD, LARGEST_PAYLOAD = 32, 1_000_000
-"""Bytes of a body: room for the probe's own mark, and no more than a production broker takes lightly."""
+"""Limits of the message size in bytes: enough for the probe's own mark, and cheap for a production broker."""
 
 _NODE = re.compile(r"[A-Za-z0-9_.@-]{1,200}")
 
@@ -30,10 +30,10 @@ ConfirmStreamName = Literal["unroutable", "transient", "classic", "classic-large
 
 @dataclass(frozen=True, slots=True)
 class AmqpServer:
-    """A broker to connect to, and how far its certificate is checked.
+    """A broker to connect to, and how its certificate is verified.
 
     Attributes:
-        tls_name: the name that its certificate must be for, where that is not the host's: behind a relay.
+        tls_name: the name in its certificate, if it differs from the host (behind a relay).
     """
 
     address: Address
@@ -72,7 +72,7 @@ class AmqpSettings(Settings):
     def _are_addresses(cls, value: dict[str, SecretStr]) -> dict[str, SecretStr]:
         for name, url in value.items():
             if not _NODE.fullmatch(name):
-                raise ValueError(f"{name!r} is no name of a node; write it as the broker does, such as rabbit@one")
+                raise ValueError(f"invalid node name {name!r}; use the broker's form, such as rabbit@one")
             try:
                 parse_amqp(url.get_secret_value(), name)
             except UsageError as error:
@@ -80,7 +80,7 @@ class AmqpSettings(Settings):
         return value
 
     def node_servers(self) -> dict[str, AmqpServer]:
-        """Every node's own address with its credentials resolved, by the node's name.
+        """The address of each node with its credentials resolved, by the name of the node.
 
         Raises:
             ConfigError: the password file cannot be read.
@@ -110,7 +110,6 @@ class AmqpSettings(Settings):
 
 
 def _filled(url: SecretStr, main: Address) -> Address:
-    """A node's address; what it does not say is as in the cluster's."""
     text = url.get_secret_value()
     own, parts = parse_amqp(text), urlsplit(text)
     return replace(
@@ -122,13 +121,13 @@ def _filled(url: SecretStr, main: Address) -> Address:
 
 
 def full_url(address: Address) -> str:
-    """The address with its password, for the pipe to the child process and nothing else."""
+    """The address with its password, only for the pipe to the child process."""
     credentials = f"{quote(address.username, safe='')}:{quote(address.password, safe='')}"
     return f"{address.scheme}://{credentials}@{address.where}/{quote(address.vhost, safe='')}"
 
 
 class SendingSettings(Settings):
-    """What every probe that sends messages has in common.
+    """Settings of every probe that sends messages.
 
     Attributes:
         rate: messages per second and stream.
@@ -144,7 +143,7 @@ class SendingSettings(Settings):
 
 
 class StreamSettings(SendingSettings):
-    """What probes with one stream a queue type have in common.
+    """Settings of probes with one stream for each queue type.
 
     Attributes:
         queue_types: a stream of messages, and a queue, for each.
@@ -154,7 +153,7 @@ class StreamSettings(SendingSettings):
 
 
 class ConfirmSettings(SendingSettings):
-    """Of the confirm probe.
+    """Settings of the confirm probe.
 
     Attributes:
         streams: paths through the broker that are measured side by side; the difference of two is the cost of a layer.
@@ -168,7 +167,7 @@ class ConfirmSettings(SendingSettings):
 
 
 class DeliverySettings(StreamSettings):
-    """Of the delivery probe.
+    """Settings of the delivery probe.
 
     Attributes:
         missing_after: seconds without a delivery after which a confirmed message counts as missing.
@@ -181,7 +180,7 @@ class DeliverySettings(StreamSettings):
 
 
 class NackSettings(SendingSettings):
-    """Of the nack probe, whose queue refuses every message.
+    """Settings of the nack probe, whose queue refuses every message.
 
     Attributes:
         rate: messages per second.
@@ -192,7 +191,7 @@ class NackSettings(SendingSettings):
 
 
 class RoundSettings(Settings):
-    """What probes have in common that do the same few things again and again and time each.
+    """Settings of probes that repeat timed steps.
 
     Attributes:
         interval: time from one round to the next.
@@ -204,19 +203,19 @@ class RoundSettings(Settings):
 
 
 class HandshakeSettings(RoundSettings):
-    """Of the handshake probe; each round opens and closes one connection."""
+    """Settings of the handshake probe; each round opens and closes one connection."""
 
     interval: Seconds = Field(default=30.0, ge=0.1, le=3600)
 
 
 class RttSettings(RoundSettings):
-    """Of the rtt probe."""
+    """Settings of the rtt probe."""
 
     interval: Seconds = Field(default=1.0, ge=0.01, le=3600)
 
 
 class RedeliverySettings(RoundSettings):
-    """Of the redelivery probe.
+    """Settings of the redelivery probe.
 
     Attributes:
         queue_types: a pair of queues for each.
@@ -230,7 +229,7 @@ class RedeliverySettings(RoundSettings):
 
 
 class PrefetchSettings(RoundSettings):
-    """Of the prefetch probe.
+    """Settings of the prefetch probe.
 
     Attributes:
         queue_types: a consumer, and a queue, for each.
@@ -243,14 +242,14 @@ class PrefetchSettings(RoundSettings):
 
 
 NAMES = ("handshake", "rtt", "confirm", "delivery", "redelivery", "prefetch", "nack")
-"""Every probe; each has a key of the same name below."""
+"""All probes; each has a settings key of the same name below."""
 
 NODE_NAMES = ("handshake", "rtt", "confirm")
-"""Those that also run against every node that has an address of its own."""
+"""Probes that also run against every node with its own address."""
 
 
 class ProbesSettings(Settings):
-    """Of all probes of one cluster."""
+    """Settings of all probes of one cluster."""
 
     enabled: tuple[str, ...] = NAMES
     prefix: str = Field(default=DEFAULT_PREFIX, min_length=1, max_length=100)
@@ -267,5 +266,5 @@ class ProbesSettings(Settings):
     def _are_probes(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for name in value:
             if name not in NAMES:
-                raise ValueError(f"no probe {name!r}{nearest(name, list(NAMES))}; known: {', '.join(NAMES)}")
+                raise ValueError(f"unknown probe {name!r}{nearest(name, list(NAMES))}; known: {', '.join(NAMES)}")
         return value

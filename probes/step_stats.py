@@ -1,4 +1,4 @@
-"""Timed steps of one stream: counts since the start, recent durations, and the records not handed on yet."""
+"""Statistics of the timed steps of one stream: counts since the start, recent durations, and pending records."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -19,10 +19,10 @@ class _Timed(NamedTuple):
 
 
 class Steps:
-    """The bookkeeping of what a probe times apart from messages.
+    """Statistics of timed steps.
 
     Args:
-        span: seconds of the recent window; None for the whole run.
+        span: length of the window in seconds; None for the whole run.
     """
 
     def __init__(self, who: Identity, *, span: float | None) -> None:
@@ -36,24 +36,24 @@ class Steps:
 
     @property
     def waiting(self) -> int:
-        """Records that can be taken."""
+        """Number of pending records."""
         return len(self._waiting)
 
     def ok(self, step: str, at: float, seconds: float) -> None:
-        """Enter a step that ended as it should; `at` is when it began, in monotonic seconds."""
+        """Record a successful step; `at` is its start, in monotonic seconds."""
         self._enter(step, at, seconds, None)
 
     def failed(self, step: str, at: float, reason: str, seconds: float | None = None) -> None:
-        """Enter a step that did not; `seconds` where it came to an end all the same."""
+        """Record a failed step; `seconds` is its duration, if it completed."""
         self._enter(step, at, seconds, reason)
 
     def clean(self, now: float) -> bool | None:
-        """Whether every recent step ended as it should; None where there was none."""
+        """Whether every recent step succeeded; None without steps."""
         counts = self._recent.total(now)
         return None if not counts else not counts[_FAILED]
 
     def summary(self, now: float) -> dict[str, ProbeStep]:
-        """Every step by its name, in the order of first use."""
+        """Summaries of all steps by name, in the order of first use."""
         return {
             step: ProbeStep(
                 attempts=attempts,
@@ -65,7 +65,7 @@ class Steps:
         }
 
     def take(self, now: Instant) -> list[StepRecord]:
-        """Hand on what was entered."""
+        """Remove and return the pending records."""
         waiting, self._waiting = self._waiting, []
         who, wall = self._who, now.wall - now.mono
         return [

@@ -1,7 +1,7 @@
-"""The three ways of a publisher to use confirms, compared: wait for each, publish a batch and wait, never wait.
+"""Comparison of three confirm strategies: wait for each message, wait for each batch, never wait.
 
-Closed loops, unlike the probes: each sends as fast as its strategy lets it, so that throughput is what is measured.
-That makes a load, which is why a run is bounded in messages as well as in time, and only done on demand.
+Unlike the probes these are closed loops: each sends as fast as its strategy allows, to measure throughput. That is a
+load, so a run is limited in messages and time, and only done on demand.
 """
 
 import asyncio
@@ -24,10 +24,10 @@ from probes.recent_values import RecentValues
 StrategyName = Literal["individual", "batch", "async"]
 
 MOST_MESSAGES = 10_000
-"""Messages that one strategy publishes at most."""
+"""Maximum number of messages of one strategy."""
 
 WINDOW = 1000
-"""Messages that the asynchronous strategy lets wait for their confirm at most."""
+"""Maximum number of unconfirmed messages of the asynchronous strategy."""
 
 _MOST_BYTES = 50_000_000
 _BLOCKED = "the broker blocks publishers"
@@ -35,14 +35,14 @@ _BLOCKED = "the broker blocks publishers"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyResult:
-    """What one strategy reached on one stream.
+    """The result of one strategy on one stream.
 
     Attributes:
-        batch: messages that it published before it waited for all of them; 0 where it never did.
+        batch: messages per batch; 0 for other strategies.
         outcomes: Outcome -> messages.
-        seconds: from the first publish to the last answer.
-        confirm: sent to settled.
-        reason: why it ended early; None when it did not.
+        seconds: from the first publish to the last confirm.
+        confirm: latency from sent to settled.
+        reason: why it ended early; None if it did not.
     """
 
     stream: str
@@ -55,18 +55,18 @@ class StrategyResult:
 
     @property
     def messages(self) -> int:
-        """All that were published."""
+        """Number of published messages."""
         return sum(self.outcomes.values())
 
     @property
     def throughput(self) -> float | None:
-        """Acked messages per second; None where there was none."""
+        """Acked messages per second; None without any."""
         acked = self.outcomes.get(Outcome.ACKED, 0)
         return acked / self.seconds if acked and self.seconds else None
 
     @property
     def clean(self) -> bool:
-        """Whether it ran to its end and every message was acked."""
+        """Whether it completed and every message was acked."""
         return self.reason is None and 0 < self.messages == self.outcomes.get(Outcome.ACKED)
 
 
@@ -100,7 +100,7 @@ class _Publisher:
             self.outcomes[rest] += self._ledger.outstanding
 
     async def _round(self, most: int) -> str | None:
-        # A window that is kept full is filled in steps: acks that arrive meanwhile are read between them.
+        # A full window is refilled in steps, and arriving acks are read between them.
         step = MAX_BATCH if self._low else self._high
         room = min(step, self._high - self._ledger.outstanding, most - self.published)
         for _ in range(room):
@@ -118,7 +118,7 @@ class _Publisher:
                 async with asyncio.timeout(TIMEOUT):
                     await self._news.wait()
             except TimeoutError:
-                return _BLOCKED if self._link.blocked else f"no confirm came for {TIMEOUT:g} s"
+                return _BLOCKED if self._link.blocked else f"no confirm for {TIMEOUT:g} s"
             if self._link.closed.done():
                 raise self._link.closed.result()
         return None
@@ -137,7 +137,7 @@ class _Publisher:
 
 
 def queue_of(context: StreamContext, stream: str, strategy: str) -> QueueSpec | None:
-    """The queue of one strategy on one stream: each has its own, or the first would find an emptier one."""
+    """The queue of one strategy on one stream: each has its own, so that all start with an empty one."""
     path = PATHS[stream]
     if path.queue_type == "none":
         return None
@@ -158,9 +158,9 @@ async def compare(
     payload_bytes: int,
     batch: int,
 ) -> list[StrategyResult]:
-    """Run every strategy on every stream, one after the other, `seconds` or `MOST_MESSAGES` each, whichever ends first.
+    """Run every strategy on every stream in turn, each for `seconds` or `MOST_MESSAGES`, whichever ends first.
 
-    The queues are left for the caller to sweep: their names are those of `queue_of`.
+    The caller deletes the queues, whose names are those of `queue_of`.
     """
     return [
         await _run(context, stream, strategy, seconds, payload_bytes, batch)
@@ -210,7 +210,7 @@ async def _run(
 
 
 def ratio(compared: Sequence[StrategyResult]) -> str | None:
-    """Throughputs of one stream beside the slowest, such as "individual : batch : async = 1 : 4.2 : 9.8"."""
+    """Throughputs of one stream relative to the slowest, such as "individual : batch : async = 1 : 4.2 : 9.8"."""
     speeds = [item.throughput for item in compared]
     known = [speed for speed in speeds if speed is not None]
     if len(speeds) < 2 or len(known) < len(speeds):

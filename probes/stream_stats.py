@@ -1,4 +1,4 @@
-"""The statistics of one stream: state, counts, recent figures, and the records that were not drained yet."""
+"""The statistics of one stream: state, counts, recent values, and pending records."""
 
 from collections import Counter, deque
 from typing import NamedTuple
@@ -15,11 +15,11 @@ from probes.step_stats import Steps
 
 _MISSING = "missing"
 _LAG_AGE = 0.5
-"""Seconds: the lateness of the loop is the same for all streams, which all ask for it every second."""
+"""Seconds that a summary of the loop lag is cached: it is the same for all streams, which query it every second."""
 
 
 class MessageEntry(NamedTuple):
-    """One message with all that will be known of it; `deliveries` is None where none were awaited.
+    """A completed message; `deliveries` is None if none were expected.
 
     Attributes:
         delivery: seconds from sent to first delivery.
@@ -42,7 +42,7 @@ class DeliveryCounts(NamedTuple):
 
 
 class Drained(NamedTuple):
-    """Records that are handed on."""
+    """Records removed from the statistics."""
 
     messages: list[MessageRecord]
     bursts: list[AckBurst]
@@ -55,8 +55,8 @@ class StreamStats:
     Recording a message costs one append. `aggregate` does the work on it later, in slices, so that it delays no timing.
 
     Args:
-        lag: lateness of the loop, shared by all streams of the process.
-        span: seconds of the recent window; None for the whole run.
+        lag: loop lag, shared by all streams of the process.
+        span: length of the window in seconds; None for the whole run.
     """
 
     def __init__(self, who: Identity, *, lag: RecentValues, span: float | None) -> None:
@@ -87,17 +87,17 @@ class StreamStats:
 
     @property
     def waiting(self) -> int:
-        """Records and entries that have not been handed on."""
+        """Number of pending records and entries."""
         return len(self._inbox) + len(self._records) + len(self._bursts) + self.steps.waiting
 
     @property
     def ready(self) -> int:
-        """Message and step records that can be taken."""
+        """Number of message and step records that can be taken."""
         return len(self._records) + self.steps.waiting
 
     @property
     def state(self) -> ProbeState:
-        """How the stream is doing."""
+        """The state of the stream."""
         return self._state
 
     def connected(self, product: str) -> None:
@@ -119,32 +119,32 @@ class StreamStats:
         self._blocked_since = now if self._blocked_since is None else self._blocked_since
         self._blocked_reason = reason
         self._set(
-            ProbeState.BLOCKED, f"the broker blocks publishers ({reason}); nothing is published until it lifts that"
+            ProbeState.BLOCKED, f"the broker blocks publishers ({reason}); nothing is published until the block ends"
         )
 
     def unblocked(self, now: float) -> None:
-        """The broker lets publishers go on."""
+        """The broker unblocked publishers."""
         self._unblock(now)
         self.running()
 
     def enter(self, entry: MessageEntry) -> None:
-        """Enter a message."""
+        """Add a message."""
         self._inbox.append(entry)
 
     def burst(self, burst: Burst) -> None:
-        """Enter a burst of acks."""
+        """Add a burst of acks."""
         self._bursts.append(burst)
         self.burst_messages.record(burst.messages, burst.at)
         if burst.interval is not None:
             self.burst_interval.record(burst.interval, burst.at)
 
     def aggregate(self, now: Instant, most: int) -> None:
-        """Work on at most `most` messages that were entered."""
+        """Aggregate at most `most` of the added messages."""
         for _ in range(min(most, len(self._inbox))):
             self._work(self._inbox.popleft(), now)
 
     def take(self, now: Instant) -> Drained:
-        """Hand on what has been digested."""
+        """Remove and return the aggregated records."""
         records, self._records = self._records, []
         bursts, self._bursts = self._bursts, []
         who, wall = self.who, now.wall - now.mono
@@ -168,14 +168,14 @@ class StreamStats:
         return Drained(records, joined, self.steps.take(now))
 
     def outcome(self, now: Instant) -> ProbeOutcome:
-        """The stream as it is now."""
+        """The current outcome of the stream."""
         mono, who = now.mono, self.who
         confirm, send_delay = self.confirm.summary(mono), self.send_delay.summary(mono)
         lag = self._lag.summary(mono, age=_LAG_AGE)
         window = self._recent_outcomes.total(mono)
         steps, timed = self.steps.clean(mono), self.steps.summary(mono)
         measured = window[who.expected] > 0 or bool(steps)
-        # A stream without a rate sends no messages that are timed one by one.
+        # A stream without a rate sends no individually timed messages.
         doubtful = (
             doubt_of_messages(confirm=confirm, send_delay=send_delay, loop_lag=lag)
             if who.rate

@@ -1,4 +1,4 @@
-"""Takes away what a one-shot run made on the broker: its own queues by their names, and nothing else."""
+"""Deletes the queues of a one-shot run, only by their names."""
 
 from collections.abc import Sequence
 
@@ -9,12 +9,12 @@ from probes.settings import AmqpServer
 
 
 async def sweep(server: AmqpServer, queues: Sequence[str], *, prefix: str, run_id: str) -> list[str]:
-    """Delete queues of one run; those that could not be deleted do no harm.
+    """Delete queues of one run; those that cannot be deleted expire.
 
-    Uses a connection of its own, which has never published: the broker does not block it during an alarm.
+    Uses its own connection, which has never published, so that an alarm does not block it.
 
     Returns:
-        A sentence for each queue that is still there.
+        A sentence for each queue that remains.
     """
     left = []
     for name in queues:

@@ -1,4 +1,4 @@
-"""Healthy things that look ill: diagnosis must raise no warning over them. `DECOYS` is the table.
+"""Healthy situations that look like faults: diagnosis must not warn about them. `DECOYS` is the table.
 
 `python -m lab.faults decoy.NAME ...` runs one, as it runs a fault.
 """

@@ -1,4 +1,4 @@
-"""A burst that is worked off: a backlog that grows, and a consumer that is a match for it."""
+"""A burst: the backlog grows, and the consumer works it off."""
 
 import time
 from typing import Any
@@ -15,7 +15,7 @@ _HANDLING = 0.02
 
 
 def inject(fault: Fault) -> None:
-    """Three hundred messages at once each half minute; the consumer takes 20 ms for each."""
+    """Publish 300 messages every 30 s; the consumer takes 20 ms for each."""
     fault.make_queue(QUEUE)
     publisher = fault.connect("decoy-burst-publisher").channel()
     consumer = fault.connect("decoy-burst-consumer").channel()
@@ -38,7 +38,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="decoy.burst",
     rule="",
-    summary="300 messages at once, worked off in some seconds, twice a minute",
+    summary="a burst of 300 messages twice a minute, consumed within seconds",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
 )

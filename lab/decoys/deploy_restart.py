@@ -1,4 +1,4 @@
-"""A rolling restart of a consumer: gone for some seconds, back, and what waited is worked off."""
+"""A rolling restart of a consumer: it is away for some seconds, comes back and works off the backlog."""
 
 import time
 from typing import TYPE_CHECKING
@@ -46,7 +46,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="decoy.deploy-restart",
     rule="",
-    summary="a consumer is restarted: away for 15 s, then back, and it catches up",
+    summary="a consumer restarts: it is away for 15 s, comes back and catches up",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
 )

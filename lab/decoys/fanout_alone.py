@@ -1,4 +1,4 @@
-"""Events that nobody subscribes to: an exchange without a binding, and no message that anybody misses."""
+"""Events without a subscriber: an exchange that never had a binding, so no message is missed."""
 
 from ackscope.findings import Subject
 from lab.amqp import publish
@@ -26,7 +26,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="decoy.fanout-alone",
     rule="",
-    summary="events go to a fanout exchange that never had a subscriber",
+    summary="events are published to a fanout exchange that never had a binding",
     subject=Subject(kind="exchange", name=EXCHANGE),
     inject=inject,
 )

@@ -1,4 +1,4 @@
-"""Quorum queues that nobody uses at present: declared, with a consumer, empty."""
+"""Idle quorum queues: declared, with a consumer, empty."""
 
 from ackscope.findings import Subject
 from lab.decoys.traffic import consume

@@ -1,4 +1,4 @@
-"""Leaders of quorum queues that move to other nodes, as they do in a rolling upgrade, with traffic all the while."""
+"""Leaders of quorum queues that move to other nodes, as they do in a rolling upgrade, under constant traffic."""
 
 import time
 
@@ -33,7 +33,6 @@ def inject(fault: Fault) -> None:
 
 
 def _move(fault: Fault, target: int) -> None:
-    """Have the queue led by another node; the broker may say that it already is."""
     node = fault.lab.nodes[target].name
     try:
         fault.lab.ctl(
@@ -43,14 +42,14 @@ def _move(fault: Fault, target: int) -> None:
             f'rabbit_misc:r(<<"/">>, queue, <<"{QUEUE}">>))), \'{node}\').',
         )
     except BrokerError:
-        # It leads already, or an election is under way: the next move comes.
+        # It is the leader already, or an election is under way: try again at the next move.
         return
 
 
 SPEC = FaultSpec(
     name="decoy.leader-moves",
     rule="",
-    summary="the leader of a quorum queue moves from node to node, with traffic all the while",
+    summary="the leader of a quorum queue moves from node to node, under constant traffic",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
     nodes=3,

@@ -40,7 +40,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="decoy.long-jobs",
     rule="",
-    summary="jobs of 25 s, one at a time, with prefetch 1, and none waiting",
+    summary="a consumer with prefetch 1 takes 25 s per job, without a backlog",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
 )

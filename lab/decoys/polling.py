@@ -27,7 +27,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="decoy.polling",
     rule="",
-    summary="a queue without consumers that is emptied by basic.get",
+    summary="a queue without consumers is emptied by basic.get",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
 )

@@ -1,4 +1,4 @@
-"""A retry with delay: what fails waits in a queue without consumers, comes back, and is done then."""
+"""A delayed retry: a failed message waits in a queue without consumers, comes back and then succeeds."""
 
 import time
 from typing import Any
@@ -47,7 +47,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="decoy.retry-delay",
     rule="",
-    summary="one message of five is retried after 5 s in a delay queue, and is done then",
+    summary="one message in five is retried after 5 s in a delay queue, and then succeeds",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
 )

@@ -1,1 +1,1 @@
-"""The demo: a private broker, a workload, the exporter, Prometheus, Spark and the page, watched live."""
+"""The demo: a private broker, a workload, the exporter, Prometheus, Spark and the dashboard."""

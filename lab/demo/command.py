@@ -1,4 +1,4 @@
-"""`ackscope demo`: everything at once on a private broker, to look at or as a self-test that ends with a summary."""
+"""`ackscope demo`: every part of ackscope on a private broker, to look at or as a self-test with a summary."""
 
 import argparse
 import sys
@@ -27,27 +27,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare options."""
     parser.add_argument(
         "--for", dest="duration", type=argument(seconds), metavar="TIME",
-        help="end by itself this long after everything is up, with a summary (90s, 2m; a number is seconds)",
+        help="once everything runs, stop after this time and print a summary (90s, 2m; a plain number is seconds)",
     )  # fmt: skip
-    parser.add_argument("--fault", metavar="NAME", help="what to break: `ackscope lab fault --list` names the faults")
-    parser.add_argument("--broker", metavar="VERSION", help=f"one of: {', '.join(NAMES)} ({NAMES[0]})")
-    parser.add_argument("--nodes", type=int, metavar="N", help="nodes of the broker, 1 to 3 (1)")
+    parser.add_argument("--fault", metavar="NAME", help="inject this fault; see `ackscope lab fault --list`")
+    parser.add_argument(
+        "--broker", metavar="VERSION", help=f"RabbitMQ version: {', '.join(NAMES)} (default {NAMES[0]})"
+    )
+    parser.add_argument("--nodes", type=int, metavar="N", help="nodes of the cluster, 1 to 3 (default 1)")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON document")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the demo; exit code 0 when every part of the flow gave something, else 1."""
+    """Run the demo; the exit code is 0 if every part of the flow produced data, else 1."""
     spec = None if args.fault is None else find_fault(args.fault)
     broker, nodes = _suited(spec, args)
     end = End()
     end.listen()
-    _say("starting a private RabbitMQ, a workload, the exporter, Prometheus, Spark and the page")
+    _say("starting a private RabbitMQ, a workload, the exporter, Prometheus, Spark and the dashboard")
     began = time.monotonic()
     try:
         with running_stack(broker=broker, nodes=nodes, extra=spec.extra if spec else NOTHING) as stack:
             document = _live(stack, args, end, time.monotonic() - began)
     except KeyboardInterrupt:
-        # Before everything was up: what had been started is gone by now.
+        # Interrupted during the start: all processes are stopped by now.
         return 0
     if document is None:
         return 0
@@ -71,14 +73,16 @@ def _suited(spec: FaultSpec | None, args: argparse.Namespace) -> tuple[str, int]
         broker = NAMES[0] if len(spec.brokers) == len(SUITES) else spec.brokers[0]
     asked = minor(find_broker(broker).version) if broker == NAMES[0] else broker
     if asked not in spec.brokers:
-        raise UsageError(f"{spec.name} cannot be put into RabbitMQ {asked}; take --broker {' or '.join(spec.brokers)}")
+        raise UsageError(
+            f"fault {spec.name} is not available for RabbitMQ {asked}; use --broker {' or '.join(spec.brokers)}"
+        )
     if args.nodes is not None and args.nodes < spec.nodes:
-        raise UsageError(f"{spec.name} takes {spec.nodes} nodes; leave --nodes out or give --nodes {spec.nodes}")
+        raise UsageError(f"fault {spec.name} needs {spec.nodes} nodes; omit --nodes or use --nodes {spec.nodes}")
     return broker, args.nodes or spec.nodes
 
 
 def _live(stack: Stack, args: argparse.Namespace, end: End, took: float) -> dict[str, Any] | None:
-    """Watch until the end; the summary, or None where a person ended a demo that had no end of its own."""
+    """Run until the end; returns the summary, or None if a demo without --for was interrupted."""
     watched = summaries.Watched()
     _say(_where_to_look(stack, took, args.duration))
     up = time.monotonic()
@@ -99,19 +103,19 @@ def _say(text: str) -> None:
 
 def _where_to_look(stack: Stack, took: float, duration: float | None) -> str:
     node = stack.lab.nodes[0]
-    end = "Ctrl-C ends everything" if duration is None else f"ends by itself in {duration:.0f} s"
+    end = "press Ctrl-C to stop everything" if duration is None else f"stops in {duration:.0f} s"
     plain_management = f"http://{node.management.rsplit('@', 1)[1]}"
     return "\n".join(
         [
             "",
-            f"ackscope watches RabbitMQ {stack.lab.broker} (up in {took:.0f} s); {end}",
-            f"  the page     {stack.dashboard}",
+            f"ackscope monitors RabbitMQ {stack.lab.broker} (started in {took:.0f} s); {end}",
+            f"  dashboard    {stack.dashboard}",
             f"  metrics      http://{stack.exporter}/metrics",
             f"  findings     http://{stack.exporter}/api/v1/findings",
             f"  Prometheus   {stack.prometheus}",
-            f"  broker's UI  {plain_management}  (guest, guest)",
+            f"  broker UI     {plain_management}  (guest, guest)",
             f"  AMQP         {node.amqp}",
-            f"  data, logs   {stack.folder}  (removed at the end)",
+            f"  data, logs   {stack.folder}  (deleted at the end)",
             "",
         ]
     )
@@ -127,7 +131,6 @@ def _time() -> str:
 
 
 def _watch(stack: Stack, watched: summaries.Watched, end: End, duration: float | None) -> None:
-    """Print each finding as it shows up, until the time is over or the person ends it."""
     deadline = None if duration is None else time.monotonic() + duration
     while deadline is None or time.monotonic() < deadline:
         end.check()
@@ -139,7 +142,6 @@ def _watch(stack: Stack, watched: summaries.Watched, end: End, duration: float |
 
 
 def _summary(stack: Stack, watched: summaries.Watched, watched_seconds: float) -> dict[str, Any]:
-    """Ask every part once more, end the writers in the order of the flow, and count what they left."""
     watched.see(stack.get("/api/v1/findings"))
     snapshots = stack.get("/api/v1/snapshot?families=overview").get("clusters", [])
     counters = snapshots[0]["overview"]["value"]["stats"] if snapshots and snapshots[0]["overview"]["value"] else {}
@@ -154,7 +156,7 @@ def _summary(stack: Stack, watched: summaries.Watched, watched_seconds: float) -
         "findings": list(watched.findings.values()),
         "confirm": confirm,
         "send_delay_p99": send_delay,
-        # Absent until the first redelivery: the broker counts none yet.
+        # Absent until the first redelivery.
         "redeliveries": counters.get("redeliver") or 0,
         "landing_rows": summaries.rows(stack.landing, tables.LANDING),
         "rollup_rows": _rollup_rows(stack),
@@ -165,7 +167,6 @@ def _summary(stack: Stack, watched: summaries.Watched, watched_seconds: float) -
 
 
 def _rollup_rows(stack: Stack) -> int:
-    """Rows in the rollups once the stream has taken in the last landing files."""
     deadline, last, same = time.monotonic() + _CATCH_UP, -1, 0
     while time.monotonic() < deadline and same < 4:
         now = summaries.rolled(stack.rollups, tables.MINUTES)

@@ -17,7 +17,7 @@ _MAIN = '{probe="confirm",stream=~"classic|quorum|stream"}'
 CONFIRM_P99 = (
     f"histogram_quantile(0.99, sum by (le, queue_type) (rate(ackscope_confirm_latency_seconds_bucket{_MAIN}[1m])))"
 )
-"""Seconds: confirm latency by queue type, as Prometheus sees it."""
+"""PromQL: p99 confirm latency by queue type, in seconds."""
 
 
 def start_prometheus(services: Services, folder: Path, *, listen: str, target: str) -> Service:
@@ -49,7 +49,7 @@ def start_prometheus(services: Services, folder: Path, *, listen: str, target: s
             f"--web.listen-address={listen}",
         ],
     )
-    service.wait_until(lambda: answers(f"http://{listen}/-/ready"), "an answer of /-/ready", 60)
+    service.wait_until(lambda: answers(f"http://{listen}/-/ready"), "a response from /-/ready", 60)
     return service
 
 
@@ -63,7 +63,7 @@ def answers(url: str, body: str | None = None) -> bool:
 
 
 def query(base: str, expression: str, label: str) -> dict[str, float]:
-    """Ask Prometheus at `base` an instant query: label value -> number; no answer is an empty result."""
+    """Run an instant query on Prometheus at `base`: label value -> number; empty if it does not respond."""
     try:
         response = requests.get(f"{base}/api/v1/query", params={"query": expression}, timeout=5)
         result: list[dict[str, Any]] = response.json()["data"]["result"]

@@ -17,15 +17,15 @@ _TAIL_LINES = 8
 
 
 class ServiceFailed(AckscopeError):
-    """A part of the demo did not start or went away; the message holds the end of its log."""
+    """A service of the demo did not start or exited; the message holds the end of its log."""
 
 
 @dataclass(slots=True)
 class Service:
-    """One running part.
+    """A running child process.
 
     Attributes:
-        grace: seconds it gets between SIGTERM and SIGKILL.
+        grace: seconds between SIGTERM and SIGKILL.
     """
 
     name: str
@@ -34,29 +34,29 @@ class Service:
     grace: float = 15.0
 
     def check(self) -> None:
-        """Raise ServiceFailed when it ended without being asked to."""
+        """Raise ServiceFailed if it has exited."""
         code = self.process.poll()
         if code is not None:
-            raise ServiceFailed(f"{self.name} ended by itself (exit code {code}); the end of its log:\n{self.tail()}")
+            raise ServiceFailed(f"{self.name} exited unexpectedly (exit code {code}); end of its log:\n{self.tail()}")
 
     def tail(self) -> str:
-        """The last lines that it logged, without credentials."""
+        """The last lines of its log, without credentials."""
         lines = self.log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
         return redact("\n".join(f"  {line}" for line in lines))
 
     def wait_until(self, ready: Callable[[], bool], what: str, timeout: float) -> None:
-        """Return when `ready()` holds; raise ServiceFailed when it ends first, or after `timeout` seconds."""
+        """Return when `ready()` is true; raise ServiceFailed if it exits first, or after `timeout` seconds."""
         deadline = time.monotonic() + timeout
         while not ready():
             self.check()
             if time.monotonic() > deadline:
                 raise ServiceFailed(
-                    f"{self.name}: {what} not seen in {timeout:.0f} s; the end of its log:\n{self.tail()}"
+                    f"{self.name}: {what} not seen within {timeout:.0f} s; end of its log:\n{self.tail()}"
                 )
             time.sleep(0.2)
 
     def stop(self) -> None:
-        """End it: SIGTERM, its grace, then SIGKILL to it and to what it started."""
+        """Stop it: SIGTERM, then after its grace SIGKILL to its process group."""
         if self.process.poll() is None:
             self.process.terminate()
             try:
@@ -66,7 +66,7 @@ class Service:
                 self.process.wait()
         if self.process.stdout is not None:
             self.process.stdout.close()
-        # Each service leads a process group of its own; nothing of it may stay.
+        # Each service leads its own process group, of which no process may survive.
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -75,7 +75,7 @@ class Service:
 
 @dataclass(slots=True)
 class Services:
-    """All parts, in the order of their start; they are stopped in the reverse."""
+    """All child processes in the order of their start; they are stopped in reverse order."""
 
     folder: Path
     running: list[Service] = field(default_factory=list)
@@ -89,7 +89,7 @@ class Services:
         *,
         stdout: int | None = None,
     ) -> Service:
-        """Start one part; it dies with this process, even when this one is killed.
+        """Start a child process; it ends with this process, even if this one is killed.
 
         Args:
             name: also the name of its log file.
@@ -115,16 +115,16 @@ class Services:
         return service
 
     def start_python(self, name: str, *words: str, grace: float = 15.0, stdout: int | None = None) -> Service:
-        """Start a module of ours with this very interpreter."""
+        """Start a module with the interpreter of this process."""
         return self.start(name, [sys.executable, "-m", *words], grace=grace, stdout=stdout)
 
     def check(self) -> None:
-        """Raise ServiceFailed when any part ended by itself."""
+        """Raise ServiceFailed if any of them has exited."""
         for service in self.running:
             service.check()
 
     def stop(self, name: str | None = None) -> None:
-        """End one part, or all of them, last started first."""
+        """Stop one of them, or all in reverse order of their start."""
         for service in reversed([item for item in self.running if name in {None, item.name}]):
             service.stop()
             self.running.remove(service)

@@ -1,4 +1,4 @@
-"""Everything that the demo runs, started in the order of the flow and stopped in the reverse."""
+"""All processes of the demo, started in the order of the data flow and stopped in reverse order."""
 
 import contextlib
 import json
@@ -39,16 +39,16 @@ class Stack:
 
     @property
     def landing(self) -> Path:
-        """Where the exporter writes."""
+        """The landing folder of the exporter."""
         return self.folder / "landing"
 
     @property
     def rollups(self) -> Path:
-        """Where Spark writes."""
+        """The rollup folder of the pipeline."""
         return self.folder / "rollups"
 
     def get(self, path: str) -> dict[str, Any]:
-        """One JSON document of the exporter; empty where it does not answer."""
+        """A JSON document of the exporter; empty if it does not respond."""
         try:
             document: dict[str, Any] = requests.get(f"http://{self.exporter}{path}", timeout=5).json()
         except (requests.RequestException, ValueError):
@@ -56,7 +56,7 @@ class Stack:
         return document
 
     def inject(self, fault: str) -> dict[str, Any]:
-        """Put a fault in effect and hold it: `{"fault", "rule", "subject"}`."""
+        """Inject a fault and keep it in effect; returns `{"fault", "rule", "subject"}`."""
         node = self.lab.nodes[0]
         service = self.services.start_python(
             f"fault-{fault}",
@@ -76,14 +76,13 @@ class Stack:
 
 
 def _first_line(service: Service, timeout: float) -> bytes:
-    """The first line that a service prints."""
     stdout = service.process.stdout
     if stdout is None:
         raise ServiceFailed(f"{service.name} was started without a pipe")
     deadline, line = time.monotonic() + timeout, b""
     while not line.endswith(b"\n"):
         if time.monotonic() > deadline:
-            raise ServiceFailed(f"{service.name}: not in effect after {timeout:.0f} s:\n{service.tail()}")
+            raise ServiceFailed(f"{service.name}: fault not in effect after {timeout:.0f} s:\n{service.tail()}")
         readable, _, _ = select.select([stdout], [], [], 0.5)
         if readable:
             piece = os.read(stdout.fileno(), 65536)
@@ -106,7 +105,7 @@ def _exporter_config(folder: Path, lab: Lab, listen: str) -> Path:
                 "poll": {"interval": "5s", "budget": 0.2},
                 "landing": {"directory": str(folder / "landing"), "rotate": "5s"},
                 "history": {"rollups": str(folder / "rollups"), "every": "10s"},
-                # Faster than a production canary, so that two minutes are enough to see figures.
+                # Faster than in production, so that two minutes give enough data.
                 "probes": {"confirm": {"rate": 20}, "delivery": {"rate": 5}},
             }
         )
@@ -116,11 +115,11 @@ def _exporter_config(folder: Path, lab: Lab, listen: str) -> Path:
 
 @contextlib.contextmanager
 def running_stack(*, broker: str, nodes: int = 1, extra: Extra = NOTHING) -> Iterator[Stack]:
-    """Start all of it and give it once every part answers; at the end nothing of it is left.
+    """Start everything, yield the stack once every part responds, and stop and delete everything at the end.
 
     Raises:
         MissingPart: a program is missing.
-        ServiceFailed: a part did not come up; the message holds the end of its log.
+        ServiceFailed: a part did not start; the message holds the end of its log.
     """
     with contextlib.ExitStack() as cleanup:
         folder = Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="ackscope-demo-")))
@@ -140,8 +139,8 @@ def running_stack(*, broker: str, nodes: int = 1, extra: Extra = NOTHING) -> Ite
         web = services.start_python(
             "dashboard", "ackscope", "dashboard", "--exporter", f"http://{exporter}", *roots, "--listen", page
         )
-        watcher.wait_until(lambda: answers(f"http://{exporter}/-/ready"), "an answer of /-/ready", _FIRST_POLL)
+        watcher.wait_until(lambda: answers(f"http://{exporter}/-/ready"), "a response from /-/ready", _FIRST_POLL)
         start_prometheus(services, folder / "prometheus", listen=prometheus, target=exporter)
-        web.wait_until(lambda: answers(f"http://{page}/_stcore/health", "ok"), "an answer", _PAGE_START)
+        web.wait_until(lambda: answers(f"http://{page}/_stcore/health", "ok"), "a response", _PAGE_START)
         spark.wait_until(lambda: bool(manifest.clusters(stack.rollups)), "a first rollup", _SPARK_START)
         yield stack

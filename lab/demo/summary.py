@@ -1,4 +1,4 @@
-"""What the demo has to show in the end: one document, and the same for a person."""
+"""The summary of the demo, as a JSON document and as text."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -14,12 +14,12 @@ from ackscope import manifest, tables
 
 @dataclass(slots=True)
 class Watched:
-    """Every finding that showed up while the demo ran, by rule and subject, in the order of appearance."""
+    """All findings of a run of the demo, by rule and subject, in the order of appearance."""
 
     findings: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
 
     def see(self, document: dict[str, Any]) -> list[dict[str, Any]]:
-        """Take in one answer of `/api/v1/findings`; the findings that are new."""
+        """Add a response of `/api/v1/findings`; returns the new findings."""
         new = []
         for cluster in document.get("clusters", []):
             for finding in cluster["findings"]:
@@ -37,7 +37,7 @@ def rows(root: Path, names: dict[str, tables.Table]) -> int:
 
 
 def rolled(root: Path, names: Iterable[str]) -> int:
-    """Number of rows that the manifests under `root` name, in these rollup tables."""
+    """Number of rows in these rollup tables, by the manifests under `root`."""
     manifests = [manifest.read(root, cluster) for cluster in manifest.clusters(root)]
     return sum(it.rows for known in manifests for name in names for it in known.files_for(name))
 
@@ -53,7 +53,7 @@ def _quantile(column: pa.ChunkedArray, q: float) -> float | None:
 
 
 def confirm_figures(landing: Path) -> tuple[dict[str, dict[str, Any]], float | None]:
-    """Exact confirm latency by queue type over the whole run, and the p99 of the probe's own send delay.
+    """Exact confirm latency by queue type over the whole run, and the p99 send delay of the probe.
 
     Returns:
         `{queue_type: {"p50", "p99", "count"}}` in seconds, and seconds (None before the first message).
@@ -62,7 +62,7 @@ def confirm_figures(landing: Path) -> tuple[dict[str, dict[str, Any]], float | N
     if dataset.count_rows() == 0:
         return {}, None
     frame = dataset.to_table(columns=["probe", "stream", "queue_type", "confirm", "send_delay"])
-    # Streams named for their queue type send what users send; the others are controls.
+    # Streams named after their queue type send like applications; the others are for comparison.
     mine = pc.and_(pc.equal(frame["probe"], "confirm"), pc.equal(frame["stream"], frame["queue_type"]))
     confirms = frame.filter(mine)
     figures = {}
@@ -81,17 +81,17 @@ def _ms(seconds: float | None) -> str:
 
 
 def _yes(answered: bool) -> str:  # noqa: FBT001  a formatter of one value
-    return "answered" if answered else "DID NOT ANSWER"
+    return "answered" if answered else "NO RESPONSE"
 
 
 def text(summary: dict[str, Any]) -> str:
     """The summary for a person, in 80 columns."""
-    lines = [f"RabbitMQ {summary['broker']}, watched for {summary['seconds']:.0f} s", "confirm latency:"]
+    lines = [f"RabbitMQ {summary['broker']}, monitored for {summary['seconds']:.0f} s", "confirm latency:"]
     lines += [
         f"  {name:<8} p50 {_ms(item['p50']):>10}   p99 {_ms(item['p99']):>10}   {item['count']} messages"
         for name, item in summary["confirm"].items()
     ]
-    lines.append(f"  the probe's own send delay: p99 {_ms(summary['send_delay_p99'])}")
+    lines.append(f"  send delay of the probe: p99 {_ms(summary['send_delay_p99'])}")
     lines.append(f"redeliveries seen by the broker: {summary['redeliveries']}")
     lines.append(f"findings: {len(summary['findings']) or 'none'}")
     for finding in summary["findings"]:
@@ -99,13 +99,13 @@ def text(summary: dict[str, Any]) -> str:
         lines.append(f"  {finding['severity']:<8} {finding['rule']:<20} {subject['kind']} {subject['name']}")
     lines.append(f"landing rows: {summary['landing_rows']}   rollup rows: {summary['rollup_rows']}")
     p99 = ", ".join(f"{name} {_ms(value)}" for name, value in summary["prometheus_confirm_p99"].items())
-    lines.append(f"Prometheus, confirm p99: {p99 or 'NO ANSWER'}")
-    lines.append(f"page: {_yes(summary['dashboard_ok'])}   /metrics: {_yes(summary['metrics_ok'])}")
+    lines.append(f"Prometheus, confirm p99: {p99 or 'NO RESPONSE'}")
+    lines.append(f"dashboard: {_yes(summary['dashboard_ok'])}   /metrics: {_yes(summary['metrics_ok'])}")
     return "\n".join(lines)
 
 
 def complete(summary: dict[str, Any]) -> bool:
-    """Whether every part of the flow gave something."""
+    """Whether every part of the flow produced data."""
     return bool(
         summary["confirm"]
         and summary["landing_rows"]

@@ -1,7 +1,7 @@
-"""Faults that can be put into a broker on purpose, one a file; `FAULTS` is the table, by what they are about.
+"""Faults that can be injected into a broker, one per file and grouped by subject; `FAULTS` is the table.
 
 `python -m lab.faults NAME --amqp URL --management URL [--lab FOLDER]` injects one, prints a JSON line once it is in
-effect, and holds it until SIGTERM or the end of its input; then it removes what it made.
+effect, and keeps it in effect until SIGTERM or the end of its input; then it undoes the fault.
 """
 
 from collections.abc import Mapping

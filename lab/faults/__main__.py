@@ -21,16 +21,16 @@ from lab.program import end_event, main
 
 
 def find_fault(name: str) -> FaultSpec:
-    """The fault of that name.
+    """The fault with this name.
 
     Raises:
-        UsageError: there is none; the message names the nearest.
+        UsageError: unknown name; the message suggests the nearest.
     """
     known = {**FAULTS, **DECOYS}
     spec = known.get(name)
     if spec is None:
-        hint = nearest(name, list(known)) or "; `ackscope lab fault --list` names all"
-        raise UsageError(f"no fault {name!r}{hint}")
+        hint = nearest(name, list(known)) or "; see `ackscope lab fault --list`"
+        raise UsageError(f"unknown fault {name!r}{hint}")
     return spec
 
 
@@ -42,11 +42,11 @@ def announcement(spec: FaultSpec, address: Address) -> dict[str, object]:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = Parser(prog="lab.faults", description="Put a fault into a broker and hold it.")
+    parser = Parser(prog="lab.faults", description="Inject a fault into a broker and keep it in effect.")
     parser.add_argument("name", metavar="NAME", help="a fault of `ackscope lab fault --list`")
     parser.add_argument("--amqp", required=True, metavar="URL", help="as in amqp://user:password@host:5672/vhost")
     parser.add_argument("--management", required=True, metavar="URL", help="as in http://user:password@host:15672")
-    parser.add_argument("--lab", metavar="FOLDER", type=Path, help="folder of the lab, for faults of its nodes")
+    parser.add_argument("--lab", metavar="FOLDER", type=Path, help="folder of the lab; needed for faults of nodes")
     return parser.parse_args()
 
 

@@ -1,6 +1,5 @@
-"""What a fault is, and what it may use while it lasts."""
+"""The contract of a fault, and the helpers that it can use."""
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,25 +13,26 @@ from pika.adapters.blocking_connection import BlockingChannel, BlockingConnectio
 from ackscope.address import Address
 from ackscope.errors import AckscopeError, BrokerError, Unreachable, UsageError
 from ackscope.findings import Subject
+from ackscope.log import get_logger
 from lab.amqp import LOST, connect
 from lab.brokers import SUITES
 from lab.control import Control
 from lab.node import NOTHING, Extra
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _ASK_SECONDS = 30.0
 
 
 @dataclass(slots=True, kw_only=True)
 class Fault:
-    """A fault being held: where, until when, and what it made.
+    """A fault in effect: the broker, its end, and how to undo it.
 
     Attributes:
         address: the broker, over AMQP.
         management: base URL of its management API, with credentials.
         ending: set when the fault should end.
         announce: called once, when the fault is in effect.
-        control: the lab itself, for faults of nodes; None for a broker that is known by its addresses only.
+        control: the lab, for faults of nodes; None for a broker of which only the addresses are known.
     """
 
     address: Address
@@ -48,19 +48,19 @@ class Fault:
         """The lab.
 
         Raises:
-            UsageError: this broker is known by its addresses only.
+            UsageError: only the addresses of this broker are known.
         """
         if self.control is None:
-            raise UsageError("this fault needs a lab: start one with `ackscope lab up`, then `ackscope lab fault NAME`")
+            raise UsageError("this fault needs a running lab: `ackscope lab up`, then `ackscope lab fault NAME`")
         return self.control
 
     def connect(self, name: str, *, served: bool = True, **parameters: Any) -> BlockingConnection:
         """Open a connection that is closed when the fault ends.
 
         Args:
-            name: what the broker lists it under.
-            served: `ticks` lets it read its socket and answer heartbeats; without, it lies still.
-            **parameters: further ones of `pika.ConnectionParameters`, or others instead of the usual.
+            name: name of the connection on the broker.
+            served: `ticks` reads its socket and answers heartbeats; if False, nobody does.
+            **parameters: other `pika.ConnectionParameters`, which override the defaults.
 
         Raises:
             Refused: wrong credentials or virtual host.
@@ -73,12 +73,12 @@ class Fault:
         return connection
 
     def make_queue(self, name: str, arguments: dict[str, object] | None = None, **declare: Any) -> None:
-        """Declare a durable queue, empty, classic unless said, that is deleted when the fault ends.
+        """Declare an empty durable queue (default: classic), which is deleted when the fault ends.
 
         Args:
-            name: of the queue; begin it with `fault.`.
-            arguments: of the queue, `x-queue-type` among them.
-            **declare: further ones of `queue_declare`, or others instead of the usual.
+            name: name of the queue; begins with `fault.`.
+            arguments: arguments of the queue, such as `x-queue-type`.
+            **declare: other arguments of `queue_declare`, which override the defaults.
         """
         with self.briefly(f"{name}.setup") as channel:
             channel.queue_delete(name)
@@ -89,7 +89,7 @@ class Fault:
 
     @contextmanager
     def briefly(self, name: str) -> Iterator[BlockingChannel]:
-        """A channel for some setting up; its connection is closed at the end of the block."""
+        """A channel for setup; its connection is closed at the end of the block."""
         connection = connect(self.address, name)
         try:
             yield connection.channel()
@@ -97,15 +97,15 @@ class Fault:
             _close(connection)
 
     def ask(self, method: str, path: str, document: Any = None) -> Any:
-        """Call the management API; the result is its JSON, None where the answer has no body.
+        """Call the management API; returns its JSON, or None for a response without a body.
 
         Args:
             method: GET, PUT, POST or DELETE.
-            path: from `/api` on, names in it quoted.
+            path: begins with `/api`; names in it are quoted.
             document: sent as JSON.
 
         Raises:
-            BrokerError: it did not do it; the message holds the status.
+            BrokerError: the call failed; the message holds the status.
         """
         try:
             answer = requests.request(method, f"{self.management}{path}", json=document, timeout=_ASK_SECONDS)
@@ -116,13 +116,13 @@ class Fault:
         return answer.json() if answer.content else None
 
     def later(self, undo: Callable[[], object]) -> None:
-        """Have something undone when the fault ends, the latest first; what fails then is logged and no more."""
+        """Register an undo action for the end of the fault; they run in reverse order, and errors are logged."""
 
         def _safely() -> None:
             try:
                 undo()
             except (AckscopeError, *LOST) as error:
-                _log.warning("not undone: %s", error)
+                _log.warning("could not undo a part of the fault", error=str(error))
 
         self._undo.callback(_safely)
 
@@ -132,7 +132,7 @@ class Fault:
             pass
 
     def ticks(self, seconds: float) -> Iterator[None]:
-        """Every `seconds`, until the fault should end, with every connection served in between."""
+        """Yield every `seconds` until the fault should end, and serve all connections in between."""
         due = time.monotonic()
         while not self.ending.is_set():
             yield
@@ -144,13 +144,13 @@ class Fault:
         if not self._connections:
             self.ending.wait(seconds)
             return
-        # The newest waits, the others only look: heartbeats and deliveries of all are taken care of.
+        # The newest connection waits, the others only poll, so heartbeats and deliveries of all are processed.
         for connection in self._connections[:-1]:
             connection.process_data_events(time_limit=0)
         self._connections[-1].process_data_events(time_limit=seconds)
 
     def undo(self) -> None:
-        """Undo all that was made, the latest first; a broker that is gone has nothing to undo."""
+        """Run all undo actions in reverse order; errors of a lost broker are ignored."""
         self._undo.close()
 
     def _delete_queue(self, name: str) -> None:
@@ -162,7 +162,7 @@ def _close(connection: BlockingConnection) -> None:
     try:
         connection.close()
     except LOST:
-        _log.debug("a connection had ended already")
+        _log.debug("connection was already closed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,20 +170,20 @@ class FaultSpec:
     """One fault that can be injected.
 
     Attributes:
-        rule: the rule of diagnosis that should name it; "" for a decoy, which none should.
-        summary: one sentence, what goes wrong.
-        subject: what the finding will be about; a virtual host of None is that of the broker's address. A name that is
-            known only once it is injected (of a connection, of a channel) is "": then any of that kind will do.
-        inject: makes the fault, announces it, and keeps it up until `Fault.ending` is set.
-        brokers: versions that it can be put into.
-        nodes: how many nodes it takes at least.
+        rule: the rule of diagnosis that should report it; "" for a decoy, which no rule should report.
+        summary: what goes wrong, in one sentence.
+        subject: subject of the finding; a virtual host of None is that of the broker's address. A name that is
+            known only after injection (of a connection or channel) is "": any subject of the kind matches.
+        inject: injects the fault, announces it, and keeps it in effect until `Fault.ending` is set.
+        brokers: versions that it is available for.
+        nodes: minimum number of nodes.
         extra: what the lab's nodes must be started with.
-        alone: it disturbs the whole broker: nothing else can be tried on it meanwhile.
-        apart: not together with others like it: a loop of channels or connections is told by counters of the whole
-            cluster, and two of them hide each other.
-        wrecks: the broker does not recover from it by itself: a benchmark takes a new lab afterwards.
-        also: rules that rightly speak up as well.
-        one_shot: `ackscope diagnose` can see it in 15 s; not so what must be watched over minutes.
+        alone: it disturbs the whole broker, so no other fault can be in effect.
+        apart: not together with similar faults: loops of channels or connections are detected by counters of the whole
+            cluster, so two of them hide each other.
+        wrecks: the broker does not recover from it, so a benchmark starts a new lab afterwards.
+        also: other rules that may rightly report findings.
+        one_shot: `ackscope diagnose` can detect it in 15 s; False if it takes minutes of observation.
     """
 
     name: str
@@ -203,14 +203,16 @@ class FaultSpec:
 
 @contextmanager
 def undone(fault: Fault) -> Iterator[Fault]:
-    """Undo the fault at the end, however it comes.
+    """Undo the fault at the end of the block, also after an error.
 
     Raises:
-        Unreachable: the broker went away while the fault was held.
+        Unreachable: the connection to the broker was lost while the fault was in effect.
     """
     try:
         yield fault
     except LOST as error:
-        raise Unreachable(f"{fault.address}: the broker went away ({type(error).__name__}); inject again") from None
+        raise Unreachable(
+            f"{fault.address}: connection to the broker lost ({type(error).__name__}); inject the fault again"
+        ) from None
     finally:
         fault.undo()

@@ -1,1 +1,1 @@
-"""`ackscope verify`: documented semantics held against a broker, somebody's own or a private one of the lab."""
+"""`ackscope verify`: check documented semantics against a broker of the user or a private one of the lab."""

@@ -1,4 +1,4 @@
-"""`ackscope verify`: hold the documented semantics of acknowledgements and confirms against a live broker."""
+"""`ackscope verify`: check the documented semantics of acks and confirms against a live broker."""
 
 import argparse
 import asyncio
@@ -25,20 +25,20 @@ from probes.verify.run import ClaimRow, check_all
 from probes.verify.verify_claim import CheckContext, Disturb, Manage, VerifyClaim
 
 _EPILOG = """verdicts:
-  holds           this broker does as documented
-  differs         it does not; "Why" cites the fact that explains it, where one is known
-  not applicable  this version has not what the claim speaks of
-  needs --lab     it takes a broker that may be restarted, stopped or alarmed
-  could not tell  the check came to no end, or what it saw does not decide
+  holds           this broker behaves as documented
+  differs         it does not; "Why" cites the known reason, if there is one
+  not applicable  this version lacks the feature of the claim
+  needs --lab     needs a broker that may be restarted, stopped or put into alarm
+  could not tell  the check did not finish, or its result is inconclusive
 
 exit code:
-  0  every claim holds, does not apply, needs the lab, or is explained by a cited fact
-  1  one differs, or could not be told, without such an explanation
-  3  could not run (no connection, refused, wrong usage)
+  0  every claim holds, does not apply, needs --lab, or has a cited explanation
+  1  a claim differs or is inconclusive, without such an explanation
+  3  could not run (no connection, access refused, wrong usage)
 
-It makes queues and exchanges of its own only, named PREFIX.verify.*, and deletes them
-at the end; the queues of a run that was killed, and what is bound to them, the
-broker deletes within 5 minutes."""
+It uses only its own queues and exchanges, named PREFIX.verify.*, and deletes them
+at the end. If a run is killed, the broker deletes its queues, and the exchanges
+that are bound to them, within 5 minutes."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,26 +51,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help=AMQP_HELP,
     )
-    where.add_argument("--lab", action="store_true", help="start a private broker, check it all, and end it")
-    parser.add_argument("--management", metavar="URL", help="management API of the same broker, for further figures")
+    where.add_argument("--lab", action="store_true", help="start a private broker, check all claims, and stop it")
+    parser.add_argument(
+        "--management", metavar="URL", help="management API of the same broker, for additional evidence"
+    )
     add_server_options(parser)
-    parser.add_argument("--broker", metavar="VERSION", help="with --lab: 3.10, 4.0, 4.3 (default: the host's own)")
+    parser.add_argument(
+        "--broker", metavar="VERSION", help="with --lab: 3.10, 4.0, 4.3 (default: the package of this host)"
+    )
     parser.add_argument("--nodes", type=int, metavar="N", help="with --lab: 1 to 3, as one cluster (default 1)")
-    parser.add_argument("--only", metavar="IDS", help="some claims only, such as S06,S16")
-    parser.add_argument("--evidence", action="store_true", help="also print what each row rests on")
-    parser.add_argument("--prefix", default=DEFAULT_PREFIX, help=f"of names on the broker (default {DEFAULT_PREFIX})")
+    parser.add_argument("--only", metavar="IDS", help="check only these claims, such as S06,S16")
+    parser.add_argument("--evidence", action="store_true", help="also print the evidence of each claim")
+    parser.add_argument(
+        "--prefix", default=DEFAULT_PREFIX, help=f"prefix of names on the broker (default {DEFAULT_PREFIX})"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document, with all evidence")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check, report, and leave nothing behind."""
+    """Check the claims, print the report, and delete all test objects."""
     claims = chosen(args.only)
     if not args.lab and (args.broker or args.nodes):
         raise UsageError("--broker and --nodes: only with --lab, which starts that broker")
     if args.lab and (args.management or args.password_file or args.ca_file or args.no_verify):
-        raise UsageError("--lab: starts a broker of its own; leave out --management, --password-file and TLS options")
+        raise UsageError("--lab starts its own broker; omit --management, --password-file and TLS options")
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", args.prefix):
-        raise UsageError(f"--prefix: {args.prefix!r} is not made of letters, digits, dots, dashes and underscores")
+        raise UsageError(f"--prefix: invalid {args.prefix!r}; use letters, digits, dots, dashes and underscores")
     with ExitStack() as stack:
         manage: Manage | None = None
         disturb: Disturb | None = None
@@ -93,7 +99,7 @@ def chosen(only: str | None) -> list[VerifyClaim]:
     """The claims to check, in their order.
 
     Raises:
-        UsageError: one that does not exist.
+        UsageError: unknown claim.
     """
     known = {claim.id: claim for claim in CLAIMS}
     if only is None:
@@ -101,20 +107,19 @@ def chosen(only: str | None) -> list[VerifyClaim]:
     wanted = {word.strip().upper() for word in only.split(",") if word.strip()}
     for word in sorted(wanted - set(known)):
         raise UsageError(
-            f"--only: no claim {word!r}{nearest(word, list(known))}; there are {CLAIMS[0].id} to {CLAIMS[-1].id}"
+            f"--only: unknown claim {word!r}{nearest(word, list(known))}; there are {CLAIMS[0].id} to {CLAIMS[-1].id}"
         )
     if not wanted:
-        raise UsageError("--only: names no claim; write it as in --only S06,S16")
+        raise UsageError("--only: empty; use for example --only S06,S16")
     return [claim for claim in CLAIMS if claim.id in wanted]
 
 
 def _own_broker(args: argparse.Namespace, stack: ExitStack) -> tuple[AmqpServer, Manage, Disturb]:
-    """Start a broker of the lab, which ends with `stack`."""
-    # Only here: what has a broker needs no lab.
+    # Imported only here: with an existing broker the lab is not needed.
     from lab.cluster import start_lab  # noqa: PLC0415  as said above
     from lab.verify.disturb import LabDisturb  # noqa: PLC0415  as said above
 
-    # Whoever ends this command with SIGTERM ends the broker with it.
+    # SIGTERM to this command must stop the broker as well.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     lab = stack.enter_context(start_lab(args.broker or "distro", 1 if args.nodes is None else args.nodes))
     disturb = LabDisturb(lab)
@@ -125,7 +130,7 @@ def _own_broker(args: argparse.Namespace, stack: ExitStack) -> tuple[AmqpServer,
 async def _verify(
     prefix: str, server: AmqpServer, manage: Manage | None, disturb: Disturb | None, claims: Sequence[VerifyClaim]
 ) -> tuple[str, list[ClaimRow], list[str]]:
-    """What answered, a row a claim, and what could not be deleted."""
+    """Returns the broker's product, a row per claim, and what could not be deleted."""
     async with await Client.open(server, "ackscope-verify") as client:
         product = client.product
     ground = CheckContext(
@@ -157,33 +162,29 @@ async def _permitted_then_checked(
 
 
 def version(product: str) -> tuple[int, ...]:
-    """The version in the words that a broker says of itself.
+    """The version in the product text of a broker.
 
     Raises:
-        BrokerError: it is no RabbitMQ, or names no version.
+        BrokerError: not RabbitMQ, or without a version.
     """
     found = re.fullmatch(r"RabbitMQ (\d+)\.(\d+)\.(\d+).*", product)
     if found is None:
-        raise BrokerError(
-            f"the broker calls itself {product!r}, not RabbitMQ with a version: nothing to compare it with"
-        )
+        raise BrokerError(f"the broker reports {product!r}, not RabbitMQ with a version, so it cannot be compared")
     return tuple(map(int, found.groups()))
 
 
 class _Progress:
-    """One line on stderr that says what is being checked; nothing where stderr is no terminal."""
-
     def __init__(self, total: int) -> None:
         self._total, self._on = total, os.isatty(sys.stderr.fileno())
 
     def show(self, claims: Sequence[VerifyClaim], done: int) -> None:
-        """Show it."""
+        """Print the line."""
         if self._on:
             names = ", ".join(claim.id for claim in claims)
             line = f"{done} of {self._total} claims checked; now {names}" if names else ""
             print(f"\r{line}\033[K", end="", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
-        """Leave no trace of it."""
+        """Erase the line."""
         if self._on:
             print("\r\033[K", end="", file=sys.stderr, flush=True)

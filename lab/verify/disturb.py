@@ -1,4 +1,4 @@
-"""What may be done to a private broker while claims are checked on it."""
+"""Disturbances of a private broker for checks: stop, start, restart, memory alarm."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from lab.cluster import Lab
 from probes.settings import AmqpServer
 
 _ALARM, _USUAL = "0.00001", "0.6"
-"""Share of the memory at which the broker blocks publishers: always, and what a lab of small nodes never reaches."""
+"""Memory watermarks: one that always blocks publishers, and one that small nodes of a lab never reach."""
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ class LabDisturb:
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self.nodes = tuple(AmqpServer(parse_amqp(node.amqp)) for node in lab.nodes)
-        # A tied node ends with the thread that started it: this one lives as long as the process.
+        # A tied node ends with the thread that started it, so this thread lives as long as the process.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ackscope-lab")
 
     async def restart(self, node: int = 0) -> None:
@@ -37,9 +37,9 @@ class LabDisturb:
         await self._do(lambda: self._lab.restart(node))
 
     async def alarm(self, *, on: bool) -> None:
-        """Raise the memory alarm on the first node, which blocks publishers on all, or let it go."""
+        """Raise or clear the memory alarm on the first node, which blocks publishers on all nodes."""
         await self._do(lambda: self._lab.ctl(0, "set_vm_memory_high_watermark", _ALARM if on else _USUAL))
 
     async def _do(self, act: Callable[[], T]) -> T:
-        # What was begun comes to its end, also when the check has run out of time: the next one finds a whole broker.
+        # The operation completes even if the check has timed out, so the next check finds a complete broker.
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, act))

@@ -1,4 +1,4 @@
-"""docs/semantics.md, made from recorded runs: `python -m lab.verify.docs tests/fixtures/verify > docs/semantics.md`."""
+"""Makes docs/semantics.md: `python -m lab.verify.docs tests/fixtures/verify > docs/semantics.md`."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ row. `ackscope verify --amqp URL` checks each claim against a live broker, and s
 `--lab` starts a private broker for claims that need a broker to be restarted, stopped or in alarm. The verdicts below
 come from recorded runs of {versions}, on private brokers of one node, and of three nodes for {cluster}.
 
-From: {guides}.
+Sources: {guides}.
 
 | verdict | meaning |
 |---|---|
@@ -34,10 +34,10 @@ From: {guides}.
 """
 
 CLUSTER = ("S29", "S50")
-"""Claims that speak of several nodes."""
+"""Claims about several nodes."""
 
 _GUIDES = {CONFIRMS: "C", RELIABILITY: "R", SEMANTICS: "S", TRANSLATION: "T"}
-"""Guides by their titles, and how the tables call them."""
+"""Title of a guide -> its abbreviation in the tables."""
 
 Recorded = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """Version -> id of a claim -> its row, as `ackscope verify --json` printed it."""
@@ -96,7 +96,7 @@ def _verdict(row: Mapping[str, Any] | None) -> str:
 
 
 def _notes(recorded: Recorded, ids: Sequence[str]) -> str:
-    """What was seen, under each claim that does not plainly hold everywhere."""
+    """The observations of each claim that does not hold on every version without a note."""
     blocks = []
     for id_ in ids:
         rows = {version: runs[id_] for version, runs in recorded.items() if id_ in runs}

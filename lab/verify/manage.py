@@ -1,4 +1,4 @@
-"""The management API of a broker on which claims are checked."""
+"""The management API of the broker under test."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ _TIMEOUT = 10.0
 
 
 class HttpManage:
-    """The API, asked from threads so that no check waits for another's answer.
+    """A client of the API that runs requests in threads, so that checks do not wait for each other.
 
     Args:
-        address: where it is, with credentials.
-        server: the AMQP side of the same broker: its virtual host, and how far certificates are checked.
+        address: address of the API, with credentials.
+        server: AMQP address of the same broker: gives the virtual host and the verification of certificates.
     """
 
     def __init__(self, address: Address, server: AmqpServer) -> None:
@@ -28,11 +28,11 @@ class HttpManage:
         self._verify: bool | str = str(server.ca_file) if server.ca_file and server.verify else server.verify
 
     async def queue(self, name: str) -> Mapping[str, Any] | None:
-        """What `/api/queues/vhost/name` says; None where it knows no such queue. Its figures lag by up to 5 s."""
+        """`/api/queues/vhost/name`; None if there is no such queue. Its statistics lag by up to 5 s."""
         return await asyncio.to_thread(self.get, f"/api/queues/{quote(self._vhost, safe='')}/{quote(name, safe='')}")
 
     def get(self, path: str) -> Mapping[str, Any] | None:
-        """One document; None where there is none.
+        """A JSON document; None for 404.
 
         Raises:
             BrokerError: no answer, a refusal, or no JSON.
@@ -42,14 +42,18 @@ class HttpManage:
         try:
             answer = requests.get(url, auth=(address.username, address.password), timeout=_TIMEOUT, verify=self._verify)
         except requests.RequestException as error:
-            raise Unreachable(f"{address.where}: the management API does not answer ({type(error).__name__})") from None
+            raise Unreachable(
+                f"{address.where}: no response from the management API ({type(error).__name__})"
+            ) from None
         if answer.status_code == 404:
             return None
         if answer.status_code in {401, 403}:
-            raise Refused(f"{address.where}: the management API refuses {address.username} ({answer.status_code})")
+            raise Refused(f"{address.where}: the management API refuses user {address.username} ({answer.status_code})")
         try:
             answer.raise_for_status()
             found: Mapping[str, Any] = answer.json()
         except (requests.RequestException, ValueError):
-            raise BadAnswer(f"{address.where}: status {answer.status_code} and no document for {path}") from None
+            raise BadAnswer(
+                f"{address.where}: status {answer.status_code} without a JSON document for {path}"
+            ) from None
         return found

@@ -1,6 +1,6 @@
-"""Record what docs/semantics.md shows: `python -m lab.verify.record [VERSION ...]`, in the checkout, 2 minutes each.
+"""Record the runs for docs/semantics.md: `python -m lab.verify.record [VERSION ...]`, in the checkout, 2 min each.
 
-Each version is checked whole on a private broker of one node; what speaks of a cluster again on one of three.
+All claims are checked on a private broker with one node; claims about clusters again with three nodes.
 """
 
 import json
@@ -19,10 +19,10 @@ PAGE = _ROOT / "docs/semantics.md"
 
 
 def record(broker: str) -> Path:
-    """Run every claim on a version of the lab; the file that holds the result.
+    """Check every claim on a version of the lab; returns the file with the result.
 
     Raises:
-        MissingPart: it could not run.
+        MissingPart: the run failed.
     """
     document = _run(broker)
     again = {row["id"]: row for row in _run(broker, "--nodes", "3", "--only", ",".join(CLUSTER))["rows"]}
@@ -37,7 +37,7 @@ def _run(broker: str, *options: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "ackscope", "verify", "--lab", "--broker", broker, *options, "--json"]
     done = subprocess.run(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode not in {0, 1}:
-        raise MissingPart(f"ackscope verify --lab --broker {broker} could not run; it said why above")
+        raise MissingPart(f"ackscope verify --lab --broker {broker} failed; see its error above")
     document: dict[str, Any] = json.loads(done.stdout)
     return document
 

@@ -1,4 +1,4 @@
-"""A small shop that keeps a broker busy: about 40 messages a second published, every shape of it healthy.
+"""A sample workload, a small shop: about 40 messages/s in several patterns, all of them healthy.
 
 `python -m lab.workload --amqp URL` runs it until SIGTERM or the end of its input.
 

@@ -1,7 +1,6 @@
-"""The two kinds of clients a shop is made of, and the loop that keeps each connected."""
+"""The publishers and consumers of the shop, and the loop that keeps each connected."""
 
 import json
-import logging
 import threading
 import time
 from collections.abc import Callable
@@ -13,20 +12,21 @@ from pika.adapters.blocking_connection import BlockingChannel, BlockingConnectio
 
 from ackscope.address import Address
 from ackscope.errors import BrokerError
+from ackscope.log import get_logger
 from lab.amqp import LOST, PERSISTENT, connect
 
 _AGAIN = 1.0
 _BEHIND = 1.0
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishJob:
-    """Publishes persistent messages at an even pace, each confirmed.
+    """Publishes persistent messages at a constant rate, each with a confirm.
 
     Attributes:
-        declare: declares what it needs; safe to run again.
-        rate: messages a second.
+        declare: declares its queues and exchanges; idempotent.
+        rate: messages per second.
         body: message number -> content.
     """
 
@@ -38,7 +38,7 @@ class PublishJob:
     body: Callable[[int], dict[str, Any]]
 
     def work(self, connection: BlockingConnection, ending: threading.Event) -> None:
-        """Publish until it should end or the connection does."""
+        """Publish until `ending` is set or the connection ends."""
         channel = connection.channel()
         self.declare(channel)
         channel.confirm_delivery()
@@ -59,7 +59,7 @@ class PublishJob:
             )
             due += 1 / self.rate
             if time.monotonic() - due > _BEHIND:
-                # After a pause of the broker a shop does not send all at once what nobody ordered meanwhile.
+                # After a pause of the broker, do not publish the missed messages in a burst.
                 due = time.monotonic()
             connection.sleep(max(0.0, due - time.monotonic()))
 
@@ -69,8 +69,8 @@ class ConsumeJob:
     """Consumes one message after the other.
 
     Attributes:
-        declare: declares what it needs; safe to run again.
-        handle: does the work of one message; True acknowledges it, False rejects it without requeue.
+        declare: declares its queues and exchanges; idempotent.
+        handle: processes a message; True acks it, False rejects it without requeue.
     """
 
     name: str
@@ -80,7 +80,7 @@ class ConsumeJob:
     handle: Callable[[bytes], bool]
 
     def work(self, connection: BlockingConnection, ending: threading.Event) -> None:
-        """Consume until it should end or the connection does."""
+        """Consume until `ending` is set or the connection ends."""
         channel = connection.channel()
         self.declare(channel)
         channel.basic_qos(prefetch_count=self.prefetch)
@@ -102,14 +102,15 @@ Job = PublishJob | ConsumeJob
 
 
 def keep(job: Job, address: Address, ending: threading.Event) -> None:
-    """Run a job on a connection of its own, connecting again for as long as it takes."""
+    """Run a job on its own connection, and reconnect until `ending` is set."""
     reported = False
     while not ending.is_set():
         try:
             connection = connect(address, job.name)
         except BrokerError as error:
-            # Once, not at every attempt: ten jobs that try each second would bury the rest of the log.
-            _log.log(logging.DEBUG if reported else logging.WARNING, "%s: %s; tries on", job.name, error)
+            # A warning once, not at every attempt: ten jobs that retry each second would fill the log.
+            log = _log.debug if reported else _log.warning
+            log("cannot connect, retrying", job=job.name, error=str(error))
             reported = True
             ending.wait(_AGAIN)
             continue
@@ -118,7 +119,7 @@ def keep(job: Job, address: Address, ending: threading.Event) -> None:
             job.work(connection, ending)
         except LOST as error:
             if not ending.is_set():
-                _log.warning("%s: interrupted (%s); connects again", job.name, type(error).__name__)
+                _log.warning("connection lost, reconnecting", job=job.name, error=type(error).__name__)
                 reported = True
                 ending.wait(_AGAIN)
         finally:
@@ -126,9 +127,8 @@ def keep(job: Job, address: Address, ending: threading.Event) -> None:
 
 
 def _drop(connection: BlockingConnection) -> None:
-    """Let go of what is left of a connection, which may be in any state."""
     try:
         if connection.is_open:
             connection.close()
     except LOST:
-        _log.debug("a connection ended while it was closed")
+        _log.debug("connection was lost while closing it")

@@ -1,4 +1,4 @@
-"""How varied and how slow the shop's work is."""
+"""Random values and processing times of the shop."""
 
 import random
 import time
@@ -12,7 +12,7 @@ def pick(low: int, high: int) -> int:
 
 
 def chance(probability: float) -> bool:
-    """True as often as `probability` says."""
+    """True with this probability."""
     return _random.random() < probability
 
 

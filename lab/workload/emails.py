@@ -1,4 +1,4 @@
-"""Emails: a retry path. What the mail server refuses waits 5 s in a queue that nobody consumes, by design.
+"""Emails: a delayed retry. Refused emails wait 5 s in a queue without a consumer, by design.
 
 shop.emails --reject--> exchange shop.emails.rejected --> shop.emails.retry --TTL--> exchange shop.emails
 """

@@ -1,4 +1,4 @@
-"""Events: one publisher, two readers that know nothing of each other."""
+"""Events: one publisher and two independent consumers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Orders: what must not be lost. A quorum queue, confirmed publishes, rejected ones kept in a dead-letter queue."""
+"""Orders, which must not be lost: a quorum queue, publisher confirms, and a dead-letter queue for rejects."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Payments: one at a time. A slow consumer of prefetch 1 that keeps up: half of its time is spare."""
+"""Payments, one at a time: a slow consumer with prefetch 1 that keeps up and is idle half of the time."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""One channel of a client that hides nothing: every frame in its order, and how the channel ended."""
+"""An AMQP channel that exposes every frame in order, and how it ended."""
 
 import asyncio
 import time
@@ -11,7 +11,7 @@ from ackscope.errors import Unreachable
 from probes.verify.frames import Cancel, Closed, Confirm, Delivery, Frame, QueueState, Return
 
 TIMEOUT = 10.0
-"""Seconds for each answer of the broker."""
+"""Timeout in seconds of each response of the broker."""
 
 F = TypeVar("F", bound=Frame)
 
@@ -20,8 +20,8 @@ class RawChannel:
     """One channel.
 
     Attributes:
-        log: every delivery, confirm, return and cancel, in the order they came.
-        closed: its result is how the channel ended, once it has.
+        log: every delivery, confirm, return and cancel, in the order of arrival.
+        closed: its result is how the channel ended.
         published: messages published in confirm mode, which is the sequence number of the latest.
     """
 
@@ -43,7 +43,7 @@ class RawChannel:
         raw.add_callback(lambda _: self._got(None), [spec.Basic.GetEmpty], one_shot=False)
 
     async def call(self, method: Any, reply: Any) -> Any:
-        """Send a method and wait for its answer, which is the result.
+        """Send a method and return its response.
 
         Raises:
             Closed: the broker closed the channel or the connection instead.
@@ -58,7 +58,7 @@ class RawChannel:
 
         Raises:
             Closed: the channel or connection ended first.
-            Unreachable: no answer in time.
+            Unreachable: timed out.
         """
         await asyncio.wait({future, self.closed}, timeout=TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
         if future.done():
@@ -67,13 +67,13 @@ class RawChannel:
         raise Unreachable(f"no answer within {TIMEOUT:g} s to {what}")
 
     def send(self, method: Any, content: tuple[Any, bytes] | None = None) -> None:
-        """Send a method that has no answer.
+        """Send a method without a response.
 
         Raises:
             Closed: the channel is closed already.
         """
         self._open_or_raise()
-        self._raw._send_method(method, content)  # noqa: SLF001  pika wraps not all methods, nor all their flags
+        self._raw._send_method(method, content)  # noqa: SLF001  pika does not wrap all methods and flags
 
     async def declare(
         self,
@@ -85,7 +85,7 @@ class RawChannel:
         passive: bool = False,
         arguments: Mapping[str, object] | None = None,
     ) -> QueueState:
-        """queue.declare; its defaults are those of a queue that 4.3 refuses, so say what you mean."""
+        """queue.declare; the defaults are those of a queue that 4.3 refuses, so pass the flags explicitly."""
         method = spec.Queue.Declare(
             queue=name,
             passive=passive,
@@ -155,7 +155,7 @@ class RawChannel:
         await self.call(spec.Basic.Cancel(consumer_tag=consumer), spec.Basic.CancelOk)
 
     async def get(self, queue: str, *, auto_ack: bool = False) -> Delivery | None:
-        """basic.get: one message, which also comes into `log`; None of an empty queue."""
+        """basic.get: one message, which is also added to `log`; None if the queue is empty."""
         self._getting = self._loop.create_future()
         self._open_or_raise()
         self._raw.basic_get(queue, self._on_got, auto_ack=auto_ack)
@@ -173,7 +173,7 @@ class RawChannel:
         immediate: bool = False,
         headers: Mapping[str, object] | None = None,
     ) -> int:
-        """basic.publish by the default exchange or another (`queue` is the routing key); its number on this channel."""
+        """basic.publish (`queue` is the routing key); returns its sequence number on this channel."""
         properties = spec.BasicProperties(delivery_mode=2 if persistent else 1, headers=dict(headers or {}))
         method = spec.Basic.Publish(exchange=exchange, routing_key=queue, mandatory=mandatory, immediate=immediate)
         self.send(method, (properties, body))
@@ -193,13 +193,13 @@ class RawChannel:
         self.send(spec.Basic.Reject(delivery_tag=tag, requeue=requeue))
 
     async def close(self) -> None:
-        """channel.close, in order; fine to call twice."""
+        """channel.close, in order; can be called twice."""
         if self._raw.is_open:
             self._raw.close()
         await asyncio.wait({self.closed}, timeout=TIMEOUT)
 
     def mark(self, method: Any) -> list[int]:
-        """From now on, the length of `log` each time that this method comes: what was in the log then came before."""
+        """Returns a list that gets the length of `log` whenever this method arrives: earlier entries came before it."""
         marks: list[int] = []
         self._raw.add_callback(lambda _: marks.append(len(self.log)), [method], one_shot=False)
         return marks
@@ -209,7 +209,7 @@ class RawChannel:
         return [item for item in self.log if isinstance(item, kind)]
 
     async def until(self, done: Callable[[], bool], within: float = TIMEOUT) -> bool:
-        """Wait until `done()` holds, looking at each new frame; whether it did within that many seconds."""
+        """Wait until `done()` is true, checked at each new frame; returns whether it was in time."""
         deadline = self._loop.time() + within
         while not done():
             left = deadline - self._loop.time()
@@ -224,12 +224,12 @@ class RawChannel:
         return True
 
     async def deliveries(self, count: int, within: float = TIMEOUT) -> list[Delivery]:
-        """Wait until that many messages came in all; all that came, also when they are fewer."""
+        """Wait for this many deliveries in total; returns all deliveries, also if they are fewer."""
         await self.until(lambda: len(self.frames(Delivery)) >= count, within)
         return self.frames(Delivery)
 
     async def settled(self, within: float = TIMEOUT) -> bool:
-        """Wait until everything published so far is acked or nacked; whether it was in time."""
+        """Wait until all published messages are acked or nacked; returns whether it was in time."""
         wanted = set(range(1, self.published + 1))
         return await self.until(lambda: wanted <= self.answered(), within)
 
@@ -246,7 +246,7 @@ class RawChannel:
         return settled
 
     async def end(self, within: float = TIMEOUT) -> Closed | None:
-        """Wait for the channel to be closed by the broker; None when it is not."""
+        """Wait for the broker to close the channel; None if it does not."""
         await asyncio.wait({self.closed}, timeout=within)
         return self.closed.result() if self.closed.done() else None
 
@@ -273,8 +273,8 @@ class RawChannel:
     def _got(self, found: Delivery | None) -> None:
         if self._getting is not None:
             resolve(self._getting, found)
-        # pika forgets to, of an empty queue, and refuses the next get.
-        self._raw._on_getok_callback = None  # noqa: SLF001  as said above
+        # For an empty queue pika does not reset this, and refuses the next get.
+        self._raw._on_getok_callback = None  # noqa: SLF001  see above
 
     def _on_confirm(self, answer: Any) -> None:
         method = answer.method
@@ -315,7 +315,7 @@ def _delivery(method: Any, properties: Any, body: bytes) -> Delivery:
 
 
 def closed(error: BaseException) -> Closed:
-    """How something ended, from what pika says of it."""
+    """How a channel or connection ended, from pika's exception."""
     settled = isinstance(error, exceptions.ConnectionClosed | exceptions.ChannelClosed)
     code = getattr(error, "reply_code", 0) if settled else 0
     return Closed(int(code), str(getattr(error, "reply_text", "") or error))

@@ -1,4 +1,4 @@
-"""Takes away what a run of claims made: every queue and exchange that it noted, and nothing else."""
+"""Deletes the queues and exchanges that a run of claims recorded, and nothing else."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ _WITHIN = 30.0
 
 
 async def clear(ground: CheckContext) -> list[str]:
-    """Delete queues and exchanges of the run, on a connection of its own; what could not be deleted, in sentences."""
+    """Delete the objects of the run on a separate connection; returns a sentence for each that remains."""
     wanted = [(name, spec.Queue.Delete(queue=name), spec.Queue.DeleteOk) for name in ground.queues]
     wanted += [(name, spec.Exchange.Delete(exchange=name), spec.Exchange.DeleteOk) for name in ground.exchanges]
     foreign = [name for name, *_ in wanted if not name.startswith(f"{ground.prefix}.")]
     if foreign:
-        raise ValueError(f"{foreign[0]!r} is not of run {ground.prefix}")
+        raise ValueError(f"{foreign[0]!r} does not belong to run {ground.prefix}")
     left = [name for name, *_ in wanted]
-    why = f"no end within {_WITHIN:g} s"
+    why = f"not finished within {_WITHIN:g} s"
     try:
         async with asyncio.timeout(_WITHIN):
             why = await _delete(ground.server, wanted, left)
@@ -32,11 +32,11 @@ async def clear(ground: CheckContext) -> list[str]:
         why = str(error)
     except TimeoutError:
         pass
-    return [f"{name!r} is left behind ({why}); unused, the broker deletes it within 5 minutes" for name in left]
+    return [f"{name!r} is left behind ({why}); the broker deletes it within 5 minutes of its last use" for name in left]
 
 
 async def _delete(server: AmqpServer, wanted: Sequence[tuple[str, object, object]], left: list[str]) -> str:
-    """Delete each, striking it from `left`; why the last one that stayed did."""
+    """Delete each and remove it from `left`; returns the error of the last one that remains."""
     why = ""
     async with await Client.open(server, "ackscope-verify sweep") as client:
         channel: RawChannel | None = None

@@ -1,6 +1,6 @@
-"""An AMQP client that hides nothing: every frame in its order, every close with its code, sockets that can be cut.
+"""An AMQP client that exposes every frame in order and every close with its code, and whose socket can be cut.
 
-For checks of semantics; `probes.probe_connection` is for timing.
+It is for checks of semantics; `probes.probe_connection` is for timing.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ class Client:
     """One connection.
 
     Attributes:
-        product: what answered, such as "RabbitMQ 4.3.6".
-        closed: its result is how the connection ended, once it has.
-        blocked: why the broker blocks it, once it has said so; None while it does not.
+        product: product and version of the broker, such as "RabbitMQ 4.3.6".
+        closed: its result is how the connection ended.
+        blocked: why the broker blocks it; None if it does not.
     """
 
     def __init__(self) -> None:
@@ -34,10 +34,10 @@ class Client:
 
     @classmethod
     async def open(cls, server: AmqpServer, name: str, *, heartbeat: int | None = None) -> Self:
-        """Connect; `heartbeat` in seconds where another than the usual is wanted.
+        """Connect; `heartbeat` in seconds overrides the default.
 
         Raises:
-            BrokerError: why not, in words.
+            BrokerError: it failed; the message says why.
         """
         client = cls()
         opened: asyncio.Future[BrokerError | None] = client._loop.create_future()
@@ -69,7 +69,7 @@ class Client:
         """Open a channel.
 
         Raises:
-            Closed: the connection is gone.
+            Closed: the connection has ended.
         """
         opened: asyncio.Future[Any] = self._loop.create_future()
         if self.closed.done():
@@ -80,13 +80,13 @@ class Client:
         return channel
 
     def cut(self) -> None:
-        """End the connection without a goodbye, as a crash of the client would."""
+        """Cut the connection without a close, as a crash of the client would."""
         if not self.closed.done():
             # pika has no public way to drop the socket.
-            self._connection._terminate_stream(ConnectionError("cut on purpose"))  # noqa: SLF001  as said above
+            self._connection._terminate_stream(ConnectionError("cut on purpose"))  # noqa: SLF001  see above
 
     async def close(self) -> None:
-        """End the connection in order; one that does not answer is cut. Fine to call twice."""
+        """Close the connection in order; one that does not respond is cut. Can be called twice."""
         if self._connection.is_open:
             self._connection.close()
         await asyncio.wait({self.closed}, timeout=1.0)

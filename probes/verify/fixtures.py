@@ -1,4 +1,4 @@
-"""Messages to check claims with: put into a queue, and counted there."""
+"""Test messages for claims: publish them into a queue, and count them."""
 
 import asyncio
 import time
@@ -9,19 +9,19 @@ from probes.verify.frames import Delivery
 
 _EVERY = 0.02
 _QUIET = 0.3
-"""Seconds without a further delivery that show that none comes; with room it takes milliseconds."""
+"""Seconds without a delivery after which none is expected; below the prefetch limit it takes milliseconds."""
 SOON = 5.0
-"""Seconds for what a broker does by itself within milliseconds."""
+"""Timeout in seconds for actions that take a broker milliseconds."""
 
 
 async def fill(client: Client, queue: str, count: int, *, size: int = 0) -> None:
-    """Put persistent messages 0, 1, 2 ... into a queue, on a channel of its own; all are confirmed.
+    """Publish persistent messages 0, 1, 2 ... to a queue on a separate channel, and wait for all confirms.
 
     Args:
-        client: whose connection.
+        client: the connection to use.
         queue: its name.
         count: how many.
-        size: bytes of each body, filled up with dots; 0: as long as the number.
+        size: bytes of each body, padded with dots; 0: as long as the number.
 
     Raises:
         TimeoutError: not all were confirmed.
@@ -39,7 +39,7 @@ async def fill(client: Client, queue: str, count: int, *, size: int = 0) -> None
 
 
 async def ready(channel: RawChannel, queue: str, count: int, within: float = SOON) -> int:
-    """Messages ready in a queue: `count` as soon as they are so many, else how many there are in the end."""
+    """Wait for `count` ready messages in a queue; returns how many there are."""
     deadline = time.monotonic() + within
     while True:
         found = (await channel.look(queue)).messages
@@ -49,19 +49,19 @@ async def ready(channel: RawChannel, queue: str, count: int, within: float = SOO
 
 
 async def ready_after(channel: RawChannel, queue: str, count: int, within: float = SOON) -> float | None:
-    """Seconds until a queue holds `count` ready messages; None when it does not in time."""
+    """Seconds until a queue has `count` ready messages; None if timed out."""
     began = time.monotonic()
     return time.monotonic() - began if await ready(channel, queue, count, within) == count else None
 
 
 async def since(channel: RawChannel, seen: int, within: float = SOON) -> list[Delivery]:
-    """What came after the first `seen` frames of a channel that only consumes, without looking at those again."""
+    """The deliveries after the first `seen` frames of a channel that only consumes."""
     await channel.until(lambda: len(channel.log) > seen, within)
     return [item for item in channel.log[seen:] if isinstance(item, Delivery)]
 
 
 async def quiet(*channels: RawChannel) -> list[int]:
-    """How many each channel has received, once nothing more has come for a while."""
+    """How many deliveries each channel has received, once no more arrive."""
     before: list[int] = []
     while (now := [len(channel.frames(Delivery)) for channel in channels]) != before:
         before = now
@@ -70,11 +70,11 @@ async def quiet(*channels: RawChannel) -> list[int]:
 
 
 def numbers(deliveries: list[Delivery]) -> list[int]:
-    """Which messages came, in their order."""
+    """The numbers of the delivered messages, in order."""
     return [int(item.body.rstrip(b".")) for item in deliveries]
 
 
 def flags(deliveries: list[Delivery]) -> str:
-    """Their redelivered flags in words."""
+    """The redelivered flags as text."""
     marked = sum(item.redelivered for item in deliveries)
     return f"redelivered false on {len(deliveries) - marked}, true on {marked}"

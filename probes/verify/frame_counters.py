@@ -1,4 +1,4 @@
-"""What became of the messages of a channel in confirm mode, and how long it took: pure bookkeeping of its frames."""
+"""Outcomes and latencies of the messages of a channel in confirm mode, computed from its frames."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -6,15 +6,15 @@ from probes.verify.frames import Confirm, Frame
 
 
 class FrameCounters:
-    """Which messages are settled, kept up as frames come.
+    """The settled messages, updated from frames.
 
     Attributes:
         acked: sequence numbers that were acked.
         nacked: sequence numbers that were nacked.
-        again: numbers that were settled once more, which must not be.
+        again: numbers that were settled more than once, which must not happen.
         at: when each was settled, in seconds of the monotonic clock.
         frames: confirm frames so far.
-        covered: the most messages that one frame settled.
+        covered: largest number of messages that one frame settled.
     """
 
     def __init__(self) -> None:
@@ -27,11 +27,11 @@ class FrameCounters:
 
     @property
     def settled(self) -> int:
-        """How many are acked or nacked."""
+        """Number of acked and nacked messages."""
         return len(self.at)
 
     def update(self, log: Sequence[Frame]) -> int:
-        """Read what has come in `log` since the last time; how many are settled."""
+        """Process the new frames of `log`; returns the number of settled messages."""
         for frame in log[self._read :]:
             if isinstance(frame, Confirm):
                 self._settle(frame)
@@ -56,14 +56,14 @@ class FrameCounters:
 
 
 def tallied(log: Sequence[Frame]) -> FrameCounters:
-    """The tally of a whole log."""
+    """The counters of a complete log."""
     tally = FrameCounters()
     tally.update(log)
     return tally
 
 
 def out_of_order(confirms: Iterable[Confirm]) -> list[tuple[int, int]]:
-    """Each frame whose number is lower than one that came before: (the highest before, the late one)."""
+    """Each frame with a lower number than an earlier one: (highest earlier number, its number)."""
     found, highest = [], 0
     for confirm in confirms:
         if confirm.tag < highest:
@@ -73,13 +73,13 @@ def out_of_order(confirms: Iterable[Confirm]) -> list[tuple[int, int]]:
 
 
 def quantile(values: Sequence[float], q: float) -> float:
-    """The value that a share `q` of them does not exceed; of at least one value."""
+    """The quantile `q` of at least one value."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(q * len(ordered)))]
 
 
 def spread(seconds: Sequence[float]) -> str:
-    """Latencies in one line."""
+    """Latencies as one line of text."""
     if not seconds:
         return "none measured"
     low, mid, high, top = (

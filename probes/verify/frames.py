@@ -1,4 +1,4 @@
-"""What comes on a channel, in the order in which it came: the evidence that claims are held against."""
+"""Frames received on a channel, as the evidence of claims."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,7 +34,7 @@ class Confirm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Return:
-    """basic.return: no queue took the message."""
+    """basic.return: the message was unroutable."""
 
     code: int
     text: str
@@ -67,8 +67,8 @@ class Closed(Exception):
     """The channel or connection is closed.
 
     Attributes:
-        code: the broker's reply code, such as 406; 0 where it gave none (the connection was lost or cut).
-        text: what it said.
+        code: the broker's reply code, such as 406; 0 without one (the connection was lost or cut).
+        text: its reply text.
     """
 
     def __init__(self, code: int, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Ways to publish and to wait, and the rates and times they reach: for claims, never for the continuous probes."""
+"""Publishing strategies with their rates and latencies: only for claims, never for continuous probes."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ from probes.verify.channel import RawChannel
 from probes.verify.frame_counters import FrameCounters
 
 BOUND = {"x-max-length": 50_000}
-"""For every queue that is loaded here; not reached within a few seconds."""
+"""Length limit of every queue under load; not reached within a few seconds."""
 
 _WINDOW = 500
 _LATE = 30.0
@@ -19,7 +19,7 @@ _LATE = 30.0
 async def one_by_one(
     channel: RawChannel, queue: str, count: int, *, persistent: bool = True, body: bytes = b"x"
 ) -> list[float]:
-    """Publish and wait, `count` times; seconds until each confirm.
+    """Publish and wait, `count` times; returns the seconds until each confirm.
 
     Raises:
         TimeoutError: one was not confirmed.
@@ -35,7 +35,7 @@ async def one_by_one(
 
 
 async def paced(channel: RawChannel, queue: str, *, rate: float, seconds: float, body: bytes = b"x") -> list[float]:
-    """Publish at a constant rate, whatever the confirms do; seconds from when each was sent to its confirm."""
+    """Publish at a constant rate, independent of confirms; returns the seconds from each publish to its confirm."""
     tally, sent = FrameCounters(), {}
     tally.update(channel.log)
     began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Whether the user may do what the checks do: asked once, so that a refusal is not read as a verdict on the broker."""
+"""Checks the user's permissions once, so that missing ones are not mistaken for a verdict on the broker."""
 
 from ackscope.errors import Refused
 from probes.verify.frames import Closed
@@ -9,7 +9,7 @@ async def preflight(ground: CheckContext) -> None:
     """Make a queue, publish to it and read from it, once with the default exchange and once with another.
 
     Raises:
-        Refused: one of it is not permitted; the message says what to permit.
+        Refused: a permission is missing; the message says which ones are needed.
     """
     async with await ground.client("preflight") as client:
         channel = await client.channel()

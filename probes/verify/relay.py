@@ -1,7 +1,6 @@
-"""A TCP relay on loopback that can do to a connection what networks do: hold back, and cut.
+"""A TCP relay on loopback that simulates network failures: it can hold back data and cut connections.
 
-It passes bytes and understands none of them, so TLS goes through untouched: the client still asks for the broker's own
-certificate, by the broker's name.
+It passes bytes unchanged, TLS included: the client still verifies the broker's own certificate, by the broker's name.
 """
 
 import asyncio
@@ -14,7 +13,7 @@ _CHUNK = 65_536
 
 
 class Relay:
-    """Passes connections on to one address; use it as a context manager.
+    """Relays connections to one address; use it as a context manager.
 
     Attributes:
         port: where it listens on 127.0.0.1.
@@ -47,19 +46,19 @@ class Relay:
         )
 
     def pause(self, *, upstream: bool = True, downstream: bool = True) -> None:
-        """Pass nothing on in these directions, not even that an end has closed: as a broken cable would."""
+        """Pass nothing in these directions, not even the close of a socket, like a broken cable."""
         if upstream:
             self.upstream.clear()
         if downstream:
             self.downstream.clear()
 
     def resume(self) -> None:
-        """Pass on everything again, and first what was held back."""
+        """Pass everything again, first the data that was held back."""
         self.upstream.set()
         self.downstream.set()
 
     async def cut(self) -> None:
-        """End every connection, both ends, and lose what was held back."""
+        """Abort every connection at both ends, and discard the data that was held back."""
         for writer in self._writers:
             writer.transport.abort()
         links = list(self._links)
@@ -68,7 +67,7 @@ class Relay:
         await asyncio.gather(*links, return_exceptions=True)
 
     async def close(self) -> None:
-        """Stop listening and cut what is left; fine to call twice."""
+        """Stop listening and cut all connections; can be called twice."""
         if self._server is not None:
             self._server.close()
         await self.cut()
@@ -95,7 +94,7 @@ class Relay:
                 both.create_task(_pump(reader, far_writer, self.upstream))
                 both.create_task(_pump(far_reader, writer, self.downstream))
         except* OSError:
-            # The broker is away, or an end was reset: the other learns by the abort below.
+            # The broker is down, or an end was reset: the other end is aborted below.
             pass
         finally:
             for end in ends:
@@ -109,6 +108,6 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gate
         writer.write(data)
         await writer.drain()
     await gate.wait()
-    # Only this direction is over; the other end may still have something to say.
+    # Only this direction has ended; the other end may still send.
     if writer.can_write_eof():
         writer.write_eof()

@@ -1,4 +1,4 @@
-"""Rows of claims in words and as a document."""
+"""The report of claims, as text and JSON."""
 
 import textwrap
 from collections import Counter
@@ -27,7 +27,7 @@ WORDS = {
     ClaimVerdict.NEEDS_LAB: "needs --lab",
     ClaimVerdict.INCONCLUSIVE: "could not tell",
 }
-"""Verdicts as a person reads them."""
+"""Verdicts as text."""
 
 
 def document(broker: str, rows: Sequence[ClaimRow]) -> dict[str, Any]:
@@ -56,10 +56,10 @@ def text(broker: str, where: str, rows: Sequence[ClaimRow], *, evidence: bool = 
     """The report of a terminal, at most 80 columns wide.
 
     Args:
-        broker: what answered, such as "RabbitMQ 4.3.6".
+        broker: product and version, such as "RabbitMQ 4.3.6".
         where: host and port.
         rows: in the order of their claims.
-        evidence: also what each row rests on.
+        evidence: also print the evidence of each row.
     """
     lines = [f"{broker} at {where}"]
     for group, heading in GROUPS.items():
@@ -72,7 +72,7 @@ def text(broker: str, where: str, rows: Sequence[ClaimRow], *, evidence: bool = 
 
 
 def counts(rows: Sequence[ClaimRow]) -> str:
-    """How many rows came to which verdict, in one line."""
+    """The number of rows for each verdict, in one line."""
     found = Counter(row.result.verdict for row in rows)
     counts = [f"{words} {found[verdict]}" for verdict, words in WORDS.items() if found[verdict]]
     open_ = sum(not row.settled for row in rows)
@@ -80,7 +80,7 @@ def counts(rows: Sequence[ClaimRow]) -> str:
 
 
 def exit_code(rows: Sequence[ClaimRow]) -> int:
-    """0 where every row is settled, else 1."""
+    """0 if every row is settled, else 1."""
     return 0 if all(row.settled for row in rows) else 1
 
 

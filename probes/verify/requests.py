@@ -1,4 +1,4 @@
-"""Small questions that several checks ask, with the moment of patience that each needs."""
+"""Requests that several checks share, each with a short timeout."""
 
 import asyncio
 
@@ -9,11 +9,11 @@ from probes.verify.client import Client
 from probes.verify.frames import Closed, Delivery
 
 _STEP = 0.02
-"""Seconds between two looks."""
+"""Seconds between two polls."""
 
 
 async def got(channel: RawChannel, queue: str, within: float = 2.0) -> Delivery | None:
-    """One message by basic.get, for which up to `within` seconds are waited; it is not acknowledged."""
+    """Get a message by basic.get, waiting up to `within` seconds; it is not acked."""
     for _ in range(int(within / _STEP)):
         found = await channel.get(queue)
         if found is not None:
@@ -23,19 +23,19 @@ async def got(channel: RawChannel, queue: str, within: float = 2.0) -> Delivery 
 
 
 async def one(channel: RawChannel, queue: str) -> Delivery:
-    """As `got`, where a message is sure to come.
+    """As `got`, but a message must arrive.
 
     Raises:
-        TimeoutError: it did not.
+        TimeoutError: none arrived.
     """
     found = await got(channel, queue)
     if found is None:
-        raise TimeoutError(f"no message came into {queue}")
+        raise TimeoutError(f"no message arrived in {queue}")
     return found
 
 
 async def filled(channel: RawChannel, queue: str, count: int, within: float = 5.0) -> bool:
-    """Wait until a queue holds that many ready messages; whether it did in time."""
+    """Wait until a queue has this many ready messages; returns whether it was in time."""
     for _ in range(int(within / _STEP)):
         if (await channel.look(queue)).messages >= count:
             return True
@@ -49,14 +49,14 @@ async def asked(client: Client, queue: str) -> str:
     try:
         found = await channel.look(queue)
     except Closed as error:
-        # What follows repeats names.
+        # The rest of the text repeats names.
         return str(error).split(" '", maxsplit=1)[0]
     await channel.close()
     return f"{found.messages} messages"
 
 
 async def refusal(client: Client, method: type, reply: type, **parts: object) -> int:
-    """The code with which a method on a channel of its own is refused; 0 when it is answered."""
+    """The reply code with which a method on a separate channel is refused; 0 if it succeeds."""
     channel = await client.channel()
     try:
         await channel.call(method(**parts), reply)
@@ -67,10 +67,10 @@ async def refusal(client: Client, method: type, reply: type, **parts: object) ->
 
 
 async def no_queue(client: Client, name: str) -> bool:
-    """Whether there is no such queue."""
+    """Whether the queue does not exist."""
     return await refusal(client, spec.Queue.Declare, spec.Queue.DeclareOk, queue=name, passive=True) == 404
 
 
 async def no_exchange(client: Client, name: str) -> bool:
-    """Whether there is no such exchange."""
+    """Whether the exchange does not exist."""
     return await refusal(client, spec.Exchange.Declare, spec.Exchange.DeclareOk, exchange=name, passive=True) == 404

@@ -1,28 +1,28 @@
-"""Runs claims on one broker: side by side those that only ask, alone those that measure, last those that disturb."""
+"""Runs claims on one broker: most in parallel, those that measure rates alone, those that disturb it last."""
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ackscope.errors import BrokerError
+from ackscope.log import get_logger
 from probes.verify.frames import Closed
 from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, VerifyClaim
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _TOGETHER = 4
-"""Checks side by side: each waits most of its time, and none may starve another on a small machine."""
+"""Parallel checks: each waits most of its time, and none may starve another on a small machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimRow:
-    """What became of one claim.
+    """The result of one claim.
 
     Attributes:
-        seconds: how long the check took; 0 where there was none.
-        broken: the check itself is at fault, not the broker; its traceback is in the log.
+        seconds: duration of the check; 0 without one.
+        broken: the check itself failed, not the broker; its traceback is in the log.
     """
 
     claim: VerifyClaim
@@ -32,19 +32,19 @@ class ClaimRow:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing is left to explain: it holds, there is nothing to check, or a cited fact says why not."""
+        """Whether it needs no explanation: it holds, there is nothing to check, or a cited fact explains it."""
         calm = {ClaimVerdict.HOLDS, ClaimVerdict.NOT_APPLICABLE, ClaimVerdict.NEEDS_LAB}
         return not self.broken and (self.result.verdict in calm or bool(self.result.because))
 
 
 ProgressCallback = Callable[[Sequence[VerifyClaim], int], None]
-"""Told the claims that are being checked, and how many are done."""
+"""Callback with the claims that are being checked, and how many are done."""
 
 
 async def check_all(
     ground: CheckContext, claims: Sequence[VerifyClaim], on_progress: ProgressCallback = lambda _, __: None
 ) -> list[ClaimRow]:
-    """Check every claim; a row for each, in the order given."""
+    """Check every claim; returns a row for each, in the given order."""
     rows: dict[str, ClaimRow] = {}
     under_way: list[VerifyClaim] = []
 
@@ -74,7 +74,7 @@ async def check_all(
 
 async def _check(ground: CheckContext, claim: VerifyClaim) -> ClaimRow:
     if claim.lab and ground.disturb is None:
-        why = "it takes a broker that may be disturbed: ackscope verify --lab"
+        why = "needs a broker that may be disturbed: ackscope verify --lab"
         return ClaimRow(claim, Observed(verdict=ClaimVerdict.NEEDS_LAB, observed=why, evidence=()))
     began = time.monotonic()
     broken = False
@@ -82,17 +82,15 @@ async def _check(ground: CheckContext, claim: VerifyClaim) -> ClaimRow:
         async with asyncio.timeout(claim.seconds) as limit:
             result = await claim.check(ground)
     except TimeoutError as error:
-        result = _undecided(
-            f"did not come to an end within {claim.seconds:g} s" if limit.expired() else f"a wait was in vain: {error}"
-        )
+        result = _undecided(f"not finished within {claim.seconds:g} s" if limit.expired() else f"timed out: {error}")
     except Closed as error:
-        result = _undecided(f"the broker closed what the check was using: {error}")
+        result = _undecided(f"the broker closed the channel or connection of the check: {error}")
     except BrokerError as error:
         result = _undecided(str(error))
-    # The boundary: one broken check must not take the other rows with it.
-    except Exception as error:  # noqa: BLE001  as said above
-        _log.exception("the check of %s is broken", claim.id)
-        result, broken = _undecided(f"the check itself is at fault: {type(error).__name__}: {error}"), True
+    # The boundary: an error in one check must not end the others.
+    except Exception as error:  # noqa: BLE001  see the line above
+        _log.exception("check failed unexpectedly", claim=claim.id)
+        result, broken = _undecided(f"the check itself failed: {type(error).__name__}: {error}"), True
     return ClaimRow(claim, result, time.monotonic() - began, broken)
 
 

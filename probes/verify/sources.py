@@ -1,4 +1,4 @@
-"""The guides that make the claims, by their titles."""
+"""Titles of the guides that the claims are from."""
 
 CONFIRMS = "Consumer Acknowledgements and Publisher Confirms"
 RELIABILITY = "Reliability Guide"

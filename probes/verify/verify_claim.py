@@ -1,4 +1,4 @@
-"""What a claim is, what it is checked on, and what a check answers."""
+"""The contract of a claim: its check, the context of the check, and its result."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,25 +11,25 @@ from probes.verify.client import Client
 
 
 class ClaimVerdict(StrEnum):
-    """How a claim did against this broker."""
+    """The verdict on a claim for this broker."""
 
     HOLDS = "holds"
     DIFFERS = "differs"
     NOT_APPLICABLE = "not-applicable"
-    """This version, or this broker as it is set up, has not what the claim speaks of."""
+    """This version or setup lacks the feature of the claim."""
     NEEDS_LAB = "needs-lab"
-    """It takes a broker that may be disturbed: `ackscope verify --lab`."""
+    """It needs a broker that may be disturbed: `ackscope verify --lab`."""
     INCONCLUSIVE = "could-not-tell"
-    """The check did not come to an end, or what it saw does not decide."""
+    """The check did not finish, or its observations are inconclusive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What a check answers.
+    """The result of a check.
 
     Attributes:
         observed: one sentence that a person can compare with the claim.
-        evidence: figures and answers of this broker that it rests on, one line each: what was done, what came back.
+        evidence: values and responses of this broker, one line each: what was done, and the result.
         because: for DIFFERS, why this version does so, with its source; "" where the claim holds.
     """
 
@@ -43,7 +43,7 @@ class Manage(Protocol):
     """The management API of the broker, where its address was given."""
 
     async def queue(self, name: str) -> Mapping[str, Any] | None:
-        """What `/api/queues/vhost/name` says; None where it knows no such queue. Its figures lag by up to 5 s."""
+        """`/api/queues/vhost/name`; None if there is no such queue. Its statistics lag by up to 5 s."""
         ...
 
 
@@ -68,19 +68,19 @@ class Disturb(Protocol):
         ...
 
     async def alarm(self, *, on: bool) -> None:
-        """Raise the memory alarm, or let it go."""
+        """Raise or clear the memory alarm."""
         ...
 
 
 @dataclass(slots=True)
 class CheckContext:
-    """Where a claim is checked: one broker, and names of one's own.
+    """The context of a check: the broker, and the names of its objects.
 
     Attributes:
-        version: of the broker, such as (4, 3, 6).
-        prefix: every object that a check makes has a name that starts with this; all are swept at the end.
-        manage: the management API; None without its address.
-        disturb: a broker that may be disturbed; None on somebody's own.
+        version: version of the broker, such as (4, 3, 6).
+        prefix: prefix of the names of all objects of a check, which are deleted at the end.
+        manage: the management API; None if no address was given.
+        disturb: disturbs a private broker; None for a broker of the user.
     """
 
     server: AmqpServer
@@ -98,13 +98,13 @@ class CheckContext:
     async def queue(
         self, channel: RawChannel, name: str, queue_type: str = "classic", arguments: Mapping[str, object] | None = None
     ) -> str:
-        """Make a durable, bounded queue that is swept at the end; its full name.
+        """Declare a durable queue that is deleted at the end; returns its full name.
 
         Args:
             channel: where to declare it.
             name: unique in the run, best `<claim id>` or `<claim id>.<what>`.
             queue_type: classic, quorum or stream.
-            arguments: beside its type and its expiry; no length limit is set: publish little.
+            arguments: besides its type and expiry; there is no length limit, so publish few messages.
         """
         full = f"{self.prefix}.{name}"
         if full not in self.queues:
@@ -116,7 +116,7 @@ class CheckContext:
         return full
 
     async def exchange(self, channel: RawChannel, name: str, kind: str = "fanout", **arguments: object) -> str:
-        """Make an auto-delete exchange that is swept at the end; its full name."""
+        """Declare an auto-delete exchange that is deleted at the end; returns its full name."""
         full = f"{self.prefix}.{name}"
         if full not in self.exchanges:
             self.exchanges.append(full)
@@ -133,13 +133,13 @@ class VerifyClaim:
 
     Attributes:
         id: S01 to S53.
-        name: in a few words joined by hyphens; stable once released.
+        name: a few words joined by hyphens; stable once released.
         group: delivery, prefetch, confirms, transactions, order.
         documented: the claim in our own words.
-        source: the guide that makes it.
-        alone: it measures a rate or a time: nothing else may run beside it.
-        lab: without `CheckContext.disturb` there is nothing to check.
-        seconds: the check gets as long before it could not tell.
+        source: the guide that it is from.
+        alone: it measures a rate or a time, so nothing else may run in parallel.
+        lab: it needs `CheckContext.disturb`.
+        seconds: timeout of the check, after which its verdict is `could-not-tell`.
     """
 
     id: str

@@ -44,9 +44,9 @@ def test_an_interrupted_demo_leaves_nothing_behind() -> None:
         try:
             assert demo.stderr is not None
             lines = iter(demo.stderr.readline, "")
-            assert any("Ctrl-C ends everything" in line for line in lines)
+            assert any("press Ctrl-C to stop everything" in line for line in lines)
             family = _family(demo.pid)
-            folder = next(line.split()[2] for line in lines if "removed at the end" in line)
+            folder = next(line.split()[2] for line in lines if "deleted at the end" in line)
             os.killpg(demo.pid, signal.SIGINT)
             demo.communicate(timeout=90)
         finally:
@@ -67,5 +67,5 @@ def test_an_unknown_fault_is_one_line() -> None:
     done = subprocess.run([*DEMO, "--fault", "stuck-consumr"], capture_output=True, text=True, check=False)
 
     assert 3 == done.returncode
-    assert "ackscope demo: no fault 'stuck-consumr', did you mean 'stuck-consumer'?" in done.stderr
+    assert "ackscope demo: unknown fault 'stuck-consumr', did you mean 'stuck-consumer'?" in done.stderr
     assert 1 == done.stderr.count("\n")

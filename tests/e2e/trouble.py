@@ -238,6 +238,6 @@ def in_trouble(*, folder: Path | None = None) -> Iterator[Trouble]:
         words = ["--exporter", trouble.exporter, "--rollups", str(trouble.rollups), "--listen", page]
         words += ["--notes", str(folder / "notes.jsonl"), "--semantics", str(trouble.semantics)]
         web = services.start_python("dashboard", "ackscope", "dashboard", *words)
-        watcher.wait_until(lambda: answers(f"{trouble.exporter}/-/ready"), "an answer of /-/ready", _READY)
-        web.wait_until(lambda: answers(f"{trouble.page}/_stcore/health", "ok"), "an answer", _READY)
+        watcher.wait_until(lambda: answers(f"{trouble.exporter}/-/ready"), "a response from /-/ready", _READY)
+        web.wait_until(lambda: answers(f"{trouble.page}/_stcore/health", "ok"), "a response", _READY)
         yield trouble

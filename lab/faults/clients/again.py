@@ -1,4 +1,4 @@
-"""What clients do in a loop: try, be refused, try again."""
+"""A client in a retry loop: the broker refuses a request, and the client tries again."""
 
 from collections.abc import Callable
 
@@ -9,21 +9,21 @@ from ackscope.errors import BrokerError
 from lab.faults.fault import Fault
 
 PROOF = 5
-"""Times that it must have happened before the fault is announced."""
+"""Refusals before the fault is announced."""
 
 
 def refused(fault: Fault, name: str, code: int, act: Callable[[BlockingChannel], object], every: float = 0.25) -> None:
-    """Open a channel, do what the broker refuses, and begin anew, until the fault should end.
+    """Open a channel, send a request that the broker refuses, and repeat until the fault should end.
 
     Args:
-        fault: that is held.
-        name: of the connection, which stays.
-        code: with which the broker must close each channel, such as 406.
-        act: is refused.
-        every: seconds from one try to the next.
+        fault: the fault in effect.
+        name: name of the connection, which stays open.
+        code: reply code with which the broker must close each channel, such as 406.
+        act: sends the request.
+        every: seconds between attempts.
 
     Raises:
-        BrokerError: the broker took it, or closed the channel for another reason.
+        BrokerError: the broker accepted the request, or closed the channel for another reason.
     """
     connection = fault.connect(name)
     for times, _ in enumerate(fault.ticks(every), start=1):
@@ -31,8 +31,8 @@ def refused(fault: Fault, name: str, code: int, act: Callable[[BlockingChannel],
             act(connection.channel())
         except ChannelClosedByBroker as error:
             if error.reply_code != code:
-                raise BrokerError(f"expected an error {code}, and got {error.reply_code} {error.reply_text}") from None
+                raise BrokerError(f"expected error {code}, got {error.reply_code} {error.reply_text}") from None
         else:
-            raise BrokerError(f"expected an error {code}, and the broker took it")
+            raise BrokerError(f"expected error {code}, but the broker accepted it")
         if times == PROOF:
             fault.announce()

@@ -20,7 +20,7 @@ def inject(fault: Fault) -> None:
         except Refused:
             pass
         else:
-            raise BrokerError("the broker took a wrong password")
+            raise BrokerError("the broker accepted a wrong password")
         if times == PROOF:
             fault.announce()
 

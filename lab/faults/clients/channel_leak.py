@@ -9,7 +9,7 @@ _PROOF = 20
 
 
 def inject(fault: Fault) -> None:
-    """Open them, below what a broker takes."""
+    """Open channels, below the limit of the broker."""
     connection = fault.connect("fault-channel-leak")
     for opened, _ in enumerate(fault.ticks(1 / _RATE), start=1):
         if opened <= _MOST:

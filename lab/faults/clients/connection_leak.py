@@ -10,10 +10,10 @@ _PROOF = 10
 
 
 def inject(fault: Fault) -> None:
-    """Open them, up to a few hundred."""
+    """Open connections, up to a few hundred."""
     for opened, _ in enumerate(fault.ticks(1 / _RATE), start=1):
         if opened <= _MOST:
-            # Not served: the broker gives them up after two minutes, when the first findings are long there.
+            # Not served: the broker closes them after two minutes, long after the first findings.
             fault.connect(NAME, served=False, heartbeat=60)
         if opened == _PROOF:
             fault.announce()

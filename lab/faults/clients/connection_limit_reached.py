@@ -27,7 +27,7 @@ def inject(fault: Fault) -> None:
         except (Refused, Unreachable):
             pass
         else:
-            raise BrokerError("the broker let a second connection in")
+            raise BrokerError("the broker accepted a second connection")
         if times == PROOF:
             fault.announce()
 
@@ -35,7 +35,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="connection-limit-reached",
     rule="connection-limit-reached",
-    summary="a virtual host of one connection has it, and a second client is refused once a second",
+    summary="a virtual host is limited to one connection, which is in use; a second client is refused once a second",
     subject=Subject(kind="vhost", name=VHOST, vhost=VHOST),
     inject=inject,
 )

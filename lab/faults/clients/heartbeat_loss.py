@@ -1,6 +1,6 @@
 """heartbeat-loss: a client that works so long on its messages that it does not serve its connection.
 
-The broker gives the connection up after two heartbeats; the client connects anew and does the same.
+The broker closes the connection after two missed heartbeats; the client reconnects and does the same again.
 """
 
 import time
@@ -36,7 +36,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="heartbeat-loss",
     rule="heartbeat-loss",
-    summary="a client serves its connection for ten seconds and then no more; the broker gives it up",
+    summary="a client stops serving its connection after 10 s, and the broker closes it for missing heartbeats",
     subject=Subject(kind="connection", name=NAME),
     inject=inject,
     apart=True,

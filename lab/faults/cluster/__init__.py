@@ -1,4 +1,4 @@
-"""Faults of nodes together (E)."""
+"""Faults of the cluster (E)."""
 
 from lab.faults.cluster import (
     hung_peer,

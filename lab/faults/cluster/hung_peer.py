@@ -18,7 +18,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="hung-peer",
     rule="hung-peer",
-    summary="the third node freezes: what asks all nodes hangs on its healthy peers",
+    summary="the third node freezes, so requests that query all nodes hang on its healthy peers",
     subject=Subject(kind="node", name=LAST_NAME, node=LAST_NAME),
     inject=inject,
     nodes=3,

@@ -50,7 +50,7 @@ def _led(fault: Fault) -> int:
 SPEC = FaultSpec(
     name="leader-imbalance",
     rule="leader-imbalance",
-    summary="one node leads twelve quorum queues, and has all their traffic",
+    summary="one node leads all twelve quorum queues and carries all their traffic",
     subject=Subject(kind="node", name=FIRST_NAME, node=FIRST_NAME),
     inject=inject,
     nodes=3,

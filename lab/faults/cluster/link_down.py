@@ -1,4 +1,4 @@
-"""link-down: a shovel whose other end does not answer.
+"""link-down: a shovel whose destination does not respond.
 
 Source: https://www.rabbitmq.com/docs/shovel-dynamic
 """
@@ -38,7 +38,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="link-down",
     rule="link-down",
-    summary="a shovel whose other end does not answer",
+    summary="a shovel whose destination does not respond",
     subject=Subject(kind="link", name=NAME),
     inject=inject,
     extra=Extra(plugins=("rabbitmq_shovel_management",)),

@@ -30,7 +30,7 @@ def inject(fault: Fault) -> None:
         queues = [queue for queue in fault.ask("GET", "/api/queues") if queue["name"] == QUEUE]
         return any(len(q.get("slave_nodes") or ()) > len(q.get("synchronised_slave_nodes") or ()) for q in queues)
 
-    until(fault, "mirrors without the messages", unfilled)
+    until(fault, "unsynchronised mirrors", unfilled)
     fault.announce()
     fault.hold()
 
@@ -38,7 +38,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="mirror-unsynchronised",
     rule="mirror-unsynchronised",
-    summary="mirrors join a queue that holds messages, and are not filled",
+    summary="mirrors are added to a queue with messages and are not synchronised",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
     brokers=("3.10",),

@@ -26,7 +26,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="node-draining",
     rule="node-draining",
-    summary="the third node is in maintenance: no client gets in, it leads nothing",
+    summary="the third node is in maintenance mode: it accepts no clients and leads no queues",
     subject=Subject(kind="node", name=LAST_NAME, node=LAST_NAME),
     inject=inject,
     brokers=("4.0", "4.3"),

@@ -1,4 +1,4 @@
-"""What faults of nodes share: which node goes, how it is seen to be gone, and how to wait for that."""
+"""Helpers of cluster faults: stop nodes and wait until the cluster reports them down."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from ackscope.errors import BrokerError
 from lab.faults.fault import Fault
 
 LAST = 2
-"""The third node: the first is the one that is watched."""
+"""Index of the third node; the first one is monitored."""
 LAST_NAME = "lab3@localhost"
 
 _WITHIN = 40.0
@@ -15,33 +15,33 @@ _POLL = 0.5
 
 
 def until(fault: Fault, what: str, holds: Callable[[], bool], seconds: float = _WITHIN) -> None:
-    """Wait until something is so, or until the fault should end.
+    """Wait for a condition, or until the fault should end.
 
     Raises:
-        BrokerError: it did not become so; the message says what.
+        BrokerError: timed out; the message names the condition.
     """
     deadline = time.monotonic() + seconds
     while not fault.ending.is_set():
         if holds():
             return
         if time.monotonic() > deadline:
-            raise BrokerError(f"not seen within {seconds:.0f} s: {what}")
+            raise BrokerError(f"not observed within {seconds:.0f} s: {what}")
         fault.ending.wait(_POLL)
 
 
 def running(fault: Fault) -> set[str]:
-    """Names of the nodes that the first one sees run."""
+    """Names of the nodes that the first one sees running."""
     return {node["name"] for node in fault.ask("GET", "/api/nodes") if node.get("running")}
 
 
 def seen_down(fault: Fault, *indexes: int) -> None:
-    """Wait until the first node does not see these run any more."""
+    """Wait until the first node sees these down."""
     names = {fault.lab.nodes[index].name for index in indexes}
     until(fault, f"{', '.join(sorted(names))} down", lambda: not names & running(fault))
 
 
 def stop_apps(fault: Fault, *indexes: int) -> None:
-    """Stop the broker on these nodes, and start it again when the fault ends, the last stopped first."""
+    """Stop the broker on these nodes, and start it again in reverse order when the fault ends."""
     for index in indexes:
         fault.later(lambda index=index: fault.lab.ctl(index, "start_app"))  # type: ignore[misc]  # mypy: lambda default
         fault.lab.ctl(index, "stop_app")

@@ -21,7 +21,7 @@ def inject(fault: Fault) -> None:
     fault.later(lambda: _heal(fault))
     fault.lab.signal(LAST, signal.SIGSTOP)
     try:
-        until(fault, "the frozen node given up", lambda: _given_up(fault), _FROZEN_MOST)
+        until(fault, "the frozen node reported down", lambda: _given_up(fault), _FROZEN_MOST)
     finally:
         fault.lab.signal(LAST, signal.SIGCONT)
     until(fault, "a partition", lambda: _split(fault))
@@ -48,7 +48,6 @@ def _split(fault: Fault) -> bool:
 
 
 def _heal(fault: Fault) -> None:
-    """The smaller side comes back without what it did meanwhile."""
     fault.lab.signal(LAST, signal.SIGCONT)
     fault.lab.ctl(LAST, "stop_app")
     fault.lab.ctl(LAST, "start_app")
@@ -57,7 +56,7 @@ def _heal(fault: Fault) -> None:
 NETWORK_PARTITION = FaultSpec(
     name="network-partition",
     rule="network-partition",
-    summary="a node freezes for longer than net_ticktime and wakes up: the cluster is split",
+    summary="a node freezes for longer than net_ticktime and resumes: the cluster is partitioned",
     subject=Subject(kind="cluster", name=""),
     inject=inject,
     brokers=("3.10", "4.0"),
@@ -71,7 +70,7 @@ NETWORK_PARTITION = FaultSpec(
 PARTITION_HANDLING_IGNORE = FaultSpec(
     name="partition-handling-ignore",
     rule="partition-handling-ignore",
-    summary="a cluster is split, and its strategy is to do nothing about it",
+    summary="a cluster is partitioned, and its partition handling is `ignore`",
     subject=Subject(kind="cluster", name=""),
     inject=inject,
     brokers=("3.10", "4.0"),

@@ -4,14 +4,13 @@ All three processes exist, so that no replica counts as missing. Before 4.1 the 
 and has no check for this: there it cannot be seen from outside.
 """
 
-import logging
-
 from ackscope.errors import BrokerError
 from ackscope.findings import Subject
+from ackscope.log import get_logger
 from lab.faults.cluster.nodes import has_replicas, until
 from lab.faults.fault import Fault, FaultSpec
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 QUEUE = "fault.quorum-queue-leaderless"
 _PROCESS = f'whereis(list_to_atom("%2F_{QUEUE}"))'
@@ -35,7 +34,7 @@ def _fails(fault: Fault) -> bool:
     try:
         fault.ask("GET", _CHECK)
     except BrokerError as error:
-        _log.debug("the check says: %s", error)
+        _log.debug("health check failed", error=str(error))
         return " 503 " in str(error)
     return False
 
@@ -43,7 +42,7 @@ def _fails(fault: Fault) -> bool:
 SPEC = FaultSpec(
     name="quorum-queue-leaderless",
     rule="quorum-queue-leaderless",
-    summary="two replicas of a quorum queue are suspended and its leader is killed: no leader can be elected",
+    summary="two replicas of a quorum queue are suspended and its leader is killed, so no leader can be elected",
     subject=Subject(kind="cluster", name=""),
     inject=inject,
     brokers=("4.3",),

@@ -28,7 +28,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="quorum-queue-minority",
     rule="quorum-queue-minority",
-    summary="two of three nodes stop: a quorum queue takes and gives nothing any more",
+    summary="two of three nodes stop: a quorum queue has no majority and neither accepts nor delivers messages",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
     nodes=3,

@@ -25,7 +25,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="version-skew",
     rule="version-skew",
-    summary="stable feature flags are off, as after an upgrade that was not finished",
+    summary="stable feature flags are disabled, as after an incomplete upgrade",
     subject=Subject(kind="cluster", name=""),
     inject=inject,
     extra=Extra(files={"advanced.config": b"[{rabbit,[{forced_feature_flags_on_init,[]}]}].\n"}),

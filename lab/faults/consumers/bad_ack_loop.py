@@ -1,4 +1,4 @@
-"""bad-ack-loop: a consumer acknowledges a tag that its channel does not know, is closed (406), and begins anew.
+"""bad-ack-loop: a consumer acks an unknown delivery tag, its channel is closed (406), and it opens another one.
 
 Source: https://www.rabbitmq.com/docs/confirms#consumer-acks-double-acking
 """
@@ -49,7 +49,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="bad-ack-loop",
     rule="bad-ack-loop",
-    summary="a consumer acknowledges an unknown tag, its channel is closed, and it begins anew, 4 times a second",
+    summary="a consumer acks an unknown delivery tag, loses its channel and opens another one, 4 times a second",
     subject=Subject(kind="connection", name=""),
     inject=inject,
     apart=True,

@@ -68,7 +68,7 @@ def _leave(channel: BlockingChannel | None) -> None:
 SPEC = FaultSpec(
     name="consumer-ack-timeout",
     rule="consumer-ack-timeout",
-    summary="a consumer holds 10 messages for longer than the acknowledgement timeout, 10 s here, again and again",
+    summary="a consumer repeatedly holds 10 messages for longer than the ack timeout, which is 10 s here",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
     brokers=("4.0", "4.3"),

@@ -29,7 +29,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="consumer-flapping",
     rule="consumer-flapping",
-    summary="a consumer connects, takes 10 messages, goes without acknowledging, and comes back every two seconds",
+    summary="a consumer connects, receives 10 messages, disconnects without acks, and repeats this every two seconds",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
     apart=True,

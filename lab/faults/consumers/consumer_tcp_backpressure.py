@@ -44,7 +44,6 @@ def _freeze(fault: Fault, publishing: BlockingChannel) -> None:
 
 
 def _pending(fault: Fault) -> int | None:
-    """What waits for the client; None where it is not connected."""
     connections = fault.ask("GET", "/api/connections?columns=client_properties.connection_name,send_pend")
     mine = [each for each in connections if (each.get("client_properties") or {}).get("connection_name") == _NAME]
     return sum(each.get("send_pend") or 0 for each in mine) if mine else None
@@ -53,7 +52,7 @@ def _pending(fault: Fault) -> int | None:
 SPEC = FaultSpec(
     name="consumer-tcp-backpressure",
     rule="consumer-tcp-backpressure",
-    summary="a consumer stopped reading its socket; 30 MB of messages wait for it",
+    summary="a consumer stops reading its socket while 30 MB of messages are due to it",
     subject=Subject(kind="connection", name=""),
     inject=inject,
     also=("auto-ack-consumer", "heartbeat-extreme"),

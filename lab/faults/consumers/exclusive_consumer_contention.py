@@ -45,7 +45,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="exclusive-consumer-contention",
     rule="exclusive-consumer-contention",
-    summary="a standby tries 5 times a second to consume from a queue that another consumer has for itself",
+    summary="a standby tries 5 times a second to consume from a queue with an exclusive consumer",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
     apart=True,

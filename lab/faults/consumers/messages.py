@@ -1,4 +1,4 @@
-"""What the faults of consumers have in common: confirmed publishing, and looking how full a queue is."""
+"""Helpers of consumer faults: publishing with confirms, and the backlog of a queue."""
 
 from urllib.parse import quote
 
@@ -15,10 +15,10 @@ def publisher(fault: Fault, name: str) -> BlockingChannel:
 
 
 def ready(channel: BlockingChannel, queue: str) -> int:
-    """Messages that wait in a queue, as the broker says now."""
+    """Ready messages of a queue, as the broker reports them now."""
     return int(channel.queue_declare(queue, passive=True).method.message_count)
 
 
 def queue_path(fault: Fault, queue: str) -> str:
-    """Where the management API tells of a queue."""
+    """The path of a queue in the management API."""
     return f"/api/queues/{quote(fault.address.vhost, safe='')}/{quote(queue, safe='')}"

@@ -38,7 +38,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="no-consumer",
     rule="no-consumer",
-    summary="the only consumer of a queue has gone; publishing goes on at 5/s",
+    summary="the only consumer of a queue disconnects; publishing continues at 5 messages/s",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
 )

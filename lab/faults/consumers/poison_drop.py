@@ -47,7 +47,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="poison-drop",
     rule="poison-drop",
-    summary="a consumer rejects every message of a quorum queue, which deletes each after 3 returns",
+    summary="a consumer requeues every message of a quorum queue, which drops each one after 3 redeliveries",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
     also=("requeue-loop", "quorum-queue-without-dlx"),

@@ -32,7 +32,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="polling-consumer",
     rule="polling-consumer",
-    summary="a client polls a queue 50 times a second, and finds one message in fifty",
+    summary="a client polls a queue with basic.get 50 times a second and gets one message a second",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
 )

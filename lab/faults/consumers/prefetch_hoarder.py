@@ -40,7 +40,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="prefetch-hoarder",
     rule="prefetch-hoarder",
-    summary="a consumer without prefetch limit holds all 1500 messages, and a second consumer gets none",
+    summary="a consumer without prefetch limit holds all 1,500 messages, and a second consumer gets none",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
 )

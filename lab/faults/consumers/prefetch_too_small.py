@@ -1,6 +1,6 @@
 """prefetch-too-small: a fast consumer of prefetch 1, which waits for the round trip after every message.
 
-It acknowledges at once. A message is held for a millisecond or two: the way, and what the client needs between two.
+It acks immediately. A message is unacked for 1 to 2 ms: the round trip, and the client's time between two messages.
 """
 
 from typing import Any
@@ -45,7 +45,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="prefetch-too-small",
     rule="prefetch-too-small",
-    summary="a consumer that acknowledges at once has prefetch 1, and a quarter more comes than can be sent one by one",
+    summary="a fast consumer has prefetch 1, and the publish rate is 25 % above what can be delivered one by one",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
     also=("pub-no-confirms",),

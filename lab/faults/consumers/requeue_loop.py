@@ -33,7 +33,7 @@ def inject(fault: Fault) -> None:
     def take(channel: BlockingChannel, method: Any, _properties: Any, _body: bytes) -> None:
         nonlocal redelivered
         redelivered += method.redelivered
-        # Bounded: the fault is to be seen, not to take the machine.
+        # Bounded: the fault must be visible without using the whole machine.
         time.sleep(_PAUSE)
         channel.basic_nack(method.delivery_tag, requeue=True)
 

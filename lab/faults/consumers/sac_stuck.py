@@ -45,7 +45,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="sac-stuck",
     rule="sac-stuck",
-    summary="the single active consumer holds its prefetch of 10 and acks nothing; two healthy standbys wait",
+    summary="the single active consumer holds its prefetch of 10 without an ack; two healthy standbys wait",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
 )

@@ -44,7 +44,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="slow-consumer",
     rule="slow-consumer",
-    summary="a consumer of prefetch 10 works 5 messages a second off, and 10 a second come",
+    summary="a consumer with prefetch 10 processes 5 messages/s, and 10/s are published",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
 )

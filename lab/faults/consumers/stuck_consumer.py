@@ -37,7 +37,7 @@ def inject(fault: Fault) -> None:
 
     consumer.basic_qos(prefetch_count=PREFETCH)
     consumer.basic_consume(QUEUE, take, consumer_tag="fault-stuck-consumer")
-    # The first ones at once, so that nobody waits for the consumer to fill up.
+    # The first ones at once, so that the consumer reaches its prefetch quickly.
     early, announced = _WORKED + PREFETCH, False
     for _ in range(early):
         _publish(publisher)
@@ -55,7 +55,7 @@ def _publish(channel: BlockingChannel) -> None:
 SPEC = FaultSpec(
     name="stuck-consumer",
     rule="stuck-consumer",
-    summary="a consumer that worked holds its prefetch of 10 and acks nothing more; publishing goes on at 5/s",
+    summary="a consumer stops sending acks with its prefetch of 10 outstanding; publishing continues at 5 messages/s",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
 )

@@ -45,7 +45,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="zombie-connection",
     rule="zombie-connection",
-    summary="a consumer's channel was closed over an unknown delivery tag; its connection lives on without a channel",
+    summary="a consumer's channel is closed for an unknown delivery tag; its connection stays open without one",
     subject=Subject(kind="connection", name=""),
     inject=inject,
     also=("no-consumer",),

@@ -1,4 +1,4 @@
-"""Faults of nodes and what they run on (D)."""
+"""Faults of nodes and their machines (D)."""
 
 from lab.faults.fault import FaultSpec
 from lab.faults.nodes import (

@@ -17,7 +17,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="cpu-saturation",
     rule="cpu-saturation",
-    summary="forty processes in the node want a processor all the time",
+    summary="forty Erlang processes keep all CPU cores of the node busy",
     subject=NODE,
     inject=inject,
     alone=True,

@@ -20,7 +20,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="disk-alarm",
     rule="disk-alarm",
-    summary="the free disk limit is above what the disk has: every publisher is blocked",
+    summary="the free disk limit is above the free space: every publisher is blocked",
     subject=NODE,
     inject=inject,
     alone=True,

@@ -17,7 +17,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="disk-limit-unsafe",
     rule="disk-limit-unsafe",
-    summary="the free disk limit is 10 MB, on a disk that is smaller than the memory",
+    summary="the free disk limit is 10 MB, with less disk space than memory",
     subject=Subject(kind="cluster", name=""),
     inject=inject,
     # In bytes: 3.10 knows no TB, and goes by the machine's memory then.

@@ -31,7 +31,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="disk-trending-full",
     rule="disk-trending-full",
-    summary="the free disk falls by 10 MB a second towards its limit, which is minutes away",
+    summary="free disk space falls by 10 MB/s and will reach its limit within minutes",
     subject=NODE,
     inject=inject,
     alone=True,

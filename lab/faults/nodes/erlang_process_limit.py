@@ -24,7 +24,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="erlang-process-limit",
     rule="erlang-process-limit",
-    summary="the node uses four fifths of the Erlang processes that it may have",
+    summary="the node uses 80 % of its Erlang process limit",
     subject=NODE,
     inject=inject,
     extra=Extra(prefix=("env", "RABBITMQ_MAX_NUMBER_OF_PROCESSES=8192")),

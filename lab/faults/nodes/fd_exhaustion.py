@@ -43,7 +43,7 @@ def _near(fault: Fault) -> bool:
 SPEC = FaultSpec(
     name="fd-exhaustion",
     rule="fd-exhaustion",
-    summary="a client holds so many connections that the node has hardly a file handle left",
+    summary="a client opens so many connections that the node almost runs out of file descriptors",
     subject=NODE,
     inject=inject,
     extra=Extra(prefix=("prlimit", "--nofile=300")),

@@ -17,10 +17,10 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="hung-node",
     rule="hung-node",
-    summary="the node is frozen: it takes connections and answers none",
+    summary="the node is frozen: it accepts connections and serves none",
     subject=NODE,
     inject=inject,
     alone=True,
-    # With nothing to be read at all, one look has nothing to go by.
+    # Without any reading, a single diagnosis has no data.
     one_shot=False,
 )

@@ -1,4 +1,4 @@
-"""What faults of nodes share: waiting for the broker to say so, and processes of ours inside a node."""
+"""Helpers of node faults: wait until the broker reports the fault, and run Erlang processes in the node."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -16,15 +16,15 @@ _STEP = 0.2
 
 
 def until(fault: Fault, holds: Callable[[], object], what: str) -> None:
-    """Wait until the broker shows it, or the fault should end.
+    """Wait until the broker reports the fault, or until the fault should end.
 
     Raises:
-        BrokerError: it did not come to that in time.
+        BrokerError: timed out.
     """
     deadline = time.monotonic() + _WITHIN
     while not fault.ending.is_set() and not holds():
         if time.monotonic() > deadline:
-            raise BrokerError(f"{what}: not seen within {_WITHIN:.0f} s")
+            raise BrokerError(f"{what}: not observed within {_WITHIN:.0f} s")
         fault.ending.wait(_STEP)
 
 
@@ -35,7 +35,7 @@ def node(fault: Fault) -> Mapping[str, Any]:
 
 
 def fails(fault: Fault, check: str) -> bool:
-    """Whether a health check answers that something is wrong."""
+    """Whether a health check fails."""
     try:
         fault.ask("GET", f"/api/health/checks/{check}")
     except BrokerError as error:
@@ -44,11 +44,11 @@ def fails(fault: Fault, check: str) -> bool:
 
 
 def run_inside(fault: Fault, body: str) -> None:
-    """Have an Erlang process of ours in the node, registered as `ackscope_fault`; it ends with the fault.
+    """Run an Erlang process in the node, registered as `ackscope_fault`; it ends with the fault.
 
     Args:
-        fault: that holds it.
-        body: expressions; what they start should be linked to the process, which lives on after them.
+        fault: the fault that needs it.
+        body: Erlang expressions; link all processes that they start to this one, which stays alive.
     """
     stop = "case whereis(ackscope_fault) of undefined -> ok; P -> exit(P, kill) end."
     fault.later(lambda: fault.lab.ctl(0, "eval", stop))

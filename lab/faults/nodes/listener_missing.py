@@ -1,4 +1,4 @@
-"""listener-missing: the listeners are suspended; who is connected stays, who comes anew is refused.
+"""listener-missing: the listeners are suspended; existing connections stay, new ones are refused.
 
 The management listener is suspended with them, on every version.
 """
@@ -28,7 +28,7 @@ def _listens(fault: Fault) -> bool:
 SPEC = FaultSpec(
     name="listener-missing",
     rule="listener-missing",
-    summary="the node runs, and its AMQP port refuses every new connection",
+    summary="the node runs, but its AMQP port refuses every new connection",
     subject=NODE,
     inject=inject,
     alone=True,

@@ -23,7 +23,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="management-overload",
     rule="management-overload",
-    summary="the management API answers health checks and lists, and nothing that it must gather from the nodes",
+    summary="the management API answers health checks and lists, but no request that needs data from the nodes",
     subject=Subject(kind="cluster", name=""),
     inject=inject,
     alone=True,

@@ -22,7 +22,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="memory-alarm",
     rule="memory-alarm",
-    summary="the memory watermark is far below what the node uses: every publisher is blocked",
+    summary="the memory watermark is far below the memory in use: every publisher is blocked",
     subject=NODE,
     inject=inject,
     alone=True,

@@ -35,7 +35,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="memory-fragmentation",
     rule="memory-fragmentation",
-    summary="most of the node's memory is kept by its allocators and not used, at 70 % of its limit",
+    summary="the node is at 70 % of its memory limit, and most of that is unused memory in its allocators",
     subject=NODE,
     inject=inject,
     alone=True,

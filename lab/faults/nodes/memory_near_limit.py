@@ -20,7 +20,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="memory-near-limit",
     rule="memory-near-limit",
-    summary="the node uses 86 % of its memory limit, and stays there",
+    summary="the node constantly uses 86 % of its memory limit",
     subject=NODE,
     inject=inject,
     alone=True,

@@ -15,7 +15,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="node-restarted",
     rule="node-restarted",
-    summary="the node was killed and is back: every connection to it broke off",
+    summary="the node is killed and restarted: all its connections are dropped",
     subject=NODE,
     inject=inject,
     alone=True,

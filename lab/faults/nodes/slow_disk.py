@@ -17,7 +17,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="slow-disk",
     rule="slow-disk",
-    summary="every write that must be safe on disk takes 0.3 s longer",
+    summary="every fsync takes 0.3 s longer",
     subject=NODE,
     inject=inject,
     alone=True,

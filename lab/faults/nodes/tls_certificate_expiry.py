@@ -29,7 +29,7 @@ def inject(fault: Fault) -> None:
     place = f'{{"127.0.0.1", {port}}}'
     fault.later(lambda: fault.lab.ctl(0, "eval", f"rabbit_networking:stop_tcp_listener({{{{127,0,0,1}}, {port}}})."))
     fault.lab.ctl(0, "eval", f"rabbit_networking:start_ssl_listener({place}, [{options}], 1).")
-    until(fault, lambda: fails(fault, "certificate-expiration/1/months"), "the certificate's end")
+    until(fault, lambda: fails(fault, "certificate-expiration/1/months"), "the end date of the certificate")
     fault.announce()
     fault.hold()
 
@@ -37,7 +37,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="tls-certificate-expiry",
     rule="tls-certificate-expiry",
-    summary="the certificate of a TLS listener ends in ten days",
+    summary="the certificate of a TLS listener expires in ten days",
     subject=NODE,
     inject=inject,
 )

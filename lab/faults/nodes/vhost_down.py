@@ -16,7 +16,7 @@ _END = (
     "lists:member(P, [element(2, X) || X <- (catch supervisor:which_children(W))])] end), "
     "timer:sleep(500), G() end, L()"
 )
-"""Again and again: 4.x starts what does not run anew, every half a minute."""
+"""Repeated, because 4.x restarts a stopped virtual host every 30 s."""
 
 
 def inject(fault: Fault) -> None:
@@ -26,7 +26,7 @@ def inject(fault: Fault) -> None:
     fault.ask("PUT", f"/api/permissions/{VHOST}/guest", {"configure": ".*", "write": ".*", "read": ".*"})
     fault.ask("PUT", f"/api/queues/{VHOST}/fault.vhost-down", {"durable": True})
     run_inside(fault, _END)
-    until(fault, lambda: fails(fault, "virtual-hosts"), "the virtual host's end")
+    until(fault, lambda: fails(fault, "virtual-hosts"), "the virtual host down")
     fault.announce()
     fault.hold()
 
@@ -34,7 +34,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="vhost-down",
     rule="vhost-down",
-    summary="a virtual host was ended on its node and is not started again",
+    summary="a virtual host is stopped on its node and not restarted",
     subject=Subject(kind="vhost", name=VHOST),
     inject=inject,
 )

@@ -1,7 +1,7 @@
-"""Faults that only a client feels (H).
+"""Faults that only probes see (H).
 
-Not here: an unknown name, a long way and a slow machine of the probes, which are outside of the broker; and a node that
-differs, which only probes see that know the address of each node.
+Not included: an unresolved host name, a long round trip and a slow machine of the probes, which are outside the broker;
+and a node that differs, which only probes with an address for each node can see.
 """
 
 from lab.faults.fault import FaultSpec

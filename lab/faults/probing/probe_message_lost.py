@@ -54,7 +54,7 @@ def _wait(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="probe-message-lost",
     rule="probe-message-lost",
-    summary="another client takes half of the delivery probe's messages from its quorum queue",
+    summary="another client consumes half of the messages of the delivery probe from its quorum queue",
     subject=Subject(kind="probe", name="delivery.quorum"),
     inject=inject,
     one_shot=False,

@@ -1,4 +1,4 @@
-"""A publisher that opens a channel, publishes, loses it by the broker's word, and begins again."""
+"""A publisher in a loop: it opens a channel, publishes, and the broker closes the channel."""
 
 from pika import BasicProperties
 from pika.adapters.blocking_connection import BlockingConnection
@@ -11,7 +11,7 @@ _ANSWER = 5.0
 
 
 def publish_in_vain(fault: Fault, connection: BlockingConnection, exchange: str, body: bytes, rate: float) -> None:
-    """Publish to a new channel each time, as a naive application does that only logs the error.
+    """Publish on a new channel each time, as an application that only logs the error does.
 
     Announced once the broker has closed the first one.
     """

@@ -1,4 +1,4 @@
-"""mixed-connection: a memory alarm blocks a connection that also consumes: its acknowledgements are not read.
+"""mixed-connection: a memory alarm blocks a connection that also consumes: its acks are not processed.
 
 Source: https://www.rabbitmq.com/docs/alarms#effects-on-clusters
 """
@@ -28,7 +28,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="mixed-connection",
     rule="mixed-connection",
-    summary="a memory alarm blocks a connection that publishes and consumes: its acknowledgements are not read",
+    summary="a memory alarm blocks a connection that publishes and consumes: its acks are not processed",
     subject=Subject(kind="vhost", name="/"),
     inject=inject,
     alone=True,

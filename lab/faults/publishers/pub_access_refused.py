@@ -28,7 +28,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="pub-access-refused",
     rule="pub-access-refused",
-    summary="a user that may only read publishes 4 times/s, and loses its channel each time",
+    summary="a user without write permission publishes 4 times a second and loses its channel each time",
     subject=Subject(kind="connection", name=""),
     inject=inject,
     apart=True,

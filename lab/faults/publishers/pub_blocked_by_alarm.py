@@ -29,7 +29,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="pub-blocked-by-alarm",
     rule="memory-alarm",
-    summary="a memory alarm holds back a connection that publishes",
+    summary="a memory alarm blocks a publishing connection",
     subject=Subject(kind="node", name=""),
     inject=inject,
     alone=True,

@@ -54,7 +54,6 @@ def _publish(fault: Fault, channel: BlockingChannel) -> None:
 
 
 def _open(fault: Fault) -> bool:
-    """Whether the broker lists the publish as unconfirmed."""
     channels = fault.ask("GET", "/api/channels")
     return any(each.get("confirm") and each.get("messages_unconfirmed") for each in channels)
 
@@ -62,7 +61,7 @@ def _open(fault: Fault) -> bool:
 SPEC = FaultSpec(
     name="pub-confirm-stall",
     rule="pub-confirm-stall",
-    summary="two of three nodes stop: a quorum queue without majority confirms nothing to its publisher",
+    summary="two of three nodes stop: a quorum queue without a majority sends no confirms to its publisher",
     subject=Subject(kind="vhost", name="/"),
     inject=inject,
     nodes=3,

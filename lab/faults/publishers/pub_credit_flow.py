@@ -31,14 +31,13 @@ def inject(fault: Fault) -> None:
 
 
 def _throttled(fault: Fault) -> bool:
-    """Whether the broker says that it slows some channel down."""
     return any(channel.get("state") == "flow" for channel in fault.ask("GET", "/api/channels"))
 
 
 SPEC = FaultSpec(
     name="pub-credit-flow",
     rule="pub-credit-flow",
-    summary="a publisher sends as fast as it can to a quorum queue, and is throttled all the time",
+    summary="a publisher sends as fast as it can to a quorum queue and is constantly throttled (flow)",
     subject=Subject(kind="node", name=""),
     inject=inject,
     alone=True,

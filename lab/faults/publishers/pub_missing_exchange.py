@@ -18,7 +18,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="pub-missing-exchange",
     rule="pub-missing-exchange",
-    summary="a publisher loses its channel 4 times/s, as its exchange is not there, and opens another one",
+    summary="a client publishes to a missing exchange 4 times a second, loses its channel each time and reopens it",
     subject=Subject(kind="connection", name=""),
     inject=inject,
     apart=True,

@@ -48,7 +48,6 @@ def inject(fault: Fault) -> None:
 
 
 def _confirmed(channel: BlockingChannel) -> bool:
-    """Publish one message; whether the broker took it."""
     try:
         channel.basic_publish("", QUEUE, b"pub-nacked-overflow", BasicProperties(delivery_mode=PERSISTENT))
     except NackError:
@@ -59,7 +58,7 @@ def _confirmed(channel: BlockingChannel) -> bool:
 SPEC = FaultSpec(
     name="pub-nacked-overflow",
     rule="pub-nacked-overflow",
-    summary="a queue of at most 10 messages rejects publishes: the publisher gets nacks, and goes on",
+    summary="a queue with a limit of 10 messages rejects publishes: the publisher gets nacks and continues",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
 )

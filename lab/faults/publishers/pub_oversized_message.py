@@ -20,7 +20,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="pub-oversized-message",
     rule="pub-oversized-message",
-    summary="a publisher sends 17 MiB where 16 are allowed, loses its channel, and tries again",
+    summary="a publisher sends 17 MiB with a limit of 16 MiB, loses its channel and retries",
     subject=Subject(kind="connection", name=""),
     inject=inject,
     apart=True,

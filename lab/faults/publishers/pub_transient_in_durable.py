@@ -48,7 +48,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="pub-transient-in-durable",
     rule="pub-transient-in-durable",
-    summary="some 40 messages that are not persistent wait in a durable queue: a restart would lose them",
+    summary="about 40 transient messages wait in a durable queue: a restart would lose them",
     subject=Subject(kind="vhost", name="/"),
     inject=inject,
     also=("slow-consumer",),

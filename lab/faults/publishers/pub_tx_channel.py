@@ -45,7 +45,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="pub-tx-channel",
     rule="pub-tx-channel",
-    summary="a client acknowledges 5 messages and publishes 7 in a transaction, and leaves it open",
+    summary="a client acks 5 messages and publishes 7 in a transaction that stays open",
     subject=Subject(kind="connection", name=""),
     inject=inject,
 )

@@ -18,7 +18,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="pub-unroutable-dropped",
     rule="pub-unroutable-dropped",
-    summary="an exchange that routed loses its only binding: 8 messages/s are confirmed and dropped",
+    summary="an exchange loses its only binding: 8 messages/s are confirmed and dropped",
     subject=Subject(kind="exchange", name=NAME),
     inject=inject,
 )

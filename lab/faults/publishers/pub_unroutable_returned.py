@@ -18,7 +18,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="pub-unroutable-returned",
     rule="pub-unroutable-returned",
-    summary="an exchange that routed loses its only binding: 3 messages/s come back to a publisher that sets mandatory",
+    summary="an exchange loses its only binding: 3 messages/s are returned to a publisher that sets mandatory",
     subject=Subject(kind="exchange", name=NAME),
     inject=inject,
 )

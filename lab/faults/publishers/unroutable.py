@@ -1,4 +1,4 @@
-"""An exchange that routes for a while, and then loses its binding: what the faults of unroutable messages share."""
+"""Helper of faults with unroutable messages: an exchange routes for a while and then loses its binding."""
 
 from contextlib import suppress
 
@@ -15,7 +15,7 @@ _ROUTED = 20
 def lose_binding(fault: Fault, name: str, *, mandatory: bool, rate: float) -> None:
     """Publish to an exchange of that name; once it has routed some messages, unbind its queue and go on.
 
-    The queue keeps a consumer, so that it is no fault of its own.
+    The queue has a consumer, so that it causes no finding itself.
     """
     fault.make_queue(name)
     with fault.briefly(f"{name}.setup") as channel:

@@ -1,4 +1,4 @@
-"""Faults of queues by themselves (C)."""
+"""Faults of queues (C)."""
 
 from lab.faults.fault import FaultSpec
 from lab.faults.queues import (

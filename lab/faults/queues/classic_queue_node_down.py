@@ -47,7 +47,7 @@ def _delete(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="classic-queue-node-down",
     rule="classic-queue-node-down",
-    summary="the node that holds three classic queues is stopped: what is published to them is nacked",
+    summary="the node of three classic queues is stopped: messages published to them are nacked",
     subject=Subject(kind="node", name=""),
     inject=inject,
     brokers=("4.0", "4.3"),

@@ -1,4 +1,4 @@
-"""A publisher and a consumer that faults of queues share."""
+"""Publishers and consumers of queue faults."""
 
 import time
 from collections import deque
@@ -12,11 +12,11 @@ from lab.faults.fault import Fault
 
 @dataclass(slots=True)
 class Reader:
-    """A consumer that acknowledges no more than one message in `every` seconds.
+    """A consumer that acks at most one message per `every` seconds.
 
     Attributes:
-        channel: it consumes on.
-        acked: messages that it acknowledged.
+        channel: channel of the consumer.
+        acked: number of acked messages.
     """
 
     channel: BlockingChannel
@@ -26,11 +26,11 @@ class Reader:
     _next: float = 0.0
 
     def take(self, _channel: BlockingChannel, method: Any, _properties: Any, _body: bytes) -> None:
-        """Have one more message."""
+        """Store a delivery."""
         self._held.append(method.delivery_tag)
 
     def work(self) -> None:
-        """Acknowledge what is due; call it often."""
+        """Ack the messages that are due; call it often."""
         now = time.monotonic()
         while self._held and now >= self._next:
             self.channel.basic_ack(self._held.popleft())
@@ -39,7 +39,7 @@ class Reader:
 
 
 def reader(fault: Fault, queue: str, *, every: float, prefetch: int) -> Reader:
-    """Consume from a queue, no faster than a message in `every` seconds."""
+    """Consume from a queue, at most one message per `every` seconds."""
     channel = fault.connect(f"{queue.replace('fault.', 'fault-')}-consumer").channel()
     channel.basic_qos(prefetch_count=prefetch)
     made = Reader(channel, every)
@@ -49,16 +49,16 @@ def reader(fault: Fault, queue: str, *, every: float, prefetch: int) -> Reader:
 
 @dataclass(slots=True)
 class Rejecter:
-    """A consumer that acknowledges every other message, and rejects the rest for good.
+    """A consumer that acks every other message and rejects the rest without requeue.
 
     Attributes:
-        rejected: messages that it rejected.
+        rejected: number of rejected messages.
     """
 
     rejected: int = 0
 
     def take(self, channel: BlockingChannel, method: Any, _properties: Any, _body: bytes) -> None:
-        """Decide on one message."""
+        """Ack or reject a delivery."""
         if method.delivery_tag % 2:
             channel.basic_ack(method.delivery_tag)
         else:
@@ -67,7 +67,7 @@ class Rejecter:
 
 
 def rejecter(fault: Fault, queue: str, name: str) -> Rejecter:
-    """Consume from a queue, and reject half of it; `name` is what the broker lists its connection under."""
+    """Consume from a queue and reject half of the messages; `name` is the name of the connection."""
     channel = fault.connect(name).channel()
     made = Rejecter()
     channel.basic_qos(prefetch_count=10)
@@ -76,7 +76,7 @@ def rejecter(fault: Fault, queue: str, name: str) -> Rejecter:
 
 
 def writer(fault: Fault, queue: str) -> BlockingChannel:
-    """A channel with confirms, to publish on."""
+    """A channel in confirm mode to publish on."""
     channel = fault.connect(f"{queue.replace('fault.', 'fault-')}-publisher").channel()
     channel.confirm_delivery()
     return channel

@@ -46,7 +46,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="dead-letter-cycle",
     rule="dead-letter-cycle",
-    summary="3 messages that a consumer rejects come back from a delay queue every second, without end",
+    summary="3 messages that a consumer rejects return from a delay queue every second, endlessly",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
 )

@@ -31,7 +31,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="dlq-filling",
     rule="dlq-filling",
-    summary="a consumer rejects every other message, and the dead-letter queue grows by 4 messages a second",
+    summary="a consumer rejects every other message, so the dead-letter queue grows by 4 messages/s",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
 )

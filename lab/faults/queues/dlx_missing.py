@@ -29,7 +29,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="dlx-missing",
     rule="dlx-missing",
-    summary="dead letters of a queue go to an exchange that does not exist: what its consumer rejects is lost",
+    summary="the dead-letter exchange of a queue does not exist: messages that its consumer rejects are lost",
     subject=Subject(kind="exchange", name=EXCHANGE),
     inject=inject,
 )

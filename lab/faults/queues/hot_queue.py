@@ -36,7 +36,7 @@ def inject(fault: Fault) -> None:
             for _ in range(_BATCH):
                 channel.basic_publish("", QUEUE, _BODY, properties)
             sent += _BATCH
-            # There is no pause in which `ticks` would serve it.
+            # There is no pause in which `ticks` would serve the connection.
             consumer.connection.process_data_events(time_limit=0)
         if not announced and sent >= _PROOF:
             fault.announce()
@@ -46,7 +46,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="hot-queue",
     rule="hot-queue",
-    summary="three publishers send thousands of messages a second to one quorum queue, which holds them back",
+    summary="three publishers send thousands of messages/s to one quorum queue, which throttles them",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
     alone=True,

@@ -30,7 +30,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="maxlen-drop-head",
     rule="maxlen-drop-head",
-    summary="a queue of at most 10 messages drops its oldest ones, and confirms what is published all the same",
+    summary="a queue with a limit of 10 messages drops its oldest ones; publishes are confirmed nevertheless",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
 )

@@ -38,7 +38,7 @@ def _delete(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="orphan-queue",
     rule="orphan-queue",
-    summary="an exchange fills two queues, and nobody ever read the second",
+    summary="an exchange routes to two queues, and the second one never had a consumer",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
     also=("no-consumer",),

@@ -18,7 +18,7 @@ def inject(fault: Fault) -> None:
     fault.make_queue(QUEUE, {"x-queue-type": "quorum"})
     channel = writer(fault, QUEUE)
     reader(fault, QUEUE, every=1.0, prefetch=1)
-    # That one is never told to work: what it gets it keeps.
+    # This consumer never acks.
     body = b"x" * _BYTES
     publish(channel, QUEUE, body=body)
     worker = reader(fault, QUEUE, every=0.01, prefetch=20)
@@ -34,7 +34,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="qq-segment-growth",
     rule="qq-segment-growth",
-    summary="a consumer holds one message of a quorum queue while 16 MB a second pass: its log cannot be cut",
+    summary="a consumer holds one message of a quorum queue while 16 MB/s pass through: its log cannot be truncated",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
     brokers=("3.10", "4.0"),

@@ -43,7 +43,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="queue-crashed",
     rule="queue-crashed",
-    summary="the process of a classic queue crashed so often that the broker gave it up",
+    summary="the process of a classic queue crashed so often that the broker no longer restarts it",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
     alone=True,

@@ -36,7 +36,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="queue-overload",
     rule="queue-overload",
-    summary="30 messages a second come instead of 8, and the consumer of the queue takes 10 as before",
+    summary="the publish rate rises from 8 to 30 messages/s, and the consumer processes 10 messages/s",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
     one_shot=False,

@@ -19,7 +19,7 @@ def inject(fault: Fault) -> None:
     fault.make_queue(QUEUE)
     channel = writer(fault, QUEUE)
     reader(fault, QUEUE, every=1.0, prefetch=1)
-    # That one is never told to work: what it gets it keeps.
+    # This consumer never acks.
     publish(channel, QUEUE, timestamp=int(time.time()))
     worker = reader(fault, QUEUE, every=0.01, prefetch=20)
     announced = False
@@ -34,7 +34,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="stale-head",
     rule="stale-head",
-    summary="the oldest message of a queue is held by one consumer, while another works off all that come later",
+    summary="one consumer holds the oldest message of a queue while another one processes all later messages",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
     one_shot=False,

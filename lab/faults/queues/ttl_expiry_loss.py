@@ -30,7 +30,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="ttl-expiry-loss",
     rule="ttl-expiry-loss",
-    summary="messages expire after 500 ms, before the consumer of a queue gets to most of them",
+    summary="messages expire after 500 ms, most of them before they are delivered",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
 )

@@ -1,4 +1,4 @@
-"""Faults of how things are declared and configured (G).
+"""Faults of declarations and configuration (G).
 
 Not among them: monitoring-blind-spot (the lab's user may see everything) and ha-policy-without-effect (4.x refuses such
 a policy; it only survives an upgrade).

@@ -47,7 +47,7 @@ def _delete_exchange(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="binding-missing",
     rule="binding-missing",
-    summary="the binding that a publisher's messages took is removed; they reach no queue",
+    summary="the binding that routed a publisher's messages is removed; they reach no queue",
     subject=Subject(kind="exchange", name=EXCHANGE),
     inject=inject,
     also=("pub-unroutable-dropped",),

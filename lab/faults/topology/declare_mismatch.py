@@ -27,7 +27,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="declare-mismatch",
     rule="declare-mismatch",
-    summary="an application declares a queue with a TTL that it does not have, and is refused four times a second",
+    summary="an application declares an existing queue with a different TTL and is refused four times a second",
     subject=Subject(kind="connection", name=""),
     inject=inject,
     apart=True,

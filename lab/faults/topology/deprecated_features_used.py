@@ -7,7 +7,7 @@ QUEUE = "fault.deprecated-features-used"
 
 
 def inject(fault: Fault) -> None:
-    """Declare such a queue; a broker of 4.3 still permits it unless it is told otherwise."""
+    """Declare such a queue; RabbitMQ 4.3 permits it by default."""
     fault.make_queue(QUEUE, durable=False)
     fault.announce()
     fault.hold()
@@ -16,7 +16,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="deprecated-features-used",
     rule="deprecated-features-used",
-    summary="a queue that is neither durable nor exclusive, which a version to come will refuse",
+    summary="a queue is neither durable nor exclusive, which later versions refuse",
     subject=Subject(kind="cluster", name=""),
     inject=inject,
     brokers=("4.0", "4.3"),

@@ -28,7 +28,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="exclusive-name-locked",
     rule="exclusive-name-locked",
-    summary="an application wants an exclusive queue that another connection holds, and is refused four times a second",
+    summary="a client declares a queue that is exclusive to another connection and is refused four times a second",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
     apart=True,

@@ -25,7 +25,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="policy-not-applied",
     rule="policy-not-applied",
-    summary="two policies of the same priority fit one queue: which of them counts is not defined",
+    summary="two policies of the same priority match one queue: which one applies is undefined",
     subject=Subject(kind="vhost", name=""),
     inject=inject,
 )

@@ -26,7 +26,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="unreplicated-on-cluster",
     rule="unreplicated-on-cluster",
-    summary="a durable classic queue in use on a cluster of three nodes: one copy",
+    summary="a durable classic queue is in use on a cluster of three nodes: it has one copy",
     subject=Subject(kind="vhost", name=""),
     inject=inject,
     nodes=3,

@@ -160,7 +160,6 @@ async def multiple(ground: CheckContext) -> Observed:
 
 
 async def _holding(client: Client, queue: str, count: int) -> RawChannel:
-    """A new channel that has got so many messages and settled none."""
     channel = await client.channel()
     for _ in range(count):
         await channel.get(queue)

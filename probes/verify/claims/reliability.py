@@ -15,7 +15,7 @@ from probes.verify.sources import RELIABILITY
 from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, VerifyClaim
 
 _HEARTBEAT = 2
-"""Seconds; with a shorter one, two and three times of it could not be told apart on a busy machine."""
+"""Seconds; with a shorter one, two and three times of it could not be distinguished on a busy machine."""
 
 _PHASES = 4
 """Connections of different age, cut at once: the broker looks once in an interval, which counts from the opening."""
@@ -169,7 +169,6 @@ async def _relayed(ground: CheckContext, relay: Relay, name: str, heartbeat: int
 
 
 async def _holding(ground: CheckContext, relay: Relay, publisher: RawChannel, queue: str, heartbeat: int) -> Client:
-    """A new connection through the relay whose consumer holds one message of that queue."""
     client = await _relayed(ground, relay, f"S48 heartbeat {heartbeat}", heartbeat)
     channel = await client.channel()
     await channel.qos(1)
@@ -200,7 +199,6 @@ def _numbered(channel: RawChannel, queue: str, count: int) -> None:
 
 
 async def _redelivered(ground: CheckContext, watcher: RawChannel, queue: str) -> bool:
-    """Whether a message whose consumer was cut before its ack comes again, marked so."""
     client = await ground.client("S46 consumer")
     channel = await client.channel()
     first = await channel.get(queue)

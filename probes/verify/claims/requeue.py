@@ -131,7 +131,6 @@ async def marked(ground: CheckContext) -> Observed:
 
 
 def _counted(deliveries: Sequence[Delivery]) -> str:
-    """What the quorum queue counts of a message, where it does."""
     found = [item.headers["x-delivery-count"] for item in deliveries if "x-delivery-count" in item.headers]
     return f", x-delivery-count {found[0]}" if found else ""
 

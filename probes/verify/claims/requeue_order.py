@@ -155,7 +155,6 @@ _LIMITS = {
 
 
 async def _spin(client: Client, queue: str) -> float:
-    """Redeliveries per second while all is requeued."""
     channel = await client.channel()
     await channel.consume(queue)
     settled, began = 0, time.monotonic()

@@ -43,7 +43,7 @@ def test_a_lab_outlives_its_command_until_it_is_put_down(version, ackscope, tmp_
 
     assert 3 == again.returncode
     assert (
-        f"ackscope lab: a lab with RabbitMQ {document['broker']} runs already; end it with: ackscope lab down\n"
+        f"ackscope lab: a lab with RabbitMQ {document['broker']} is already running; stop it with: ackscope lab down\n"
         == again.stderr
     )
 
@@ -55,10 +55,10 @@ def test_a_lab_outlives_its_command_until_it_is_put_down(version, ackscope, tmp_
 
     ended = ackscope("lab", "down")
 
-    assert (0, "The lab has ended; its data is wiped.\n") == (ended.returncode, ended.stdout)
+    assert (0, "The lab was stopped and its data deleted.\n") == (ended.returncode, ended.stdout)
     assert [] == processes_of(tmp_path)
     assert ["lock"] == [path.name for path in (tmp_path / "ackscope/lab").iterdir()]
-    assert "No lab runs.\n" == ackscope("lab", "down").stdout
+    assert "No lab is running.\n" == ackscope("lab", "down").stdout
 
 
 def test_a_lab_whose_node_died_can_still_be_put_down(ackscope, tmp_path, processes_of):

@@ -148,7 +148,7 @@ def test_a_node_that_cannot_start_shows_its_log(tmp_path, processes_of, monkeypa
     with pytest.raises(BrokerError) as caught:
         start_lab("3.10", folder=tmp_path / "lab")
 
-    assert str(caught.value).startswith("lab1@localhost ended while starting; its first errors:\n")
+    assert str(caught.value).startswith("lab1@localhost exited while starting; first errors of its log:\n")
     assert "no_such_key" in str(caught.value)
     assert [] == processes_of(tmp_path / "lab")
     assert not (tmp_path / "lab").exists()

@@ -140,9 +140,9 @@ def test_what_cannot_be_reached_is_one_line_and_exit_code_3(lab_310):
     """Each names host and port and what to do, none shows a password, none a traceback."""
     address = parse_amqp(lab_310.nodes[0].amqp)
     cases = {
-        f"amqp://guest:secret-word@{address.where}": "user 'guest' or its password is not accepted",
+        f"amqp://guest:secret-word@{address.where}": "login refused for user 'guest'; check name and password",
         f"amqps://guest:guest@{address.where}": "no TLS on this port",
-        f"amqp://guest:guest@{address.where}/nowhere": "there is no virtual host 'nowhere'",
+        f"amqp://guest:guest@{address.where}/nowhere": "virtual host 'nowhere' does not exist",
         "amqp://guest:guest@127.0.0.1:1": "connection refused",
     }
     for url, words in cases.items():
@@ -293,7 +293,7 @@ def test_killed_children_leave_no_more_than_one_that_runs_and_a_sweep_takes_it(l
     assert seen[0] == seen[1]
     assert f"{prefix}.confirm.quorum@{node}" in seen[0]
     assert (0, seen[0]) == (swept.returncode, set(json.loads(swept.stdout)["deleted"]))
-    assert f"nothing of the prefix {prefix} is there\n" == again.stdout
+    assert f"no queue with prefix {prefix} found\n" == again.stdout
     assert set() == mine(lab_43, prefix)
 
 

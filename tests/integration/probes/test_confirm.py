@@ -191,7 +191,7 @@ def test_a_foreign_queue_of_our_name_is_left_alone(lab, measure, run):
     (row,) = [line for line in listed.splitlines() if line.startswith(queue)]
 
     assert failed.state is ProbeState.FAILED
-    assert "other arguments and is left alone" in failed.reason
+    assert "other arguments, and was not changed" in failed.reason
     assert "probes.prefix" in failed.reason
     assert sum(failed.outcomes.values()) == 0
     assert "x-expires" not in row

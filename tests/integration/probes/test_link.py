@@ -66,7 +66,7 @@ def test_a_second_consumer_is_refused_in_words(lab, run, kind):
                 await link.close()
             await clear(lab, queue)
 
-    with pytest.raises(Refused, match="another client consumes from it"):
+    with pytest.raises(Refused, match="another client consumes from this queue"):
         run(scenario())
 
 

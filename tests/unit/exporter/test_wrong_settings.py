@@ -115,7 +115,7 @@ WRONG = [
     (amqp('url: "amqps://host", ca_file: /no/such/file'), f"clusters.shop.amqp: ca_file: {NO_AMQP_PEM}"),
     (
         amqp('url: "amqp://host", nodes: {"a b": "amqp://x"}'),
-        "clusters.shop.amqp.nodes: 'a b' is no name of a node; write it as the broker does, such as rabbit@one",
+        "clusters.shop.amqp.nodes: invalid node name 'a b'; use the broker's form, such as rabbit@one",
     ),
     (
         management("token: hush, token_file: /x"),
@@ -162,7 +162,7 @@ WRONG = [
     (
         f"{SHOP}probes: {{enabled: [confirms]}}\n",
         (
-            "probes.enabled: no probe 'confirms', did you mean 'confirm'?; "
+            "probes.enabled: unknown probe 'confirms', did you mean 'confirm'?; "
             "known: handshake, rtt, confirm, delivery, redelivery, prefetch, nack"
         ),
     ),

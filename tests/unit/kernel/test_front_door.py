@@ -23,7 +23,7 @@ def test_every_command_of_the_table_has_help(capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["diagnos"], "ackscope: no command 'diagnos', did you mean 'diagnose'?; see: ackscope --help\n"),
+        (["diagnos"], "ackscope: unknown command 'diagnos', did you mean 'diagnose'?; see: ackscope --help\n"),
         (["probe", "--nope"], "ackscope probe: the following arguments are required"),
     ],
 )

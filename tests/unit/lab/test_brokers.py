@@ -26,7 +26,7 @@ def test_an_unknown_name_is_refused_with_the_nearest():
     with pytest.raises(UsageError) as caught:
         find_broker("4.2")
 
-    assert "no broker '4.2', did you mean '4.3'?; known: distro, 3.10, 4.0, 4.3" == str(caught.value)
+    assert "unknown broker '4.2', did you mean '4.3'?; known: distro, 3.10, 4.0, 4.3" == str(caught.value)
 
 
 def test_another_version_needs_root(monkeypatch, tmp_path):
@@ -36,7 +36,7 @@ def test_another_version_needs_root(monkeypatch, tmp_path):
     with pytest.raises(MissingPart) as caught:
         find_broker("4.3", {"ACKSCOPE_CACHE_DIR": str(tmp_path)})
 
-    assert "the 4.3 broker runs in a folder of its own and needs root: run as root or with sudo" == str(caught.value)
+    assert "the 4.3 broker runs in a chroot, which needs root: run as root or with sudo" == str(caught.value)
 
 
 def test_building_needs_debootstrap(monkeypatch, tmp_path):

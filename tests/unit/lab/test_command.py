@@ -21,28 +21,28 @@ def own_state(monkeypatch, tmp_path):
     [
         pytest.param(
             ["fault", "stuk-consumer"],
-            "ackscope lab: no fault 'stuk-consumer', did you mean 'stuck-consumer'?",
+            "ackscope lab: unknown fault 'stuk-consumer', did you mean 'stuck-consumer'?",
             id="unknown-fault",
         ),
         pytest.param(
             ["fault", "zzz"],
-            "ackscope lab: no fault 'zzz'; `ackscope lab fault --list` names all",
+            "ackscope lab: unknown fault 'zzz'; see `ackscope lab fault --list`",
             id="far-fault",
         ),
         pytest.param(
             ["fault", "stuck-consumer"],
-            "ackscope lab: no lab runs; start one with: ackscope lab up",
+            "ackscope lab: no lab is running; start one with: ackscope lab up",
             id="no-lab",
         ),
         pytest.param(
             ["fault"],
-            "ackscope lab: fault: name one; `ackscope lab fault --list` explains them all",
+            "ackscope lab: fault: name missing; see `ackscope lab fault --list`",
             id="no-name",
         ),
-        pytest.param(["up", "--nodes", "5"], "ackscope lab: 5 nodes: a lab has 1 to 3", id="nodes"),
+        pytest.param(["up", "--nodes", "5"], "ackscope lab: invalid number of nodes 5; a lab has 1 to 3", id="nodes"),
         pytest.param(
             ["up", "--broker", "4.2"],
-            "ackscope lab: no broker '4.2', did you mean '4.3'?; known: distro, 3.10, 4.0, 4.3",
+            "ackscope lab: unknown broker '4.2', did you mean '4.3'?; known: distro, 3.10, 4.0, 4.3",
             id="broker",
         ),
     ],
@@ -62,7 +62,7 @@ def test_down_without_a_lab_says_so(capsys):
     code = main(["lab", "down"])
 
     assert 0 == code
-    assert "No lab runs.\n" == capsys.readouterr().out
+    assert "No lab is running.\n" == capsys.readouterr().out
 
 
 def test_down_starts_over_after_a_broken_state(tmp_path, capsys):
@@ -99,4 +99,4 @@ def test_human_output_fits_a_terminal(capsys):
     lines = [*text.splitlines(), *capsys.readouterr().out.splitlines()]
 
     assert max(len(line) for line in lines) <= 80
-    assert "RabbitMQ 4.3.6 runs, a cluster of 3 nodes, with a sample shop on it." == lines[0]
+    assert "RabbitMQ 4.3.6 is running, 3 nodes in one cluster, with a sample workload." == lines[0]

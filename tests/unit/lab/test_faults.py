@@ -56,6 +56,6 @@ def test_a_broker_that_is_not_there_is_one_line():
 
     assert 3 == done.returncode
     assert "" == done.stdout
-    assert [
-        f"lab.faults: amqp://guest@127.0.0.1:{port}: no AMQP connection (AMQPConnectionError); check that it listens"
-    ] == (done.stderr.splitlines())
+    where = f"lab.faults: amqp://guest@127.0.0.1:{port}"
+    expected = f"{where}: no AMQP connection (AMQPConnectionError); is RabbitMQ listening there?"
+    assert [expected] == done.stderr.splitlines()

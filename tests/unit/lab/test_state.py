@@ -74,7 +74,7 @@ def test_a_broken_file_is_told_in_one_line(place, content, what):
     with pytest.raises(DataError) as caught:
         load(place)
 
-    assert f"{place.file}: cannot be read ({what}); run `ackscope lab down`, which starts over" == str(caught.value)
+    assert f"{place.file}: cannot be read ({what}); run `ackscope lab down` to reset it" == str(caught.value)
 
 
 def test_only_one_command_at_a_time(place):
@@ -82,7 +82,7 @@ def test_only_one_command_at_a_time(place):
     with locked(place), pytest.raises(UsageError) as caught, locked(place):
         pass
 
-    assert "another `ackscope lab` command is at work; wait until it is done" == str(caught.value)
+    assert "another `ackscope lab` command is running; wait until it has finished" == str(caught.value)
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
@@ -92,7 +92,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
     with pytest.raises(DataError) as caught, locked(Place(tmp_path / "file" / "lab")):
         pass
 
-    assert f"{tmp_path / 'file' / 'lab'}: Not a directory; name another place in XDG_STATE_HOME" == str(caught.value)
+    assert f"{tmp_path / 'file' / 'lab'}: Not a directory; set XDG_STATE_HOME to another folder" == str(caught.value)
 
 
 def test_the_place_is_the_users_state_directory():

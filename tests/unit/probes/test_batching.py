@@ -125,7 +125,7 @@ def test_a_bound_of_the_broker_is_told_apart():
     found = estimate(joined(done), rate=1000.0, fsync=True)
 
     assert BatchingKind.WINDOW_LIMITED is found.kind
-    assert "only so many unconfirmed" in found.because
+    assert "limits the unconfirmed messages" in found.because
 
 
 def test_scattered_bursts_are_no_batching():
@@ -155,7 +155,7 @@ def test_a_rate_too_low_to_tell_is_not_known():
     found = estimate(joined(gated(sent_times(3.0, 60.0), 0.2)), rate=3.0, fsync=True)
 
     assert BatchingKind.UNKNOWN is found.kind
-    assert "too slow to show batches" in found.because
+    assert "batches cannot be seen" in found.because
 
 
 def test_the_word_fsync_is_for_brokers_that_do():
@@ -182,7 +182,7 @@ def test_without_fsync_the_word_is_not_used():
     found = estimate(joined(gated(sent_times(200.0, 15.0), 0.1)), rate=200.0, fsync=False)
 
     assert BatchingKind.SYNC is found.kind
-    assert "no fsync" in found.because
+    assert "does not fsync" in found.because
 
 
 def test_no_sync_is_claimed_where_nothing_is_written_or_the_probe_itself_is_late():
@@ -193,8 +193,8 @@ def test_no_sync_is_claimed_where_nothing_is_written_or_the_probe_itself_is_late
 
     assert {BatchingKind.UNKNOWN} == {transient.kind, late.kind}
     assert (None, None) == (transient.interval, late.interval)
-    assert "nothing is written here before the confirm" in transient.because
-    assert "the probe itself wakes that late" in late.because
+    assert "nothing is written on this path before the confirm" in transient.because
+    assert "the probe itself wakes up that late" in late.because
 
 
 def test_the_window_forgets():

@@ -24,14 +24,14 @@ def test_steps_are_doubted_by_the_quickest_of_them():
     steps = [of(0.02, 0.03), of(0.2, 0.3), of(count=0)]
 
     assert doubt_of_steps(steps=steps, loop_lag=of(1e-4, 0.0019)) is None
-    assert "its clock loop woke late by p99 2.50 ms, bearable beside a median step of 20.0 ms: 2.00 ms" in (
+    assert "timer loop late by p99 2.50 ms, limit for a median step of 20.0 ms: 2.00 ms" in (
         doubt_of_steps(steps=steps, loop_lag=of(1e-4, 0.0025))
     )
 
 
 def test_without_a_step_that_ended_nothing_is_known():
     """All failed, or none was tried yet."""
-    assert "no step came to its end" == doubt_of_steps(steps=[of(count=0)], loop_lag=of(1e-4, 1e-4))
+    assert "no step completed" == doubt_of_steps(steps=[of(count=0)], loop_lag=of(1e-4, 1e-4))
 
 
 def test_a_late_sender_is_told_with_its_figures():
@@ -39,7 +39,7 @@ def test_a_late_sender_is_told_with_its_figures():
     told = doubt_of_messages(confirm=of(0.02, 0.05), send_delay=of(1e-4, 0.013), loop_lag=of(1e-4, 1e-4))
 
     assert told == (
-        "the probe itself was slow (sent late by p99 13.0 ms, bearable beside a median confirm of 20.0 ms: 2.00 ms)"
+        "the probe itself was slow (sent late by p99 13.0 ms, limit for a median confirm of 20.0 ms: 2.00 ms)"
     )
 
 
@@ -48,14 +48,14 @@ def test_a_late_loop_is_told():
     told = doubt_of_messages(confirm=of(0.002, 0.05), send_delay=of(1e-4, 1e-4), loop_lag=of(1e-4, 0.03))
 
     assert told is not None
-    assert "clock loop woke late by p99 30.0 ms" in told
+    assert "timer loop late by p99 30.0 ms" in told
 
 
 def test_few_messages_prove_nothing():
     """A p99 of three messages is a maximum by another name."""
     told = doubt_of_messages(confirm=of(0.002, 0.005, count=3), send_delay=of(), loop_lag=of())
 
-    assert told == "only 3 messages were settled, at least 20 are needed"
+    assert told == "only 3 messages were settled; at least 20 are needed"
 
 
 @pytest.mark.parametrize(

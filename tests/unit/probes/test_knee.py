@@ -55,7 +55,7 @@ def test_the_formula_is_round_trip_by_processing_time_plus_one(round_trip, proce
     advice = advise([point(1, 0.9), point(1000, 0.9)], round_trip, processing)
 
     assert (formula, recommended) == (advice.formula, advice.recommended)
-    assert f"+ 1 = {formula} keep the consumer busy" in advice.because
+    assert f"+ 1 = {formula} messages keep the consumer busy" in advice.because
 
 
 def test_a_measured_knee_above_the_formula_wins():
@@ -63,7 +63,7 @@ def test_a_measured_knee_above_the_formula_wins():
     advice = advise([point(1, 0.1), point(50, 0.5), point(200, 0.9)], 0.0005, 0.005)
 
     assert (200, 2, 200) == (advice.knee, advice.formula, advice.recommended)
-    assert "measured, it takes 200" in advice.because
+    assert "in the measurement it took 200" in advice.because
 
 
 @pytest.mark.parametrize("processing", [0.0, 0.005])

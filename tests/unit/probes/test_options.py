@@ -33,10 +33,10 @@ def test_every_probe_has_settings_without_any_option(name):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("rtt", "--rate", "3"), "--rate: the rtt probe has no use for it (only confirm, delivery, nack)"),
-        (("handshake", "--queue-type", "quorum"), "--queue-type: the handshake probe has no use for it (only"),
-        (("confirm", "--every", "1s"), "--every: the confirm probe has no use for it"),
-        (("delivery", "--prefetch", "1"), "--prefetch: the delivery probe has no use for it (only prefetch)"),
+        (("rtt", "--rate", "3"), "--rate: does not apply to the rtt probe (only to confirm, delivery, nack)"),
+        (("handshake", "--queue-type", "quorum"), "--queue-type: does not apply to the handshake probe (only to"),
+        (("confirm", "--every", "1s"), "--every: does not apply to the confirm probe"),
+        (("delivery", "--prefetch", "1"), "--prefetch: does not apply to the delivery probe (only to prefetch)"),
     ],
 )
 def test_an_option_that_would_be_ignored_is_refused(words, told):
@@ -78,5 +78,5 @@ def test_prefetch_values_are_read():
 @pytest.mark.parametrize("text", ["", "0", "-1", "x", "1,,2", "70000", "1.5"])
 def test_wrong_prefetch_values_are_refused(text):
     """With an example of what is right."""
-    with pytest.raises(UsageError, match="write 1,10,100,unlimited"):
+    with pytest.raises(UsageError, match="use 1,10,100,unlimited"):
         values(text)

@@ -94,5 +94,5 @@ def test_what_is_never_confirmed_ends_the_session():
             await pair.publish("q", [b"1"])
         await pair.ready(QUEUES)
 
-    with pytest.raises(StepFailed, match="messages from before the block were not confirmed within"):
+    with pytest.raises(StepFailed, match="messages published before the block were not confirmed within"):
         asyncio.run(scenario())

@@ -15,7 +15,7 @@ def test_a_stall_shows_in_its_columns():
     top = next(line for line in lines if line.lstrip().startswith("2.00 s"))
 
     assert top.index("#") - top.index("|") - 1 == int(0.8 / track.width)
-    assert "longest of those meant for each 50.0 ms" in lines[0]
+    assert "longest per 50.0 ms of scheduled send time" in lines[0]
     assert lines[-1].endswith("2 s")
 
 

@@ -36,7 +36,7 @@ def test_the_report_has_a_row_a_value_and_fits_a_terminal():
 
 def test_work_that_took_too_long_is_told():
     """The probe's own error."""
-    assert "work took 6.00 ms at most on average: measurement doubtful" in text("x", "y:1", 0.005, [sweep(0.006)])
+    assert "longest average work 6.00 ms: measurement doubtful" in text("x", "y:1", 0.005, [sweep(0.006)])
 
 
 def test_the_document_holds_the_same():
@@ -50,4 +50,4 @@ def test_the_document_holds_the_same():
 def test_a_consumer_may_hold_its_prefetch_and_no_more():
     """One more is a fault of the broker, told with both figures."""
     assert over(5, 5) is None
-    assert "pushed 6 deliveries without an ack, the limit (prefetch) is 5" in over(6, 5)
+    assert "sent 6 deliveries without an ack; the prefetch limit is 5" in over(6, 5)

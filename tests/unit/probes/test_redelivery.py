@@ -8,7 +8,7 @@ DEATH = {"queue": "q", "reason": "rejected", "count": 1, "exchange": "", "routin
 def test_a_requeued_message_comes_before_the_later_one():
     """Three were published, the second one was requeued."""
     assert wrong_order([1, 2, 2, 3], 3) is None
-    assert "came 1, 2, 3, 2 where 1, 2, 2, 3 was due" in wrong_order([1, 2, 3, 2], 3)
+    assert "received 1, 2, 3, 2, expected 1, 2, 2, 3" in wrong_order([1, 2, 3, 2], 3)
 
 
 def test_the_redelivered_flag_is_false_first_and_true_after():

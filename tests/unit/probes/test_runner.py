@@ -94,9 +94,9 @@ def test_a_failing_stream_never_stops_the_others(caplog):
     assert outcomes["refused"].state is ProbeState.FAILED
     assert outcomes["refused"].reason == "broker:5672: no permission"
     assert outcomes["broken"].state is ProbeState.FAILED
-    assert "a fault of the probe itself (ZeroDivisionError: a fault)" == outcomes["broken"].reason
+    assert "internal error of the probe (ZeroDivisionError: a fault)" == outcomes["broken"].reason
     assert outcomes["steady"].state is ProbeState.RUNNING
-    assert "a fault of the probe itself" in caplog.text
+    assert "probe failed unexpectedly" in caplog.text
 
 
 def test_every_record_is_handed_on_once():

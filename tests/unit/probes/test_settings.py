@@ -40,7 +40,10 @@ def test_the_defaults_are_light():
     ("text", "message"),
     [
         ("confirm: {rat: 3}", "confirm.rat: unknown key, did you mean 'rate'?"),
-        ("enabled: [confrim]", "enabled: no probe 'confrim', did you mean 'confirm'?; known: handshake, rtt, confirm"),
+        (
+            "enabled: [confrim]",
+            "enabled: unknown probe 'confrim', did you mean 'confirm'?; known: handshake, rtt, confirm",
+        ),
         ("confirm: {rate: 9000}", "confirm.rate: must be at most 5000"),
         ("confirm: {payload_bytes: 3}", "confirm.payload_bytes: must be at least 32"),
         ("confirm: {undecided_after: soon}", "confirm.undecided_after: 'soon' is not a duration"),
@@ -113,7 +116,7 @@ def test_a_node_has_its_own_address_and_what_it_does_not_say_from_the_cluster():
     ("text", "message"),
     [
         ("{rabbit@a: 'http://u:hunter2@a'}", "nodes: rabbit@a: scheme 'http', expected amqp or amqps"),
-        ("{'rabbit a': 'amqp://u:hunter2@a'}", "nodes: 'rabbit a' is no name of a node; write it as the broker does"),
+        ("{'rabbit a': 'amqp://u:hunter2@a'}", "nodes: invalid node name 'rabbit a'; use the broker's form"),
     ],
 )
 def test_a_wrong_node_is_told_without_its_password(tmp_path, text, message):

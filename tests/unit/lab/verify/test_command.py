@@ -14,9 +14,9 @@ def test_some_claims_can_be_chosen():
 @pytest.mark.parametrize(
     ("only", "message"),
     [
-        ("S6", "--only: no claim 'S6', did you mean 'S"),
+        ("S6", "--only: unknown claim 'S6', did you mean 'S"),
         ("S99", "; there are S01 to S53"),
-        (",", "--only: names no claim; write it as in --only S06,S16"),
+        (",", "--only: empty; use for example --only S06,S16"),
     ],
 )
 def test_a_claim_that_does_not_exist(only, message):
@@ -31,11 +31,11 @@ def test_a_claim_that_does_not_exist(only, message):
     ("words", "line"),
     [
         (["--amqp", "amqp://h", "--nodes", "3"], "--broker and --nodes: only with --lab, which starts that broker"),
-        (["--lab", "--no-verify"], "--lab: starts a broker of its own; leave out"),
+        (["--lab", "--no-verify"], "--lab starts its own broker; omit"),
         (["--amqp", "http://h"], "--amqp: scheme 'http', expected amqp or amqps"),
-        (["--amqp", "amqp://h", "--ca-file", "x"], "--ca-file and --no-verify: an amqp:// address uses no TLS"),
-        (["--amqp", "amqp://h", "--prefix", "a b"], "--prefix: 'a b' is not made of letters"),
-        (["--lab", "--broker", "9"], "no broker '9'"),
+        (["--amqp", "amqp://h", "--ca-file", "x"], "--ca-file and --no-verify: only for TLS"),
+        (["--amqp", "amqp://h", "--prefix", "a b"], "--prefix: invalid 'a b'; use letters"),
+        (["--lab", "--broker", "9"], "unknown broker '9'"),
         (["--amqp", "amqp://u:secret@127.0.0.1:1"], "127.0.0.1:1: "),
     ],
 )
@@ -62,5 +62,5 @@ def test_the_version_is_the_brokers_own_word():
     """And no other product is measured against these claims."""
     assert (4, 3, 6) == version("RabbitMQ 4.3.6")
     assert (4, 4, 0) == version("RabbitMQ 4.4.0-rc.1")
-    with pytest.raises(BrokerError, match=r"calls itself 'LavinMQ 2\.1\.0'"):
+    with pytest.raises(BrokerError, match=r"reports 'LavinMQ 2\.1\.0'"):
         version("LavinMQ 2.1.0")

@@ -9,7 +9,7 @@ def test_nothing_of_others_is_ever_deleted(ground):
     """A name that is not of the run is a fault of the check that noted it."""
     ground.queues.append("orders")
 
-    with pytest.raises(ValueError, match="'orders' is not of run"):
+    with pytest.raises(ValueError, match="'orders' does not belong to run"):
         asyncio.run(clear(ground))
 
 
@@ -19,4 +19,4 @@ def test_what_cannot_be_deleted_is_told(ground):
     (told,) = asyncio.run(clear(ground))
 
     assert told.startswith(f"'{ground.prefix}.s01' is left behind (127.0.0.1:1: ")
-    assert told.endswith("unused, the broker deletes it within 5 minutes")
+    assert told.endswith("the broker deletes it within 5 minutes of its last use")
