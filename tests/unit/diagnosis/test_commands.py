@@ -1,0 +1,73 @@
+import re
+import shlex
+from dataclasses import replace
+
+import pytest
+
+from diagnosis.pages import StepTemplate, pages
+from tests.integration.diagnosis.commands import TOOLS, Names, catalogue_commands, filled, meant_for
+
+COMMANDS = list(catalogue_commands())
+VERSIONS = [None, (3, 10), (4, 0), (4, 3)]
+
+every_command = pytest.mark.parametrize("command", COMMANDS, ids=[each.place for each in COMMANDS])
+
+
+def texts():
+    """The text of every step of every page."""
+    for rule, page in pages().items():
+        for number, step in enumerate(page.steps, 1):
+            yield pytest.param(step.text if isinstance(step, StepTemplate) else step, id=f"{rule}:{number}")
+
+
+every_text = pytest.mark.parametrize("text", list(texts()))
+
+
+@every_command
+def test_a_command_has_balanced_quotes_whatever_the_names_are(command):
+    """A shell would wait for the rest of it."""
+    for version in VERSIONS:
+        assert shlex.split(filled(command, replace(Names(), version=version)), comments=True)
+
+
+@every_command
+def test_what_follows_a_command_is_a_comment(command):
+    """A step is copied whole: a remark in parentheses would be an error of the shell."""
+    words = shlex.split(filled(command, Names()), comments=True)
+    subshells = [word for word in words if word.startswith("(")]
+
+    assert [] == subshells
+
+
+@every_command
+def test_a_command_has_no_line_break(command):
+    """A line break ends it."""
+    assert "\n" not in filled(command, Names())
+
+
+@every_command
+def test_a_command_that_is_not_tested_says_why(command):
+    """In a sentence."""
+    reason = command.step.untested
+
+    assert reason is None or re.fullmatch(r"[A-Z].+\.", reason)
+
+
+@every_command
+def test_a_command_is_shown_for_some_version(command):
+    """A condition that no version meets hides it for good."""
+    assert any(meant_for(command.step.when, version) for version in VERSIONS)
+
+
+@every_text
+def test_the_text_of_a_step_begins_with_a_capital_letter(text):
+    """It is a sentence."""
+    assert re.match(r"[A-Z]|\{\{|\{%", text), text
+
+
+@every_text
+def test_the_text_of_a_step_has_no_command_in_it(text):
+    """A command has a field of its own, from which it is copied."""
+    programs = "|".join((*TOOLS, "curl", "systemctl", "ackscope probe"))
+
+    assert not re.search(rf"\b({programs}) ", text), text
