@@ -4,7 +4,12 @@ import logging
 import signal
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
+
+# A loaded machine is slow at times, which says nothing about the code.
+hypothesis.settings.register_profile("no-deadline", deadline=None)
+hypothesis.settings.load_profile("no-deadline")
 
 SECOND_TRIES = 3
 """More of them than this in one run, and the run has failed whatever they brought."""
