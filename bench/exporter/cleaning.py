@@ -14,7 +14,7 @@ per second, and 2.3 s with 10,000. On 4.3.6: 0.03 s with 1,000.
 
 
 def until_between(*ages: float) -> float:
-    """Seconds until the middle of the longest gap between the collections of these brokers.
+    """Seconds until half way through the longest gap between the collections of these brokers.
 
     Each collection delays the next one by its own duration. With large brokers the estimate is wrong after an hour.
 
