@@ -1,1 +1,1 @@
-"""Measurements against peers and limits, one command each, printing a table and JSON."""
+"""Measurements compared with peers and limits; each command prints a table or JSON."""

@@ -1,4 +1,4 @@
-"""What every benchmark is: a name, what it shows, how to measure it, how to print it."""
+"""A benchmark: its name, description, options, measurement and table."""
 
 import argparse
 import signal
@@ -17,7 +17,7 @@ from bench.tables import WIDTH, wrap
 Document = dict[str, Any]
 
 INTERRUPTED = 130
-"""The exit code of a command that Ctrl-C or SIGTERM ended, as a shell has it."""
+"""Exit code of a command that Ctrl-C or SIGTERM ended, as in a shell."""
 
 
 def _no_options(_: argparse.ArgumentParser) -> None:
@@ -29,12 +29,12 @@ class Bench:
     """One benchmark.
 
     Attributes:
-        shows: a sentence for `--help` and above the table.
-        measure: runs it; what it returns is printed whole with `--json`.
-        lines: the table of that document, in 80 columns.
-        add_arguments: its own options; every one has a default.
-        short: options that make it short, for the run of all benchmarks.
-        room: the folder under `bench` that it is in.
+        shows: description for `--help` and above the table.
+        measure: runs the benchmark and returns the document that `--json` prints.
+        lines: formats that document as a table in 80 columns.
+        add_arguments: declares its own options; every option has a default.
+        short: options for a short run, used by the run of all benchmarks.
+        room: its folder under `bench`.
     """
 
     name: str
@@ -46,7 +46,11 @@ class Bench:
     room: str = "probes"
 
     def main(self, words: list[str] | None = None) -> int:
-        """The command `python -m bench.<room>.<name>`: 0 once it has measured, whatever it found; 130 if ended."""
+        """Run the command `python -m bench.<room>.<name>` and return its exit code.
+
+        The code is 0 after a measurement, even if goals are not met; 130 after Ctrl-C or SIGTERM; else that of the
+        error.
+        """
         parser = Parser(prog=f"python -m bench.{self.room}.{self.name}", description=self.shows)
         self.add_arguments(parser)
         parser.add_argument("--json", action="store_true", help="print one JSON document")
@@ -70,15 +74,14 @@ class Bench:
 
 
 def run_all(benches: Sequence[Bench], words: Sequence[str]) -> int:
-    """Run them in a row, kept short, each with its table.
+    """Run benchmarks in their short form, one after the other, each with its table.
 
     Args:
-        benches: in their order.
+        benches: in the order in which they run.
         words: options for all of them, such as `--json`.
 
     Returns:
-        The worst of their exit codes: one that lacks a part does not keep the others from running,
-        one that was ended does.
+        The highest exit code. A benchmark that lacks a part does not stop the others; Ctrl-C or SIGTERM does.
     """
     worst = 0
     for bench in benches:
@@ -91,7 +94,7 @@ def run_all(benches: Sequence[Bench], words: Sequence[str]) -> int:
 
 @contextmanager
 def _in_order() -> Iterator[None]:
-    """SIGTERM ends what runs here as Ctrl-C does, so that the servers it started are stopped."""
+    """Handle SIGTERM like Ctrl-C inside the block, so that the started servers are stopped."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -104,7 +107,7 @@ def _fitted(line: str) -> list[str]:
 
 
 def progress(line: str) -> None:
-    """Say on stderr what is being done: a benchmark takes minutes."""
+    """Print the current step on stderr, because a benchmark takes minutes."""
     print(f"bench: {time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""The exporter as users run it, a process of its own beside a lab broker."""
+"""An exporter in its own process, as users run it, connected to a lab broker."""
 
 import re
 import subprocess
@@ -27,14 +27,14 @@ class Exporter:
     """A running exporter.
 
     Attributes:
-        url: where it answers.
+        url: its base URL.
     """
 
     process: subprocess.Popen[bytes]
     url: str
 
     def get(self, path: str) -> requests.Response:
-        """One request.
+        """Send a GET request.
 
         Raises:
             requests.RequestException: no answer within 5 s.
@@ -42,18 +42,18 @@ class Exporter:
         return requests.get(self.url + path, timeout=5)
 
     def probe_pid(self) -> int | None:
-        """The probe process that it runs; None while there is none."""
+        """Return the PID of the exporter's probe process, or None if there is none."""
         for child in psutil.Process(self.process.pid).children():
             try:
                 if "probes.child" in child.cmdline():
                     return child.pid
             except psutil.Error:
-                # It ended while it was looked at.
+                # The process ended after it was listed.
                 continue
         return None
 
     def probes(self) -> list[dict[str, Any]]:
-        """The summaries of all streams, as `/api/v1/probes` has them."""
+        """Return the summaries of all streams from `/api/v1/probes`."""
         clusters = self.get("/api/v1/probes").json()["clusters"]
         return [outcome for cluster in clusters for outcome in cluster["probes"]]
 
@@ -62,13 +62,13 @@ class Exporter:
 def exporting(
     node: LabNode, *, probes: bool = True, settings: dict[str, Any] | None = None, root: dict[str, Any] | None = None
 ) -> Iterator[Exporter]:
-    """Run an exporter with its defaults for as long as the block runs.
+    """Run an exporter with default settings while the block runs.
 
     Args:
         node: the broker.
-        probes: whether it probes too.
-        settings: the `probes` of its file, where they are not the defaults.
-        root: other parts of its file by name, such as `poll`.
+        probes: whether the exporter runs probes.
+        settings: the `probes` section of its file, instead of the defaults.
+        root: other sections of its file by name, such as `poll`.
 
     Raises:
         BrokerError: it did not start.
@@ -80,7 +80,7 @@ def exporting(
 
 @contextmanager
 def exporting_cluster(cluster: dict[str, Any], root: dict[str, Any] | None = None) -> Iterator[Exporter]:
-    """The same for a cluster as it stands in the file, whatever serves its API.
+    """Run an exporter with this cluster section, while the block runs.
 
     Raises:
         BrokerError: it did not start.
@@ -107,7 +107,7 @@ def exporting_cluster(cluster: dict[str, Any], root: dict[str, Any] | None = Non
 
 
 def end_process(process: subprocess.Popen[bytes], seconds: float = 20) -> None:
-    """SIGTERM, and SIGKILL where it has not ended in time."""
+    """Send SIGTERM, and SIGKILL if the process does not end in time."""
     process.terminate()
     try:
         process.wait(seconds)
@@ -117,10 +117,10 @@ def end_process(process: subprocess.Popen[bytes], seconds: float = 20) -> None:
 
 
 def wait_for(read: Callable[[], Any], what: str, seconds: float = _WITHIN) -> Any:
-    """What `read` answers once it answers something true.
+    """Call `read` until it returns a true value, and return that value.
 
     Raises:
-        BrokerError: it did not, in time.
+        BrokerError: there was no true value in time.
     """
     deadline = time.monotonic() + seconds
     while not (answer := read()):

@@ -1,4 +1,4 @@
-"""How much processor time processes took, of one core."""
+"""CPU time of processes, as a share of one core."""
 
 import time
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ import psutil
 
 
 class Load:
-    """Measures from its making to `shares`.
+    """Measures CPU time from its creation until `shares`.
 
     Args:
         processes: name -> process id.
@@ -19,12 +19,12 @@ class Load:
         self._before = {name: _seconds(process) for name, process in self._processes.items()}
 
     def shares(self) -> dict[str, float]:
-        """Name -> share of one core; 1.0 is a whole one."""
+        """Return the share of one core of each process; 1.0 is a whole core."""
         span = time.monotonic() - self._began
         return {name: (_seconds(process) - self._before[name]) / span for name, process in self._processes.items()}
 
 
 def _seconds(process: psutil.Process) -> float:
-    """Processor seconds of all its threads so far."""
+    """CPU seconds of all its threads so far."""
     times = process.cpu_times()
     return float(times.user + times.system)

@@ -1,4 +1,4 @@
-"""Tables in 80 columns, and the few figures that every one of them holds."""
+"""Tables in 80 columns, and statistics and number formats that they share."""
 
 import math
 from collections.abc import Sequence
@@ -7,10 +7,10 @@ WIDTH = 80
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table: the first column to the left, all others to the right.
+    """Return the lines of a table. The first column is left-aligned, all others right-aligned.
 
     Raises:
-        ValueError: it does not fit into 80 columns, which is a mistake of who made it.
+        ValueError: the table does not fit into 80 columns; the caller must fix it.
     """
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     lines = [_line(row, widths) for row in (head, *rows)]
@@ -26,7 +26,7 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def wrap(text: str, indent: str = "") -> list[str]:
-    """A paragraph in 80 columns; lines after the first begin with `indent`."""
+    """Wrap a paragraph to 80 columns; lines after the first begin with `indent`."""
     lines, line = [], ""
     for word in text.split():
         if line and len(line) + 1 + len(word) > WIDTH:
@@ -38,7 +38,7 @@ def wrap(text: str, indent: str = "") -> list[str]:
 
 
 def quantile(values: Sequence[float], share: float) -> float | None:
-    """The value that `share` of them do not exceed (nearest rank); None of none. `values` need not be in order."""
+    """Return a quantile (nearest rank) of values in any order, or None without values."""
     if not values:
         return None
     ordered = sorted(values)
@@ -46,7 +46,7 @@ def quantile(values: Sequence[float], share: float) -> float | None:
 
 
 def median(values: Sequence[float | None]) -> float | None:
-    """The middle of those that are there, the mean of the two middle ones where they are even; None of none."""
+    """Return the median of the values that are not None, or None if there are none."""
     there = sorted(value for value in values if value is not None)
     if not there:
         return None
@@ -55,7 +55,7 @@ def median(values: Sequence[float | None]) -> float | None:
 
 
 def ms(seconds: float | None) -> str:
-    """Milliseconds, with as many digits as there is room for."""
+    """Format as milliseconds: three digits after the point below 10 ms, else one."""
     if seconds is None:
         return "-"
     value = seconds * 1000
@@ -63,10 +63,10 @@ def ms(seconds: float | None) -> str:
 
 
 def us(seconds: float | None) -> str:
-    """Whole microseconds, with a sign: a difference."""
+    """Format a difference as whole microseconds with a sign."""
     return "-" if seconds is None else f"{seconds * 1e6:+.0f}"
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """A share of one as per cent."""
+    """Format a share as a percentage."""
     return "-" if share is None else f"{share * 100:.{digits}f} %"

@@ -1,4 +1,4 @@
-"""What processes use: processor time, memory, files, sockets, threads, as the kernel counts them."""
+"""Resources that processes use, as the kernel counts them: CPU time, memory, files, sockets, threads."""
 
 import time
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ MB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """One process at one moment.
+    """Resources of one process at one moment.
 
     Attributes:
-        rss: bytes resident.
-        peak: most bytes that were resident at once since it started.
-        sockets: open ones, counted among `files` too.
+        rss: resident bytes.
+        peak: maximum of resident bytes since its start.
+        sockets: open sockets; `files` includes them.
     """
 
     rss: int
@@ -28,15 +28,15 @@ class Usage:
 
 
 def usage(pid: int) -> Usage:
-    """Look at a process.
+    """Measure a process now.
 
     Raises:
-        OSError: it is gone.
+        OSError: the process does not exist.
     """
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line)
     links = [_target(link) for link in Path(f"/proc/{pid}/fd").iterdir()]
     return Usage(
-        # One that has ended and was not waited for holds nothing, and says nothing of it.
+        # A zombie process has no memory, and its status has no such lines.
         rss=int(status.get("VmRSS", "0").split()[0]) * 1024,
         peak=int(status.get("VmHWM", "0").split()[0]) * 1024,
         files=len(links),
@@ -49,26 +49,26 @@ def _target(link: Path) -> str:
     try:
         return str(link.readlink())
     except OSError:
-        # Closed while it was looked at.
+        # The file was closed after it was listed.
         return ""
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor seconds so far of a process, of its children, and of those that it waited for."""
+    """CPU seconds so far of a process and its children, including children that have ended."""
     process = psutil.Process(pid)
     total = 0.0
     for each in (process, *process.children(recursive=True)):
         try:
             times = each.cpu_times()
         except psutil.Error:
-            # It ended while it was looked at; its parent has its time.
+            # The process ended after it was listed; its parent has its CPU time.
             continue
         total += times.user + times.system + times.children_user + times.children_system
     return total
 
 
 class Stretch:
-    """Processor time from its making on.
+    """Measures CPU time from its creation.
 
     Args:
         pids: name -> process id; None where there is no process.
@@ -80,6 +80,6 @@ class Stretch:
         self._before = {name: cpu_seconds(pid) for name, pid in self._pids.items()}
 
     def per_minute(self) -> dict[str, float]:
-        """Name -> processor seconds a minute."""
+        """Return the CPU seconds per minute of each process."""
         minutes = (time.monotonic() - self._began) / 60
         return {name: (cpu_seconds(pid) - self._before[name]) / minutes for name, pid in self._pids.items()}

@@ -1,4 +1,4 @@
-"""AMQP connections of the workload and the faults: named, with one-line errors; and publishing."""
+"""AMQP connections of the workload and the faults, with names and one-line errors, and publishing."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from ackscope.address import Address, parse_address
 from ackscope.errors import Refused, Unreachable
 
 LOST = (pika.exceptions.AMQPError, OSError)
-"""What pika raises when a connection or channel ends; errors of the socket pass through unchanged."""
+"""Exceptions of pika when a connection or channel ends. Socket errors are not converted."""
 
 PERSISTENT = 2
 _TIMEOUT = 10.0
@@ -20,8 +20,8 @@ def connect(address: Address, name: str, **more: Any) -> BlockingConnection:
     """Open a connection that the broker lists under `name` (its `connection_name` client property; "" for none).
 
     Args:
-        address: where.
-        name: of the connection.
+        address: address of the broker.
+        name: name of the connection.
         **more: other `pika.ConnectionParameters`, which override the defaults.
 
     Raises:
@@ -59,10 +59,10 @@ def publish(
     """Publish persistent messages, and wait for each confirm if the channel is in confirm mode.
 
     Args:
-        channel: to publish on.
-        key: the routing key; of the default exchange, the queue.
-        times: how many.
-        body: of each.
+        channel: channel to publish on.
+        key: routing key; with the default exchange, the name of the queue.
+        times: number of messages.
+        body: body of each message.
         exchange: "" is the default exchange.
         **more: other `pika.BasicProperties`, which override the defaults.
     """

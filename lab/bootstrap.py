@@ -13,7 +13,7 @@ from ackscope.errors import MissingPart
 
 
 def cache_directory(environ: Mapping[str, str]) -> Path:
-    """The folder of built brokers: `$ACKSCOPE_CACHE_DIR`, or the user's cache directory."""
+    """Return the folder of built brokers: `$ACKSCOPE_CACHE_DIR`, or the user's cache directory."""
     if chosen := environ.get("ACKSCOPE_CACHE_DIR"):
         return Path(chosen).absolute()
     if base := environ.get("XDG_CACHE_HOME"):
@@ -22,7 +22,7 @@ def cache_directory(environ: Mapping[str, str]) -> Path:
 
 
 def build(name: str, suite: str, root: Path) -> None:
-    """Build `root` from a Debian suite; it appears complete or not at all.
+    """Build `root` from a Debian suite; it appears only once it is complete.
 
     Args:
         name: the requested version, for messages.
@@ -49,7 +49,7 @@ def _build(name: str, suite: str, root: Path) -> None:
     partial, log = root.with_name(f"{suite}.partial"), root.with_name(f"{suite}.log")
     _announce(f"building the {name} broker (once; Debian {suite}, about 500 MB) in {root}; this takes 40 s to 2 min")
     began = time.monotonic()
-    # In its own mount namespace: mounts of debootstrap end with it in every case.
+    # In its own mount namespace, so that debootstrap's mounts end with it in every case.
     command = ["unshare", "--mount", "debootstrap", "--variant=minbase", "--include=rabbitmq-server", suite]
     try:
         _remove(partial)

@@ -1,7 +1,7 @@
 """Installations of RabbitMQ: the package of the host, or a chroot with another version.
 
-A folder holds a minimal Debian with `rabbitmq-server` and runs under chroot in a private mount namespace: whatever
-happens to the process, nothing stays mounted.
+A chroot folder has a minimal Debian with `rabbitmq-server`. It runs in a private mount namespace, so nothing stays
+mounted after the process, however it ends.
 """
 
 import os
@@ -24,7 +24,7 @@ _BIN = Path("/usr/lib/rabbitmq/bin")
 _LIB = Path("/usr/lib/rabbitmq/lib")
 _INSIDE = "/lab"
 
-# Each step ends in exec, so that the pid that was started is the broker's.
+# Each step ends in exec, so that the started pid is that of the broker.
 _ENTER = """
 mount -t proc proc "$1/proc"
 mount --rbind /dev "$1/dev"
@@ -50,12 +50,12 @@ class Broker:
     root: Path | None = None
 
     def command(self, lab: Path, program: str, *arguments: str) -> list[str]:
-        """The command line that runs a program of this broker.
+        """Return the command line that runs a program of this broker.
 
         Args:
             lab: the folder of the lab, seen by the program under `inside(lab)`.
-            program: its name; RabbitMQ's programs are taken from the package, not the wrappers in /usr/sbin.
-            *arguments: passed on as they are.
+            program: its name; RabbitMQ's programs are those of the package, not the wrappers in /usr/sbin.
+            *arguments: arguments of the program, unchanged.
         """
         path = str(_BIN / program) if program.startswith("rabbitmq") else program
         if self.root is None:
@@ -64,7 +64,7 @@ class Broker:
         return [*enter, str(self.root), str(lab), path, *arguments]
 
     def inside(self, lab: Path) -> Path:
-        """The path of the lab's folder as a program of this broker sees it."""
+        """Return the path of the lab's folder as programs of this broker see it."""
         return lab if self.root is None else Path(_INSIDE)
 
     def prepare(self) -> None:
@@ -72,18 +72,18 @@ class Broker:
         if self.root is None:
             return
         (self.root / _INSIDE.strip("/")).mkdir(exist_ok=True)
-        # Without it `localhost` cannot be resolved in the chroot, and no Erlang node gets a name.
+        # Without it the chroot cannot resolve `localhost`, and no Erlang node gets a name.
         fresh = self.root / f"etc/hosts.{os.getpid()}"
         shutil.copyfile("/etc/hosts", fresh)
         fresh.replace(self.root / "etc/hosts")
 
 
 def find_broker(name: str, environ: Mapping[str, str] = os.environ) -> Broker:
-    """The broker of that name; a missing chroot is built (40 s to 2 min, announced on stderr).
+    """Return the broker with this name; build its chroot if it is missing (40 s to 2 min, announced on stderr).
 
     Raises:
-        UsageError: there is no such name.
-        MissingPart: a program or a permission is missing, or the folder could not be built.
+        UsageError: unknown name.
+        MissingPart: a program or a permission is missing, or the build of the folder failed.
     """
     if name not in NAMES:
         raise UsageError(f"unknown broker {name!r}{nearest(name, list(NAMES))}; known: {', '.join(NAMES)}")
@@ -112,7 +112,7 @@ def find_broker(name: str, environ: Mapping[str, str] = os.environ) -> Broker:
 
 
 def installed(root: Path) -> str | None:
-    """The version of the RabbitMQ package under `root`; None without one."""
+    """Return the version of the RabbitMQ package under `root`; None without one."""
     folders = sorted((root / str(_LIB).lstrip("/")).glob("rabbitmq_server-*"))
     if not folders or not (root / str(_BIN / "rabbitmq-server").lstrip("/")).exists():
         return None
@@ -120,5 +120,5 @@ def installed(root: Path) -> str | None:
 
 
 def minor(version: str) -> str:
-    """`4.3` of `4.3.6`."""
+    """Return the minor version: `4.3` for `4.3.6`."""
     return ".".join(version.split(".")[:2])

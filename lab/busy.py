@@ -1,7 +1,7 @@
-"""`python -m lab.busy --amqp URL --queues N --rate R`: some of the many queues busy, until SIGTERM or the end of input.
+"""`python -m lab.busy --amqp URL --queues N --rate R`: traffic on some queues until SIGTERM or the end of stdin.
 
-The first N queues of `lab.many` each get a share of R messages a second and are consumed by a few channels; every
-tenth of them has no consumer and holds a backlog instead, so that the queues differ.
+R messages a second are spread over the first N queues of `lab.many`, and consumed by a few channels. Every tenth of
+these queues has no consumer and holds a backlog instead, so that the queues differ.
 """
 
 import argparse

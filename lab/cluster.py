@@ -54,12 +54,12 @@ class Lab:
 
     @property
     def nodes(self) -> list[LabNode]:
-        """How to reach each node, in the order they are numbered from 0."""
+        """Return the name and addresses of each node, numbered from 0."""
         return [runner.node for runner in self._runners]
 
     @property
     def processes(self) -> list[Process]:
-        """The node processes, in the order of `nodes`."""
+        """Return the node processes, in the order of `nodes`."""
         return [runner.process for runner in self._runners if runner.process is not None]
 
     def start(self) -> None:
@@ -122,18 +122,18 @@ class Lab:
                 time.sleep(0.2)
 
     def kill(self, index: int) -> None:
-        """Kill a node (SIGKILL), as a power failure would; its data stays for `restart`."""
+        """Kill a node (SIGKILL), like a power failure; its data stays for `restart`."""
         process = self._runners[index].process
         if process is not None and process.signal(signal.SIGKILL):
             wait_ended([process], _STOP_SECONDS)
 
     def restart(self, index: int) -> None:
-        """Start a node again on the same data and ports, and wait until it is ready; a running one is stopped first.
+        """Start a node with its data and ports, and wait until it is ready; stop it first if it is running.
 
         Call it from a thread that lives as long as the lab: a tied node ends with the thread that started it.
 
         Raises:
-            Unreachable: it did not become ready.
+            Unreachable: the node did not become ready.
         """
         runner = self._runners[index]
         if runner.process is not None:
@@ -143,15 +143,15 @@ class Lab:
         self.control().save()
 
     def ctl(self, index: int, *arguments: str) -> str:
-        """Run rabbitmqctl against a node; the result is what it printed.
+        """Run rabbitmqctl against a node, and return its output.
 
         Raises:
-            BrokerError: it failed; the message holds its last line.
+            BrokerError: the command failed; the message has its last line.
         """
         return self.control().ctl(index, *arguments)
 
     def control(self) -> Control:
-        """The lab as other processes and threads can control it; it knows the current nodes."""
+        """Return an object that controls the lab from other processes and threads."""
         handles = [
             Handle(
                 node=runner.node,
@@ -166,7 +166,7 @@ class Lab:
         return Control(self._source, self.folder, handles)
 
     def stop(self) -> None:
-        """Stop every process of the lab and delete its folder; can be called twice."""
+        """Stop every process of the lab and delete its folder. It may be called twice."""
         stop_processes(self.folder, self.processes, self.epmd)
 
     def __enter__(self) -> Self:
@@ -181,17 +181,17 @@ class Lab:
 def start_lab(
     broker: str = "distro", nodes: int = 1, *, tied: bool = True, folder: Path | None = None, extra: Extra = NOTHING
 ) -> Lab:
-    """Start a private broker on loopback and free ports; it is ready when this returns.
+    """Start a private broker on loopback and free ports, and wait until it is ready.
 
     Args:
         broker: a name of `lab.brokers.NAMES`.
         nodes: 1 to 3, joined to one cluster.
-        tied: its processes are killed when the calling thread ends, however it ends.
+        tied: whether its processes are killed when the calling thread ends, for any reason.
         folder: a new folder for all files; default: a temporary folder.
         extra: additional plugins and configuration.
 
     Raises:
-        UsageError: no such broker, or not 1 to 3 nodes.
+        UsageError: unknown broker, or not 1 to 3 nodes.
         MissingPart: this version is not available on this machine.
         Unreachable: a node did not become ready.
     """
@@ -214,7 +214,7 @@ def stop_processes(folder: Path, nodes: list[Process], epmd: Process | None) -> 
     """Stop the nodes, their epmd, and all other processes that carry the mark of `folder`; then delete the folder.
 
     Raises:
-        MissingPart: something could not be ended.
+        MissingPart: some processes could not be stopped.
     """
     end(nodes, _STOP_SECONDS)
     if epmd is not None:
@@ -235,7 +235,7 @@ def _sweep() -> None:
 
 
 def _running(management: str) -> set[str]:
-    """Names of the nodes that this one sees running; empty if it does not respond."""
+    """Return the names of the nodes that this one reports as running; none if it does not respond."""
     try:
         answer = requests.get(f"{management}/api/nodes", timeout=10)
         nodes = answer.json() if answer.ok else []

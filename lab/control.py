@@ -45,8 +45,8 @@ class Control:
 
     Attributes:
         broker: its installation; `broker.asked` is the name of the version, such as "4.3".
-        folder: of the lab.
-        handles: its nodes, in the order they are numbered from 0.
+        folder: folder of the lab.
+        handles: its nodes, numbered from 0.
     """
 
     def __init__(self, broker: Broker, folder: Path, handles: Sequence[Handle]) -> None:
@@ -54,7 +54,7 @@ class Control:
 
     @property
     def nodes(self) -> list[LabNode]:
-        """How to reach each node."""
+        """Return the name and addresses of each node."""
         return [handle.node for handle in self.handles]
 
     def pid(self, index: int) -> int:
@@ -62,10 +62,10 @@ class Control:
         return self.handles[index].process.pid
 
     def ctl(self, index: int, *arguments: str) -> str:
-        """Run rabbitmqctl against a node; the result is what it printed.
+        """Run rabbitmqctl against a node, and return its output.
 
         Raises:
-            BrokerError: it failed; the message holds its last line.
+            BrokerError: the command failed; the message has its last line.
         """
         return self.tool(index, "rabbitmqctl", *arguments)
 
@@ -73,7 +73,7 @@ class Control:
         """Run another tool of the broker, such as rabbitmq-queues, rabbitmq-diagnostics or rabbitmq-upgrade.
 
         Raises:
-            BrokerError: it failed; the message holds its last line.
+            BrokerError: the command failed; the message has its last line.
         """
         handle = self.handles[index]
         command = self.broker.command(self.folder, program, *arguments)
@@ -81,22 +81,22 @@ class Control:
         return run_tool(command, {**handle.environ, MARK: str(self.folder)}, what)
 
     def signal(self, index: int, number: signal.Signals) -> bool:
-        """Send a signal to a node, such as SIGSTOP and SIGCONT; False if it has ended."""
+        """Send a signal such as SIGSTOP or SIGCONT to a node. Returns False if the node has ended."""
         return self.handles[index].process.signal(number)
 
     def kill(self, index: int) -> None:
-        """Kill a node, as a power failure would; its data stays for `restart`."""
+        """Kill a node, like a power failure; its data stays for `restart`."""
         process = self.handles[index].process
         if process.signal(signal.SIGKILL):
             wait_ended([process], _END_SECONDS)
 
     def restart(self, index: int) -> None:
-        """Start a killed node again on the same data and ports, and wait until it is ready.
+        """Start a killed node with its data and ports, and wait until it is ready.
 
-        It is not tied to a process: `stop` of the lab finds it by its mark.
+        The node is not tied to a process. The `stop` of the lab finds it by its mark.
 
         Raises:
-            Unreachable: it did not become ready.
+            Unreachable: the node did not become ready.
         """
         handle = self.handles[index]
         process = start(handle.command, environ=handle.environ, folder=self.folder, output=handle.output, tied=False)
@@ -108,7 +108,7 @@ class Control:
             raise Unreachable(f"{error}; console output: {handle.output}") from None
 
     def save(self) -> None:
-        """Write the file in the lab's folder atomically; it holds credentials of the throwaway broker."""
+        """Write the lab's file atomically; it contains credentials of the throwaway broker."""
         document = {
             "broker": dataclasses.asdict(self.broker),
             "handles": [dataclasses.asdict(handle) for handle in self.handles],
@@ -120,10 +120,10 @@ class Control:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """The lab that runs in a folder.
+        """Load the lab that runs in a folder.
 
         Raises:
-            DataError: there is none, or its file cannot be read.
+            DataError: no lab runs there, or its file cannot be read.
         """
         try:
             document = orjson.loads((folder / _FILE).read_bytes())
@@ -147,10 +147,10 @@ class Control:
 
 
 def run_tool(command: Sequence[str], environ: Mapping[str, str], what: str) -> str:
-    """Run a command line tool of the broker; the result is what it printed.
+    """Run a command line tool of the broker, and return its output.
 
     Raises:
-        BrokerError: it failed or did not end; the message begins with `what` and holds its last line.
+        BrokerError: it failed or timed out; the message begins with `what` and has its last line.
     """
     try:
         done = subprocess.run(

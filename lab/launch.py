@@ -1,8 +1,8 @@
 """Start a program that ends with its parent process: `python launch.py PARENT_PID PROGRAM ARGS...`.
 
 PR_SET_PDEATHSIG outlives exec, so it reaches through shells, unshare and chroot to the program at their end.
-SIGKILL and not SIGTERM, because a stopped or hung node must end as well, and it has no data worth saving.
-This file imports no other package: it is run by its path, before the product can be imported.
+SIGKILL and not SIGTERM, because a stopped or hung node must end as well, and has no data worth saving.
+This file imports no other package, because it runs by its path, before the product can be imported.
 """
 
 import ctypes

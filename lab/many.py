@@ -9,18 +9,18 @@ from ackscope.errors import BrokerError
 
 PREFIX = "many"
 _BATCH = 2500
-"""Queues per request: a few seconds each, far below the time limits of the broker."""
+"""Queues per request: a few seconds of work, far below the timeouts of the broker."""
 
 _SECONDS = 300.0
 
 
 def names(count: int, first: int = 0) -> list[str]:
-    """Names of the queues, in order."""
+    """Return the names of the queues, in order."""
     return [f"{PREFIX}-{number:06d}" for number in range(first, first + count)]
 
 
 def definitions(queues: Sequence[str], queue_type: str = "classic") -> dict[str, Any]:
-    """The definitions of durable queues in the virtual host `/`."""
+    """Return the definitions of durable queues in the virtual host `/`."""
     common = {"vhost": "/", "durable": True, "auto_delete": False, "arguments": {"x-queue-type": queue_type}}
     return {"queues": [{"name": name, **common} for name in queues]}
 
@@ -30,11 +30,11 @@ def make_queues(management: str, queues: Sequence[str], queue_type: str = "class
 
     Args:
         management: base URL of the management API, with credentials.
-        queues: their names.
-        queue_type: of all of them.
+        queues: names of the queues.
+        queue_type: type of all queues.
 
     Raises:
-        BrokerError: the import failed; the message holds what the broker said.
+        BrokerError: the import failed; the message has the response of the broker.
     """
     for first in range(0, len(queues), _BATCH):
         some = queues[first : first + _BATCH]

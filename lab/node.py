@@ -39,9 +39,9 @@ class Extra:
 
     Attributes:
         plugins: names of additional plugins to enable.
-        config: lines for its `rabbitmq.conf`; `{folder}` in them is where the node sees its own folder.
-        files: name -> content of files in that folder, `advanced.config` among them.
-        prefix: a program that starts it by exec, with its arguments, such as `prlimit --nofile=300`.
+        config: lines for its `rabbitmq.conf`; `{folder}` is replaced by the path of the node's own folder.
+        files: name -> content of additional files in that folder, such as `advanced.config`.
+        prefix: a program with arguments that starts the node by exec, such as `prlimit --nofile=300`.
     """
 
     plugins: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ NOTHING = Extra()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """The ports of one node, all on loopback; they stay the same when it is started again."""
+    """The ports of one node, all on loopback; they stay the same after a restart."""
 
     amqp: int
     management: int
@@ -68,7 +68,7 @@ class LabNode:
     """Name and addresses of a node of the lab.
 
     Attributes:
-        name: as the broker calls it, such as lab1@localhost.
+        name: its name in the broker, such as lab1@localhost.
         amqp: URL with the credentials of the throwaway broker; virtual host `/`.
         management: base URL of the management API, with credentials.
         prometheus: base URL of the broker's own Prometheus listener; its metrics are under `/metrics`.
@@ -85,7 +85,7 @@ class LabNode:
 
 
 class NodeRunner:
-    """One node as the lab runs it: its files under `<lab>/<short name>/`, its process."""
+    """One node of the lab: its files under `<lab>/<short name>/` and its process."""
 
     def __init__(
         self, broker: Broker, lab: Path, number: int, epmd_port: int, *, tied: bool, extra: Extra = NOTHING
@@ -111,14 +111,14 @@ class NodeRunner:
         extra = self._extra.config.replace("{folder}", str(inside))
         (folder / "rabbitmq.conf").write_text(_CONFIG.format(**asdict(self.ports)) + extra)
         (folder / "enabled_plugins").write_text(f"[{','.join((*_PLUGINS, *self._extra.plugins))}].\n")
-        # Empty files: those of another broker on this host must not be read.
+        # Empty files, so that the node does not read those of another broker on this host.
         (folder / "advanced.config").write_text("[].\n")
         (folder / "rabbitmq-env.conf").write_text("")
         for name, content in self._extra.files.items():
             (folder / name).write_bytes(content)
 
     def environ(self) -> dict[str, str]:
-        """The environment of the node and its command line tools; nothing is inherited from the caller."""
+        """Return the environment of the node and its command line tools, without variables of the caller."""
         folder = self._broker.inside(self._lab) / self._short
         loopback = "-kernel inet_dist_use_interface {127,0,0,1}"
         return {
@@ -152,7 +152,7 @@ class NodeRunner:
         return self._lab / self._short / "console.log"
 
     def start(self) -> None:
-        """Start the process; it is not ready yet."""
+        """Start the process, without waiting until it is ready."""
         self.process = start(
             self.command(), environ=self.environ(), folder=self._lab, output=self.output, tied=self._tied
         )
@@ -188,9 +188,9 @@ class NodeRunner:
 
 
 def base_environ(broker: Broker, lab: Path, epmd_port: int) -> dict[str, str]:
-    """What every program of the lab runs with: its own home (and so its own cookie) and its own port mapper.
+    """Return the base environment of all programs of the lab: its own home, cookie and port mapper.
 
-    A port mapper on the default port would be a daemon that outlives the lab, shared with others of this host.
+    A port mapper on the default port would outlive the lab and be shared with other nodes on this host.
     """
     return {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -217,10 +217,10 @@ def wait_answers(node: LabNode, seconds: float = READY_WITHIN, *, lives: Callabl
 
 
 def amqp_opens(url: str) -> bool:
-    """Whether an AMQP connection can be opened right now."""
+    """Return whether an AMQP connection can be opened now."""
     address = parse_amqp(url)
     try:
-        # First a plain connect: pika logs each refused one as an error.
+        # First a plain connect, because pika logs each refused connection as an error.
         socket.create_connection((address.host, address.port), timeout=2).close()
         parameters = pika.URLParameters(url)
         parameters.socket_timeout = parameters.stack_timeout = 5
@@ -231,7 +231,7 @@ def amqp_opens(url: str) -> bool:
 
 
 def overview(management: str) -> dict[str, object] | None:
-    """`/api/overview`; None if it does not respond."""
+    """Return `/api/overview`; None if it does not respond."""
     try:
         answer = requests.get(f"{management}/api/overview", timeout=5)
         document = answer.json() if answer.ok else None
@@ -241,7 +241,7 @@ def overview(management: str) -> dict[str, object] | None:
 
 
 def _names_nodes(management: str) -> bool:
-    """Whether it tells of its nodes; 4.3 answers with 500 for milliseconds until all of it has started."""
+    """Return whether it lists its nodes; 4.3 answers 500 for some milliseconds until everything has started."""
     try:
         return requests.get(f"{management}/api/nodes", timeout=5).ok
     except requests.RequestException:
@@ -249,10 +249,10 @@ def _names_nodes(management: str) -> bool:
 
 
 def running_version(management: str) -> str:
-    """The version that the running broker reports.
+    """Return the version that the running broker reports.
 
     Raises:
-        BrokerError: it reports none.
+        BrokerError: the broker reports no version.
     """
     version = (overview(management) or {}).get("rabbitmq_version")
     if not isinstance(version, str):

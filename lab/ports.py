@@ -1,4 +1,4 @@
-"""Free TCP ports on loopback, for listeners that must come back on the same port."""
+"""Free TCP ports on loopback for listeners that restart on the same port."""
 
 import random
 import socket
@@ -11,10 +11,10 @@ _EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def free_ports(count: int) -> list[int]:
-    """Distinct ports that nothing listens on now.
+    """Return distinct ports that nothing listens on now.
 
-    They lie below the range from which the kernel takes ports of outgoing connections: a port from that range
-    may be in use by some client when a node that was killed comes back to it.
+    They are below the range of ports for outgoing connections. A client may use a port of that range when a killed node
+    restarts on it.
 
     Raises:
         MissingPart: fewer than `count` are free.
@@ -42,7 +42,7 @@ def _first_ephemeral() -> int:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as listener:
-        # As the broker does: a port in TIME_WAIT is free for a listener.
+        # Like the broker, which can listen on a port in TIME_WAIT.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(("127.0.0.1", port))

@@ -1,7 +1,7 @@
 """Processes of the lab, identified by pid and start time, so that a recycled pid is never signalled.
 
-Each carries `ACKSCOPE_LAB=<folder of the lab>` in its environment, which its children inherit: what an Erlang node
-leaves in sessions of its own (resolver, disk watcher) is found by that mark, never by a name.
+Each has `ACKSCOPE_LAB=<folder of the lab>` in its environment, and its children inherit it. This mark identifies the
+processes that an Erlang node leaves in other sessions (resolver, disk watcher); names are never used.
 """
 
 import os
@@ -23,18 +23,18 @@ class Process:
     """One process.
 
     Attributes:
-        started: when it started, in clock ticks since boot (field 22 of /proc/PID/stat).
+        started: start time in clock ticks since boot (field 22 of /proc/PID/stat).
     """
 
     pid: int
     started: int
 
     def alive(self) -> bool:
-        """Whether it is running; a zombie is not."""
+        """Return whether it is running; a zombie is not."""
         return _look(self.pid) == ("run", self.started)
 
     def signal(self, number: signal.Signals) -> bool:
-        """Send a signal; False if it has ended."""
+        """Send a signal. Returns False if the process has ended."""
         try:
             handle = os.pidfd_open(self.pid)
         except ProcessLookupError:
@@ -52,14 +52,14 @@ class Process:
 
 
 def start(command: Sequence[str], *, environ: Mapping[str, str], folder: Path, output: Path, tied: bool) -> Process:
-    """Start a program in its own session; its output is appended to a file, its input is empty.
+    """Start a program in its own session with empty input; append its output to a file.
 
     Args:
         command: program and arguments.
         environ: its complete environment; the mark is added.
-        folder: the lab it belongs to.
-        output: the file that gets stdout and stderr.
-        tied: it is killed when the calling *thread* ends, so that nothing outlives a killed parent
+        folder: folder of its lab.
+        output: file for stdout and stderr.
+        tied: whether it is killed when the calling *thread* ends, so that nothing outlives a killed parent
             (prctl(2): the death signal belongs to the thread that started the child).
     """
     words = [sys.executable, "-I", "-S", str(_LAUNCH), str(os.getpid()), *command] if tied else list(command)
@@ -76,7 +76,7 @@ def start(command: Sequence[str], *, environ: Mapping[str, str], folder: Path, o
     )
     seen = _look(pid)
     process = Process(pid, seen[1] if seen else 0)
-    # For a moment after the start, the environment of the program, and so its mark, cannot be read.
+    # Just after the start, the program's environment and its mark cannot be read.
     _environ(pid)
     return process
 
@@ -98,7 +98,7 @@ def marked(folder: Path) -> list[Process]:
 
 
 def wait_ended(processes: Iterable[Process], seconds: float) -> list[Process]:
-    """Wait until all have ended; returns those that have not."""
+    """Wait until all have ended. Returns those that have not."""
     deadline = time.monotonic() + seconds
     left = [process for process in processes if process.alive()]
     while left and time.monotonic() < deadline:
@@ -118,7 +118,7 @@ def end(processes: Sequence[Process], seconds: float) -> None:
 
 
 def end_marked(folder: Path, seconds: float) -> list[Process]:
-    """Wait until no process of the lab in `folder` runs, and kill the rest; returns those that could not be killed."""
+    """Wait until no process of the lab in `folder` runs, and kill the rest. Returns those that could not be killed."""
     deadline = time.monotonic() + seconds
     give_up_at = time.monotonic() + seconds / 2
     left = marked(folder)
@@ -132,9 +132,9 @@ def end_marked(folder: Path, seconds: float) -> list[Process]:
 
 
 def _environ(pid: int) -> bytes:
-    """The initial environment of a process; empty if this user cannot read it, or it has none.
+    """Return the initial environment of a process; empty if it has none or this user cannot read it.
 
-    During exec a process has none for a moment, as in a chain of scripts; this waits for it.
+    During exec a process has no environment for a moment, as in a chain of scripts. This waits for it.
     """
     deadline = time.monotonic() + _EXEC_SECONDS
     while True:
@@ -148,7 +148,7 @@ def _environ(pid: int) -> bytes:
 
 
 def _has_environ(pid: int) -> bool:
-    """Whether it has an environment or will get one: False for an ended process or one started without."""
+    """Return whether it has or will get an environment: False for an ended process or one started without."""
     try:
         fields = _fields(pid)
     except OSError:
@@ -159,12 +159,12 @@ def _has_environ(pid: int) -> bool:
 
 
 def _fields(pid: int) -> list[str]:
-    """/proc/PID/stat from its third field on; the name (second field) may contain spaces and parentheses."""
+    """Fields of /proc/PID/stat from the third on. The second one, the name, may contain spaces and parentheses."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def _look(pid: int) -> tuple[str, int] | None:
-    """("run" or "ended", start time) of a pid; None if there is no such process. A zombie child is reaped."""
+    """Return the state ("run" or "ended") and start time of a pid, or None without such a process; reap a zombie."""
     try:
         fields = _fields(pid)
     except OSError:

@@ -1,4 +1,4 @@
-"""What the processes of the lab (workload, faults) share: their end, and the report of errors."""
+"""Common parts of the processes of the lab (workload, faults): their end, and reporting of errors."""
 
 import os
 import signal
@@ -13,10 +13,10 @@ from ackscope.unix_signals import UnixSignals
 
 
 def end_event() -> threading.Event:
-    """An event that is set when this process should end: SIGTERM, SIGINT, or end of input.
+    """Return an event that is set when this process should end: SIGTERM, SIGINT, or end of stdin.
 
-    The end of input counts only if stdin is a pipe: the starter of this process holds the other end, so its end is
-    noticed in every case.
+    The end of stdin counts only if stdin is a pipe. The parent process holds its other end, so the end of the parent is
+    always noticed.
     """
     event = threading.Event()
     signals = UnixSignals((signal.SIGTERM, signal.SIGINT))
@@ -42,7 +42,7 @@ def _watch_input(event: threading.Event) -> None:
 
 
 def main(name: str, run: Callable[[], int]) -> int:
-    """Run a program of the lab; an error that the user can act on is one line on stderr."""
+    """Run a program of the lab; print an error that the user can act on as one line on stderr."""
     setup_logging()
     try:
         return run()

@@ -26,14 +26,14 @@ def up(place: Place, broker: str, nodes: int, *, workload: bool) -> State:
 
     Raises:
         UsageError: a lab is already running, or the broker is unknown.
-        MissingPart: that version cannot be had on this machine.
+        MissingPart: this version is not available on this machine.
         Unreachable: a node did not become ready; nothing is left running.
     """
     if marked(place.folder):
         state = load(place)
         what = f"a lab with RabbitMQ {state.broker}" if state else "a lab"
         raise UsageError(f"{what} is already running; stop it with: ackscope lab down")
-    # Left over from before a reboot: no process of it is running.
+    # The state is from before a reboot: none of its processes is running.
     stop_processes(place.folder, [], None)
     forget(place)
     lab = start_lab(broker, nodes, tied=False, folder=place.folder)
@@ -53,7 +53,7 @@ def up(place: Place, broker: str, nodes: int, *, workload: bool) -> State:
 
 
 def fault(place: Place, spec: FaultSpec) -> dict[str, Any]:
-    """Inject a fault into the running lab; returns its announcement, once it is in effect.
+    """Inject a fault into the running lab, and return its announcement once it is in effect.
 
     Raises:
         UsageError: no lab is running, the fault is already in effect, or it is not available for this lab.
@@ -96,16 +96,16 @@ def _must_fit(spec: FaultSpec, state: State) -> None:
 
 
 def down(place: Place) -> bool:
-    """Stop faults, workload and nodes, and delete their data; False if nothing was running.
+    """Stop faults, workload and nodes, and delete their data. Returns False if nothing was running.
 
     Raises:
-        MissingPart: something could not be ended.
+        MissingPart: some processes could not be stopped.
     """
     ran = bool(marked(place.folder))
     try:
         state = load(place)
     except DataError:
-        # Every process of the lab still carries its mark.
+        # Every process of the lab has its mark.
         state = None
     if state is not None:
         clients = [*state.faults.values(), *([state.workload] if state.workload else [])]

@@ -47,7 +47,7 @@ class State:
         processes: node processes, in the order of `nodes`.
         epmd: the port mapper of these nodes.
         workload: None without a workload.
-        faults: name -> the process that holds it.
+        faults: name -> the process that keeps it in effect.
     """
 
     broker: str
@@ -59,7 +59,7 @@ class State:
 
 
 def find_place(environ: Mapping[str, str] = os.environ) -> Place:
-    """`$XDG_STATE_HOME/ackscope/lab`, else `~/.local/state/ackscope/lab`."""
+    """Return `$XDG_STATE_HOME/ackscope/lab`, else `~/.local/state/ackscope/lab`."""
     base = environ.get("XDG_STATE_HOME")
     home = Path(base).absolute() if base else Path.home() / ".local" / "state"
     return Place(home / "ackscope" / "lab")
@@ -70,7 +70,7 @@ def locked(place: Place) -> Iterator[None]:
     """Hold the lock against other `ackscope lab` commands of this user.
 
     Raises:
-        UsageError: another one is running.
+        UsageError: another command is running.
         DataError: the state directory cannot be written.
     """
     try:
@@ -95,7 +95,7 @@ def save(place: Place, state: State) -> None:
 
 
 def load(place: Place) -> State | None:
-    """The state; None if no lab is running.
+    """Read the state; None if no lab is running.
 
     Raises:
         DataError: the file is not a state of this version.

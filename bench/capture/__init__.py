@@ -1,1 +1,1 @@
-"""Reading confirms off the wire: packets to byte streams to AMQP frames to the time each message was settled."""
+"""Confirm latency from captured packets: packets, byte streams, AMQP frames, settlement times."""

@@ -1,4 +1,4 @@
-"""Publishes and the acks that settled them, of every channel of a capture."""
+"""Publishes and their acks on every channel of a capture."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ Side = tuple[str, int]
 
 @dataclass(slots=True)
 class Confirmed:
-    """One message as the wire saw it; times in wall nanoseconds.
+    """One message as captured; times are nanoseconds of the wall clock.
 
     Attributes:
         tag: its delivery tag.
-        sent: when the last byte of its publish was on the wire.
-        settled: when the last byte of the ack or nack that covers it was; None where none came.
+        sent: time of the last byte of its publish.
+        settled: time of the last byte of the ack or nack that covers it; None without one.
     """
 
     tag: int
@@ -28,16 +28,16 @@ class Confirmed:
 
     @property
     def latency(self) -> float | None:
-        """Seconds from sent to settled."""
+        """Seconds from `sent` to `settled`."""
         return None if self.settled is None else (self.settled - self.sent) / 1e9
 
 
 @dataclass(slots=True)
 class PublishingChannel:
-    """One channel that published under confirms.
+    """One channel in confirm mode that published messages.
 
     Attributes:
-        key: routing key of its first publish: the queue's name, with the default exchange.
+        key: routing key of its first publish; with the default exchange, the name of the queue.
         messages: by delivery tag, in order.
     """
 
@@ -48,7 +48,7 @@ class PublishingChannel:
     _left: int = 0
 
     def sends(self, at: int, decoded: object) -> None:
-        """Enter a frame of the client."""
+        """Process a frame from the client."""
         if isinstance(decoded, frame.Method):
             if isinstance(decoded.method, spec.Confirm.Select):
                 self.confirming = True
@@ -64,7 +64,7 @@ class PublishingChannel:
                 self._published(at)
 
     def answers(self, at: int, decoded: object) -> None:
-        """Enter a frame of the broker."""
+        """Process a frame from the broker."""
         method = decoded.method if isinstance(decoded, frame.Method) else None
         if not isinstance(method, spec.Basic.Ack | spec.Basic.Nack):
             return
@@ -90,7 +90,7 @@ class _Cutter:
         self._rest = b""
 
     def cut(self, piece: Piece) -> Iterator[object]:
-        """The frames that are whole by now."""
+        """Yield the frames that are complete after this piece."""
         data, place = self._rest + piece.data, 0
         while place < len(data):
             consumed, decoded = frame.decode_frame(data[place:])
@@ -102,7 +102,10 @@ class _Cutter:
 
 
 def publishing_channels(captured: Iterable[Segment], port: int) -> list[PublishingChannel]:
-    """Every channel that published under confirms to the broker at `port`; connections opened before are left out."""
+    """Return the publishing channels of all connections to `port` that the capture has from their start.
+
+    A channel counts if it is in confirm mode and published a message.
+    """
     flows: dict[tuple[Side, Side], _Cutter] = {}
     channels: dict[tuple[Side, int], PublishingChannel] = {}
     finished: list[PublishingChannel] = []

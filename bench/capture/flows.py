@@ -1,4 +1,4 @@
-"""Byte streams: the segments of one direction of a connection, in order, each byte once."""
+"""Byte streams: the segments of one direction of a connection, in order and without duplicates."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,11 @@ _HALF = 1 << 31
 
 
 class Piece(NamedTuple):
-    """Bytes that became readable together; `at` in wall nanoseconds, when the last of them was on the wire."""
+    """Bytes that became readable together, and the time of the segment that made them readable.
+
+    Attributes:
+        at: nanoseconds of the wall clock.
+    """
 
     at: int
     data: bytes
@@ -25,19 +29,19 @@ class Flow:
         self._early: dict[int, bytes] = {}
 
     def take(self, at: int, seq: int, data: bytes) -> Piece | None:
-        """Enter a segment; the bytes that are readable by it, if any."""
+        """Process a segment. Returns the bytes that are readable now, or None."""
         ready = self._fitting(seq, data)
         if ready is None:
             return None
         parts = [ready]
-        # What came before its turn is readable now, at the time of the segment that filled the gap.
+        # Segments that arrived early are readable now, at the time of the segment that closed the gap.
         while (early := self._pop_early()) is not None:
             parts.append(early)
         joined = b"".join(parts)
         return Piece(at, joined) if joined else None
 
     def _fitting(self, seq: int, data: bytes) -> bytes | None:
-        """The part of a segment that comes next; None where it came too early, and is kept."""
+        """Return the new bytes of a segment, or store it and return None if bytes before it are missing."""
         behind = (self._next - seq) % _MODULUS
         if behind >= _HALF:
             self._early[seq] = data

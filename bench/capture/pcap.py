@@ -1,4 +1,4 @@
-"""Packets of a pcap file: TCP over IPv4, as tcpdump writes them on loopback."""
+"""TCP segments of a pcap file, as tcpdump captures them on loopback."""
 
 import struct
 from collections.abc import Iterator
@@ -19,10 +19,10 @@ class Segment(NamedTuple):
     """One TCP segment.
 
     Attributes:
-        at: when the kernel saw it, wall clock, nanoseconds.
-        source: address and port; so `target`.
-        seq: sequence number of the first byte of `data` (of the SYN itself where it has one).
-        syn: it opens this direction of the connection.
+        at: when the kernel received it, nanoseconds of the wall clock.
+        source: address and port, like `target`.
+        seq: sequence number of the first byte of `data`, or of the SYN.
+        syn: whether it opens this direction of the connection.
     """
 
     at: int
@@ -34,10 +34,10 @@ class Segment(NamedTuple):
 
 
 def segments(raw: bytes) -> Iterator[Segment]:
-    """The TCP segments of a capture, in its order; a last packet that was cut short is left out.
+    """Yield the TCP segments of a capture in its order, without an incomplete last packet.
 
     Raises:
-        DataError: it is no such capture.
+        DataError: the capture is empty, or not a pcap file with Ethernet frames.
     """
     if len(raw) < _FILE.size:
         raise DataError("the capture is empty; does tcpdump see this interface?")
@@ -58,12 +58,12 @@ def segments(raw: bytes) -> Iterator[Segment]:
 
 
 def _segment(at: int, packet: bytes) -> Segment | None:
-    """What a packet holds; None where it is not TCP over IPv4."""
+    """Decode a packet; None if it is not TCP over IPv4."""
     if packet[12:14] != b"\x08\x00" or packet[_ETHER_HEAD + 9] != _TCP:
         return None
     inner = _ETHER_HEAD + 4 * (packet[_ETHER_HEAD] & 0x0F)
     length = int.from_bytes(packet[_ETHER_HEAD + 2 : _ETHER_HEAD + 4], "big")
-    # A length of 0 marks a packet that the kernel would have cut into several (segmentation offload).
+    # Length 0: the kernel has not yet split this packet into segments (segmentation offload).
     end = _ETHER_HEAD + length if length else len(packet)
     source, target, seq = struct.unpack_from(">HHI", packet, inner)
     data = packet[inner + 4 * (packet[inner + 12] >> 4) : end]

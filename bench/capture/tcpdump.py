@@ -1,4 +1,4 @@
-"""Capturing with tcpdump, whose times are those that the kernel gave each packet."""
+"""Capturing packets with tcpdump, with the timestamps of the kernel."""
 
 import os
 import select
@@ -17,16 +17,16 @@ _SETTLE = 1.3
 
 @contextmanager
 def capturing(port: int, file: Path) -> Iterator[None]:
-    """Write what passes through a port on loopback to `file`, for as long as the block runs.
+    """Capture the TCP packets of a port on loopback into `file` while the block runs.
 
     Raises:
-        MissingPart: tcpdump is missing or may not capture.
+        MissingPart: tcpdump is missing, may not capture, or lost packets.
     """
     if shutil.which("tcpdump") is None:
         raise MissingPart("tcpdump is missing: apt-get install tcpdump")
     command = ["tcpdump", "-i", "lo", "-s", "0", "-n", "-B", "32768", "--time-stamp-precision=nano"]
     process = subprocess.Popen(
-        # Its user would otherwise be one that may not write here.
+        # By default tcpdump drops to a user that may not write here.
         [*command, "-Z", "root", "-w", str(file), "tcp", "port", str(port)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -35,7 +35,7 @@ def capturing(port: int, file: Path) -> Iterator[None]:
     try:
         _wait_listening(process)
         yield
-        # The kernel hands packets over in blocks, the last one after the second that tcpdump gives it.
+        # The kernel delivers packets in blocks; the last block comes up to a second late.
         time.sleep(_SETTLE)
     finally:
         process.terminate()

@@ -36,7 +36,7 @@ _ROWS = 10
 
 
 def queue_names(queues: int) -> list[str]:
-    """Queue names of the replayed broker."""
+    """Return the queue names of the replayed broker."""
     return [f"queue-{number:06d}" for number in range(queues)]
 
 
@@ -77,7 +77,7 @@ def _data_file(path: str, first: int, last: int, rows: int) -> DataFile:
 
 
 def _pieces(queues: int, now: int, days: int) -> Iterator[tuple[Table, pa.Table, int, int]]:
-    """All files: table, rows, first and last hour (exclusive)."""
+    """Yield all files: table, rows, first and last hour (exclusive)."""
     last_day = now // _HOUR - 23
     if days > 1:
         for stretch in _stretches(_OLDER_QUEUES, (last_day - 24 * (days - 1)) * _HOUR, 1440 * (days - 1), 1440):
@@ -153,7 +153,7 @@ def _polls(hour: datetime) -> dict[str, Any]:
 
 
 def _move(table: Table, dice: np.random.Generator, hours: list[datetime], names: list[str]) -> dict[str, Any]:
-    """A change point or an episode of a random queue in one of the hours."""
+    """Return a change point or an episode of a random queue in one of the hours."""
     when, name = hours[dice.integers(len(hours))], names[dice.integers(len(names))]
     about = {"kind": "queue", "vhost": "/", "name": name}
     if table is CHANGES:
@@ -164,7 +164,7 @@ def _move(table: Table, dice: np.random.Generator, hours: list[datetime], names:
 
 
 def _bands(dice: np.random.Generator, names: list[str], hour: int, now: int) -> pa.Table:
-    """Baseline bands of all queues for one hour of the week."""
+    """Return baseline bands of all queues for one hour of the week."""
     rows = len(names) * len(_MEASURES)
     middle = dice.uniform(1, 100, rows)
     columns = {
@@ -184,7 +184,7 @@ def _bands(dice: np.random.Generator, names: list[str], hour: int, now: int) -> 
 
 
 def _answers(cluster: str, now: float) -> dict[str, Any]:
-    """The report document, with as many rows per report as the dashboard shows."""
+    """Return the report document, with as many rows per report as the dashboard shows."""
     whole = {"asked_from": iso(now - 14 * 86400), "asked_to": iso(now), "first": iso(now - 14 * 86400)}
     data = {**whole, "last": iso(now), "minutes": 14 * 1440, "gap_minutes": 0}
     names = queue_names(_ROWS)

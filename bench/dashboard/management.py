@@ -58,13 +58,13 @@ def measure(args: argparse.Namespace) -> Document:
 
 
 def _ours(browser: Any, url: str) -> dict[str, float]:
-    """The page Queues, with the sort order in its address."""
+    """Measure the page Queues, with the sort order in its address."""
     with opened(browser, f"{url}/queues?sort=ready", _OUR_ROWS) as (_, found):
         return _measured(found, found.seconds, found.seconds)
 
 
 def _theirs(browser: Any, base: str, state: Any) -> dict[str, float]:
-    """The list of queues of the management UI; sorting in descending order takes two clicks."""
+    """Measure the list of queues of the management UI; sorting in descending order takes two clicks."""
     with opened(browser, f"{base}/#/queues", _THEIR_ROWS, state) as (page, found):
         for arrow in (_UP, _DOWN):
             page.click(_SORT)
@@ -77,7 +77,7 @@ def _measured(found: Opened, listed: float, ordered: float) -> dict[str, float]:
 
 
 def _signed_in(browser: Any, management: str) -> tuple[str, Any]:
-    """URL of the management UI, and the browser state after signing in."""
+    """Return the URL of the management UI, and the browser state after signing in."""
     address = urlsplit(management)
     base = f"http://{address.hostname}:{address.port}"
     with opened(browser, base, _THEIR_LOGIN) as (page, _):
@@ -89,7 +89,7 @@ def _signed_in(browser: Any, management: str) -> tuple[str, Any]:
 
 
 def lines(document: Document) -> list[str]:
-    """The table, and the ratios of both UIs."""
+    """Return the table, and the ratios of both UIs."""
     medians = document["middle"]
     rows = [
         (name, ms(it["listed"]), ms(it["sorted"]), f"{it['bytes'] / MB:.2f}", f"{it['requests']:.0f}")

@@ -100,7 +100,7 @@ def scene(version: str, queues: int, sick: int, days: int) -> Iterator[Dashboard
 
 
 def findings(exporter: Exporter) -> int:
-    """Number of current findings, without consequences."""
+    """Return the number of current findings, without consequences."""
     return sum(len(it["findings"]) for it in exporter.get("/api/v1/findings").json()["clusters"])
 
 

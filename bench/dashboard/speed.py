@@ -82,7 +82,10 @@ def measure(args: argparse.Namespace) -> Document:
 
 
 def _paint(at: DashboardScene, times: int) -> dict[str, Any]:
-    """First paints, alternating; the first of each page is not counted: the servers compile their code."""
+    """Measure first paints of both pages alternately.
+
+    The first paint of each page is not counted, because its server compiles the code.
+    """
     took: dict[str, list[float]] = {"now": [], "empty": []}
     received: dict[str, int] = {}
     with chromium() as browser:
@@ -97,7 +100,7 @@ def _paint(at: DashboardScene, times: int) -> dict[str, Any]:
 
 
 def _reruns(server: tuple[int, str], path: str, query: str, times: int) -> dict[str, Any]:
-    """CPU seconds of the server per run of a page; runs are far enough apart for its caches to expire."""
+    """Measure CPU seconds of the server per run of a page; runs are far enough apart for its caches to expire."""
     pid, url = server
     progress(f"reruns of {url}/{path} {query}")
     with Viewer(url, path, query) as viewer:
@@ -107,7 +110,7 @@ def _reruns(server: tuple[int, str], path: str, query: str, times: int) -> dict[
 
 
 def _refreshes(at: DashboardScene, times: int) -> dict[str, Any]:
-    """CPU seconds per refresh of the most frequent fragment of the first page."""
+    """Measure CPU seconds per refresh of the most frequent fragment of the first page."""
     progress("refreshes")
     with Viewer(at.url) as viewer:
         name = min(viewer.fragments, key=viewer.fragments.__getitem__)
@@ -128,7 +131,7 @@ def _each(pid: int, times: int, run: Any) -> Iterator[float]:
 
 
 def _viewers(at: DashboardScene, viewers: int, rounds: int, seconds: float) -> dict[str, Any]:
-    """One viewer and many viewers, in alternating rounds."""
+    """Measure one viewer and many viewers, in alternating rounds."""
     found: dict[str, dict[str, list[float]]] = {}
     for number in range(rounds):
         for count in (1, viewers):
@@ -173,7 +176,7 @@ def _scraping(url: str) -> Iterator[list[float]]:
 
 
 def goals(document: Document) -> list[Goal]:
-    """The limits and the measured values."""
+    """Return the limits and the measured values."""
     paint, watched = document["paint"]["seconds"], document["watched"]
     one, many = watched["one"], watched["many"]
     worst = max(document["reruns"], key=lambda it: it["cpu"])
@@ -194,7 +197,7 @@ def _name(rerun: dict[str, Any]) -> str:
 
 
 def lines(document: Document) -> list[str]:
-    """A table per measurement, and the goals."""
+    """Return a table per measurement, and the goals."""
     paint, watched, refresh = document["paint"], document["watched"], document["refresh"]
     looks = [
         (name, ms(paint["seconds"][name]), f"{paint['bytes'][name] / MB:.2f}", str(len(paint["all"][name])))

@@ -109,7 +109,7 @@ class Viewer:
         time.sleep(max(0.0, until - time.monotonic()))
 
     def _receive(self, data: Any) -> bool:
-        """Process one message; whether it ends the run."""
+        """Process one message. Returns whether it ends the run."""
         message = ForwardMsg.FromString(data)
         self.stats.received += len(data)
         kind = message.WhichOneof("type")

@@ -1,1 +1,1 @@
-"""What diagnosis is worth: faults and decoys on real brokers, and what it says of them."""
+"""Benchmarks of diagnosis: findings for injected faults and for decoys on real brokers."""

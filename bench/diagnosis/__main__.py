@@ -1,4 +1,4 @@
-"""`python -m bench.diagnosis [--json]`: every benchmark of diagnosis in a row, kept short, each with its table."""
+"""`python -m bench.diagnosis [--json]`: the short form of all diagnosis benchmarks, each with its table."""
 
 import sys
 

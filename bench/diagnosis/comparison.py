@@ -1,6 +1,6 @@
 """Make docs/comparison.md: `python -m bench.diagnosis.comparison FILE... > docs/comparison.md`.
 
-The files are what `python -m bench.diagnosis.faults --compare --json` printed.
+The files are outputs of `python -m bench.diagnosis.faults --compare --json`.
 """
 
 import sys
@@ -50,7 +50,7 @@ dashboard.
 
 
 def page(rows: Sequence[Row]) -> str:
-    """The whole page."""
+    """Return the whole page."""
     tried = [row for row in rows if not row["failed"]]
     named = [row for row in tried if row["seconds"] is not None]
     versions = sorted({f"{row['broker']} ({_nodes(row)})" for row in tried})
@@ -94,7 +94,7 @@ def _line(row: Row) -> str:
 
 
 def main(files: Sequence[str]) -> int:
-    """Print the page of these results."""
+    """Print the page for these result files."""
     rows = [row for file in files for row in orjson.loads(Path(file).read_bytes())["rows"]]
     sys.stdout.write(page(rows))
     return 0

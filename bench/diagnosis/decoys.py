@@ -1,4 +1,4 @@
-"""Healthy things that look ill, and an hour of a healthy shop: how many warnings and alarms that raises."""
+"""False warnings and alarms of diagnosis on a healthy broker, with and without decoys."""
 
 import argparse
 import time
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """The shop alone, then with every decoy that the broker can have, all at once."""
+    """Watch the sample workload alone, then with all decoys that fit the broker at once."""
     results: list[Document] = []
     for broker in args.broker:
         with scene(broker, args.nodes) as stage, ExitStack() as stack:
@@ -63,7 +63,7 @@ def _watched(stage: Scene, args: argparse.Namespace, what: str, minutes: float) 
 
 
 def lines(document: Document) -> list[str]:
-    """A line each, then what was raised."""
+    """Return a table with one row per watch, then the findings."""
     rows = [
         (
             f"{result['broker']}{' x' + str(result['nodes']) if result['nodes'] > 1 else ''}",

@@ -1,4 +1,4 @@
-"""Faults on real brokers: named or not, by the right rule, about the right thing, how soon, and what else was said."""
+"""Faults on real brokers: which rule names them, how soon, and which other findings appear."""
 
 import argparse
 import threading
@@ -19,26 +19,26 @@ from lab.faults.fault import FaultSpec
 WITHIN = 75.0
 """Seconds after which a fault that was not named is missed."""
 _ONCE_AFTER = 8.0
-"""A person looks when something has gone wrong for a while, not in the same second."""
+"""Seconds until the run of `ackscope diagnose`, because people do not look at once."""
 _CLEARED = 60.0
 _LOOK = 0.5
 
 
 @dataclass(slots=True, kw_only=True)
 class Row:
-    """What became of one fault.
+    """Result of one fault.
 
     Attributes:
-        seconds: from its being in effect to its being named; None where it never was.
-        severity: when it was first named.
-        under: the rule of the cause that it hung under; "" where it was a finding of its own.
-        once: whether `ackscope diagnose` named it; None where that cannot be asked of it.
-        others: "severity rule subject" of findings that were not expected.
-        cleared: seconds from its end to the end of its finding; None where that was not seen.
-        failed: why it could not be injected.
-        peers: who published the rule -> names of alerts whose condition began to hold meanwhile.
-        named_by: those of them whose name says the cause.
-        peers_wait: peer -> seconds that the first of its alerts would still wait.
+        seconds: from its being in effect to its finding; None without a finding.
+        severity: of its first finding.
+        under: rule of the cause whose consequence its finding was; "" for a finding of its own.
+        once: whether `ackscope diagnose` named it; None if one run cannot show the fault.
+        others: "severity rule subject" of unexpected findings.
+        cleared: seconds from its end to the end of its finding; None if the finding did not end in time.
+        failed: why it was not injected.
+        peers: publisher of rules -> names of alerts whose condition began to hold during the fault.
+        named_by: publishers with an alert whose name states the cause.
+        peers_wait: publisher -> shortest waiting time (`for`) of its alerts, seconds.
     """
 
     broker: str
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """Every version by itself; faults that disturb the whole broker one after the other, all others together."""
+    """Inject all chosen faults into brokers of each version, as many at once as possible."""
     rows: list[Row] = []
     for broker in args.broker:
         for group in groups(_chosen(args, broker)):
@@ -84,7 +84,10 @@ def _chosen(args: argparse.Namespace, broker: str) -> list[FaultSpec]:
 
 
 def groups(specs: Sequence[FaultSpec]) -> Iterator[list[FaultSpec]]:
-    """Those that can share a broker: the same number of nodes, started alike; one that wrecks it is its own group."""
+    """Group faults that can share a broker: same number of nodes and same start options.
+
+    A fault that wrecks its broker is a group of its own.
+    """
     left = list(specs)
     while left:
         first = left[0]
@@ -95,7 +98,7 @@ def groups(specs: Sequence[FaultSpec]) -> Iterator[list[FaultSpec]]:
 
 
 def batches(specs: Sequence[FaultSpec], together: int) -> Iterator[list[FaultSpec]]:
-    """Those that can be held at once, together; then those that cannot, one by one."""
+    """Yield batches of faults that can be in effect together, then the others one by one."""
     plain = [spec for spec in specs if not spec.alone and not spec.apart]
     loops = [spec for spec in specs if spec.apart and not spec.alone]
     rest = max(1, together - 1) if loops else together
@@ -105,7 +108,7 @@ def batches(specs: Sequence[FaultSpec], together: int) -> Iterator[list[FaultSpe
 
 
 def _group(broker: str, group: list[FaultSpec], args: argparse.Namespace) -> list[Row]:
-    """A broker for all of them; a new one where a fault left it ill."""
+    """Run all faults of a group on one broker; start a new broker after a batch that it did not recover from."""
     rows: list[Row] = []
     left = list(batches(group, args.together))
     while left:
@@ -128,7 +131,10 @@ def _group(broker: str, group: list[FaultSpec], args: argparse.Namespace) -> lis
 
 
 def _batch(stage: Scene, nodes: int, batch: list[FaultSpec]) -> tuple[list[Row], bool]:
-    """Inject some, watch, end them, watch again; whether the broker is as well as before."""
+    """Inject faults, diagnose, revert them, diagnose again.
+
+    Returns the rows, and whether the broker recovered.
+    """
     version = stage.lab.broker
     progress(f"{version}, {nodes} nodes: {', '.join(spec.name for spec in batch)}")
     rows = {spec.name: Row(broker=version, nodes=nodes, fault=spec.name) for spec in batch}
@@ -148,7 +154,7 @@ def _batch(stage: Scene, nodes: int, batch: list[FaultSpec]) -> tuple[list[Row],
 
 
 def _inject(stage: Scene, batch: Sequence[FaultSpec], stack: ExitStack, rows: dict[str, Row], held: list[Held]) -> None:
-    """One after the other; each is watched from when it is in effect, though others are still on their way."""
+    """Inject faults one after the other; append each to `held` once it is in effect."""
     for spec in batch:
         try:
             held.append(stack.enter_context(stage.held(spec)))
@@ -164,7 +170,10 @@ def _watch(
     before: set[str],
     injecting: threading.Thread,
 ) -> None:
-    """Until all are named or the time is over; a person's one look in between, when all are in effect."""
+    """Poll findings until all faults are named or the time is over.
+
+    Once all faults are in effect, run `ackscope diagnose` once.
+    """
     expected = {rule for spec in batch for rule in (spec.rule, *spec.also)}
     look: threading.Thread | None = None
     began = time.monotonic()
@@ -220,7 +229,10 @@ def _once(stage: Scene, held: Sequence[Held], rows: dict[str, Row]) -> None:
 
 
 def _clear(stage: Scene, held: Sequence[Held], rows: dict[str, Row], before: set[str]) -> bool:
-    """How long each finding stays after its fault has ended; whether nothing is left of any warning by then."""
+    """Measure how long each finding stays after the end of its fault.
+
+    Returns whether all findings of the faults and all new warnings ended in time.
+    """
     ended, left = time.monotonic(), list(held)
     strange: set[str] = set()
     while time.monotonic() < ended + _CLEARED:
@@ -244,7 +256,7 @@ def _is_strange(each: FindingDocument, under: FindingDocument | None, expected: 
 
 
 def lines(document: Document) -> list[str]:
-    """The table, what failed or was said beside, and the goals."""
+    """Return the table, failed injections, unexpected findings, and the goals."""
     return rows_table(document["rows"], document["goals"])
 
 

@@ -1,4 +1,4 @@
-"""Figures over many faults: goals, and a table in 80 columns."""
+"""Results of many faults: goals, and a table in 80 columns."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ _MIDDLE, _WORST = 20.0, 60.0
 
 
 def goals(rows: Sequence[Row]) -> list[Goal]:
-    """Those of the faults: what could not be injected is told apart, and is no success."""
+    """Return the goals over the faults that were injected."""
     tried = [row for row in rows if not row["failed"]]
     named = [row["seconds"] for row in tried if row["seconds"] is not None]
     asked = [row for row in tried if row["once"] is not None]
@@ -35,7 +35,7 @@ def _share(part: int, whole: int) -> float | None:
 
 
 def rows_table(rows: Sequence[Row], found: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line a fault, what was strange below, then the goals."""
+    """Return a row per fault, then unexpected results, then the goals."""
     shown = [
         (
             row["fault"],
@@ -67,7 +67,7 @@ def rows_table(rows: Sequence[Row], found: Sequence[Mapping[str, Any]]) -> list[
 
 
 def _peers(rows: Sequence[Row]) -> list[str]:
-    """What the rules of others said of the same faults."""
+    """Summarize the alerts of other publishers' rules on the same faults."""
     names = sorted({name for row in rows for name in row["peers"]})
     if not names:
         return []

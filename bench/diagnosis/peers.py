@@ -1,7 +1,7 @@
-"""The published alert rules of others, evaluated by a real Prometheus over the official plugin of the same broker.
+"""Alert rules that others publish, evaluated by a real Prometheus that scrapes the official plugin.
 
-Their waiting times (`for`) are not waited for: an alert counts as soon as its condition holds, in their favour, and
-the time that it would wait is told. An alert without a queue in its labels counts for every fault held at that moment.
+An alert counts as soon as its condition holds, without its waiting time (`for`), which favours the others. The
+waiting time is reported. An alert without a queue label counts for every fault in effect at that moment.
 """
 
 import shutil
@@ -29,13 +29,13 @@ _PATHS = {"plugin": "/metrics", "objects": "/metrics/per-object", "detailed": "/
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A condition that holds.
+    """An alert whose condition holds.
 
     Attributes:
-        peer: who published the rule.
-        queue: "" where the alert names none.
-        causes: rules of ours whose cause its name says.
-        waits: seconds that it would still have to hold before anybody is told.
+        peer: publisher of the rule.
+        queue: "" if the alert names none.
+        causes: our rules for the cause that its name states.
+        waits: waiting time of the rule (`for`), seconds.
     """
 
     peer: str
@@ -47,12 +47,12 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class Peers:
-    """A Prometheus with their rules."""
+    """A Prometheus with the rules of others."""
 
     url: str
 
     def holding(self) -> set[Alert]:
-        """Every condition that holds now."""
+        """Return all alerts whose condition holds now."""
         answer = requests.get(f"{self.url}/api/v1/rules?type=alert", timeout=10)
         groups: Sequence[Mapping[str, Any]] = answer.json()["data"]["groups"] if answer.ok else []
         return {
@@ -71,10 +71,10 @@ class Peers:
 
 @contextmanager
 def peers(nodes: Sequence[LabNode]) -> Iterator[Peers]:
-    """Run a Prometheus that scrapes every node's plugin and evaluates their rules each 5 s.
+    """Run a Prometheus that scrapes the plugin of every node and evaluates the rules every 5 s.
 
     Raises:
-        MissingPart: there is no prometheus command.
+        MissingPart: the prometheus command is missing.
     """
     binary = shutil.which("prometheus")
     if binary is None:

@@ -1,4 +1,4 @@
-"""A broker with a sample shop, watched by an exporter with its defaults, and faults put into it."""
+"""A broker with the sample workload and an exporter, into which faults are injected."""
 
 import os
 import select
@@ -21,15 +21,15 @@ from lab.faults.fault import FaultSpec
 from lab.node import NOTHING, Extra
 
 _IN_EFFECT = 150.0
-"""Seconds that a fault may take to be in effect: some wait for a time limit of the broker."""
+"""Seconds until a fault must be in effect; some depend on a time limit of the broker."""
 _UNDONE = 60.0
 _SETTLED = 25.0
-"""Seconds in which exporter and broker get to know each other: some parts are read every half minute."""
+"""Seconds until the exporter has read everything; some families are read every 30 s."""
 
 _ROUTABLE = ["transient", "classic", "classic-large", "quorum", "stream"]
 
 FindingDocument = dict[str, Any]
-"""A finding as the API tells it."""
+"""A finding as the API returns it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class Held:
     """A fault in effect.
 
     Attributes:
-        subject: what the finding should be about: kind, vhost, name; a name of "" is any.
-        since: monotonic clock.
+        subject: expected subject of the finding: kind, vhost, name; the name "" matches any.
+        since: when it took effect, monotonic clock.
     """
 
     spec: FaultSpec
@@ -46,7 +46,7 @@ class Held:
     since: float
 
     def is_named_by(self, finding: FindingDocument) -> bool:
-        """Whether a finding names it: the right rule and the right subject."""
+        """Return whether a finding names this fault, with the right rule and subject."""
         subject = finding["subject"]
         return (
             finding["rule"] == self.spec.rule
@@ -58,14 +58,14 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """All of it, running."""
+    """The running broker, exporter and peers."""
 
     lab: Lab
     exporter: Exporter
     peers: Peers | None = None
 
     def findings(self) -> list[FindingDocument]:
-        """What is told now; none while the exporter does not answer."""
+        """Return the current findings; none if the exporter does not answer."""
         try:
             clusters: list[FindingDocument] = self.exporter.get("/api/v1/findings").json()["clusters"]
         except (requests.RequestException, ValueError):
@@ -73,7 +73,7 @@ class Scene:
         return list(clusters[0]["findings"])
 
     def once(self) -> list[FindingDocument]:
-        """What `ackscope diagnose` says, with probes."""
+        """Return the findings of `ackscope diagnose` with probes."""
         node = self.lab.nodes[0]
         words = ["diagnose", "--management", node.management, "--amqp", node.amqp, "--json"]
         done = subprocess.run(
@@ -83,7 +83,7 @@ class Scene:
 
     @contextmanager
     def held(self, spec: FaultSpec) -> Iterator[Held]:
-        """Put a fault into the broker, and take it out again at the end.
+        """Inject a fault, and revert it at the end of the block.
 
         Raises:
             BrokerError: it did not come into effect.
@@ -107,7 +107,7 @@ class Scene:
 
 
 def flat(findings: Sequence[FindingDocument]) -> list[tuple[FindingDocument, FindingDocument | None]]:
-    """Every finding with the cause that it hangs under; None for causes."""
+    """Return every finding with the cause whose consequence it is; None for causes."""
     pairs: list[tuple[FindingDocument, FindingDocument | None]] = []
     for finding in findings:
         pairs.append((finding, None))
@@ -117,21 +117,21 @@ def flat(findings: Sequence[FindingDocument]) -> list[tuple[FindingDocument, Fin
 
 @contextmanager
 def scene(broker: str, nodes: int = 1, extra: Extra = NOTHING, *, compare: bool = False) -> Iterator[Scene]:
-    """Start everything, settled.
+    """Start all parts, and wait until the exporter has read everything.
 
     Args:
-        broker: the version.
-        nodes: of the broker.
-        extra: what it is started with.
-        compare: have a Prometheus evaluate the rules of others as well.
+        broker: version of the broker.
+        nodes: number of its nodes.
+        extra: additional start options of the broker.
+        compare: also run a Prometheus with the rules of others.
 
     Raises:
-        BrokerError: a part did not come up.
+        BrokerError: a part did not start.
     """
     with ExitStack() as stack:
         lab = stack.enter_context(start_lab(broker, nodes, extra=extra))
         words = [sys.executable, "-m", "lab.workload", "--amqp", lab.nodes[0].amqp]
-        # It ends with its input.
+        # The workload ends when its stdin closes.
         workload = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
         stack.callback(end_process, workload)
         others = stack.enter_context(peers(lab.nodes)) if compare else None
@@ -139,7 +139,7 @@ def scene(broker: str, nodes: int = 1, extra: Extra = NOTHING, *, compare: bool 
         if nodes > 1:
             amqp["nodes"] = {node.name: node.amqp for node in lab.nodes}
         cluster = {"management": {"url": lab.nodes[0].management}, "amqp": amqp}
-        # One stream of ours is unroutable on purpose, and would keep the alerts of others on all the time.
+        # Our unroutable stream would trigger the alerts of others all the time.
         own = {"probes": {"confirm": {"streams": _ROUTABLE}}} if compare else {}
         exporter = stack.enter_context(exporting_cluster(cluster, own))
         wait_for(lambda: exporter.get("/-/ready").ok, "the first poll")
@@ -148,7 +148,7 @@ def scene(broker: str, nodes: int = 1, extra: Extra = NOTHING, *, compare: bool 
 
 
 def _announced(process: subprocess.Popen[bytes], name: str) -> FindingDocument:
-    """The line that a fault prints once it is in effect."""
+    """Wait for the line that a fault prints once it is in effect."""
     deadline, line = time.monotonic() + _IN_EFFECT, b""
     while not line.endswith(b"\n"):
         left = deadline - time.monotonic()

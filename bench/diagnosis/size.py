@@ -1,4 +1,4 @@
-"""Processor time of one verdict on large clusters: all rules, over a full window, with and without sick queues."""
+"""CPU time of one verdict on large clusters: all rules, a full window, with and without sick queues."""
 
 import argparse
 import time
@@ -31,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """A window of ten minutes for each size."""
-    # As the exporter does before all else.
+    """Diagnose a window of ten minutes for each size."""
+    # As the exporter does at its start.
     tune()
     results = []
     for queues in args.queues:
@@ -53,7 +53,10 @@ def measure(args: argparse.Namespace) -> Document:
 
 
 def film(queues: int, sick: float) -> Iterator[Snapshot]:
-    """Ten minutes of a busy cluster: every queue with a consumer, and every tenth with traffic at any moment."""
+    """Yield snapshots of ten minutes of a busy cluster.
+
+    Every queue has a consumer, and every tenth has traffic. A share of `sick` has a stuck consumer.
+    """
     for number in range(41):
         yield _frame(queues, sick, number * _EVERY)
 
@@ -125,7 +128,7 @@ def _channel(number: int, seconds: float, *, stuck: bool) -> Channel:
 
 
 def lines(document: Document) -> list[str]:
-    """A line a size."""
+    """Return a table with one row per size."""
     rows = [
         (f"{row['queues']} queues", f"{row['sick']:.0%} sick", str(row["findings"]), ms(row["seconds"]))
         for row in document["results"]

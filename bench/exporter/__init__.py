@@ -1,1 +1,1 @@
-"""The exporter against its peers, its limits, growth, a hung node and an hour of churn."""
+"""Benchmarks of the exporter: peers, limits, growth, a hung node, and an hour of queue churn."""

@@ -1,4 +1,4 @@
-"""`python -m bench.exporter [--json]`: every benchmark of the exporter in a row, kept short, each with its table."""
+"""`python -m bench.exporter [--json]`: the short form of all exporter benchmarks, each with its table."""
 
 import sys
 

@@ -1,8 +1,8 @@
-"""Ackscope, rabbitmq_exporter and nobody at once, a broker for each, in turns: what monitoring costs the broker.
+"""CPU cost of monitoring: ackscope, rabbitmq_exporter and no monitoring at the same time on three brokers.
 
-Where the machine is slow the same work takes more processor time. That comes and goes over minutes, by a tenth and more
-of what a broker takes by itself: as much as monitoring adds to a small one. At the same time it is so for all three.
-Brokers of one version differ as well, so that each has each contender in its turn.
+The speed of the machine changes over minutes, by 10 % and more of a broker's CPU time. Monitoring adds about as much to
+a small broker. Measuring all three at the same time removes this effect. Brokers of one version differ as well, so the
+contenders change brokers after each stretch.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """Three brokers of one version; in each stretch each has another contender."""
+    """Measure stretches on three brokers of one version; the contenders rotate over the brokers."""
     stretches: list[dict[str, float]] = []
     with contextlib.ExitStack() as held:
         labs = [held.enter_context(busy_broker(args.broker, args.queues, args.busy)) for _ in _CONTENDERS]
@@ -62,7 +62,7 @@ def measure(args: argparse.Namespace) -> Document:
 
 
 def _stretch(labs: dict[str, Lab], queues: int, seconds: float) -> dict[str, float]:
-    """Contender -> processor seconds a minute of its broker."""
+    """Return the CPU seconds per minute of each contender's broker."""
     pids = {name: lab.processes[0].pid for name, lab in labs.items()}
     with contextlib.ExitStack() as held:
         running = [held.enter_context(_CONTENDERS[name](lab.nodes[0], queues)) for name, lab in labs.items()]
@@ -77,7 +77,7 @@ def _stretch(labs: dict[str, Lab], queues: int, seconds: float) -> dict[str, flo
 
 
 def goal(stretches: Stretches) -> Goal:
-    """What ours adds to a broker, against what rabbitmq_exporter adds."""
+    """Return the goal: CPU time that ackscope adds to a broker, relative to rabbitmq_exporter."""
     figures = compared(stretches)
     ours, theirs = figures.times[OURS] - 1, figures.times[RABBITMQ_EXPORTER] - 1
     if figures.covariance is None:
@@ -87,7 +87,7 @@ def goal(stretches: Stretches) -> Goal:
 
 
 def lines(document: Document) -> list[str]:
-    """A line for each stretch, what was added on average, and the goal."""
+    """Return a row per stretch, the average added, and the goal."""
     stretches = document["stretches"]
     rows = [
         (f"stretch {number}", *(f"{each[name]:.3f}" for name in (NOBODY, RABBITMQ_EXPORTER, OURS)))

@@ -1,4 +1,4 @@
-"""A broker with many queues, some of them busy."""
+"""A broker with many queues, some of which have traffic."""
 
 import subprocess
 import sys
@@ -15,15 +15,15 @@ from lab.many import make_queues, names
 from lab.node import LabNode
 
 _SETTLED = 12.0
-"""Seconds after the queues are made in which the broker still works on them: two intervals of its statistics."""
+"""Seconds of work of the broker after queues are created: two intervals of its statistics."""
 
 _RATE = 0.1
-"""Messages a second of one busy queue: each changes from one interval of statistics to the next, at little cost."""
+"""Messages per second of one busy queue: cheap, and enough to change it in every interval of statistics."""
 
 
 @contextmanager
 def busy_broker(version: str, queues: int, busy: int, nodes: int = 1) -> Iterator[Lab]:
-    """A lab with that many classic queues, the first `busy` of them with traffic, settled."""
+    """Run a lab with classic queues, of which the first `busy` have traffic, once it has settled."""
     with start_lab(version, nodes) as lab:
         began = time.monotonic()
         make_queues(lab.nodes[0].management, names(queues))
@@ -35,7 +35,7 @@ def busy_broker(version: str, queues: int, busy: int, nodes: int = 1) -> Iterato
 
 
 def counted(node: LabNode) -> int:
-    """Queues that the overview counts."""
+    """Return the number of queues in the overview."""
     overview = requests.get(f"{node.management}/api/overview", timeout=30).json()
     return int(overview.get("object_totals", {}).get("queues", 0))
 
@@ -53,7 +53,7 @@ def _traffic(node: LabNode, busy: int) -> Iterator[None]:
         "--rate",
         f"{max(1.0, busy * _RATE):g}",
     ]
-    # It ends with its input, however this process ends.
+    # The process ends when its stdin closes, even if this process is killed.
     process = subprocess.Popen(words, stdin=subprocess.PIPE)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The broker's own cleaning of statistics, which a stretch holds as often as it is long, or is not comparable."""
+"""The broker's periodic garbage collection of statistics; comparable stretches have equally many."""
 
 import itertools
 import time
@@ -6,20 +6,20 @@ import time
 import psutil
 
 CLEANING = 120.0
-"""Seconds from one to the next, counted from the broker's start (`core_metrics_gc_interval` of RabbitMQ).
+"""Seconds between two collections, counted from the broker's start (`core_metrics_gc_interval` of RabbitMQ).
 
-Seen: 0.16 s of processor time in one piece with 1,000 queues of 3.10.8 where all else took 0.010 to 0.011 a second, and
-2.3 s with 10,000; 0.03 s with 1,000 of 4.3.6.
+Measured CPU time of one collection on 3.10.8: 0.16 s with 1,000 queues, where everything else took 0.010 to 0.011 s
+per second, and 2.3 s with 10,000. On 4.3.6: 0.03 s with 1,000.
 """
 
 
 def until_between(*ages: float) -> float:
-    """Seconds until half way between two cleanings; of several brokers, in the middle of the longest time without one.
+    """Seconds until half way through the longest gap between the collections of these brokers.
 
-    Each comes later by what the one before took: of large brokers they drift, and after an hour this says nothing.
+    Each collection delays the next one by its own duration. With large brokers the estimate is wrong after an hour.
 
     Args:
-        ages: seconds since each started.
+        ages: seconds since the start of each broker.
     """
     coming = sorted(-age % CLEANING for age in ages)
     gaps = [(later - sooner, sooner) for sooner, later in itertools.pairwise([*coming, coming[0] + CLEANING])]
@@ -28,9 +28,9 @@ def until_between(*ages: float) -> float:
 
 
 def wait_between(*pids: int) -> None:
-    """Wait until then: what begins now and takes a multiple of `CLEANING` holds as many whole ones.
+    """Sleep for `until_between`: stretches of a multiple of `CLEANING` that then start have equally many collections.
 
     Raises:
-        psutil.NoSuchProcess: a broker is gone.
+        psutil.NoSuchProcess: a broker does not exist.
     """
     time.sleep(until_between(*(time.time() - psutil.Process(pid).create_time() for pid in pids)))

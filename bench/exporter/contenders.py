@@ -1,4 +1,4 @@
-"""Who is compared: nobody, rabbitmq_exporter, the official plugin in two ways, and ackscope."""
+"""The contenders: no monitoring, rabbitmq_exporter, the official plugin with two endpoints, and ackscope."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -15,22 +15,22 @@ OURS, RABBITMQ_EXPORTER, NOBODY = "ackscope", "rabbitmq_exporter", "nobody"
 _FAMILIES = ("queue_coarse_metrics", "queue_consumer_count", "queue_metrics")
 _TOTALS_WITHIN = 120.0
 _VIEW_WITHIN = 30.0
-"""Seconds that a full view may take before the measured part begins without it."""
+"""Seconds to wait for a full view; after that the measurement starts without it."""
 _SECOND_WITHIN = 120.0
-"""Seconds until the queues are read for the second time; from then on their cost is known, as it is in the long run."""
+"""Seconds to wait until the queues are read twice; then the exporter knows their cost, as in normal operation."""
 _STEADY = 90.0
-"""Seconds after the start in which families are read for the first and the second time: dearer than the long run."""
+"""Seconds after the start in which families are read for the first and second time, which costs more than normal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """One of them, at work.
+    """A running contender.
 
     Attributes:
-        url: what to scrape; None where nobody monitors.
-        pid: of the exporter; None where it is the broker itself.
-        full_view: seconds until everything was seen once; None where that took too long.
-        totals_after: seconds until the totals of all queues were seen; None where that is not told apart.
+        url: URL to scrape; None without monitoring.
+        pid: of the exporter; None if the broker itself serves the metrics.
+        full_view: seconds until all queues were read once; None if that took too long.
+        totals_after: seconds until the totals of all queues were read; None if not measured separately.
     """
 
     url: str | None
@@ -40,18 +40,18 @@ class Running:
 
 
 Contender = Callable[[LabNode, int], AbstractContextManager[Running]]
-"""Starts one of them beside a node with that many queues."""
+"""Starts a contender for a node with that many queues."""
 
 
 @contextmanager
 def nobody(_node: LabNode, _queues: int) -> Iterator[Running]:
-    """The broker left alone."""
+    """No monitoring."""
     yield Running(None, None, None)
 
 
 @contextmanager
 def run_rabbitmq_exporter(node: LabNode, _queues: int) -> Iterator[Running]:
-    """rabbitmq_exporter: a scrape asks the broker for everything."""
+    """rabbitmq_exporter, which requests everything from the broker at every scrape."""
     with rabbitmq_exporter(node) as (base, pid):
         url = f"{base}/metrics"
         yield Running(url, pid, scrape(url).seconds)
@@ -59,25 +59,25 @@ def run_rabbitmq_exporter(node: LabNode, _queues: int) -> Iterator[Running]:
 
 @contextmanager
 def per_object(node: LabNode, _queues: int) -> Iterator[Running]:
-    """The plugin, a sample for every object."""
+    """The plugin with samples of every object."""
     url = f"{node.prometheus}/metrics/per-object"
     yield Running(url, None, scrape(url).seconds)
 
 
 @contextmanager
 def detailed(node: LabNode, _queues: int) -> Iterator[Running]:
-    """The plugin, the families of queues only."""
+    """The plugin with only the families of queues."""
     url = f"{node.prometheus}/metrics/detailed?{'&'.join(f'family={name}' for name in _FAMILIES)}"
     yield Running(url, None, scrape(url).seconds)
 
 
 def ackscope(interval: float, budget: float | None = None) -> Contender:
-    """Ours, polling at an interval, with a share of one core as its budget; None for the default."""
+    """Return ackscope as a contender, with its poll interval and its budget in cores (None: the default)."""
 
     @contextmanager
     def run(node: LabNode, queues: int) -> Iterator[Running]:
         began = time.monotonic()
-        # Without landing, as none of the others writes history either.
+        # Without landing, because the others do not write history either.
         poll = {"interval": interval, **({} if budget is None else {"budget": budget})}
         root = {"poll": poll, "landing": {}}
         with exporting(node, probes=False, root=root) as exporter:
@@ -95,7 +95,7 @@ def ackscope(interval: float, budget: float | None = None) -> Contender:
 
 
 def _since(began: float, url: str, most: int, seen: Callable[[str], float]) -> float | None:
-    """Seconds since `began` once that many are seen; None before. Looked for twice a second."""
+    """Return the seconds since `began` if the count is reached; otherwise wait 0.5 s and return None."""
     if seen(scrape(url).text) >= most:
         return time.monotonic() - began
     time.sleep(0.5)
@@ -103,18 +103,18 @@ def _since(began: float, url: str, most: int, seen: Callable[[str], float]) -> f
 
 
 def totals_seen(text: str) -> float:
-    """Queues whose totals were read."""
+    """Number of queues whose totals were read."""
     return sum(value for _, value in samples(text, "rabbitmq_queues")) if _read(text, "queues") else 0
 
 
 def details_seen(text: str) -> float:
-    """Queues whose full statistics were read at some time."""
+    """Number of queues whose full statistics were read at least once."""
     detailed = samples(text, "ackscope_poll_detailed_queues")
     return sum(value for _, value in detailed) if detailed else totals_seen(text)
 
 
 def _readings(text: str) -> float:
-    """How often all queues were read."""
+    """Number of attempts to read the queues."""
     return by_label(text, "ackscope_poll_attempts_total", "family").get("queues", 0.0)
 
 

@@ -1,7 +1,7 @@
-"""`python -m bench.exporter.dashboards`: what known dashboards ask for, asked of a real Prometheus that scrapes us.
+"""`python -m bench.exporter.dashboards`: whether the exporter has the metrics of known dashboards.
 
-`dashboard_metrics.json` beside this file holds, for each dashboard, the metrics that its panels ask for and the labels
-that they go by. The official ones join every metric with `rabbitmq_identity_info`: that join must answer, too.
+A real Prometheus scrapes the exporter. `dashboard_metrics.json` lists the metrics and labels that the panels of each
+dashboard query. Official dashboards join every metric with `rabbitmq_identity_info`; the join is tested too.
 """
 
 import argparse
@@ -38,7 +38,7 @@ _JOINED = ("RabbitMQ-Overview", "operator: RabbitMQ queues")
 """Dashboards whose panels join with rabbitmq_identity_info."""
 
 _NAMESPACE = "lab"
-"""What the service discovery of Kubernetes puts on every target."""
+"""The label that Kubernetes service discovery adds to every target."""
 
 _NO_SIZES = "the management API knows how many messages were published, and not how large each one was"
 _NO_DISK = (
@@ -54,7 +54,7 @@ WHY_MISSING: Mapping[str, str] = {
     "rabbitmq_queue_disk_reads_total": _NO_DISK,
     "rabbitmq_queue_disk_writes_total": _NO_DISK,
 }
-"""Metric that a dashboard asks for -> why the management API cannot give it."""
+"""Metric of a dashboard -> why the management API cannot provide it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """Ask every metric of every dashboard; the answer of each."""
+    """Query every metric of every dashboard."""
     settings = {"poll": {"interval": 2}, "metrics": {"names": "both", "detailed": True}}
     with start_lab(args.broker) as lab, _workload(lab.nodes[0]):
         progress(f"RabbitMQ {lab.broker} works; the exporter and Prometheus start")
@@ -90,17 +90,17 @@ def measure(args: argparse.Namespace) -> Document:
 
 
 class _Asked:
-    """A Prometheus, asked as the dashboards do.
+    """Sends the queries of dashboards to a Prometheus.
 
     Args:
-        base: its address.
+        base: its URL.
     """
 
     def __init__(self, base: str) -> None:
         self._base = base
 
     def answers(self, dashboard: str, metric: str, labels: list[str]) -> bool:
-        """Whether a metric has samples with all the labels, none of them empty, and can be joined where it must."""
+        """Return whether the metric has samples with all labels not empty, and the dashboard's join works."""
         with_labels = ",".join(f'{label}!=""' for label in labels)
         if not self._some(f"{metric}{{{with_labels}}}"):
             return False
@@ -119,7 +119,7 @@ class _Asked:
 
 @contextlib.contextmanager
 def _prometheus(exporter: Exporter) -> Iterator[str]:
-    """A Prometheus that scrapes the exporter every 2 s, its address."""
+    """Run a Prometheus that scrapes the exporter every 2 s, and yield its URL."""
     binary = shutil.which("prometheus")
     if binary is None:
         raise MissingPart("prometheus is missing: run make setup, or apt-get install prometheus")
@@ -153,7 +153,7 @@ def _prometheus(exporter: Exporter) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _workload(node: LabNode) -> Iterator[None]:
-    """The sample workload, and every second what it does not do: fetching, returns, drops, redelivery, churn."""
+    """Run the sample workload and, every second, gets, returns, drops, redeliveries and churn, which it lacks."""
     ending, address = threading.Event(), parse_lab_address(node.amqp)
     shop = threading.Thread(target=run_jobs, args=(address, ending), daemon=True)
     more = threading.Thread(target=_more, args=(address, ending), daemon=True)
@@ -194,7 +194,7 @@ def _more(address: Any, ending: threading.Event) -> None:
 
 
 def lines(document: Document) -> list[str]:
-    """A row a dashboard, then what is missing and why."""
+    """Return a row per dashboard, then the missing metrics and why."""
     rows, missing = [], []
     for name, metrics in document["dashboards"].items():
         there = sum(metrics.values())

@@ -1,4 +1,4 @@
-"""Goals beside figures: what was wanted, what was seen, and whether that is enough."""
+"""Goals of benchmarks: a measured value, its limit, and whether it is met."""
 
 import math
 import statistics
@@ -12,18 +12,18 @@ from bench.usage import MB
 _MIN_VALUES = 3
 
 RSS_QUEUES, RSS_MB = 10_000, 200
-"""At this many queues ours shall stay below so many MB."""
+"""With up to this many queues, the memory of ackscope must stay below this many MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """One.
+    """A limit and the measured value.
 
     Attributes:
-        seen: the figure; None where it could not be had.
-        most: the largest that is enough.
-        low, high: where the truth lies, by the noise between stretches; `low` None where that is not known, `high`
-            None beside a `low` where there is no bound.
+        seen: measured value; None if there is none.
+        most: the limit.
+        low, high: confidence interval from the noise between stretches. `low` is None if unknown; `high` is None if
+            `low` is known and there is no upper bound.
     """
 
     what: str
@@ -34,17 +34,17 @@ class Goal:
 
     @property
     def met(self) -> bool | None:
-        """Whether it is; None where nothing was seen, or where noise leaves both possible."""
+        """Return whether the goal is met, or None without a value or if the interval contains the limit."""
         if self.seen is None or (self.low is not None and self.low <= self.most < (self.high or math.inf)):
             return None
         return self.seen <= self.most
 
     def as_dict(self) -> dict[str, Any]:
-        """For the document; `Goal(**...)` reads it back."""
+        """Return it as a dict for the document; `Goal(**...)` reads it back."""
         return asdict(self)
 
     def line(self) -> str:
-        """For the table."""
+        """Return the line for the output."""
         verdict = {None: "could not tell", True: "met", False: "NOT met"}[self.met]
         seen = "-" if self.seen is None else f"{self.seen:.3g}"
         bounds = ""
@@ -54,45 +54,45 @@ class Goal:
 
 
 def cpu_goal(seen: float | None, low: float | None, high: float | None) -> Goal:
-    """That monitoring costs the broker no more than a quarter of what rabbitmq_exporter does."""
+    """Return the goal: monitoring costs the broker at most 25 % of what rabbitmq_exporter costs."""
     return Goal("broker CPU, as a share of rabbitmq_exporter's", seen, 0.25, low, high)
 
 
 def ratio(part: float | None, whole: float | None) -> float | None:
-    """Their quotient; None where one is missing or the second not above zero."""
+    """Return the quotient, or None if a value is missing or the divisor is not positive."""
     return None if part is None or whole is None or whole <= 0 else part / whole
 
 
 def noise(values: Sequence[float]) -> float | None:
-    """Twice the standard error of their mean; None of fewer than three, which tell too little of it."""
+    """Return twice the standard error of the mean, or None for fewer than three values."""
     return 2 * statistics.stdev(values) / math.sqrt(len(values)) if len(values) >= _MIN_VALUES else None
 
 
 def between(
     above: float, below: float, squares: tuple[float, float], shared: float = 0.0
 ) -> tuple[float, float | None]:
-    """Between what the quotient of two means lies, by their noise: low and high as of a goal.
+    """Return the confidence interval of the quotient of two means, as `low` and `high` of a goal.
 
-    Both noises at once: that each mean is off by its most, and against the other, is rarer than either (Fieller, Some
-    problems in interval estimation, 1954).
+    It takes both noises into account at once: both means are rarely at their limits in opposite directions (Fieller,
+    Some problems in interval estimation, 1954).
 
     Args:
-        above: the one mean.
-        below: the other.
-        squares: of the noise of each: four times its variance.
-        shared: four times their covariance; 0 where they are independent.
+        above: mean in the numerator.
+        below: mean in the denominator.
+        squares: four times the variance of each mean.
+        shared: four times their covariance; 0 if they are independent.
     """
-    # Where a r^2 - 2 b r + c is 0 the quotient r is as far off as noise explains.
+    # The bounds of the quotient r are the roots of a r^2 - 2 b r + c.
     a, b, c = below**2 - squares[1], above * below - shared, above**2 - squares[0]
     if a <= 0 or below <= 0:
         return 0.0, None
-    # Never below nothing, but for the last digits.
+    # Rounding may make it slightly negative.
     apart = math.sqrt(max(0.0, b**2 - a * c))
     return max(0.0, (b - apart) / a), max(0.0, (b + apart) / a)
 
 
 def bounds(part: Sequence[float], whole: Sequence[float]) -> tuple[float | None, float | None]:
-    """Between what the quotient of the means of these lies; the means are independent. See `between`."""
+    """Return the confidence interval of the quotient of the means of two independent samples; see `between`."""
     around_part, around_whole = noise(part), noise(whole)
     if around_part is None or around_whole is None:
         return None, None
@@ -100,7 +100,7 @@ def bounds(part: Sequence[float], whole: Sequence[float]) -> tuple[float | None,
 
 
 def peer_goals(shown: Mapping[str, Mapping[str, Any]], queues: int, interval: float) -> list[Goal]:
-    """The goals of the comparison with the peers at one size."""
+    """Return the goals of the comparison with peers at one size."""
     ours, theirs = shown[OURS], shown[RABBITMQ_EXPORTER]
     low, high = bounds(ours["added_cpus"], theirs["added_cpus"])
     cpu = ratio(ours["added_cpu"], theirs["added_cpu"])

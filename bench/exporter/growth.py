@@ -1,4 +1,4 @@
-"""From 1,000 to 100,000 queues: past what a broker here holds, against a server that replays recorded shapes."""
+"""Cost of 1,000 to 100,000 queues, more than a real broker here can hold: a server replays a recording."""
 
 import argparse
 import itertools
@@ -20,14 +20,14 @@ from bench.tables import median, table
 from bench.usage import MB, Stretch, usage
 
 LINEAR = 2.0
-"""What a doubling of the queues may multiply."""
+"""Limit of the factor by which a cost may grow when the number of queues doubles."""
 
 _WITHIN = 600.0
 _LOOK = 5.0
 _SCRAPED = 16.5
-"""Seconds over which scrapes are timed: all in one heap would be during one reading, or beside it."""
+"""Seconds over which scrapes are timed: long enough that some are during a reading and some are not."""
 _APART = 1.1
-"""Seconds from one of them to the next."""
+"""Seconds between these scrapes."""
 _NOTE = (
     "totals, view: seconds from the start until the totals, and the statistics, of all queues were seen; read: "
     "of the totals once more, without the time that the server waited; gzip; CPU: seconds a minute; MB RSS: most."
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """One size after the other, each with a new exporter."""
+    """Measure each size with a new exporter."""
     recording, broker = record(args.broker)
     with tempfile.TemporaryDirectory(prefix="ackscope-bench-") as folder:
         path = Path(folder) / "recording.json"
@@ -102,7 +102,7 @@ def _size(recording: Path, queues: int, args: argparse.Namespace) -> dict[str, A
 
 
 def _pages(url: str, seconds: float, every: float) -> Iterator[tuple[float, ScrapedPage]]:
-    """A scrape every so many seconds, and its moment."""
+    """Scrape periodically; yield the time and the page."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         time.sleep(every)
@@ -110,14 +110,14 @@ def _pages(url: str, seconds: float, every: float) -> Iterator[tuple[float, Scra
 
 
 def _reading(pages: list[ScrapedPage], queues: int) -> float | None:
-    """Seconds of one reading of the totals beyond those that the server waited as a broker would."""
+    """Return the median seconds of reading the totals, without the simulated waiting time of the broker."""
     took = median([by_label(page.text, "ackscope_poll_duration_seconds", "family").get("queues") for page in pages])
     pace = (FULL_US if queues <= 500 else TOTALS_US) * queues / 1e6
     return None if took is None else max(0.0, took - pace)
 
 
 def _doubling(small: dict[str, Any], large: dict[str, Any]) -> dict[str, Any]:
-    """What each figure is multiplied by when the queues double, between two sizes."""
+    """Return the growth of each cost per doubling of the queues, between two sizes."""
     steps = math.log2(large["queues"] / small["queues"])
     return {
         "from": small["queues"],
@@ -127,14 +127,17 @@ def _doubling(small: dict[str, Any], large: dict[str, Any]) -> dict[str, Any]:
 
 
 def per_doubling(small: float | None, large: float | None, steps: float) -> float | None:
-    """The factor of one doubling, where so many of them lie between two figures; None where one is missing or zero."""
+    """Return the growth per doubling, from two values `steps` doublings apart.
+
+    None if the first value is missing or zero, or the second is missing.
+    """
     if not small or large is None:
         return None
     return (large / small) ** (1 / steps) if large > 0 else 0.0
 
 
 def lines(document: Document) -> list[str]:
-    """The table of sizes and that of doublings."""
+    """Return the table of sizes and the table of doublings."""
     head = ("queues", "totals s", "view s", "read s", "scrape ms", "CPU", "MB RSS", "series", "MB page")
     rows = [
         (

@@ -1,4 +1,4 @@
-"""A node of three that hangs: whether the rest of the picture stays fresh, and what piles up in the exporter."""
+"""One of three nodes hangs: freshness of the other data, and the exporter's resources."""
 
 import argparse
 import signal
@@ -22,7 +22,7 @@ from lab.many import make_queues, names
 from lab.node import LabNode
 
 INTERVALS = 2.0
-"""An age of at most so many intervals in force is fresh."""
+"""Data is fresh up to this age, in effective poll intervals."""
 
 _SETTLED = 40.0
 _LOOK = 2.0
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """Before, while it hangs, and until all is well again."""
+    """Measure before and during the hang, then the time to recover."""
     with start_lab(args.broker, 3) as lab:
         everyone = names(args.queues)
         for index, kind in enumerate(("classic", "classic", "quorum")):
@@ -78,9 +78,9 @@ def measure(args: argparse.Namespace) -> Document:
 
 
 class Alone:
-    """Asks the node that is polled for one endpoint of each family, beside the exporter, from its making to `stop`.
+    """Requests one endpoint of each family from the polled node, in parallel to the exporter, until `stop`.
 
-    What takes long here is the broker: an answer about the whole cluster waits for the node that hangs.
+    It shows the broker's own latency: a response about the whole cluster waits for the node that hangs.
     """
 
     def __init__(self, node: LabNode) -> None:
@@ -92,7 +92,7 @@ class Alone:
             threading.Thread(target=self._ask, args=(name, target), daemon=True).start()
 
     def stop(self) -> dict[str, float]:
-        """Family -> seconds of the slowest answer; of one that is still awaited, the wait so far."""
+        """Return the seconds of the slowest response of each family, including pending ones."""
         self._ending.set()
         return dict(self._took)
 
@@ -112,7 +112,7 @@ class Alone:
 
 
 def _look(exporter: Exporter, lab: Lab) -> dict[str, Any]:
-    """What the exporter shows and uses at this moment."""
+    """Return the freshness and the resources of the exporter now."""
     page = scrape(f"{exporter.url}/metrics")
     force = by_label(page.text, "ackscope_poll_interval_seconds", "family")
     seen = usage(exporter.process.pid)
@@ -128,13 +128,13 @@ def _look(exporter: Exporter, lab: Lab) -> dict[str, Any]:
 
 
 def _towards(pid: int, lab: Lab) -> int:
-    """Connections of the exporter to the API of the first node."""
+    """Return the number of connections of the exporter to the API of the first node."""
     port = int(lab.nodes[0].management.rpartition(":")[2])
     return sum(getattr(each.raddr, "port", None) == port for each in psutil.Process(pid).net_connections())
 
 
 def _watch(exporter: Exporter, lab: Lab, seconds: float) -> list[dict[str, Any] | None]:
-    """A look every few seconds; None for one that failed."""
+    """Look every 2 s; None for a failed scrape."""
     looks: list[dict[str, Any] | None] = []
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -147,7 +147,7 @@ def _watch(exporter: Exporter, lab: Lab, seconds: float) -> list[dict[str, Any] 
 
 
 def _freshness(exporter: Exporter) -> tuple[bool, list[str]]:
-    """Whether every family was read, and those that are not fresh."""
+    """Return whether every family was read, and the names of those that are not fresh."""
     text = scrape(f"{exporter.url}/metrics").text
     ages = by_label(text, "ackscope_poll_age_seconds", "family")
     force = by_label(text, "ackscope_poll_interval_seconds", "family")
@@ -157,7 +157,7 @@ def _freshness(exporter: Exporter) -> tuple[bool, list[str]]:
 
 
 def _recovery(exporter: Exporter) -> float | None:
-    """Seconds until all is read and fresh again; None where that takes too long."""
+    """Return the seconds until all families are fresh again, or None after 180 s."""
     began = time.monotonic()
     while time.monotonic() - began < _RECOVERED_WITHIN:
         if not _freshness(exporter)[1]:
@@ -167,7 +167,7 @@ def _recovery(exporter: Exporter) -> float | None:
 
 
 def _families(before: dict[str, Any], looks: list[dict[str, Any]], asked: dict[str, float]) -> list[dict[str, Any]]:
-    """Of each family the oldest that it was, in seconds and in intervals in force, and how often it was failing."""
+    """Return the maximum age of each family in seconds and in effective intervals, and its share of failures."""
     found = []
     for name in before["ages"]:
         ages = [(look["ages"][name], look["force"].get(name)) for look in looks if name in look["ages"]]
@@ -186,7 +186,7 @@ def _families(before: dict[str, Any], looks: list[dict[str, Any]], asked: dict[s
 
 
 def lines(document: Document) -> list[str]:
-    """Ages by family, then what the exporter used."""
+    """Return the ages by family, then the resources of the exporter."""
     families = [
         (
             each["family"],
@@ -222,7 +222,7 @@ def lines(document: Document) -> list[str]:
 
 
 def _fresh(each: dict[str, Any]) -> str:
-    """Whether it was; "as asked" where it was not, but no client would have got it sooner."""
+    """Return whether a family stayed fresh: "yes", "NO", or "as asked" if the broker's response was as late."""
     if each["intervals"] is None:
         return "-"
     if each["intervals"] <= INTERVALS:

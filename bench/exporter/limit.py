@@ -1,4 +1,4 @@
-"""Against what cannot be beaten: curl that fetches the same bytes, and a server that holds the page ready."""
+"""Comparison with lower bounds: curl fetching the same bytes, and a server with the page in memory."""
 
 import argparse
 import shutil
@@ -29,16 +29,16 @@ from exporter.broker.settings import ManagementSettings
 from lab.node import LabNode
 
 POLLING, SERVING = 1.2, 2.0
-"""Most times as long as the limit."""
+"""Goals: maximum duration as a multiple of the lower bound."""
 
 TOTALS = "totals"
 READINGS = (*FAMILIES, TOTALS)
-"""What is read: every family in full, and the totals of all queues, which polls of many queues live by."""
+"""All families in full, and the totals of all queues, which the exporter polls on large clusters."""
 
 _SIDES = ("ours", "curl")
 _LARGE = ("queues", TOTALS)
 _REST = 3.0
-"""Seconds between two readings: the broker keeps a list for a while, and would answer the second from there."""
+"""Seconds between two readings of a list, because the broker caches it."""
 
 _STATIC = Path(__file__).with_name("static.py")
 
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """Polling first, then serving, on one broker."""
+    """Measure polling, then serving, on one broker."""
     if shutil.which("curl") is None:
         raise MissingPart("curl is missing: apt-get install curl")
     with busy_broker(args.broker, args.queues, 100) as lab:
@@ -73,7 +73,7 @@ def _polling(node: LabNode, pairs: int) -> list[dict[str, Any]]:
     try:
         for number in range(pairs):
             progress(f"readings, {number + 1} of {pairs}")
-            # In turns, so that to be the first favours neither.
+            # Alternate the order, so that neither side benefits from being first.
             for name, side in product(READINGS, _SIDES[::-1] if number % 2 else _SIDES):
                 took[name][side].append(_read(reader, name) if side == "ours" else curl(node.management, targets[name]))
                 time.sleep(_REST if name in _LARGE else 0)
@@ -86,10 +86,10 @@ def _polling(node: LabNode, pairs: int) -> list[dict[str, Any]]:
 
 
 def _read(reader: BrokerReader, name: str) -> float:
-    """Seconds of one reading, decoding included.
+    """Return the seconds of one reading, including decoding.
 
     Raises:
-        BrokerError: it failed.
+        BrokerError: the broker does not support queue totals.
     """
     reading = reader.queues.read_once(reader.version, 0.0, statistics=False) if name == TOTALS else reader.read(name)
     if reading is None:
@@ -98,14 +98,15 @@ def _read(reader: BrokerReader, name: str) -> float:
 
 
 def _targets(node: LabNode) -> dict[str, list[str]]:
-    """Family -> the targets that one reading of it asks for, in order."""
+    """Return the request targets of one reading of each family, in order."""
     asked: list[str] = []
     found: dict[str, list[str]] = {}
     with recording_proxy(node.management, Recording(), asked) as base:
         reader = BrokerReader(ManagementSettings(url=base.replace("//", "//guest:guest@")), SystemClock())
         try:
             for _ in range(2):
-                # Twice: the first reading of some asks for more, to learn what the broker has.
+                # Twice, because the first reading of some families sends extra requests to learn what the broker
+                # supports.
                 for name in READINGS:
                     asked.clear()
                     _read(reader, name)
@@ -116,10 +117,10 @@ def _targets(node: LabNode) -> dict[str, list[str]]:
 
 
 def curl(management: str, targets: list[str]) -> float:
-    """Seconds that curl needs for those targets over one connection, without those of starting it.
+    """Return the seconds that curl needs for the targets over one connection, without its start.
 
     Raises:
-        BrokerError: it failed.
+        BrokerError: curl failed.
     """
     address = urlsplit(management)
     words: list[str] = []
@@ -141,7 +142,7 @@ def _serving(node: LabNode, queues: int, scrapes: int) -> dict[str, Any]:
     with exporting(node, probes=False) as exporter:
         url = f"{exporter.url}/metrics"
         wait_for(lambda: totals_seen(scrape(url).text) >= queues, f"{queues} queues in ackscope")
-        # What the page holds once everything was read; it changes little from then on.
+        # Wait until everything was read; from then on the page changes little.
         time.sleep(20)
         _, plain, _ = fetch(url, compressed=False)
         packed = fetch(url)[1]
@@ -165,7 +166,7 @@ def _serving(node: LabNode, queues: int, scrapes: int) -> dict[str, Any]:
 
 @contextmanager
 def _static(plain: bytes, packed: bytes) -> Iterator[str]:
-    """A process that answers every request with those bytes; the value is its URL."""
+    """Run a process that answers every request with these bytes, and yield its URL."""
     with tempfile.TemporaryDirectory(prefix="ackscope-bench-") as folder:
         files = [Path(folder) / name for name in ("plain", "packed")]
         for path, body in zip(files, (plain, packed), strict=True):
@@ -183,7 +184,7 @@ def _static(plain: bytes, packed: bytes) -> Iterator[str]:
 
 
 def lines(document: Document) -> list[str]:
-    """Polling by family, then serving."""
+    """Return the tables of polling by family, and of serving."""
     ours = sum(each["ours"] for each in document["polling"])
     limit = sum(each["curl"] for each in document["polling"])
     families = [
@@ -213,7 +214,7 @@ def lines(document: Document) -> list[str]:
 
 
 def _compared(ours: float, limit: float) -> tuple[str, str, str]:
-    """Both in milliseconds, and how many times the limit it is."""
+    """Format both in milliseconds, and their quotient."""
     return f"{ours * 1000:.1f}", f"{limit * 1000:.1f}", f"{ours / limit:.2f}"
 
 

@@ -1,4 +1,4 @@
-"""Beside its peers on one broker, in alternating stretches: what monitoring costs the broker and the monitor."""
+"""Cost of monitoring for broker and exporter, compared with peers on one broker in alternating stretches."""
 
 import argparse
 import itertools
@@ -20,21 +20,21 @@ from bench.usage import MB, Stretch, usage
 from lab.cluster import Lab
 
 INTERVAL = 15.0
-"""Seconds from scrape to scrape, as production runs it; ours polls as often."""
+"""Seconds between scrapes, as in production; ackscope polls at the same interval."""
 
 STRETCH = CLEANING
-"""Seconds: a stretch of other length holds one of the broker's cleanings more or less, which is more than what is to be
-measured."""
+"""Seconds of a stretch. With other lengths, stretches differ by one collection of the broker, which costs more than
+what is measured."""
 
 HISTORY = 605.0
-"""Seconds of fine samples that a broker keeps by default: until it has them all, lists with statistics cost it less."""
+"""Seconds of history that a broker keeps by default; lists with statistics cost less until it is full."""
 
 WHOLE = 600.0
-"""Seconds that hold four of our readings of the queues of a calm broker, in full every 150 s, and five of the broker's
-cleanings: one more or less of either is, at 1,000 queues, a fifth of what ours costs or more."""
+"""Seconds that contain four readings of the queues of an idle broker, every 150 s, and five collections. At 1,000
+queues, one more or less of either is at least 20 % of the cost of ackscope."""
 
 SETTLED = 8.0
-"""Seconds after a start in which nothing is measured."""
+"""Seconds after the start of a contender before the measurement."""
 
 _PLUGIN: dict[str, Contender] = {
     "per-object": contenders.per_object,
@@ -42,15 +42,15 @@ _PLUGIN: dict[str, Contender] = {
 }
 
 _LONG = (NOBODY, OURS)
-"""What is told apart by little, so that noise matters most."""
+"""Contenders whose costs differ little, so that noise matters most."""
 
 _MORE_SCRAPES = {OURS: 20}
-"""Scrapes after the stretch, beyond those in it: cheap ones, so that the middle means something."""
+"""Additional scrapes after the stretch, for contenders with cheap scrapes, for a better median."""
 
 
 @dataclass(slots=True)
 class _Run:
-    """What one contender showed, a value for each stretch; `broker` by the number of its round."""
+    """Measurements of one contender, one value per stretch; `broker` is by number of the round."""
 
     broker: dict[int, float] = field(default_factory=dict)
     cpu: list[float] = field(default_factory=list)
@@ -86,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """Every version and size by itself; within each, all contenders on one broker."""
+    """Measure all contenders on one broker, for each version and size."""
     results = []
     for version in args.broker:
         for queues in args.queues:
@@ -113,10 +113,10 @@ def _compare(lab: Lab, queues: int, args: argparse.Namespace) -> Document:
                 seconds = long if name in _LONG else args.seconds
                 _stretch(lab, queues, number, contender, seconds, runs[name], _MORE_SCRAPES.get(name, 0))
             except BrokerError as error:
-                # One that cannot serve this size is a result too, and no reason to lose the others.
+                # A contender that cannot serve this size is a result; measure the others.
                 runs[name].failed = str(error)
     if args.rounds > 1:
-        # Nobody once more, so that every round has the broker alone before and after it.
+        # Once more without monitoring, so that every round has such a stretch before and after it.
         _stretch(lab, queues, args.rounds, contenders.nobody, long, runs[NOBODY])
     shown = {name: _summary(run, runs[NOBODY]) for name, run in runs.items()}
     document = {"broker": lab.broker, "queues": queues, "contenders": shown}
@@ -154,17 +154,17 @@ def _stretch(
 
 
 def _every(url: str | None, seconds: float) -> Iterator[tuple[float, ScrapedPage]]:
-    """A scrape, and its moment, at each turn of the stretch."""
+    """Scrape at each turn of the stretch; yield the time and the page."""
     for at in turns(seconds, INTERVAL):
         if url is not None:
             yield at, scrape(url)
 
 
 def oldest(pages: list[tuple[float, ScrapedPage]]) -> list[float]:
-    """Ages that the totals reached, in intervals in force.
+    """Return the ages of the totals, in effective poll intervals.
 
-    Those at each scrape, and those just before the reading that the next scrape shows: one reading after the other
-    is seen by its moment, which is the scrape's moment less the age it tells.
+    These are the ages at each scrape, and the age just before each new reading. The time of a reading is the time of
+    the scrape minus the age that it shows.
     """
     ages, moments = [], []
     for at, page in pages:
@@ -203,13 +203,13 @@ def _summary(run: _Run, alone: _Run) -> dict[str, Any]:
 
 
 def _quiet(alone: _Run, number: int) -> float | None:
-    """The broker with nobody monitoring around a round: before it and, where that was measured, after it."""
+    """Return the CPU time without monitoring: before a round and, if measured, after it."""
     around = [alone.broker[place] for place in (number, number + 1) if place in alone.broker]
     return sum(around) / len(around) if around else None
 
 
 def lines(document: Document) -> list[str]:
-    """A table for each version and size, with its goals below."""
+    """Return a table for each version and size, with its goals."""
     stretches = f"{document['rounds']} alternating stretches of {document['seconds']:g} s"
     every = f"a scrape every {document['interval']:g} s"
     text = [f"{document['busy']} queues with traffic; {stretches}, {every}", ""]

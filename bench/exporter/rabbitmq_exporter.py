@@ -23,15 +23,15 @@ MODULE = "github.com/kbudde/rabbitmq_exporter"
 VERSION = "v1.0.0"
 _OLDEST_GO = (1, 21)
 _TIMEOUT = 120
-"""Seconds that it may wait for the broker (its default is 30): a slow answer shall be measured, not cut."""
+"""Timeout of its requests, seconds (default 30): slow responses are measured, not aborted."""
 
 
 @contextmanager
 def rabbitmq_exporter(node: LabNode) -> Iterator[tuple[str, int]]:
-    """Run it with its defaults beside a node; the value is the base of its address, and its process id.
+    """Run it with its defaults for a node; yield its base URL and its PID.
 
     Raises:
-        MissingPart: it could not be built.
+        MissingPart: the build failed.
         BrokerError: it did not start.
     """
     program = build()
@@ -46,7 +46,7 @@ def rabbitmq_exporter(node: LabNode) -> Iterator[tuple[str, int]]:
         "PUBLISH_PORT": str(port),
         "LOG_LEVEL": "error",
     }
-    # What it says when it is asked to end looks like a failure; what fails is seen in its answers.
+    # It logs its regular end like a failure; real failures are visible in its responses.
     silent = subprocess.DEVNULL
     process = subprocess.Popen([str(program)], env=environ, cwd="/", stdin=silent, stdout=silent, stderr=silent)
     base = f"http://127.0.0.1:{port}"
@@ -65,10 +65,10 @@ def _answers(base: str) -> bool:
 
 
 def build() -> Path:
-    """The program, built where it is not there yet.
+    """Return the path of the program; build it if it does not exist.
 
     Raises:
-        MissingPart: Go is missing or too old, or the module could not be had.
+        MissingPart: Go is missing or too old, or the module cannot be downloaded.
     """
     program = cache_directory(os.environ) / "peers" / VERSION / "rabbitmq_exporter"
     if not program.exists():
@@ -78,7 +78,7 @@ def build() -> Path:
 
 
 def go_version(said: str) -> tuple[int, int] | None:
-    """(1, 26) of `go version go1.26.8 linux/amd64`; None of anything else."""
+    """Return (1, 26) for `go version go1.26.8 linux/amd64`, and None for other text."""
     found = re.search(r"\bgo(\d+)\.(\d+)", said)
     return (int(found[1]), int(found[2])) if found else None
 
@@ -97,7 +97,7 @@ def _build(program: Path) -> None:
     progress(f"building {MODULE} {VERSION} with Go into {program.parent}")
     program.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=program.parent) as folder:
-        # A module of our own that requires it: that asks for this one version, not for the list of all.
+        # A module that requires it downloads only this version, without the list of all versions.
         (Path(folder) / "go.mod").write_text(f"module ackscope.bench/peer\n\ngo 1.21\n\nrequire {MODULE} {VERSION}\n")
         made = Path(folder) / program.name
         done = subprocess.run(

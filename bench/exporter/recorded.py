@@ -1,4 +1,4 @@
-"""A recording made on the spot: a small broker with traffic, seen through the eyes of the exporter itself."""
+"""Recording of what the exporter requests from a small broker with traffic."""
 
 import time
 from contextlib import suppress
@@ -15,10 +15,12 @@ _WITHIN = 90.0
 
 
 def record(version: str) -> tuple[Recording, str]:
-    """Run an exporter against a lab broker until it has asked for everything; what was answered, and the real version.
+    """Run an exporter on a lab broker until it has read every family.
+
+    Returns the responses, and the exact version of the broker.
 
     Raises:
-        BrokerError: no broker, no exporter.
+        BrokerError: the broker or the exporter did not start.
     """
     recording = Recording()
     with busy_broker(version, _QUEUES, _BUSY) as lab:
@@ -35,7 +37,7 @@ def record(version: str) -> tuple[Recording, str]:
 
 
 def _all_read(url: str) -> bool:
-    """Whether every family was tried at least once."""
+    """Return whether every family was tried at least once."""
     with suppress(BrokerError):
         tried = by_label(scrape(url).text, "ackscope_poll_attempts_total", "family")
         return bool(tried) and all(tried.values())

@@ -1,4 +1,4 @@
-"""What a real broker answered to the exporter: asked through a small proxy, kept in a file, served again later."""
+"""Responses of a real broker to the exporter, recorded by a proxy and stored in a file for replay."""
 
 import json
 import threading
@@ -13,12 +13,12 @@ import requests
 
 _TIMEOUT = 60
 _MAX_ANSWERS = 500
-"""Answers kept at most: queues asked one by one need not all be there."""
+"""Maximum number of responses; requests for single queues can be numerous, and not all are needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer: its status and its JSON as text."""
+    """One response: status and JSON text."""
 
     status: int
     body: str
@@ -26,11 +26,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Answers by target, which is path and query as they were asked.
+    """Responses by request target, which is path and query.
 
     Attributes:
-        queues: of the full list, one object a queue.
-        totals: of the list of totals, one object a queue; empty where the broker cannot.
+        queues: objects of the full list of queues.
+        totals: objects of the list of totals; empty if the broker does not support it.
     """
 
     answers: dict[str, Answer] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Recording:
 
 
 def record_queues(management: str, recording: Recording) -> None:
-    """Ask for the shapes of queues: as they are listed in full, and as their totals are."""
+    """Request the list of queues with full statistics, and the list of totals."""
     recording.queues.extend(requests.get(f"{management}/api/queues", timeout=_TIMEOUT).json())
     totals = requests.get(
         f"{management}/api/queues", params={"disable_stats": "true", "enable_queue_totals": "true"}, timeout=_TIMEOUT
@@ -60,12 +60,12 @@ def record_queues(management: str, recording: Recording) -> None:
 
 @contextmanager
 def recording_proxy(management: str, recording: Recording, targets: list[str] | None = None) -> Iterator[str]:
-    """A proxy to a broker that keeps every answer; the value is its base URL, without credentials.
+    """Run a proxy that records every response of a broker; yield its base URL without credentials.
 
     Args:
         management: base URL of the broker's API, with credentials.
-        recording: gets the answers.
-        targets: gets every target that was asked, in order.
+        recording: receives the responses.
+        targets: receives every request target, in order.
     """
     upstream = requests.Session()
 

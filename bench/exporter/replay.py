@@ -1,7 +1,7 @@
-"""`python -m bench.exporter.replay --recording FILE --queues N`: serve a recording, scaled, until the end of the input.
+"""`python -m bench.exporter.replay --recording FILE --queues N`: serve a scaled recording until stdin closes.
 
-A process of its own, so that what it costs is not counted. It prints its address, then answers at the pace of the
-broker: it waits as long as that took for as many queues, without using the processor for it.
+It runs in its own process, so that its CPU time is not counted. It prints its URL. Before each response it sleeps as
+long as a broker would take for that many queues.
 """
 
 import argparse
@@ -21,11 +21,11 @@ from bench.exporter.recording import Recording
 from bench.exporter.scaled import Scaled
 
 TOTALS_US, FULL_US = 55.0, 200.0
-"""Microseconds of a 4.3.6 broker for one queue in the list of totals, and for one with full statistics."""
+"""Microseconds that a 4.3.6 broker takes per queue in the list of totals, and with full statistics."""
 
 
 class Quiet(ThreadingHTTPServer):
-    """Says nothing of clients that go away: exporters are ended in the middle of an answer here."""
+    """A server that logs no disconnects, because exporters are stopped during responses."""
 
     daemon_threads = True
 
@@ -57,7 +57,7 @@ def _serve(scaled: Scaled, totals_us: float, full_us: float) -> Quiet:
 
 @contextmanager
 def replaying(recording: Path, queues: int, *, paced: bool = True) -> Iterator[str]:
-    """Run the server as long as the block runs; the value is its base URL, with credentials that it does not check.
+    """Run the server while the block runs; yield its base URL, with credentials that it does not check.
 
     Raises:
         BrokerError: it did not start.
@@ -76,7 +76,7 @@ def replaying(recording: Path, queues: int, *, paced: bool = True) -> Iterator[s
 
 
 def main() -> int:
-    """Serve."""
+    """Serve until stdin closes."""
     parser = Parser(prog="python -m bench.exporter.replay", description="Serve a recorded broker, scaled.")
     _add_arguments(parser)
     args = parser.parse_args()

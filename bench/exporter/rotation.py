@@ -1,4 +1,4 @@
-"""What tells contenders apart that were turned round the same brokers: by least squares, with its noise."""
+"""Comparison of contenders that rotated over the same brokers: a least squares fit and its noise."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,23 +10,23 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 
 Stretches = Sequence[Mapping[str, float]]
-"""Contender -> figure above 0, in the same order in each; in stretch n the contender at place p had the broker
-(p + n) modulo their number."""
+"""For each stretch, contender -> value above 0, always in the same order. In stretch n the contender at index p had
+broker (p + n) modulo their number."""
 
 
 class Compared(NamedTuple):
-    """Contenders beside the first one.
+    """Values of the contenders, relative to the first one.
 
     Attributes:
-        times: name -> how many times the figure of the first one.
-        covariance: of these, in their order; None where no figure is left to tell noise from.
+        times: name -> multiple of the value of the first contender.
+        covariance: of these, in their order; None with too few stretches to estimate noise.
     """
 
     times: dict[str, float]
     covariance: FloatArray | None
 
     def squared(self, first: str, second: str) -> float:
-        """Four times the covariance of two of them, or the variance of one: of twice the standard error, the square.
+        """Return four times the covariance of two contenders: for one, the square of twice its standard error.
 
         Raises:
             ValueError: there is no covariance.
@@ -37,20 +37,20 @@ class Compared(NamedTuple):
         return 4 * float(self.covariance[names.index(first), names.index(second)])
 
     def noise(self, name: str) -> float:
-        """Twice the standard error of one."""
+        """Return twice the standard error of a contender."""
         return math.sqrt(self.squared(name, name))
 
 
 def compared(stretches: Stretches) -> Compared:
-    """Each figure is what its stretch, its broker and its contender stand for, multiplied, and noise.
+    """Fit each value as the product of a stretch, a broker and a contender effect, and noise.
 
-    Multiplied, for a machine that is slow makes all processor time count for more, in proportion. A two-way layout with
-    an effect of treatment (a Latin square, where the rotations are whole), of the logarithms; the covariance is theirs
-    times both factors (delta method).
+    The effects are multiplied because a slow machine increases all CPU times in proportion. The fit is a two-way layout
+    of the logarithms with a treatment effect (a Latin square if the rotations are complete). The covariance is that of
+    the logarithms times both factors (delta method).
     """
     names = list(stretches[0])
     many = len(names)
-    # The first contender and the first broker are what the others are told against.
+    # The first contender and the first broker are the reference.
     others, of_stretch = np.eye(many)[:, 1:], np.eye(len(stretches))
     layout = np.array(
         [

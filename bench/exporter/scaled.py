@@ -1,4 +1,4 @@
-"""A recording scaled to any number of queues: bodies made beforehand, some queues different from call to call."""
+"""A recording scaled to any number of queues: prepared bodies, in which some queues change with each request."""
 
 import math
 import re
@@ -12,20 +12,20 @@ import orjson
 from bench.exporter.recording import Answer, Recording
 
 _CHUNK = 500
-"""Queues in one piece of the list of totals."""
+"""Number of queues per piece of the list of totals."""
 
 CHANGING = 0.01
-"""Share of all queues whose figures are different at the next call."""
+"""Share of the queues that change from one request to the next."""
 
 _ONE_QUEUE = re.compile(r"/api/queues/([^/]+)/([^/]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What is answered.
+    """A response.
 
     Attributes:
-        queues: how many of them the broker would have worked through for it.
+        queues: number of queues that the broker would have processed for it.
         full: whether with full statistics.
     """
 
@@ -36,11 +36,11 @@ class Made:
 
 
 class Scaled:
-    """Answers like the recorded broker, with another number of queues.
+    """Responses like those of the recorded broker, with another number of queues.
 
     Args:
-        recording: shapes.
-        queues: how many there shall be, in the virtual host `/`.
+        recording: source of the shapes.
+        queues: number of queues, all in the virtual host `/`.
     """
 
     def __init__(self, recording: Recording, queues: int) -> None:
@@ -56,7 +56,7 @@ class Scaled:
         self._overview = _overview(recording.answers, queues)
 
     def answer(self, target: str) -> Made:
-        """The answer to one request.
+        """Return the response to a request.
 
         Args:
             target: path and query.
@@ -99,7 +99,7 @@ class Scaled:
         return Made(200, body, len(numbers), full=not totals)
 
     def _all_totals(self) -> bytes:
-        """The list of totals after some of the queues have changed."""
+        """Return the list of totals after changing some queues."""
         changing = max(1, math.ceil(self._count * CHANGING / _CHUNK))
         for step in range(changing):
             place = (self._calls * changing + step) % len(self._chunks)
@@ -121,7 +121,7 @@ class Scaled:
 
 
 def _frozen(shape: Mapping[str, Any]) -> tuple[bytes, int, int]:
-    """An object without what differs from queue to queue, and the messages that it holds and has ready."""
+    """Return an object without its name and message counts, and its total and ready messages."""
     rest = {key: value for key, value in shape.items() if key not in {"name", "messages", "messages_ready"}}
     return orjson.dumps(rest)[:-1], int(shape.get("messages") or 0), int(shape.get("messages_ready") or 0)
 
@@ -140,7 +140,7 @@ def _missing(path: str) -> Made:
 
 
 def _overview(answers: Mapping[str, Answer], queues: int) -> bytes | None:
-    """The recorded overview with another number of queues; None where none was recorded."""
+    """Return the recorded overview with another number of queues; None without a recorded overview."""
     known = answers.get("/api/overview")
     if known is None or known.status != 200:
         return None

@@ -1,4 +1,4 @@
-"""Scrapes as Prometheus makes them, timed to the last byte, and what their text says."""
+"""Scrapes like those of Prometheus, timed to the last byte, and parsing of their text."""
 
 import gzip
 import http.client
@@ -14,7 +14,7 @@ ACCEPT = (
     "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"
     "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.5,text/plain;version=0.0.4;q=0.4,*/*;q=0.1"
 )
-"""What Prometheus sends."""
+"""Value of the header `Accept` that Prometheus sends."""
 
 _TIMEOUT = 180.0
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -22,12 +22,12 @@ _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 @dataclass(frozen=True, slots=True)
 class ScrapedPage:
-    """One scrape.
+    """One scrape of a page.
 
     Attributes:
         seconds: from the start of the connection to the last byte.
-        sent: bytes of the body as they came, compressed where the server does that.
-        text: the body.
+        sent: bytes of the body as received, compressed if the server compresses.
+        text: body, decompressed.
     """
 
     seconds: float
@@ -36,15 +36,15 @@ class ScrapedPage:
 
     @property
     def series(self) -> int:
-        """How many samples it has."""
+        """Number of samples."""
         return sum(1 for line in self.text.splitlines() if line and line[0] != "#")
 
 
 def fetch(url: str, *, compressed: bool = True) -> tuple[float, bytes, bool]:
-    """Seconds, the body as it came, and whether that is gzip.
+    """Fetch a page. Returns the seconds, the body as received, and whether it is gzip.
 
     Raises:
-        BrokerError: no answer of 200.
+        BrokerError: the status is not 200, or there is no response.
     """
     address = urlsplit(url)
     connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=_TIMEOUT)
@@ -65,19 +65,19 @@ def fetch(url: str, *, compressed: bool = True) -> tuple[float, bytes, bool]:
 
 
 def scrape(url: str) -> ScrapedPage:
-    """Scrape once; decompressing is not counted.
+    """Scrape once; the time does not include decompression.
 
     Raises:
-        BrokerError: no answer of 200.
+        BrokerError: the status is not 200, or there is no response.
     """
     seconds, body, packed = fetch(url)
     return ScrapedPage(seconds, len(body), (gzip.decompress(body) if packed else body).decode())
 
 
 def turns(seconds: float, every: float) -> Iterator[float]:
-    """The moments of a stretch at which to scrape, waited for: at once, and then every so many seconds.
+    """Sleep and yield at every turn of a stretch: at once, and then every `every` seconds.
 
-    None begins after the end of the stretch, and the last one is followed by what is left of it.
+    No turn begins after the end of the stretch. After the last one, it sleeps until the end.
     """
     due = began = time.monotonic()
     while (now := max(due, time.monotonic())) < began + seconds:
@@ -88,7 +88,7 @@ def turns(seconds: float, every: float) -> Iterator[float]:
 
 
 def samples(text: str, name: str) -> list[tuple[dict[str, str], float]]:
-    """Labels and value of every sample of a metric, as they stand in the text."""
+    """Return labels and value of every sample of a metric, in order of the text."""
     found = []
     for line in text.splitlines():
         if line.startswith((f"{name}{{", f"{name} ")):
@@ -98,5 +98,5 @@ def samples(text: str, name: str) -> list[tuple[dict[str, str], float]]:
 
 
 def by_label(text: str, name: str, label: str) -> dict[str, float]:
-    """Value of one label -> sample; the last one where several have it."""
+    """Return the samples by the value of one label; the last one if several have the same."""
     return {labels[label]: value for labels, value in samples(text, name) if label in labels}

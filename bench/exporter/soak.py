@@ -1,4 +1,4 @@
-"""An hour at 10,000 queues that come and go: memory, files, sockets and threads of the exporter."""
+"""Memory, files, sockets and threads of the exporter over an hour with 10,000 queues and queue churn."""
 
 import argparse
 import os
@@ -21,11 +21,11 @@ from lab.many import make_queues, names
 from lab.node import LabNode
 
 FLAT = 0.05
-"""What the end may lie above the beginning."""
+"""Limit of growth from the start to the end."""
 
 WARM_UP, WARM_UP_SECONDS = 0.2, 720.0
-"""Share of the run that is not judged, and seconds where half of it is left: the first readings, all details once, and
-the ten minutes of past that diagnosis holds."""
+"""Share of the run that is not evaluated, and the same in seconds for runs at least twice as long: first readings,
+first reading of all details, and the ten minutes of history that diagnosis keeps."""
 
 _LOOK = 10.0
 _SCRAPE_EVERY = 15.0
@@ -53,8 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """Watch one exporter all the time."""
-    # It runs beside other work for a long time.
+    """Watch one exporter for the whole run."""
+    # It runs next to other work for a long time.
     os.nice(_NICE)
     samples: list[dict[str, float]] = []
     with busy_broker(args.broker, args.queues, 100) as lab:
@@ -90,7 +90,7 @@ def measure(args: argparse.Namespace) -> Document:
 
 @contextmanager
 def _churn(node: LabNode, queues: int, per_minute: int) -> Iterator[dict[str, int]]:
-    """Every few seconds some new queues come and the oldest that came go; the value counts them."""
+    """Create some queues every 5 s, delete the oldest of these, and yield the counts."""
     counts, ending = {"made": 0, "deleted": 0}, threading.Event()
     every = 5.0
     some = max(1, round(per_minute * every / 60))
@@ -117,14 +117,14 @@ def _churn(node: LabNode, queues: int, per_minute: int) -> Iterator[dict[str, in
 
 
 def trend(points: Sequence[tuple[float, float]]) -> dict[str, Any]:
-    """First and last figure of a run after its warm-up, and how much it grew in between.
+    """Return the first and last value of a run after its warm-up, and its growth.
 
     Args:
-        points: seconds since the beginning and figure, in order.
+        points: seconds since the start and value, in order.
 
     Returns:
-        `first`, `last`: the middle of the first and of the last third; `growth`: what the last is above the first, as a
-        share of it; `slope`: the same by the line of least squares through all. None where there are too few points.
+        `first`, `last`: medians of the first and of the last third. `growth`: relative difference of `last` and
+        `first`. `slope`: relative growth of the least squares line. All are None with too few points.
     """
     share = int(len(points) * WARM_UP)
     late = sum(at < WARM_UP_SECONDS for at, _ in points)
@@ -142,7 +142,7 @@ def trend(points: Sequence[tuple[float, float]]) -> dict[str, Any]:
 
 
 def _slope(points: Sequence[tuple[float, float]]) -> float | None:
-    """By how much of its value at the beginning the line of least squares rises over all points."""
+    """Return the rise of the least squares line over all points, relative to its start."""
     times, values = [at for at, _ in points], [value for _, value in points]
     mean_time, mean_value = sum(times) / len(times), sum(values) / len(values)
     spread = sum((at - mean_time) ** 2 for at in times)

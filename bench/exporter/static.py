@@ -1,6 +1,6 @@
-"""`python static.py PLAIN PACKED`: answer every request with the bytes of one of two files, until the end of the input.
+"""`python static.py PLAIN PACKED`: answer every request with the bytes of a file, until stdin closes.
 
-The limit that scrapes are held against: as little as a server of the standard library can do. It prints its address.
+This is the lower bound for scrapes, with a minimal server of the standard library. It prints its URL.
 """
 
 import sys

@@ -68,11 +68,11 @@ class ClusterShape:
 
     @property
     def types(self) -> list[str]:
-        """The type of every queue, as the broker names it."""
+        """Return the type of every queue, as the broker names it."""
         return ["quorum" if it else "classic" for it in self.quorum]
 
     def chain(self, queue: int) -> list[int]:
-        """The queues downstream of a queue, in order."""
+        """Return the queues downstream of a queue, in order."""
         found: list[int] = []
         while (queue := int(self.feeds[queue])) >= 0 and queue not in found:
             found.append(queue)
@@ -137,7 +137,7 @@ def shape(dice: np.random.Generator, queues: int, nodes: int, minutes: int) -> C
 
 
 def _chain(dice: np.random.Generator, working: Ints, rate: Floats, feeds: Ints) -> None:
-    """Let some queues feed others, which then have no publishers of their own."""
+    """Let some queues feed others, which then have no other publishers."""
     order = dice.permutation(working)
     links = len(order) // 8
     # A third of the second stage feeds a third one.
@@ -148,7 +148,7 @@ def _chain(dice: np.random.Generator, working: Ints, rate: Floats, feeds: Ints) 
 
 
 def _through(rate: Floats, feeds: Ints) -> Floats:
-    """Total rate of each queue, its own and from upstream."""
+    """Return the total rate of each queue: its own publishers and the queues that feed it."""
     through = rate.copy()
     for _ in range(2):
         fed = np.zeros_like(rate)

@@ -9,17 +9,17 @@ from bench.pipeline.simulation import SimulatedSteps
 
 
 def at(stretch: SimulatedSteps, step: Ints) -> pa.Array:
-    """Start times of these steps."""
+    """Return the start times of these steps."""
     return pa.array((stretch.first + step * stretch.step) * 1_000_000, pa.timestamp("us", tz="UTC"))
 
 
 def named(names: list[str], places: Ints) -> pa.Array:
-    """The names at these indexes."""
+    """Return the names at these indexes."""
     return pa.array(names, pa.string()).take(pa.array(places))
 
 
 def ordered(table: Table, columns: dict[str, pa.Array]) -> pa.Table:
-    """Columns as rows of the table; missing nullable columns are null."""
+    """Return the columns as rows of the table; missing nullable columns are null."""
     rows = pa.table(columns)
     for column in table.columns:
         if column.nullable and column.name not in columns:

@@ -84,7 +84,7 @@ def _measure(root: Path, args: argparse.Namespace) -> Document:
 
 
 def poll(week: Week, over: Event, seen: Any) -> None:
-    """Read one folder after the other until it is over, in its own process: each row must be there exactly once."""
+    """Read the folders in turn in another process until `over` is set; each row must exist exactly once."""
     landing, partitions = Landing(week.root), list(week.partitions())
     polls = wrong = again = 0
     while not over.is_set() or polls < len(partitions):
@@ -92,7 +92,7 @@ def poll(week: Week, over: Event, seen: Any) -> None:
         try:
             values = _values(landing, partition)
         except FileNotFoundError:
-            # As every reader must: the listed file was removed, so list again.
+            # A listed file was removed by the compaction: every reader must list again.
             again += 1
             continue
         time.sleep(_PAUSE)
@@ -110,7 +110,7 @@ def _values(landing: Landing, partition: Partition) -> pa.ChunkedArray:
 
 
 def _ask(root: Path) -> dict[str, float]:
-    """Seconds of each query, the best of some."""
+    """Return the seconds of each query, the fastest of several runs."""
     return {
         "landing: the slowest confirm of each hour": _best(lambda: _slowest(root)),
         "rollups: all days of one queue": _best(lambda: _queue(root)),

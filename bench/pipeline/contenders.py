@@ -32,14 +32,14 @@ Rollup = Callable[[dict[str, Any], Path, bool], RollupSums]
 
 
 def connected() -> Any:
-    """A DuckDB connection with the memory and threads of ackscope."""
+    """Return a DuckDB connection with the memory and threads of ackscope."""
     base = importlib.import_module("duckdb").connect()
     base.execute(f"SET threads = {_THREADS}; SET memory_limit = '2GB'; SET TimeZone = 'UTC'")
     return base
 
 
 def duckdb() -> Rollup:
-    """In SQL."""
+    """Return the rollup in SQL."""
     base = connected()
     by = ", ".join(BY)
 
@@ -85,7 +85,7 @@ def duckdb() -> Rollup:
 
 
 def _case(low: int = 0, high: int = latency.BUCKETS - 1) -> str:
-    """The bucket of `seconds` by bisection."""
+    """Return a SQL expression for the bucket of `seconds`, by bisection."""
     if low == high:
         return str(low)
     middle = (low + high) // 2
@@ -97,7 +97,7 @@ def _case(low: int = 0, high: int = latency.BUCKETS - 1) -> str:
 
 
 def polars() -> Rollup:
-    """Lazy scans of the files, buckets by numpy's bisection."""
+    """Return the rollup with lazy scans of the files, and buckets by numpy's bisection."""
     pl, np = importlib.import_module("polars"), importlib.import_module("numpy")
     edges = np.array(latency.EDGES)
 
@@ -156,7 +156,7 @@ def polars() -> Rollup:
 
 
 def pandas() -> Rollup:
-    """Text as categories, or it would not fit into memory."""
+    """Return the rollup with text as categories, because it would not fit into memory otherwise."""
     pd, np = importlib.import_module("pandas"), importlib.import_module("numpy")
     parquet, arrow = importlib.import_module("pyarrow.parquet"), importlib.import_module("pyarrow")
     edges = np.array(latency.EDGES)
@@ -229,7 +229,7 @@ def main() -> None:
 
 
 def serve(answer: Callable[[dict[str, Any], Path], dict[str, Any]]) -> None:
-    """Answer each line of stdin with one on stdout; `answer` gets the request and the output folder."""
+    """Answer each line of stdin with a line on stdout; `answer` gets the request and the output folder."""
     for line in sys.stdin:
         request = json.loads(line)
         to = Path(request["to"])

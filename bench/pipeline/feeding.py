@@ -62,7 +62,7 @@ class Feeder:
         yield PROBE_MESSAGES, [self._message(number, seq, it) for seq, it in enumerate(self._moments(MESSAGES))]
 
     def _moments(self, count: int) -> list[datetime]:
-        """Times evenly spread over all hours; no two are equal."""
+        """Return times that are evenly spread over all hours; no two are equal."""
         spread = timedelta(hours=HOURS) / count
         return [START + spread * (index + self._dice.random()) for index in range(count)]
 

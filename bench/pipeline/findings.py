@@ -12,7 +12,7 @@ from bench.pipeline import incident_plan as kinds
 from bench.pipeline.cluster import ClusterShape
 from bench.pipeline.incident_plan import Planned
 
-# The share of incidents that diagnosis finds, some minutes late.
+# Share of the incidents that diagnosis finds, some minutes late.
 FOUND = 0.7
 
 # Unrelated findings per week.
@@ -43,7 +43,7 @@ def events(
     start: int,
     total: int,
 ) -> pa.Table:
-    """Rows of `finding_events`, in order of time."""
+    """Return rows of `finding_events`, in order of time."""
     rows = []
     for planned in plan:
         if dice.random() < FOUND:

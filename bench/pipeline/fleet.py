@@ -99,11 +99,11 @@ class Fleet:
             yield stretch.first // 3600, rows
 
     def truth(self) -> list[Incident]:
-        """The incidents; known after `minutes` was exhausted."""
+        """The incidents; known after iterating over `minutes` to its end."""
         return [self._truth_of(it) for it in self.plan]
 
     def finding_events(self) -> pa.Table:
-        """Rows of `finding_events` of the whole history, after `minutes`: mostly of incidents."""
+        """Return rows of `finding_events` of the whole history, mostly of incidents; call it after `minutes`."""
         return findings.events(self._dice("findings"), self.shape, self.plan, self._settled, self.start, self.total)
 
     def _truth_of(self, planned: Planned) -> Incident:
@@ -125,7 +125,7 @@ class Fleet:
 
 
 def fleets(clusters: int, queues: int, days: int, incidents: int, seed: int) -> list[Fleet]:
-    """Clusters of different sizes: the first has `queues`, each next one two thirds of that, at least 20."""
+    """Return clusters of different sizes: the first has `queues`, each next one two thirds of that, at least 20."""
     return [
         Fleet(f"cluster-{number + 1}", seed + number, max(20, round(queues * (2 / 3) ** number)), days, incidents)
         for number in range(clusters)
@@ -133,7 +133,7 @@ def fleets(clusters: int, queues: int, days: int, incidents: int, seed: int) -> 
 
 
 def write_truth(path: Path, fleet: Fleet) -> None:
-    """Write the ground truth as one JSON document, after the history was generated."""
+    """Write the ground truth as one JSON document; call it after generating the history."""
     document = {"cluster": fleet.cluster, "seed": fleet.seed, "days": fleet.days, "queues": fleet.queues}
     incidents = [it.as_dict() for it in fleet.truth()]
     path.write_bytes(orjson.dumps(document | {"incidents": incidents}, option=orjson.OPT_INDENT_2) + b"\n")

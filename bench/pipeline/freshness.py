@@ -21,7 +21,7 @@ from dashboard.data import rollups
 CLUSTER = "shop"
 MEDIAN, TAIL = 15.0, 30.0
 _POLL_SECONDS = 0.5
-# Time that the stream gets to ingest what was there before.
+# Seconds that the stream has to ingest the history that was landed before its start.
 _CATCH_UP_SECONDS = 300.0
 
 
@@ -104,7 +104,7 @@ class _VisibilityWatch:
             time.sleep(_POLL_SECONDS)
 
     def delays(self) -> list[float]:
-        """Seconds from each set of files to its rows; for sets that never became visible, until now."""
+        """Return the seconds from each set of files to its rows; for sets that never became visible, until now."""
         sets = self._writer.landed[self._first - 1 : self._last]
         return [self._at.get(it.number, time.time()) - it.renamed for it in sets]
 
@@ -124,7 +124,7 @@ class _VisibilityWatch:
         return marker >= it.number and messages.get(newest, 0) >= it.minutes[newest]
 
     def _look(self) -> tuple[dict[int, int], int]:
-        """Messages by minute, and the number of the newest file, from the marker queue."""
+        """Return the messages by minute, and the number of the newest file, which is the depth of the marker queue."""
         end = datetime.fromtimestamp(time.time() + 60, UTC).replace(second=0, microsecond=0)
         history = rollups.read(self._root, CLUSTER, end - timedelta(minutes=4), end)
         messages: dict[int, int] = {}

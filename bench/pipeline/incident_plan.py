@@ -30,10 +30,10 @@ LENGTHS = {
 }
 
 FED, CHAINED, LETTERED = {PUBLISHER_BURST}, {CONSUMER_STOPS, CONSUMER_SLOWS, DEPLOY_HALVES}, {DEAD_LETTERS}
-# Those whose cause is not a queue.
+# Kinds whose cause is not a queue.
 OF_ALL = {DISK_SLOWS, NETWORK_SLOWS, MEMORY_ALARM, NODE_DIES}
 
-# This share of the history has no incidents, so that baselines can be learned.
+# Share of the history without incidents, so that baselines can be learned.
 LEAD = 0.3
 
 FIRST_MEASURE = {
@@ -104,7 +104,7 @@ class Incident:
     consequences: list[AffectedObject] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
-        """For the JSON document."""
+        """Return it as a dict for the JSON document."""
         return asdict(self)
 
 
@@ -136,7 +136,7 @@ def plan(dice: np.random.Generator, shape: ClusterShape, minutes: int, incidents
 
 
 def _queue(dice: np.random.Generator, shape: ClusterShape, kind: str, used: set[int], until: int) -> int:
-    """A queue with some traffic that exists until `until`, and fits the kind if possible."""
+    """Return a queue with some traffic that exists until `until`, and fits the kind if possible."""
     steady = (shape.born < 0) & (shape.removed > until) & (shape.consumers > 0) & (shape.nightly < 0)
     fed = np.isin(np.arange(len(shape)), shape.feeds[shape.feeds >= 0])
     own = steady & (shape.rate >= 0.5) & (shape.rate <= 100)

@@ -44,14 +44,14 @@ SHOWS = "planted incidents in a month of simulated history: found to the minute,
 # The cause should be among this many objects.
 FIRST = 3
 
-# Seconds from the beginning of an incident to the query: somebody has noticed.
+# Seconds from the beginning of an incident until somebody notices it and runs the query.
 NOTICED = 15 * 60.0
 
-# Minutes from the beginning of an incident to the query, with what was known by then.
+# Minutes from the beginning of an incident to further queries, with the data known by then.
 ASKED = (15, 30, 60)
 
 AROUND = 3600.0
-# Seconds by which a change may be off the truth.
+# Seconds by which a change may differ from the truth.
 _NEAR = 120.0
 
 # Seconds around a beginning in which a change of the cause is attributed to it.
@@ -59,7 +59,7 @@ _SEARCHED = 1800.0
 
 _SETTLING = 900.0
 _WEEK = 7 * 86400.0
-# Seconds within which all changes of one object are one.
+# Seconds within which all changes of one object count as one.
 _ONE = 900.0
 
 Row = Mapping[str, Any]
@@ -86,7 +86,7 @@ class JudgedIncident:
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """Each seed is one history of one cluster."""
+    """Generate and evaluate one history of one cluster per seed."""
     runs = []
     with spark_session() as spark:
         for seed in args.seeds:
@@ -105,7 +105,7 @@ def measure(args: argparse.Namespace) -> Document:
 
 
 def goals(runs: Sequence[Mapping[str, Any]], queues: int, days: float) -> list[Goal]:
-    """The goals and their values."""
+    """Return the goals and their values."""
     judged = [it for run in runs for it in run["incidents"]]
     offs = [abs(it["off"]) for it in judged if it["off"] is not None]
     missed = sum(it["place"] is None or it["place"] > FIRST for it in judged)
@@ -149,7 +149,7 @@ def _run(spark: SparkSession, folder: Path, fleet: Fleet) -> dict[str, Any]:
 
 
 def reported(candidates: pa.Table, known: float = float("inf")) -> list[ChangePoint]:
-    """The reported shifts; with `known`, as of that moment."""
+    """Return the reported shifts; with `known`, only those known at that time."""
     seen = np.where(candidates["soon"].to_numpy(zero_copy_only=False), FAST.minutes_until_sure, SLOW.minutes_until_sure)
     until = candidates["at"].cast(pa.int64()).to_numpy() / 1e6 + 60.0 * seen
     return [ChangePoint.of(row) for row in select_reportable(candidates.filter(pa.array(until <= known))).to_pylist()]
@@ -165,13 +165,13 @@ def _judged(seed: int, incident: Incident, shifts: Sequence[ChangePoint], candid
 
 
 def _place(causes: Collection[ObjectKey], shifts: Sequence[ChangePoint], moment: float) -> int | None:
-    """The rank of the first of the causes among the changes around a moment."""
+    """Return the best rank of a cause among the changes around a moment."""
     moved = enumerate(rank_changes(shifts, (), moment, AROUND), start=1)
     return next((number for number, it in moved if (it.kind, it.vhost, it.name) in causes), None)
 
 
 def hosts_of(shape: ClusterShape) -> dict[str, str]:
-    """The queue of each client, by the prefix of its channel names."""
+    """Return the queue of each client, by the prefix of its channel names."""
     every = np.arange(len(shape))
     return {
         channel.partition(":")[0]: queue
@@ -180,7 +180,7 @@ def hosts_of(shape: ClusterShape) -> dict[str, str]:
 
 
 def explains(incident: Incident, shift: ChangePoint, hosts: Mapping[str, str]) -> bool:
-    """Whether an incident explains a shift: from its beginning until its backlog is drained."""
+    """Return whether an incident explains a shift: from its beginning until its backlog is drained."""
     end = _seconds(incident.settled) if incident.settled else float("inf")
     if not _seconds(incident.began) - _NEAR <= shift.at <= end + _SETTLING:
         return False
@@ -193,7 +193,7 @@ def explains(incident: Incident, shift: ChangePoint, hosts: Mapping[str, str]) -
 
 
 def objects(shifts: Sequence[ChangePoint]) -> list[ChangePoint]:
-    """The first of each object's shifts close in time; a queue with its channels and consumers is one object."""
+    """Return the first of close shifts of each object; a queue with its channels and consumers is one object."""
     last: dict[ObjectKey, float] = {}
     first = []
     for it in sorted(shifts, key=lambda it: it.at):

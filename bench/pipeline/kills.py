@@ -93,7 +93,7 @@ def _kill(root: Path, feeder: Feeder, args: argparse.Namespace) -> Counter[str]:
 
 
 def _one_life(root: Path, victim: str, dice: random.Random) -> str:
-    """Start a stream, kill it or its Java, wait until both have exited; return who was killed when."""
+    """Start a stream, kill it or its Java process, and wait until both have exited. Returns who was killed when."""
     before, early = _number(root), dice.random() < _EARLY
     process = _start(root)
     try:
@@ -148,7 +148,7 @@ class _Reader:
 
     @property
     def problems(self) -> Mapping[str, int]:
-        """Problems and how often they occurred."""
+        """Return the problems and how often they occurred."""
         found: dict[str, int] = self.seen["problems"]
         return found
 
@@ -192,7 +192,7 @@ def _manifest(root: Path) -> Manifest:
 
 
 def _parts(root: Path, tables: Iterable[str]) -> dict[str, str]:
-    """The digest of the rows of every hour, or day."""
+    """Return the digest of the rows of every hour or day."""
     manifest = _manifest(root)
     return {
         f"{name}/{start}": text

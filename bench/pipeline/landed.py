@@ -35,7 +35,7 @@ class _Picked:
 
 
 class _Changes:
-    """Which objects get a row at which poll; remembers the last poll before."""
+    """Decides which objects get a row at which poll; remembers the previous poll."""
 
     def __init__(self) -> None:
         self._last: tuple[Ints, Bools, Bools, int] | None = None
@@ -90,7 +90,7 @@ class LandingRows:
         self._was: Bools = np.zeros((1, len(shape)), dtype=np.bool_)
 
     def rows(self, dice: np.random.Generator, stretch: SimulatedSteps) -> dict[str, pa.Table]:
-        """Rows by table name; none in gaps without polls."""
+        """Return rows by table name; there are none in gaps without polls."""
         seen = np.flatnonzero(~stretch.away)
         counters = self._counters(stretch)
         if not len(seen):
@@ -107,7 +107,7 @@ class LandingRows:
         }
 
     def _counters(self, stretch: SimulatedSteps) -> Ints:
-        """(steps, queues, counters); a queue that is declared again counts from zero."""
+        """Return (steps, queues, counters); a queue that is declared again counts from zero."""
         there = np.concatenate([self._was, stretch.there])
         came = there[1:] & ~there[:-1]
         self._queues_begin = not self._was.any()

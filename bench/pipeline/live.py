@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from ackscope.tables import ACK_BURSTS, POLL_SAMPLES, PROBE_MESSAGES, QUEUE_SAMPLES, Table
 from bench.pipeline.columns import ordered
 
-# A queue whose ready messages are the number of its file times `DEEP`.
+# Marker queue: its ready messages are the number of its file times `DEEP`.
 MARKER = "marker"
 
 DEEP = 1_000_000
@@ -57,7 +57,7 @@ class LandedSet:
 
 
 class LiveLanding:
-    """Lands a past time range; then, from a thread, in real time."""
+    """Lands a past time range, then lands in real time from a thread."""
 
     def __init__(self, root: Path, load: LandingLoad, cluster: str = "shop", seed: int = 1) -> None:
         self.landed: list[LandedSet] = []

@@ -12,14 +12,14 @@ from bench.pipeline.simulation import LIMIT, SimulatedSteps
 # Successful polls per minute.
 POLLS = 2
 
-# Queues whose first consumer is followed, the busiest: the exporter's limit.
+# Number of queues whose first consumer is followed, the busiest ones: the exporter's limit.
 FOLLOWED = 300
 
 USER = "app"
 
 
 def rolled_up(dice: np.random.Generator, stretch: SimulatedSteps, shape: ClusterShape) -> dict[str, pa.Table]:
-    """Rows of queues, channels, consumers, nodes and polls by table name; the steps are minutes."""
+    """Return rows of queues, channels, consumers, nodes and polls by table name; the steps are minutes."""
     return {
         QUEUES_1M.name: _queues(stretch, shape),
         CHANNELS_1M.name: _channels(stretch, shape),
@@ -54,13 +54,13 @@ def _queues(stretch: SimulatedSteps, shape: ClusterShape) -> pa.Table:
 
 
 def followed(shape: ClusterShape) -> Ints:
-    """Queues whose consumers are followed."""
+    """Return the queues whose consumers are followed."""
     busy = np.argsort(-np.maximum(shape.rate, 0), kind="stable")
     return busy[shape.consumers[busy] > 0][:FOLLOWED]
 
 
 def channel_names(queue: Ints, generation: Ints) -> list[str]:
-    """Names of channels as in the broker: a new port with every deploy."""
+    """Return names of channels as in the broker, with a new port after every deploy."""
     return [
         f"10.0.{it // 250}.{it % 250 + 1}:{20000 + (it * 131 + new * 17) % 40000} -> 10.0.0.1:5672 (1)"
         for it, new in zip(queue.tolist(), generation.tolist(), strict=True)
@@ -68,7 +68,7 @@ def channel_names(queue: Ints, generation: Ints) -> list[str]:
 
 
 def _consumed(stretch: SimulatedSteps, shape: ClusterShape) -> tuple[Ints, Ints]:
-    """Steps and queues at which a consumer was followed."""
+    """Return the steps and queues at which a consumer was followed."""
     which = followed(shape)
     there = (stretch.there & ~stretch.away[:, None] & (stretch.consumers > 0))[:, which]
     step, place = np.nonzero(there)
@@ -127,7 +127,7 @@ def _consumers(stretch: SimulatedSteps, shape: ClusterShape) -> pa.Table:
 
 
 def _channel(stretch: SimulatedSteps, step: Ints, queue: Ints) -> pa.Array:
-    """The name of the channel at each of these steps."""
+    """Return the name of the channel at each of these steps."""
     codes, places = np.unique(queue * 1_000_000 + stretch.generation[step, queue], return_inverse=True)
     return named(channel_names(codes // 1_000_000, codes % 1_000_000), places)
 
@@ -174,7 +174,7 @@ def _nodes(dice: np.random.Generator, stretch: SimulatedSteps, shape: ClusterSha
 
 
 def node_figures(dice: np.random.Generator, stretch: SimulatedSteps, step: Ints, node: Ints) -> dict[str, np.ndarray]:
-    """Node statistics at these steps."""
+    """Return node statistics at these steps."""
     count = len(step)
     seconds = stretch.first + step * stretch.step
     memory = stretch.memory[step, node]

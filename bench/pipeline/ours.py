@@ -55,7 +55,7 @@ def _roll_up(spark: SparkSession, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sum(rollups: Rollups, table: Table, column: str, times: float = 1) -> int:
-    """The sum of a column over all files in the manifests; each value is integral after the multiplication."""
+    """Return the sum of a column over all files in the manifests; each value is integral after the multiplication."""
     total = 0
     for path in _files(rollups, table):
         values = pq.ParquetFile(path).read([column])[column]

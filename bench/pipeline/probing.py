@@ -65,7 +65,7 @@ class SimulatedMessages:
     deliveries: Ints
 
     def measures(self) -> dict[str, Floats]:
-        """By the names of `latency_1m.measure`."""
+        """Return the durations by the names of `latency_1m.measure`."""
         return {
             "confirm": self.confirm,
             "response": self.confirm + self.send_delay,
@@ -77,7 +77,7 @@ class SimulatedMessages:
 def draw(
     dice: np.random.Generator, stream: SimulatedStream, hour: Floats, disk: Floats, network: Floats, well: Bools
 ) -> SimulatedMessages:
-    """One message per element: at this hour of the day, with this disk, network, and node or alarm state."""
+    """Return one message per element, for this hour of the day, disk and network; `well`: the node accepts messages."""
     count = len(hour)
     load = 1 + 0.25 * np.cos(2 * np.pi * (hour - 14) / 24)
     slow = np.where(dice.random(count, np.float32) < 0.004, dice.uniform(4, 25, count), 1.0)
@@ -95,12 +95,12 @@ def draw(
 
 
 def home(number: int, nodes: int) -> int:
-    """The node of a stream of `STREAMS`, by index."""
+    """Return the node of a stream, by its index in `STREAMS`."""
     return number % nodes
 
 
 def subjects(node_names: list[str], *, synced: bool | None = None, node: int = -1) -> list[AffectedObject]:
-    """The streams as objects: those that wait for a disk if `synced`, those of one node if it is given."""
+    """Return the streams as objects: only those that wait for a disk if `synced`, only those of `node` if given."""
     return [
         AffectedObject(
             "probe", "", f"{it.probe}/{it.stream}/{node_names[home(number, len(node_names))]}", "confirm_p50"
@@ -114,7 +114,7 @@ def subjects(node_names: list[str], *, synced: bool | None = None, node: int = -
 
 
 def minutes(dice: np.random.Generator, stretch: SimulatedSteps, node_names: list[str]) -> dict[str, pa.Table]:
-    """`latency_1m` and `outcomes_1m`; the steps are minutes."""
+    """Return rows of `latency_1m` and `outcomes_1m`; the steps are minutes."""
     seen = np.flatnonzero(~stretch.away)
     latencies, outcomes = [], []
     for number, stream in enumerate(STREAMS):
@@ -200,7 +200,7 @@ def _constants(columns_of_stream: dict[str, str | int], rows: int) -> dict[str, 
 def messages(
     dice: np.random.Generator, stretch: SimulatedSteps, node_names: list[str], run_id: str, times: float = 1.0
 ) -> pa.Table:
-    """`probe_messages`, in the order in which they were settled; `times` the usual rates."""
+    """Return rows of `probe_messages` in order of settlement, at `times` the usual rates."""
     parts: dict[str, list[np.ndarray]] = {}
     for number, stream in enumerate(STREAMS):
         node, rate = home(number, len(node_names)), stream.rate * times

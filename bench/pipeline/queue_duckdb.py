@@ -8,7 +8,7 @@ from bench.pipeline.queue_terms import COUNTERS, FAMILY, HOLDS, KEY, LEVELS, MIN
 
 
 def duckdb() -> Rollup:
-    """A single SQL statement."""
+    """Return the rollup as a single SQL statement."""
     base = connected()
 
     def rollup(window: RollupWindow, to: Path) -> None:
@@ -29,7 +29,7 @@ def _read(window: RollupWindow, table: str) -> str:
 
 
 def _polls(window: RollupWindow) -> dict[str, str]:
-    """The number of polls up to the times of samples, and up to the minutes."""
+    """Return queries for the number of polls up to the times of samples, and up to the minutes."""
     start, end = bounds(window)
     return {
         "polls": (
@@ -57,14 +57,14 @@ def _polls(window: RollupWindow) -> dict[str, str]:
 
 
 def _known(window: RollupWindow) -> dict[str, str]:
-    """Distinct samples, queues by number, with the counters known before them."""
+    """Return queries for distinct samples, with queue numbers and the counters known before them."""
     samples = _read(window, QUEUE_SAMPLES.name)
     rest = ", ".join(f"any_value({name}) AS {name}" for name in QUEUE_SAMPLES.names if name not in KEY)
     counted = ", ".join(f"CASE WHEN gone THEN 0 ELSE {name} END AS {name}" for name in COUNTERS)
     then = ", ".join(_earlier(f"{name} IS NOT NULL", f"{{told: told, value: {name}}}", name) for name in COUNTERS)
     some = _earlier(f"coalesce({', '.join(COUNTERS)}) IS NOT NULL", "told", "some")
     return {
-        # Numbered in the order of their names: sorting and grouping by number is much faster.
+        # Numbers in the order of the names, because sorting and grouping by number is much faster.
         "queues": (
             "SELECT vhost, queue, row_number() OVER (ORDER BY vhost, queue) AS id "  # noqa: S608
             f"FROM (SELECT DISTINCT vhost, queue FROM {samples})"
@@ -91,7 +91,7 @@ def _earlier(where: str, value: str, name: str) -> str:
 
 
 def _spread(window: RollupWindow) -> dict[str, str]:
-    """Samples by the minutes that they affect."""
+    """Return queries for samples by the minutes that they affect."""
     start, end = bounds(window)
     since = ", ".join(
         f"CASE WHEN gone OR {name} IS NULL THEN NULL WHEN {_fresh(f'{name}_then.told')} THEN {name}_then "

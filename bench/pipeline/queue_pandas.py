@@ -21,7 +21,7 @@ from bench.pipeline.queue_terms import (
 
 
 def pandas() -> Rollup:
-    """Text as categories, queues by number."""
+    """Return the rollup with text as categories, and queues by number."""
     pd, np = importlib.import_module("pandas"), importlib.import_module("numpy")
     parquet, arrow = importlib.import_module("pyarrow.parquet"), importlib.import_module("pyarrow")
 
@@ -35,7 +35,7 @@ def pandas() -> Rollup:
         return frame[(frame["at"] >= start - NEAR) & (frame["at"] < end + NEAR)]
 
     def known(window: RollupWindow) -> Any:
-        """Distinct samples in order, with the counters known before them."""
+        """Return distinct samples in order, with the counters known before them."""
         rows = read(window, QUEUE_SAMPLES.name, list(QUEUE_SAMPLES.names), [*OWN, "queue_type"]).drop_duplicates(KEY)
         rows["number"] = rows.groupby(OWN, observed=True, sort=False).ngroup()
         rows = rows.sort_values(["number", "at"], ignore_index=True)
@@ -62,7 +62,7 @@ def pandas() -> Rollup:
         return rows
 
     def spread(rows: Any, window: RollupWindow, times: Any, wholes: Any) -> Any:
-        """Samples by the minutes that they affect, with the number of polls in each."""
+        """Return samples by the minutes that they affect, with the number of polls in each."""
         start, end = bounds(window)
         at = rows["at"].to_numpy()
         whole = np.append(wholes, np.inf)[np.searchsorted(wholes, at, "right")]

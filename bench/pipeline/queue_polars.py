@@ -9,11 +9,11 @@ from bench.pipeline.queue_terms import COUNTERS, FAMILY, HOLDS, LEVELS, MINUTE, 
 
 
 def polars() -> Rollup:
-    """Lazy scans of the files, poll numbers by numpy's bisection."""
+    """Return the rollup with lazy scans of the files, and poll numbers by numpy's bisection."""
     pl, np = importlib.import_module("polars"), importlib.import_module("numpy")
 
     def earlier(where: Any) -> Any:
-        """The latest earlier row of the same queue that fulfils a condition; sorted, so no window is needed."""
+        """Return the latest earlier row number of the same queue that meets a condition; rows must be sorted."""
         row = pl.when(where).then(pl.col("row")).forward_fill().shift(1)
         return pl.when(row >= pl.col("first")).then(row)
 
@@ -26,7 +26,7 @@ def polars() -> Rollup:
         return rows.filter(pl.col("at").is_between(start - NEAR, end + NEAR, closed="left"))
 
     def known(rows: Any) -> Any:
-        """Distinct samples in order, with the counters known before them."""
+        """Return distinct samples in order, with the counters known before them."""
         tombstone, details = pl.col("gone").fill_null(value=False), pl.col("details_at").dt.epoch("us")
         rows = rows.sort("id", "at")
         # Sorted, so duplicate rows are adjacent.
@@ -51,7 +51,7 @@ def polars() -> Rollup:
         )
 
     def grown(rows: Any) -> Any:
-        """The start and the size of each increase."""
+        """Return the start and the size of each increase."""
         columns = []
         for name in COUNTERS:
             known_at = pl.when(fresh(f"{name}_told")).then(pl.col(f"{name}_told"))
@@ -80,7 +80,7 @@ def polars() -> Rollup:
         good = polls.select("at", "whole").collect()
         times, wholes = np.unique(good["at"]), np.unique(good.filter("whole")["at"])
         samples = read(window, QUEUE_SAMPLES.name).collect()
-        # Numbered in the order of their names: sorting and grouping by number is much faster.
+        # Numbers in the order of the names, because sorting and grouping by number is much faster.
         queues = samples.select(OWN).unique().sort(OWN).with_row_index("id")
         rows = grown(known(samples.lazy().join(queues.lazy(), on=OWN).drop(OWN))).collect()
         at = rows["at"].to_numpy()

@@ -31,5 +31,5 @@ Rollup = Callable[[RollupWindow, Path], None]
 
 
 def bounds(window: RollupWindow) -> tuple[int, int]:
-    """Start and end in microseconds."""
+    """Return start and end in microseconds."""
     return window["start"] * 1_000_000, window["end"] * 1_000_000

@@ -16,7 +16,7 @@ _SUMMED = [column.name for column in QUEUES_1M.columns if column.kind == Kind.IN
 
 
 def windows(landing: Path) -> list[dict[str, Any]]:
-    """Every hour with samples: start, end, and by table the files with rows that it depends on."""
+    """Return every hour with samples: start, end, and by table the files with rows that it depends on."""
     stats = {table: _stats(landing, table) for table in (QUEUE_SAMPLES, POLL_SAMPLES)}
     hours = set[int]().union(*(it.hours for it in stats[QUEUE_SAMPLES].values()))
     return [_window(hour * HOUR, stats) for hour in sorted(hours)]
@@ -38,7 +38,7 @@ def _stats(root: Path, table: Table) -> dict[Path, FileStats]:
 
 
 def sums(files: Iterable[str]) -> tuple[int, ...]:
-    """Over all rows of these files of `QUEUES_1M`: the number of rows, and the sums of their columns."""
+    """Return the number of rows in these files of `QUEUES_1M`, and the sums of their columns."""
     total = [0] * (1 + len(_SUMMED))
     for path in files:
         rows = pq.read_table(path, columns=_SUMMED, partitioning=None)

@@ -108,7 +108,7 @@ def measure(args: argparse.Namespace) -> Document:
 
 
 def _looks(root: Path, queues: int, files: int = 2000) -> dict[str, float]:
-    """CPU seconds per file to list landing files for the first time, and again; bytes per day in small files."""
+    """Measure CPU seconds per file to list landing files the first time and again, and bytes per day in small files."""
     fleet = Fleet("bench", queues=queues, days=1, incidents=0)
     _, tables = next(iter(fleet.landing(step=STEP, times=1)))
     folder = root / POLL_SAMPLES.name / "cluster=bench" / "date=2026-01-05"
@@ -136,7 +136,7 @@ def plan(seen: dict[str, Any], clusters: int) -> ScalePlan:
     landing = sum(found[1] for found in seen["landed"].values()) * days
     files = _WRITTEN_ALWAYS * 86400 / ROTATE * clusters
     minutes = sum(seen["bytes"].values()) * days
-    # An hour row is as wide as a minute row; there are sixty times fewer.
+    # An hour row is as wide as a minute row, and there are 1/60 as many.
     hours = minutes / 60
     cpu = seen["cpu"] * days
     small = seen["looks"]["bytes_a_day"] * clusters
@@ -162,7 +162,7 @@ def plan(seen: dict[str, Any], clusters: int) -> ScalePlan:
 
 
 def lines(document: Document) -> list[str]:
-    """The measurements, then the multiplied figures."""
+    """Return the measurements, then the multiplied figures."""
     measured = [
         (name, f"{found[0] * 24 // document['hours']:,}", f"{found[1] / max(found[0], 1):.1f}", _mb(found[1], document))
         for name, found in document["landed"].items()

@@ -14,7 +14,7 @@ from bench.pipeline.cluster import MAX_DELAY, Bools, ClusterShape, Floats, Ints
 from bench.pipeline.incident_plan import Planned
 
 DAY = 86400
-# Seconds between two values of the slow noise, which has a memory of some three hours.
+# Seconds between two values of the slow noise, which correlates over about three hours.
 _KNOT = 600
 
 _MEMORY = np.exp(-_KNOT / 10800)
@@ -31,7 +31,7 @@ _GAP_EVERY = 7 * 1440
 # Memory alarm threshold of a node, bytes.
 LIMIT = 6 * 1024**3
 
-# Share of it used by an empty node, and bytes per ready message.
+# Share of the threshold that an empty node uses, and bytes per ready message.
 _USUAL, _A_MESSAGE = 0.35, 2500
 
 
@@ -115,7 +115,7 @@ class Simulation:
         self._gaps = [(at, at + int(dice.integers(5, 41))) for at in dice.integers(0, minutes, gaps).tolist()]
 
     def stretches(self, minutes: int) -> Iterator[SimulatedSteps]:
-        """The whole history in parts of so many minutes; iterate once."""
+        """Yield the whole history in parts of so many minutes; iterate once."""
         for first in range(0, self._minutes, minutes):
             yield self._stretch(first, min(minutes, self._minutes - first))
 
@@ -136,7 +136,7 @@ class Simulation:
     # -------------------------------------------------------- what publishers do by themselves
 
     def _rates(self, since: int, steps: int) -> Floats:
-        """Messages per second, by season and noise."""
+        """Return messages per second, by season and noise."""
         shape, dice = self._shape, self._dice
         seconds = self._start + since + np.arange(steps) * self._step
         hour = (seconds % DAY / 3600)[:, None]
@@ -161,7 +161,7 @@ class Simulation:
         return rates
 
     def _bursts(self) -> Floats:
-        """Factors of the active bursts."""
+        """Return the factors of the active bursts."""
         dice, minutes = self._dice, self._step / 60
         self._burst_left = np.maximum(self._burst_left - 1, 0)
         begins = (dice.random(len(self._shape)) < minutes / 60 / self._shape.burst_every) & (self._burst_left == 0)
@@ -189,7 +189,7 @@ class Simulation:
         factor = 0.0 if scene.blocked else self._bursts() * scene.publishing
         ring, slot = self._in_transit, at // self._step % len(self._in_transit)
         come = np.where(there, dice.poisson(rate * factor * self._step), 0) + np.where(there, ring[slot], 0)
-        # Messages that cannot be passed on are retried by their publishers.
+        # Messages to a queue that is not there are retried by their publishers.
         ring[(slot + 1) % len(ring)] += np.where(there, 0, ring[slot])
         ring[slot] = 0
         trip = _ROUND_TRIP + scene.network
@@ -197,7 +197,7 @@ class Simulation:
         room = np.where(there, ability * self._step, 0)
         delivered_now = np.minimum(dice.poisson(np.minimum(room, 1e9)), self._waiting + come)
         self._waiting = self._waiting + come - delivered_now
-        # Consumers that go leave what they had: it is delivered again to those that come.
+        # Messages of consumers that are replaced are redelivered to the new ones.
         again = np.where(deployed & there, self._in_flight, 0) + np.where(
             there, dice.poisson(scene.loop * self._step), 0
         )
@@ -230,7 +230,7 @@ class Simulation:
         }
 
     def _deploys(self, minute: int, forced: Bools) -> Bools:
-        """Queues whose consumers are being replaced in this step."""
+        """Return the queues whose consumers are replaced in this step."""
         hour = (self._start // 60 + minute) % 1440 / 60
         often = 3.0 if 8 <= hour < 17 else 0.2
         now = self._dice.random(len(self._shape)) < often * self._step / 60 / _DEPLOY_EVERY
@@ -239,7 +239,7 @@ class Simulation:
         return now
 
     def _pass_on(self, slot: int, acked: Floats, rejected: Ints) -> None:
-        """Processed messages go to the next queue, rejected ones to the dead letters, minutes later."""
+        """Pass processed messages to the next queue, and rejected ones to the dead-letter queue, minutes later."""
         shape, ring = self._shape, self._in_transit
         steps = 60 // self._step
         feeding = np.flatnonzero(shape.feeds >= 0)
@@ -250,7 +250,7 @@ class Simulation:
             np.add.at(ring[(slot + 3 * steps) % len(ring)], shape.dead[losing], rejected[losing])
 
     def _used(self, at: int, scene: "_Scene") -> Floats:
-        """Memory of every node, bytes."""
+        """Return the memory of every node, bytes."""
         held = np.bincount(self._shape.node, self._waiting + self._in_flight, len(scene.up)) * _A_MESSAGE
         daily = 1 + 0.06 * np.cos(2 * np.pi * ((self._start + at) % DAY / 3600 - 14) / 24)
         own = LIMIT * _USUAL * daily * (1 + self._dice.normal(0, 0.015, len(scene.up)))
@@ -334,7 +334,7 @@ def _with(values: Ints, place: int, value: int) -> Ints:
 
 
 def _weekend(seconds: Ints) -> Floats:
-    """0 on workdays, 1 at the weekend, with hours of transition."""
+    """Return 0 on workdays, 1 at the weekend, with hours of transition."""
     # 1970 began on a Thursday.
     hour = (seconds / 3600 + 72) % 168
     late = np.where(hour < 84, hour + 168, hour)

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """Messages in every size, then queues."""
+    """Measure messages in every size, then queues."""
     engines = args.engines.split(",")
     sizes = [round(float(text) * 1e6) for text in args.messages.split(",") if text]
     document: Document = {"rate": RATE, "sizes": [], "queues": None}
@@ -55,7 +55,7 @@ def measure(args: argparse.Namespace) -> Document:
 
 
 def _messages(folder: Path, count: int, engines: Engines, warm: int) -> dict[str, Any]:
-    """One size; the first one starts the engines, and is their cold run."""
+    """Measure one size; the first one starts the engines, and is their cold run."""
     progress(f"writing {count:,} messages")
     landing = folder / f"landing-{count}"
     size = write_messages(landing, count)
@@ -92,7 +92,7 @@ def _summary(runs: dict[str, list[Run]]) -> dict[str, Any]:
 
 
 def _queues(folder: Path, queues: int, hours: int, engines: Engines, warm: int) -> dict[str, Any]:
-    """All tables with ackscope, then the table of queues with all engines."""
+    """Measure all tables with ackscope, then the table of queues with all engines."""
     progress(f"writing {hours} hours of {queues:,} queues")
     landing = folder / "landing-queues"
     landed = write_fleet(landing, Fleet("bench", queues=queues, days=-(-hours // 24), incidents=0), hours, 60)
@@ -147,7 +147,7 @@ def _goals(document: Document) -> list[Goal]:
 
 
 def _times_the_fastest(engines: dict[str, dict[str, Any]], labels: dict[str, str]) -> list[Goal]:
-    """A goal for each of these kinds for which a peer has a figure."""
+    """Return a goal for each kind of run for which a peer has a figure."""
     peers = [it for name, it in engines.items() if name != OURS]
     return [
         Goal(text, ratio(engines[OURS][kind], fastest), _WARM_TIMES)
@@ -157,7 +157,7 @@ def _times_the_fastest(engines: dict[str, dict[str, Any]], labels: dict[str, str
 
 
 def lines(document: Document) -> list[str]:
-    """A table a size, the queues, the goals."""
+    """Return a table per size, the table of queues, and the goals."""
     text: list[str] = []
     for size in document["sizes"]:
         text += [

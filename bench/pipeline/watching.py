@@ -24,7 +24,7 @@ from ackscope.tables import BURSTS_1M, HOURS, LATENCY_1M, OUTCOMES_1M, POLLS_1M,
 from ackscope.tables.arrow import arrow_schema
 from bench.pipeline.feeding import BURSTS, MESSAGES, POLLS, STEPS
 
-# Table -> a count of landing rows, and how many each file adds: a sum that is not a multiple shows half a file.
+# Table -> counting column, and how much each landing file adds to it. A sum that is not a multiple shows half a file.
 COUNTED = {
     OUTCOMES_1M.name: ("messages", MESSAGES),
     BURSTS_1M.name: ("bursts", BURSTS),
@@ -37,7 +37,7 @@ _TRIES = 20
 
 
 class RollupWatcher:
-    """What was seen; each `look` checks one state."""
+    """States and problems so far; each `look` checks one state."""
 
     def __init__(self, root: Path, cluster: str) -> None:
         self.looks = 0
@@ -49,7 +49,7 @@ class RollupWatcher:
         self._sums: dict[str, int] = {}
 
     def look(self) -> None:
-        """Read the manifest, and if it is new, everything in it."""
+        """Read the manifest and, if it is new, check everything in it."""
         self.looks += 1
         for _ in range(_TRIES):
             try:
@@ -58,7 +58,7 @@ class RollupWatcher:
                     return
                 self._judge(manifest)
             except FileNotFoundError:
-                # Allowed for a reader that slept for long: there is a newer manifest by now.
+                # Possible if the reader was slow: there is a newer manifest by now.
                 self.again += 1
             except (DataError, OSError, pa.ArrowException) as error:
                 self.problems[f"{type(error).__name__}: {error}"[:200]] += 1
@@ -86,7 +86,7 @@ class RollupWatcher:
         self._judge_hours(manifest, tables[OUTCOMES_1M.name])
 
     def _judge_hours(self, manifest: Manifest, minutes: pa.Table) -> None:
-        """If an hour has the digest of the current minutes as its source, it must add up to them."""
+        """Check that each hour made from the current minutes has their sum."""
         hours = HOURS[OUTCOMES_1M.name]
         parts = {hour: text for it in manifest.files_for(OUTCOMES_1M.name) for hour, text in it.parts.items()}
         made = {hour: text for it in manifest.files_for(hours.name) for hour, text in it.made_of.items()}

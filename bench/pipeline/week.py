@@ -27,7 +27,7 @@ _US = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Week:
-    """Some days from `FIRST` on, with one file per table every `every` seconds."""
+    """Landing files of some days from `FIRST` on, one file per table every `every` seconds."""
 
     root: Path
     days: int
@@ -35,22 +35,22 @@ class Week:
 
     @property
     def dates(self) -> tuple[date, ...]:
-        """Each date."""
+        """Dates of all days."""
         return tuple(FIRST + timedelta(days=number) for number in range(self.days))
 
     @property
     def files(self) -> int:
-        """Files per table and day."""
+        """Number of files per table and day."""
         return 86_400 // self.every
 
     def partitions(self) -> Iterator[Partition]:
-        """The folders."""
+        """Yield the folders."""
         for table in TABLES:
             for day in self.dates:
                 yield Partition(table, CLUSTER, day)
 
     def rows(self, partition: Partition) -> int:
-        """Rows in a folder; the column named by `checked` has each number from 0 to before this once."""
+        """Return the number of rows in a folder; the `checked` column has each number from 0 to this minus 1 once."""
         return self.files * _ROWS[partition.table]
 
     def write(self, partition: Partition) -> None:
@@ -71,12 +71,12 @@ class Week:
 
 
 def checked(table: Table) -> str:
-    """The column that shows missing or duplicate rows."""
+    """Return the column that shows missing or duplicate rows."""
     return "seq" if table is PROBE_MESSAGES else "publish"
 
 
 def roll_up(root: Path, days: int, queues: int) -> None:
-    """Minutes of some queues, one commit per hour like `stream`."""
+    """Write the minute rows of some queues, one commit per hour like `stream`."""
     rollups, dice = Rollups(root), np.random.default_rng(1)
     names = pa.array([f"queue-{number:04d}" for number in range(queues)])
     start = first_hour(FIRST)

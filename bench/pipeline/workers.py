@@ -82,7 +82,7 @@ def working(name: str, peers: str = MESSAGES) -> Iterator[Worker]:
     try:
         yield Worker(name, process)
     finally:
-        # Closing stdin ends it.
+        # The process ends when its stdin closes.
         process.communicate()
 
 
@@ -111,7 +111,7 @@ class Engines:
         warm: int,
         kinds: Sequence[str] = ("warm",),
     ) -> dict[str, dict[str, list[Run]]]:
-        """Runs by engine and kind: cold ones for the first request, then `warm` runs of each kind in turn."""
+        """Return runs by engine and kind: cold ones for the first request, then `warm` runs of each kind in turn."""
         found = {name: {kind: list[Run]() for kind in ("cold", *kinds)} for name in self.names}
 
         def ask(name: str, kind: str, number: int) -> Run:
@@ -135,7 +135,7 @@ class Engines:
 
 
 class _Peak:
-    """Peak memory of a process and its children, while a block runs."""
+    """Measures the peak memory of a process and its children while a block runs."""
 
     def __init__(self, pid: int) -> None:
         self.bytes = 0
@@ -161,7 +161,7 @@ class _Peak:
 
 
 def roll_up(landing: Path, to: Path, times: int = 1) -> tuple[list[Run], dict[str, int]]:
-    """Roll up all minutes several times in a fresh process of ackscope; return the runs, and bytes by table."""
+    """Roll up all minutes several times in a fresh process of ackscope. Returns the runs, and bytes by table."""
     with working(OURS) as worker:
         runs = [
             worker.ask({"landing": str(landing), "to": str(to / str(number)), "distinct": True})

@@ -22,7 +22,7 @@ _USUAL_RATE = sum(stream.rate for stream in probing.STREAMS)
 
 
 def write_messages(root: Path, count: int) -> int:
-    """Land some messages of probes that send `RATE` in total, one file per 15 minutes; return the bytes."""
+    """Land some messages of probes that send `RATE` in total, one file per 15 minutes. Returns the bytes."""
     dice = np.random.default_rng(7)
     minutes = -(-count // (RATE * 60))
     quiet = shape(dice, 20, 3, minutes)
@@ -57,7 +57,7 @@ def write_fleet(root: Path, fleet: Fleet, hours: int, step: int, times: float = 
 
 
 def by_hour(landing: Path) -> list[dict[str, Any]]:
-    """Every hour with the files that have its rows; files are named by their start."""
+    """Return every hour with the files that have its rows; files are named by their start."""
     hours: dict[int, list[str]] = {}
     for path in sorted(landing.rglob("*.parquet")):
         first = int(path.stem)
@@ -66,7 +66,7 @@ def by_hour(landing: Path) -> list[dict[str, Any]]:
 
 
 def _write(rows: pa.Table, folder: Path, name: int) -> int:
-    """One landing file; its bytes."""
+    """Write one landing file and return its bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.parquet"
     pq.write_table(rows, path, compression="zstd")

@@ -1,1 +1,1 @@
-"""The instrument against the wire, against its peer, and against what the broker can do to it."""
+"""Benchmarks of the probes: accuracy, maximum rate, cost, and faults of the broker and of the probe process."""

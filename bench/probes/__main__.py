@@ -1,4 +1,4 @@
-"""`python -m bench.probes [--json]`: every benchmark of the probes in a row, kept short, each with its table."""
+"""`python -m bench.probes [--json]`: the short form of all probe benchmarks, each with its table."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The highest rate that one probe process sends on time beside the broker, and what stops it there."""
+"""The highest rate that one probe process sends on time, and what limits it."""
 
 import argparse
 import time
@@ -14,7 +14,7 @@ from lab.cluster import Lab, start_lab
 from probes.settings import RATE_CAP
 
 LIMIT = 0.001
-"""Send delay p99 in seconds up to which a rate is held."""
+"""A rate is held if the p99 of the send delay is below this, seconds."""
 
 RATES = (500, 1000, 2000, 3000, 4000, RATE_CAP)
 _WARM = 2.0
@@ -30,7 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """Rates upwards, past one that a busy moment spoilt, until the probe is far behind."""
+    """Measure ascending rates until the median send delay exceeds the limit.
+
+    A rate has several tries, because the machine may be busy for a moment.
+    """
     rows: list[dict[str, Any]] = []
     with start_lab(args.broker) as lab:
         for rate in RATES:
@@ -79,7 +82,7 @@ def _row(lab: Lab, stream: str, rate: int, seconds: float) -> dict[str, Any]:
 
 
 def limited_by(row: dict[str, Any], cores: int) -> str:
-    """What stops the probe at a rate, the first that it does not hold, in a sentence."""
+    """Return a sentence about what limits the probe at a rate that it does not hold."""
     if row["held"]:
         return f"the probes' own cap of {RATE_CAP}/s a stream: every rate up to it was held"
     probe = f"the probe process took {percent(row['probe'], 0)} of a core and the broker {percent(row['broker'], 0)}"

@@ -1,4 +1,4 @@
-"""The probe process as the exporter runs it, `python -m probes.child`, with every record that it writes kept."""
+"""The probe process as the exporter runs it (`python -m probes.child`); all its records are kept."""
 
 import signal
 import subprocess
@@ -21,20 +21,20 @@ _POLL = 0.02
 
 
 def confirm_settings(streams: list[str], rate: float, **more: Any) -> ProbesSettings:
-    """The confirm probe alone, all its streams at one rate."""
+    """Return settings of the confirm probe alone, with all streams at one rate."""
     confirm = {"streams": streams, "rate": rate, "control_rate": rate, "max_outstanding": 20_000, **more}
     return ProbesSettings.model_validate({"enabled": ["confirm"], "confirm": confirm})
 
 
 class ProbeProcess:
-    """A probe process, measuring for as long as the block runs.
+    """A probe process that measures while the block runs.
 
     Attributes:
-        messages, bursts: every record since its start, in the order they came.
-        outcomes: (probe, stream) -> its latest summary; the window of figures is the last minute.
+        messages, bursts: all records since its start, in order of arrival.
+        outcomes: (probe, stream) -> latest summary; its figures are of the last minute.
 
     Args:
-        before: words put before the command, such as `nice -n -5`.
+        before: command prefix, such as `nice -n -5`.
     """
 
     def __init__(self, amqp: str, probes: ProbesSettings, before: tuple[str, ...] = ()) -> None:
@@ -54,10 +54,10 @@ class ProbeProcess:
         return self._process.pid
 
     def confirm(self, stream: str) -> ProbeOutcome:
-        """The latest summary of a stream of the confirm probe.
+        """Return the latest summary of a stream of the confirm probe.
 
         Raises:
-            BrokerError: there is none.
+            BrokerError: the probe reported none.
         """
         found = self.outcomes.get(("confirm", stream))
         if found is None:
@@ -65,8 +65,8 @@ class ProbeProcess:
         return found
 
     def reported(self) -> list[ProbeOutcome]:
-        """The latest summaries of all streams."""
-        # A copy: the reader goes on.
+        """Return the latest summaries of all streams."""
+        # A copy, because the reader thread changes the dict.
         return list(self.outcomes.values())
 
     def __enter__(self) -> Self:
@@ -87,10 +87,10 @@ class ProbeProcess:
         self.stop()
 
     def wait_running(self) -> None:
-        """Return once every stream that told of itself measures.
+        """Wait until all reported streams measure.
 
         Raises:
-            BrokerError: one does not; the message holds its reason.
+            BrokerError: a stream does not measure in time; the message has its reason.
         """
         deadline = time.monotonic() + RUNNING_WITHIN
         while not (self.outcomes and all(each.state is ProbeState.RUNNING for each in self.reported())):
@@ -102,13 +102,13 @@ class ProbeProcess:
             time.sleep(_POLL)
 
     def run(self, seconds: float) -> None:
-        """Let it measure for so long once it runs, then stop it."""
+        """Measure for a time after the streams have started, then stop."""
         self.wait_running()
         time.sleep(seconds)
         self.stop()
 
     def stop(self) -> None:
-        """End it in order, and read all that it still has to say."""
+        """Stop the process by closing its stdin, and read its remaining output."""
         process = self._process
         if process is None:
             return
@@ -123,7 +123,7 @@ class ProbeProcess:
             self._reader.join(10)
 
     def kill(self) -> None:
-        """End it at once, as the kernel's out-of-memory killer would."""
+        """Kill the process with SIGKILL, like the kernel's out-of-memory killer."""
         if self._process is not None:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()

@@ -1,4 +1,4 @@
-"""What all continuous probes cost at their defaults: processor time of broker and exporter, with and without them."""
+"""CPU cost of all continuous probes at their defaults, for broker and exporter."""
 
 import argparse
 import time
@@ -11,7 +11,7 @@ from bench.tables import median, percent, table
 from lab.cluster import Lab, start_lab
 
 CLAIM = 0.03
-"""Of one core, of the broker and of the exporter with its probe process."""
+"""Limit of the cost in cores, for the broker and for the exporter with its probe process."""
 
 _SETTLED = 10.0
 _PARTS = ("broker", "exporter", "probe")
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """Without, with, without, with ..., on one broker."""
+    """Measure runs without and with probes, alternating, on one broker."""
     runs: dict[str, list[dict[str, Any]]] = {"without": [], "with": []}
     with start_lab(args.broker) as lab:
         for number in range(args.pairs):

@@ -1,4 +1,4 @@
-"""The probe process, killed at random moments: what it leaves on the broker, and whether the exporter serves on."""
+"""Probe processes killed at random moments: objects left on the broker, and availability of the exporter."""
 
 import argparse
 import random
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """A clean run to see what is in use; kills; then one start, as the exporter makes it after the last kill."""
+    """Record the objects of a clean run, kill probe processes, then compare after a last start by the exporter."""
     settings = ProbesSettings()
     chance = random.Random()  # noqa: S311  picks moments, guards nothing
     with start_lab(args.broker) as lab:
@@ -78,7 +78,7 @@ def measure(args: argparse.Namespace) -> Document:
 
 
 def _in_use(users: Users, amqp: str, settings: ProbesSettings) -> set[str]:
-    """Every object that a run in peace has at one time or another."""
+    """Return all objects that probes use during an undisturbed run."""
     seen: set[str] = set()
     with ProbeProcess(amqp, settings) as probe:
         probe.wait_running()
@@ -90,7 +90,7 @@ def _in_use(users: Users, amqp: str, settings: ProbesSettings) -> set[str]:
 
 
 def _kill_child(exporter: Exporter, chance: random.Random) -> None:
-    """Kill the exporter's probe process, some time into its life."""
+    """Kill the exporter's probe process at a random time after its start, and wait for the next one."""
     pid = wait_for(exporter.probe_pid, "the probe process")
     time.sleep(chance.uniform(0.2, _LONGEST_LIFE))
     process = psutil.Process(pid)
@@ -100,7 +100,10 @@ def _kill_child(exporter: Exporter, chance: random.Random) -> None:
 
 
 def _wait_swept(users: Users, in_use: set[str]) -> tuple[set[str], set[str]]:
-    """What of the probes is there beyond those in use, once nothing is or the time for it is over; and all there is."""
+    """Wait until the probes have deleted the objects that they do not use, or until the time is over.
+
+    Returns the remaining unused objects, and all objects of the probes.
+    """
     deadline = time.monotonic() + _SWEPT_WITHIN
     while True:
         there = users.probes_objects()
@@ -112,7 +115,7 @@ def _wait_swept(users: Users, in_use: set[str]) -> tuple[set[str], set[str]]:
 
 
 class _Scrapes:
-    """Asks for `/metrics` all the time while the block runs."""
+    """Requests `/metrics` continuously while the block runs."""
 
     def __init__(self, exporter: Exporter) -> None:
         self._exporter = exporter

@@ -1,4 +1,4 @@
-"""RabbitMQ PerfTest from Maven, kept in the user's cache: fetched once."""
+"""RabbitMQ PerfTest, downloaded once with Maven into the user's cache."""
 
 import os
 import shutil
@@ -27,10 +27,10 @@ _POM = f"""\
 
 
 def perf_test() -> list[str]:
-    """The words that start PerfTest, up to its options.
+    """Return the command that starts PerfTest, without options.
 
     Raises:
-        MissingPart: Java or Maven is missing, or it could not be fetched.
+        MissingPart: Java or Maven is missing, or the download failed.
     """
     for program, package in (("java", "default-jre-headless"), ("mvn", "maven")):
         if shutil.which(program) is None:

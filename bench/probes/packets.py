@@ -1,4 +1,4 @@
-"""The packets of one run: captured while a block runs, read when it is over."""
+"""Packets of one run: captured while a block runs, decoded after it."""
 
 import tempfile
 from collections.abc import Iterator
@@ -14,10 +14,10 @@ from bench.capture.tcpdump import capturing
 
 @dataclass(slots=True)
 class Packets:
-    """What was captured.
+    """Captured channels.
 
     Attributes:
-        channels: those that published under confirms; filled when the block is over.
+        channels: channels with publishes in confirm mode; filled after the block.
     """
 
     channels: list[PublishingChannel] = field(default_factory=list)
@@ -25,7 +25,7 @@ class Packets:
 
 @contextmanager
 def captured(amqp: str) -> Iterator[Packets]:
-    """Capture what passes to and from a broker on loopback.
+    """Capture the packets to and from a broker on loopback.
 
     Raises:
         MissingPart: tcpdump is missing, may not capture, or lost packets.

@@ -1,4 +1,4 @@
-"""Against RabbitMQ PerfTest: same broker, queue and rate, alternating runs, each beside the packets of its run."""
+"""Comparison with RabbitMQ PerfTest in alternating runs on one queue, each checked against its captured packets."""
 
 import argparse
 import re
@@ -18,7 +18,7 @@ from probes.queues import QueueSpec
 RATES = (200, 1000)
 SIZE = 64
 WARM = 3
-"""Seconds at the beginning of each run that are left out: a JVM compiles its code meanwhile."""
+"""Seconds at the start of each run that are not evaluated, because the JVM compiles its code."""
 
 POINTS = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
 _QUEUE = "ackscope.bench.perftest"
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """PerfTest, probe, PerfTest, probe ... at each rate, on one broker."""
+    """Run PerfTest and the probe alternately at each rate, on one broker."""
     command = perf_test()
     rows = []
     with start_lab(args.broker) as lab:
@@ -63,7 +63,7 @@ def measure(args: argparse.Namespace) -> Document:
 
 
 def _perf_test(lab: Lab, command: list[str], queue_type: str, rate: int, seconds: int) -> dict[str, Figures]:
-    """One run of PerfTest: what it prints each second, and what the wire says of the same messages."""
+    """Run PerfTest once. Returns its printed figures, and those of the packets."""
     arguments = QueueSpec(_QUEUE, queue_type, 60).arguments
     amqp = lab.nodes[0].amqp
     words = {
@@ -97,7 +97,7 @@ def _perf_test(lab: Lab, command: list[str], queue_type: str, rate: int, seconds
 
 
 def _probe(lab: Lab, queue_type: str, rate: int, seconds: float) -> dict[str, Figures]:
-    """One run of the probe: its records in the same seconds, and what the wire says of them."""
+    """Run the probe once. Returns the figures of its records, and those of the packets."""
     amqp = lab.nodes[0].amqp
     with (
         captured(amqp) as packets,
@@ -110,20 +110,20 @@ def _probe(lab: Lab, queue_type: str, rate: int, seconds: float) -> dict[str, Fi
 
 
 def wire_figures(channels: Sequence[PublishingChannel]) -> Figures:
-    """What the packets of the busiest channel say."""
+    """Return the figures of the packets of the channel with most messages."""
     messages = max((list(channel.messages.values()) for channel in channels), key=len)
     return per_second(((message.sent - messages[0].sent) / 1e9, message.latency) for message in messages)
 
 
 def printed(text: str) -> Figures:
-    """The middle of what PerfTest printed each second after the warm-up."""
+    """Return the medians of the figures that PerfTest printed each second after the warm-up."""
     seconds = [found.groupdict() for found in _SECOND.finditer(text)]
     warm = [each for each in seconds if float(each["time"]) > WARM + 0.5]
     return {name: median([float(each[name]) / 1e6 for each in warm]) for name, _ in POINTS}
 
 
 def per_second(messages: Iterable[tuple[float, float | None]]) -> Figures:
-    """The same from messages: quantiles of each second, then the middle of those seconds.
+    """Return the same figures from messages: the quantiles of each second, and the median over the seconds.
 
     Args:
         messages: seconds since the first one, and latency.

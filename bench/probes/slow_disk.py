@@ -1,4 +1,4 @@
-"""A slow disk, injected: does the probe tell the sync time, and say fsync only where it is one?"""
+"""Injected slow disk: accuracy of the estimated sync time, and where the probe reports fsync."""
 
 import argparse
 from typing import Any
@@ -14,7 +14,7 @@ from probes.latency_layers import decompose
 DELAYS = (0.05, 0.1, 0.2, 0.3)
 RATE = 200.0
 CLAIM = 0.15
-"""The estimate is to be this close to what was injected."""
+"""Goal: maximum relative error of the estimate."""
 
 _CONTRAST = ["transient", "classic", "quorum"]
 _LAYERS = ("persist", "replicate")
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """All delays where the broker syncs before it confirms, one where it does not, and runs without a fault."""
+    """Measure streams that wait for a sync with all delays, a stream that does not, and undisturbed runs."""
     delays = [delay / 1000 for delay in args.delay] if args.delay else list(DELAYS)
     rows: list[dict[str, Any]] = []
     quiet: list[dict[str, Any]] = []
@@ -46,7 +46,7 @@ def measure(args: argparse.Namespace) -> Document:
 
 
 def _slowed(lab: Lab, stream: str, delay: float, seconds: float) -> dict[str, Any]:
-    """A stream whose confirms wait for a sync."""
+    """Measure a stream whose confirms wait for a sync, on a slow disk."""
     progress(f"RabbitMQ {lab.broker}, {stream}, {delay * 1000:.0f} ms added to each sync")
     with slow_disk(lab.processes[0].pid, delay), ProbeProcess(lab.nodes[0].amqp, settings(stream)) as probe:
         probe.run(seconds)
@@ -55,7 +55,7 @@ def _slowed(lab: Lab, stream: str, delay: float, seconds: float) -> dict[str, An
 
 
 def _unmoved(lab: Lab, delay: float, seconds: float) -> dict[str, Any]:
-    """The classic queue of 4.x, which syncs nothing before it confirms, beside a quorum queue, which does."""
+    """Measure the classic queue of 4.x, which confirms without a sync, together with a quorum queue, which syncs."""
     progress(f"RabbitMQ {lab.broker}, classic beside quorum, {delay * 1000:.0f} ms added to each sync")
     streams = confirm_settings(_CONTRAST, RATE)
     with slow_disk(lab.processes[0].pid, delay), ProbeProcess(lab.nodes[0].amqp, streams) as probe:
@@ -81,12 +81,12 @@ def _undisturbed(lab: Lab, stream: str, seconds: float) -> dict[str, Any]:
 
 
 def settings(stream: str) -> Any:
-    """One stream at the rate of this benchmark."""
+    """Return settings of one stream at the rate of this benchmark."""
     return confirm_settings([stream], RATE)
 
 
 def said(outcome: ProbeOutcome, injected: float | None) -> dict[str, Any]:
-    """What the probe concludes, beside what was injected."""
+    """Return what the probe concludes, and its error relative to the injected delay."""
     batching = outcome.batching
     interval = None if batching is None else batching.interval
     off = None if interval is None or injected is None else interval / injected - 1
@@ -135,7 +135,7 @@ def lines(document: Document) -> list[str]:
 
 
 def _contrast(row: dict[str, Any]) -> list[str]:
-    """What the layers say of the queue that syncs nothing, beside the one that does."""
+    """Return the lines about the layers of the queue that confirms without a sync."""
     verdict = "BLAMED" if row["blames_persistence"] else "not the cause"
     layers = (f"{each['name']} {ms(each['seconds'])} ms: {each['because']}" for each in row["layers"])
     return [

@@ -1,4 +1,4 @@
-"""A broker that stops for two seconds: every message that should have been sent meanwhile carries the stall."""
+"""A broker that is stopped for two seconds: all messages due meanwhile must show the stall."""
 
 import argparse
 import signal
@@ -14,7 +14,7 @@ from lab.cluster import Lab, start_lab
 
 RATE, STALL = 200.0, 2.0
 _SLACK = 0.02
-"""Seconds that a record's wall time may be off against ours, and that the broker may take to stop."""
+"""Seconds by which clocks may differ, and within which the broker stops."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """One run a stream."""
+    """Run once per stream."""
     with start_lab(args.broker) as lab:
         rows = [_row(lab, stream, args.seconds) for stream in ("classic", "quorum")]
         return {"broker": lab.broker, "rate": RATE, "stall": STALL, "rows": rows}
@@ -53,15 +53,15 @@ def _row(lab: Lab, stream: str, seconds: float) -> dict[str, Any]:
 
 
 def carried(records: Sequence[MessageRecord], began: float, ended: float) -> dict[str, Any]:
-    """What the messages around a stall show.
+    """Return what the messages around a stall show.
 
     Args:
-        records: all of the run.
+        records: all records of the run.
         began: when the broker stopped, wall clock.
-        ended: when it went on.
+        ended: when it continued.
     """
     during = [record for record in records if began + _SLACK <= record.intended_at < ended - _SLACK]
-    # A message of the stall cannot have been answered before the broker went on.
+    # Messages due during the stall cannot be answered before the broker continues.
     short = [
         record for record in during if record.response is None or record.response < ended - record.intended_at - _SLACK
     ]

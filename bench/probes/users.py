@@ -1,4 +1,4 @@
-"""A user's objects on a broker, and how to see whether anything about them changed."""
+"""Objects of a user on a broker, and a check that they did not change."""
 
 import time
 from typing import Any
@@ -10,21 +10,21 @@ from ackscope.errors import BrokerError
 from lab.node import LabNode
 
 _QUEUES = {"orders": "classic", "payments": "quorum", "ackscope-of-a-user": "classic"}
-"""Queue -> type; the last has a name that begins almost as the probes' do."""
+"""Queue -> type; the last name almost begins with the prefix of the probes."""
 
 _EXCHANGE, _MESSAGES = "shop", 25
 _ARGUMENTS = {"x-max-length": 1000}
 _TRIES, _BETWEEN = 5, 0.3
-"""A listing may fail while queues come and go; seconds between two tries."""
+"""Number of tries, because a listing may fail while queues are created and deleted; seconds between two tries."""
 
 _STABLE = ("name", "type", "durable", "auto_delete", "arguments")
 
 
 class Users:
-    """The user's side of a node, through its management API.
+    """The objects of a user and of the probes on a node, through its management API.
 
     Args:
-        prefix: what the names of the probes' objects begin with.
+        prefix: first part of the names of the probes' objects.
     """
 
     def __init__(self, node: LabNode, prefix: str) -> None:
@@ -33,7 +33,7 @@ class Users:
         self._session = requests.Session()
 
     def make(self) -> None:
-        """Queues of two types with messages in them, an exchange and its bindings."""
+        """Create queues of two types with messages, an exchange and its bindings."""
         self._call("PUT", f"exchanges/%2F/{_EXCHANGE}", {"type": "topic", "durable": True})
         for name, kind in _QUEUES.items():
             arguments = {"x-queue-type": kind, **_ARGUMENTS}
@@ -46,7 +46,7 @@ class Users:
                 )
 
     def objects(self) -> dict[str, Any]:
-        """What a user has, as far as it must not change; compare two of these."""
+        """Return the user's objects with the properties that must not change, to compare two states."""
         queues = [each for each in self._list("queues") if not each["name"].startswith(self._own)]
         exchanges = [each for each in self._list("exchanges") if not each["name"].startswith(self._own)]
         bindings = [each for each in self._list("bindings") if not each["destination"].startswith(self._own)]
@@ -58,7 +58,7 @@ class Users:
         }
 
     def probes_objects(self) -> set[str]:
-        """Queues and exchanges of the probes."""
+        """Return the queues and exchanges of the probes."""
         return {
             f"{kind[:-1]} {each['name']}"
             for kind in ("queues", "exchanges")
@@ -67,12 +67,12 @@ class Users:
         }
 
     def _count(self, queue: str) -> int:
-        """Messages in a queue, counted by looking at each and putting it back."""
+        """Count the messages in a queue by getting and requeueing each."""
         how = {"count": 10 * _MESSAGES, "ackmode": "ack_requeue_true", "encoding": "auto", "truncate": 10}
         return len(self._call("POST", f"queues/%2F/{quote(queue)}/get", how))
 
     def _list(self, kind: str) -> list[dict[str, Any]]:
-        # Without statistics: those lag by seconds, and what has just gone would still be shown.
+        # The statistics lag by seconds, and deleted objects would still be listed.
         found: list[dict[str, Any]] = self._call("GET", f"{kind}/%2F", None)
         return found
 

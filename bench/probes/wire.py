@@ -1,4 +1,4 @@
-"""Against the wire: confirm latency as the probe tells it, beside the packets of the same messages on loopback."""
+"""Confirm latency that the probe reports, compared with the captured packets of the same messages on loopback."""
 
 import argparse
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from lab.cluster import Lab, start_lab
 
 RATES = (200, 2000)
 SHARE, FLOOR = 0.05, 100e-6
-"""The claim: within 5 % of the wire or 100 microseconds, whichever is larger."""
+"""Goal: within 5 % of the captured latency or 100 microseconds, whichever is larger."""
 
 _POINTS = (("p1", 0.01), ("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0))
 
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """One run for each stream and rate, on one broker."""
+    """Run each stream at each rate on one broker."""
     with start_lab(args.broker) as lab:
         rows = [
             _row(lab, stream, rate, args)
@@ -61,18 +61,18 @@ def _row(lab: Lab, stream: str, rate: float, args: argparse.Namespace) -> dict[s
 def compare(
     records: Sequence[MessageRecord], channel: PublishingChannel, reported: dict[str, float | None]
 ) -> dict[str, Any]:
-    """The same messages, seen twice.
+    """Compare records of the probe with the packets of the same messages.
 
     Args:
-        records: what the probe wrote of each.
-        channel: what the packets say of them.
-        reported: the probe's own quantiles, which are within 1 % of its records.
+        records: records of the probe.
+        channel: the captured messages.
+        reported: quantiles that the probe reports; they are within 1 % of its records.
     """
     own = {record.seq: record.confirm for record in records if record.confirm is not None}
     sent = {record.seq: record.intended_at + record.send_delay for record in records}
     wire = {tag: message.latency for tag, message in channel.messages.items() if message.latency is not None}
     both = sorted(own.keys() & wire.keys())
-    # Before the packet of the publish was seen, and after that of the ack: where the probe adds its own time.
+    # The probe's own share before the publish packet; the rest is its share after the ack packet.
     before = [channel.messages[tag].sent / 1e9 - sent[tag] for tag in both]
     whole = [own[tag] - wire[tag] for tag in both]
     parts = {

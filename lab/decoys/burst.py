@@ -1,4 +1,4 @@
-"""A burst: the backlog grows, and the consumer works it off."""
+"""A burst: the backlog grows, and the consumer drains it."""
 
 import time
 from typing import Any
@@ -15,7 +15,7 @@ _HANDLING = 0.02
 
 
 def inject(fault: Fault) -> None:
-    """Publish 300 messages every 30 s; the consumer takes 20 ms for each."""
+    """Publish 300 messages every 30 s; the consumer takes 20 ms per message."""
     fault.make_queue(QUEUE)
     publisher = fault.connect("decoy-burst-publisher").channel()
     consumer = fault.connect("decoy-burst-consumer").channel()

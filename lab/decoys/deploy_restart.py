@@ -1,4 +1,4 @@
-"""A rolling restart of a consumer: it is away for some seconds, comes back and works off the backlog."""
+"""A rolling restart of a consumer: it is absent for some seconds, returns, and drains the backlog."""
 
 import time
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ _RATE = 5.0
 
 
 def inject(fault: Fault) -> None:
-    """Publish evenly; the consumer works for 25 s and is away for 15 s, in turns."""
+    """Publish at a constant rate; the consumer works for 25 s and is absent for 15 s, alternately."""
     fault.make_queue(QUEUE)
     publisher = fault.connect("decoy-deploy-publisher").channel()
     publisher.confirm_delivery()

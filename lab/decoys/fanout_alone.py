@@ -1,4 +1,4 @@
-"""Events without a subscriber: an exchange that never had a binding, so no message is missed."""
+"""Events without a subscriber: the exchange never had a binding, so no message is missing anywhere."""
 
 from ackscope.findings import Subject
 from lab.amqp import publish
@@ -8,7 +8,7 @@ EXCHANGE = "fault.decoy.events"
 
 
 def inject(fault: Fault) -> None:
-    """Two events a second to a fanout exchange that was never bound."""
+    """Publish two events a second to a fanout exchange that was never bound."""
 
     def remove() -> None:
         with fault.briefly("decoy-fanout-cleanup") as channel:

@@ -1,4 +1,4 @@
-"""Idle quorum queues: declared, with a consumer, empty."""
+"""Idle quorum queues: empty, with a waiting consumer."""
 
 from ackscope.findings import Subject
 from lab.decoys.traffic import consume
@@ -9,7 +9,7 @@ _QUEUES = 5
 
 
 def inject(fault: Fault) -> None:
-    """Five of them, each with a consumer that waits."""
+    """Declare five queues, each with a consumer."""
     names = [f"{QUEUE}.{number}" if number else QUEUE for number in range(_QUEUES)]
     for name in names:
         fault.make_queue(name, {"x-queue-type": "quorum"})

@@ -1,4 +1,4 @@
-"""Leaders of quorum queues that move to other nodes, as they do in a rolling upgrade, under constant traffic."""
+"""Leaders of quorum queues that move to other nodes under constant traffic, as in a rolling upgrade."""
 
 import time
 
@@ -13,7 +13,7 @@ _EVERY = 20.0
 
 
 def inject(fault: Fault) -> None:
-    """Publish and consume evenly; twenty seconds between two moves."""
+    """Publish and consume at a constant rate; move the leader every 20 s."""
     fault.make_queue(QUEUE, {"x-queue-type": "quorum"})
     publisher = fault.connect("decoy-leader-publisher").channel()
     publisher.confirm_delivery()
@@ -42,7 +42,7 @@ def _move(fault: Fault, target: int) -> None:
             f'rabbit_misc:r(<<"/">>, queue, <<"{QUEUE}">>))), \'{node}\').',
         )
     except BrokerError:
-        # It is the leader already, or an election is under way: try again at the next move.
+        # The node is already the leader, or an election is in progress: try again at the next move.
         return
 
 

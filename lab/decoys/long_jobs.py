@@ -1,4 +1,4 @@
-"""Long jobs, one at a time: a consumer with prefetch 1 that acknowledges when it is done."""
+"""Long jobs, one at a time: a consumer with prefetch 1 that acks when a job is done."""
 
 import time
 from typing import Any
@@ -14,7 +14,7 @@ _JOB = 25.0
 
 
 def inject(fault: Fault) -> None:
-    """A job takes 25 s, and a new one comes when one is done."""
+    """Run jobs of 25 s; publish a new one when one is done."""
     fault.make_queue(QUEUE)
     publisher = fault.connect("decoy-jobs-publisher").channel()
     publisher.confirm_delivery()

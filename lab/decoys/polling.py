@@ -1,4 +1,4 @@
-"""A client that fetches messages one by one (basic.get): the queue has no consumer, and is served."""
+"""A client that polls messages (basic.get): the queue has no consumer, but its messages are processed."""
 
 from ackscope.findings import Subject
 from lab.amqp import publish
@@ -9,7 +9,7 @@ _GETS = 4
 
 
 def inject(fault: Fault) -> None:
-    """Two messages a second, fetched four times a second."""
+    """Publish two messages a second, and poll four times a second."""
     fault.make_queue(QUEUE)
     publisher = fault.connect("decoy-polling-publisher").channel()
     publisher.confirm_delivery()

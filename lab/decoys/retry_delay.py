@@ -1,4 +1,4 @@
-"""A delayed retry: a failed message waits in a queue without consumers, comes back and then succeeds."""
+"""A delayed retry: a failed message waits in a queue without consumers, returns, and then succeeds."""
 
 import time
 from typing import Any
@@ -15,7 +15,7 @@ _FAILS_EVERY = 5
 
 
 def inject(fault: Fault) -> None:
-    """One message of five fails once, waits 5 s, and is acknowledged the second time."""
+    """Reject every fifth message once; it returns after 5 s and is acked."""
     fault.make_queue(QUEUE, {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": WAITING})
     back = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": QUEUE, "x-message-ttl": _DELAY_MS}
     fault.make_queue(WAITING, back)

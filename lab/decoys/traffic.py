@@ -1,4 +1,4 @@
-"""What decoys have in common."""
+"""Helper of decoys: a consumer."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from pika.adapters.blocking_connection import BlockingChannel, BlockingConnectio
 
 
 def consume(connection: BlockingConnection, queue: str, prefetch: int = 20) -> BlockingChannel:
-    """Consume and acknowledge at once."""
+    """Consume from a queue and ack immediately."""
 
     def take(channel: BlockingChannel, method: Any, _properties: Any, _body: bytes) -> None:
         channel.basic_ack(method.delivery_tag)

@@ -1,4 +1,4 @@
-"""`ackscope demo`: every part of ackscope on a private broker, to look at or as a self-test with a summary."""
+"""`ackscope demo`: run every part of ackscope on a private broker, to look at or as a self-test with a summary."""
 
 import argparse
 import sys
@@ -61,10 +61,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _suited(spec: FaultSpec | None, args: argparse.Namespace) -> tuple[str, int]:
-    """Version and number of nodes: as asked, or, where nothing was asked, what the fault can be put into.
+    """Return the broker version and number of nodes: the requested ones, or defaults that suit the fault.
 
     Raises:
-        UsageError: the fault cannot be put into what was asked.
+        UsageError: the fault is not available for the requested version or number of nodes.
     """
     if spec is None:
         return args.broker or NAMES[0], args.nodes or 1
@@ -156,7 +156,7 @@ def _summary(stack: Stack, watched: summaries.Watched, watched_seconds: float) -
         "findings": list(watched.findings.values()),
         "confirm": confirm,
         "send_delay_p99": send_delay,
-        # Absent until the first redelivery.
+        # The metric is absent until the first redelivery.
         "redeliveries": counters.get("redeliver") or 0,
         "landing_rows": summaries.rows(stack.landing, tables.LANDING),
         "rollup_rows": _rollup_rows(stack),

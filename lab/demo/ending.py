@@ -1,4 +1,4 @@
-"""Interrupting the demo from the keyboard or by SIGTERM."""
+"""Interrupting the demo with Ctrl-C or SIGTERM."""
 
 import signal
 import sys
@@ -12,7 +12,7 @@ class End:
         self._asked = False
 
     def listen(self) -> None:
-        """From now on a signal raises KeyboardInterrupt."""
+        """Raise KeyboardInterrupt at the next signal."""
         signal.signal(signal.SIGTERM, self._interrupt)
         signal.signal(signal.SIGINT, self._interrupt)
 
@@ -22,7 +22,7 @@ class End:
             raise KeyboardInterrupt
 
     def hold(self) -> None:
-        """From now on ignore signals: a second Ctrl-C must not interrupt the shutdown."""
+        """Ignore signals from now on: a second Ctrl-C must not interrupt the shutdown."""
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -21,10 +21,10 @@ CONFIRM_P99 = (
 
 
 def start_prometheus(services: Services, folder: Path, *, listen: str, target: str) -> Service:
-    """Start Prometheus on `listen`, scraping `target` (host:port) every 5 s; its data lives in `folder`.
+    """Start Prometheus on `listen` to scrape `target` (host:port) every 5 s, with its data in `folder`.
 
     Raises:
-        MissingPart: there is no prometheus command.
+        MissingPart: the prometheus command is missing.
     """
     binary = shutil.which("prometheus")
     if binary is None:
@@ -54,7 +54,7 @@ def start_prometheus(services: Services, folder: Path, *, listen: str, target: s
 
 
 def answers(url: str, body: str | None = None) -> bool:
-    """Whether a GET of `url` answers 200 within two seconds (and with exactly `body`, where given)."""
+    """Return whether a GET of `url` returns 200 within two seconds, and `body` if it is given."""
     try:
         response = requests.get(url, timeout=2)
     except requests.RequestException:
@@ -63,7 +63,7 @@ def answers(url: str, body: str | None = None) -> bool:
 
 
 def query(base: str, expression: str, label: str) -> dict[str, float]:
-    """Run an instant query on Prometheus at `base`: label value -> number; empty if it does not respond."""
+    """Run an instant query on Prometheus at `base`. Returns label value -> number; empty if it does not respond."""
     try:
         response = requests.get(f"{base}/api/v1/query", params={"query": expression}, timeout=5)
         result: list[dict[str, Any]] = response.json()["data"]["result"]

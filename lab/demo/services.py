@@ -1,4 +1,4 @@
-"""Child processes of the demo: each with a log of its own, ready by protocol, stopped by process id."""
+"""Child processes of the demo, with one log each, readiness checks, and a stop by process id."""
 
 import os
 import signal
@@ -40,12 +40,12 @@ class Service:
             raise ServiceFailed(f"{self.name} exited unexpectedly (exit code {code}); end of its log:\n{self.tail()}")
 
     def tail(self) -> str:
-        """The last lines of its log, without credentials."""
+        """Return the last lines of its log, without credentials."""
         lines = self.log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
         return redact("\n".join(f"  {line}" for line in lines))
 
     def wait_until(self, ready: Callable[[], bool], what: str, timeout: float) -> None:
-        """Return when `ready()` is true; raise ServiceFailed if it exits first, or after `timeout` seconds."""
+        """Wait until `ready()` is true; raise ServiceFailed if the process exits first, or after `timeout` seconds."""
         deadline = time.monotonic() + timeout
         while not ready():
             self.check()
@@ -56,7 +56,7 @@ class Service:
             time.sleep(0.2)
 
     def stop(self) -> None:
-        """Stop it: SIGTERM, then after its grace SIGKILL to its process group."""
+        """Stop it with SIGTERM; after its grace time, send SIGKILL to its process group."""
         if self.process.poll() is None:
             self.process.terminate()
             try:
@@ -66,7 +66,7 @@ class Service:
                 self.process.wait()
         if self.process.stdout is not None:
             self.process.stdout.close()
-        # Each service leads its own process group, of which no process may survive.
+        # Each service leads its own process group, and no process of it may survive.
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -106,7 +106,7 @@ class Services:
                 stdout=sink if stdout is None else stdout,
                 stderr=sink,
                 env={**os.environ, **(environ or {})},
-                # Ctrl-C in the terminal reaches the demo alone, which ends its parts in order.
+                # Ctrl-C in a terminal must reach only the demo, which stops its parts in order.
                 start_new_session=True,
                 preexec_fn=die_with_parent,  # noqa: PLW1509  single-threaded here, and the call only asks the kernel
             )
@@ -115,16 +115,16 @@ class Services:
         return service
 
     def start_python(self, name: str, *words: str, grace: float = 15.0, stdout: int | None = None) -> Service:
-        """Start a module with the interpreter of this process."""
+        """Start a Python module with the interpreter of this process."""
         return self.start(name, [sys.executable, "-m", *words], grace=grace, stdout=stdout)
 
     def check(self) -> None:
-        """Raise ServiceFailed if any of them has exited."""
+        """Raise ServiceFailed if a process has exited."""
         for service in self.running:
             service.check()
 
     def stop(self, name: str | None = None) -> None:
-        """Stop one of them, or all in reverse order of their start."""
+        """Stop one process, or all in reverse order of their start."""
         for service in reversed([item for item in self.running if name in {None, item.name}]):
             service.stop()
             self.running.remove(service)

@@ -28,7 +28,7 @@ _FIRST_POLL, _SPARK_START, _PAGE_START, _FAULT = 60.0, 180.0, 60.0, 60.0
 
 @dataclass(slots=True)
 class Stack:
-    """The running demo: addresses (host:port for `exporter`, URLs for the rest) and folders."""
+    """The running demo: addresses (host:port for `exporter`, URLs for the others) and folders."""
 
     lab: Lab
     services: Services
@@ -48,7 +48,7 @@ class Stack:
         return self.folder / "rollups"
 
     def get(self, path: str) -> dict[str, Any]:
-        """A JSON document of the exporter; empty if it does not respond."""
+        """Return a JSON document of the exporter; empty if it does not respond."""
         try:
             document: dict[str, Any] = requests.get(f"http://{self.exporter}{path}", timeout=5).json()
         except (requests.RequestException, ValueError):
@@ -115,7 +115,7 @@ def _exporter_config(folder: Path, lab: Lab, listen: str) -> Path:
 
 @contextlib.contextmanager
 def running_stack(*, broker: str, nodes: int = 1, extra: Extra = NOTHING) -> Iterator[Stack]:
-    """Start everything, yield the stack once every part responds, and stop and delete everything at the end.
+    """Start everything, yield the stack once every part responds; at the end stop everything and delete its files.
 
     Raises:
         MissingPart: a program is missing.

@@ -19,7 +19,7 @@ class Watched:
     findings: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
 
     def see(self, document: dict[str, Any]) -> list[dict[str, Any]]:
-        """Add a response of `/api/v1/findings`; returns the new findings."""
+        """Add a response of `/api/v1/findings`. Returns the new findings."""
         new = []
         for cluster in document.get("clusters", []):
             for finding in cluster["findings"]:
@@ -32,12 +32,12 @@ class Watched:
 
 
 def rows(root: Path, names: dict[str, tables.Table]) -> int:
-    """Number of rows in all landing tables under `root`."""
+    """Return the number of rows in all landing tables under `root`."""
     return sum(_dataset(root, table).count_rows() for table in names.values())
 
 
 def rolled(root: Path, names: Iterable[str]) -> int:
-    """Number of rows in these rollup tables, by the manifests under `root`."""
+    """Return the number of rows in these rollup tables, from the manifests under `root`."""
     manifests = [manifest.read(root, cluster) for cluster in manifest.clusters(root)]
     return sum(it.rows for known in manifests for name in names for it in known.files_for(name))
 
@@ -53,7 +53,7 @@ def _quantile(column: pa.ChunkedArray, q: float) -> float | None:
 
 
 def confirm_figures(landing: Path) -> tuple[dict[str, dict[str, Any]], float | None]:
-    """Exact confirm latency by queue type over the whole run, and the p99 send delay of the probe.
+    """Return the exact confirm latency by queue type over the whole run, and the p99 send delay of the probe.
 
     Returns:
         `{queue_type: {"p50", "p99", "count"}}` in seconds, and seconds (None before the first message).
@@ -62,7 +62,7 @@ def confirm_figures(landing: Path) -> tuple[dict[str, dict[str, Any]], float | N
     if dataset.count_rows() == 0:
         return {}, None
     frame = dataset.to_table(columns=["probe", "stream", "queue_type", "confirm", "send_delay"])
-    # Streams named after their queue type send like applications; the others are for comparison.
+    # Streams named after their queue type publish like applications; the others are for comparison.
     mine = pc.and_(pc.equal(frame["probe"], "confirm"), pc.equal(frame["stream"], frame["queue_type"]))
     confirms = frame.filter(mine)
     figures = {}
@@ -85,7 +85,7 @@ def _yes(answered: bool) -> str:  # noqa: FBT001  a formatter of one value
 
 
 def text(summary: dict[str, Any]) -> str:
-    """The summary for a person, in 80 columns."""
+    """Format the summary in 80 columns."""
     lines = [f"RabbitMQ {summary['broker']}, monitored for {summary['seconds']:.0f} s", "confirm latency:"]
     lines += [
         f"  {name:<8} p50 {_ms(item['p50']):>10}   p99 {_ms(item['p99']):>10}   {item['count']} messages"
@@ -105,7 +105,7 @@ def text(summary: dict[str, Any]) -> str:
 
 
 def complete(summary: dict[str, Any]) -> bool:
-    """Whether every part of the flow produced data."""
+    """Return whether every part of the flow produced data."""
     return bool(
         summary["confirm"]
         and summary["landing_rows"]

@@ -1,6 +1,6 @@
-"""`python -m lab.faults NAME --amqp URL --management URL [--lab FOLDER]`: hold one fault.
+"""`python -m lab.faults NAME --amqp URL --management URL [--lab FOLDER]`: keep a fault in effect.
 
-Until SIGTERM or the end of the input.
+It ends on SIGTERM or when stdin closes.
 """
 
 import argparse
@@ -21,10 +21,10 @@ from lab.program import end_event, main
 
 
 def find_fault(name: str) -> FaultSpec:
-    """The fault with this name.
+    """Return the fault with this name.
 
     Raises:
-        UsageError: unknown name; the message suggests the nearest.
+        UsageError: unknown name; the message suggests the nearest one.
     """
     known = {**FAULTS, **DECOYS}
     spec = known.get(name)
@@ -35,7 +35,7 @@ def find_fault(name: str) -> FaultSpec:
 
 
 def announcement(spec: FaultSpec, address: Address) -> dict[str, object]:
-    """The JSON line of a fault in effect."""
+    """Return the JSON line that announces a fault in effect."""
     vhost = address.vhost if spec.subject.vhost is None else spec.subject.vhost
     subject = {"kind": spec.subject.kind, "vhost": vhost, "name": spec.subject.name}
     return {"fault": spec.name, "rule": spec.rule, "subject": subject}

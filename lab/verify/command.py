@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def chosen(only: str | None) -> list[VerifyClaim]:
-    """The claims to check, in their order.
+    """Return the claims to check, in their order.
 
     Raises:
         UsageError: unknown claim.
@@ -115,11 +115,11 @@ def chosen(only: str | None) -> list[VerifyClaim]:
 
 
 def _own_broker(args: argparse.Namespace, stack: ExitStack) -> tuple[AmqpServer, Manage, Disturb]:
-    # Imported only here: with an existing broker the lab is not needed.
+    # Imported here, because a check of an existing broker does not need the lab.
     from lab.cluster import start_lab  # noqa: PLC0415  as said above
     from lab.verify.disturb import LabDisturb  # noqa: PLC0415  as said above
 
-    # SIGTERM to this command must stop the broker as well.
+    # SIGTERM to this command must also stop the broker.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     lab = stack.enter_context(start_lab(args.broker or "distro", 1 if args.nodes is None else args.nodes))
     disturb = LabDisturb(lab)
@@ -130,7 +130,7 @@ def _own_broker(args: argparse.Namespace, stack: ExitStack) -> tuple[AmqpServer,
 async def _verify(
     prefix: str, server: AmqpServer, manage: Manage | None, disturb: Disturb | None, claims: Sequence[VerifyClaim]
 ) -> tuple[str, list[ClaimRow], list[str]]:
-    """Returns the broker's product, a row per claim, and what could not be deleted."""
+    """Check the claims. Returns the broker's product, a row per claim, and the objects that could not be deleted."""
     async with await Client.open(server, "ackscope-verify") as client:
         product = client.product
     ground = CheckContext(
@@ -142,7 +142,7 @@ async def _verify(
     )
     progress = _Progress(len(claims))
     running = asyncio.ensure_future(_permitted_then_checked(ground, claims, progress))
-    # Ctrl-C cancels by itself.
+    # Only for SIGTERM: Ctrl-C already cancels the task.
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
     try:
         rows = await running
@@ -162,7 +162,7 @@ async def _permitted_then_checked(
 
 
 def version(product: str) -> tuple[int, ...]:
-    """The version in the product text of a broker.
+    """Return the version in the product text of a broker.
 
     Raises:
         BrokerError: not RabbitMQ, or without a version.
@@ -178,13 +178,13 @@ class _Progress:
         self._total, self._on = total, os.isatty(sys.stderr.fileno())
 
     def show(self, claims: Sequence[VerifyClaim], done: int) -> None:
-        """Print the line."""
+        """Print the progress line."""
         if self._on:
             names = ", ".join(claim.id for claim in claims)
             line = f"{done} of {self._total} claims checked; now {names}" if names else ""
             print(f"\r{line}\033[K", end="", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
-        """Erase the line."""
+        """Erase the progress line."""
         if self._on:
             print("\r\033[K", end="", file=sys.stderr, flush=True)

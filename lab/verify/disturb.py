@@ -10,7 +10,7 @@ from lab.cluster import Lab
 from probes.settings import AmqpServer
 
 _ALARM, _USUAL = "0.00001", "0.6"
-"""Memory watermarks: one that always blocks publishers, and one that small nodes of a lab never reach."""
+"""Memory watermarks: one that always blocks publishers, and one that small lab nodes never reach."""
 
 T = TypeVar("T")
 
@@ -25,15 +25,15 @@ class LabDisturb:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ackscope-lab")
 
     async def restart(self, node: int = 0) -> None:
-        """Stop a node in order and start it again on the same data; returns when it is ready."""
+        """Stop a node gracefully, start it with its data, and wait until it is ready."""
         await self._do(lambda: self._lab.restart(node))
 
     async def stop(self, node: int) -> None:
-        """Stop a node, at once."""
+        """Stop a node immediately."""
         await self._do(lambda: self._lab.kill(node))
 
     async def start(self, node: int) -> None:
-        """Start a stopped node; returns when it is ready."""
+        """Start a stopped node, and wait until it is ready."""
         await self._do(lambda: self._lab.restart(node))
 
     async def alarm(self, *, on: bool) -> None:

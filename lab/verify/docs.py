@@ -40,17 +40,17 @@ _GUIDES = {CONFIRMS: "C", RELIABILITY: "R", SEMANTICS: "S", TRANSLATION: "T"}
 """Title of a guide -> its abbreviation in the tables."""
 
 Recorded = Mapping[str, Mapping[str, Mapping[str, Any]]]
-"""Version -> id of a claim -> its row, as `ackscope verify --json` printed it."""
+"""Version -> id of a claim -> its row, as printed by `ackscope verify --json`."""
 
 
 def load(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
-    """The recorded runs of a folder, oldest version first."""
+    """Read the recorded runs of a folder, oldest version first."""
     paths = sorted(folder.glob("*.json"), key=lambda path: [int(part) for part in path.stem.split(".")])
     return {path.stem: {row["id"]: row for row in json.loads(path.read_text())["rows"]} for path in paths}
 
 
 def page(recorded: Recorded) -> str:
-    """The whole page."""
+    """Return the whole page."""
     versions = list(recorded)
     latest = recorded[versions[-1]]
     guides = "; ".join(f"{short} = {title}" for title, short in _GUIDES.items())
@@ -96,7 +96,7 @@ def _verdict(row: Mapping[str, Any] | None) -> str:
 
 
 def _notes(recorded: Recorded, ids: Sequence[str]) -> str:
-    """The observations of each claim that does not hold on every version without a note."""
+    """Return the observations of each claim, except for those that hold on every version without a note."""
     blocks = []
     for id_ in ids:
         rows = {version: runs[id_] for version, runs in recorded.items() if id_ in runs}

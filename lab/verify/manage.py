@@ -12,7 +12,7 @@ from ackscope.errors import BadAnswer, Refused, Unreachable
 from probes.settings import AmqpServer
 
 _TIMEOUT = 10.0
-"""Seconds to connect, and again for the answer."""
+"""Timeout in seconds for the connection, and again for the response."""
 
 
 class HttpManage:
@@ -28,14 +28,14 @@ class HttpManage:
         self._verify: bool | str = str(server.ca_file) if server.ca_file and server.verify else server.verify
 
     async def queue(self, name: str) -> Mapping[str, Any] | None:
-        """`/api/queues/vhost/name`; None if there is no such queue. Its statistics lag by up to 5 s."""
+        """Return `/api/queues/vhost/name`; None if the queue does not exist. Its statistics lag by up to 5 s."""
         return await asyncio.to_thread(self.get, f"/api/queues/{quote(self._vhost, safe='')}/{quote(name, safe='')}")
 
     def get(self, path: str) -> Mapping[str, Any] | None:
-        """A JSON document; None for 404.
+        """Return a JSON document; None for status 404.
 
         Raises:
-            BrokerError: no answer, a refusal, or no JSON.
+            BrokerError: no response, an error status, or no JSON.
         """
         address = self._address
         url = f"{address.scheme}://{address.where}{address.path}{path}"

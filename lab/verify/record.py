@@ -19,7 +19,7 @@ PAGE = _ROOT / "docs/semantics.md"
 
 
 def record(broker: str) -> Path:
-    """Check every claim on a version of the lab; returns the file with the result.
+    """Check every claim on a version of the lab, and return the file with the results.
 
     Raises:
         MissingPart: the run failed.

@@ -5,7 +5,7 @@
 | shape | what it shows |
 |---|---|
 | orders | confirming publisher, direct exchange, quorum queue with a dead-letter queue, 2 consumers of prefetch 20 |
-| payments | durable classic queue, one consumer of prefetch 1 that takes 50 to 100 ms a message and keeps up |
-| emails | 5 % rejected, dead-lettered to a retry queue without a consumer, back after 5 s |
+| payments | durable classic queue, one consumer with prefetch 1 that takes 50 to 100 ms per message and keeps up |
+| emails | 5 % are rejected and dead-lettered to a retry queue without a consumer, and return after 5 s |
 | events | fan-out to two queues whose consumers have prefetch 50 and 5 |
 """

@@ -25,7 +25,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def run_jobs(address: Address, ending: threading.Event) -> None:
-    """Run every job in a thread of its own until `ending` is set.
+    """Run every job in its own thread until `ending` is set.
 
     Raises:
         RuntimeError: a job ended by a programming error, whose traceback was logged.

@@ -108,7 +108,7 @@ def keep(job: Job, address: Address, ending: threading.Event) -> None:
         try:
             connection = connect(address, job.name)
         except BrokerError as error:
-            # A warning once, not at every attempt: ten jobs that retry each second would fill the log.
+            # Warn once and not at every attempt: ten jobs that retry each second would fill the log.
             log = _log.debug if reported else _log.warning
             log("cannot connect, retrying", job=job.name, error=str(error))
             reported = True

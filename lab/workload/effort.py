@@ -7,15 +7,15 @@ _random = random.SystemRandom()
 
 
 def pick(low: int, high: int) -> int:
-    """A whole number from `low` to `high`, both included."""
+    """Return a random integer from `low` to `high`, both included."""
     return _random.randint(low, high)
 
 
 def chance(probability: float) -> bool:
-    """True with this probability."""
+    """Return True with this probability."""
     return _random.random() < probability
 
 
 def take_time(low: float, high: float) -> None:
-    """Work for `low` to `high` seconds."""
+    """Sleep for a random time from `low` to `high` seconds."""
     time.sleep(_random.uniform(low, high))

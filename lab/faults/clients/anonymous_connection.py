@@ -1,4 +1,4 @@
-"""anonymous-connection: a connection that does not say which application it is."""
+"""anonymous-connection: a connection without the name of its application."""
 
 from ackscope.findings import Subject
 from lab.faults.fault import Fault, FaultSpec

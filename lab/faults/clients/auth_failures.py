@@ -1,4 +1,4 @@
-"""auth-failures: a client with a wrong password that tries again and again."""
+"""auth-failures: a client that retries with a wrong password."""
 
 import pika
 

@@ -1,4 +1,4 @@
-"""channel-churn: a publisher that opens a channel for each message and closes it again, on one connection."""
+"""channel-churn: a publisher that opens and closes a channel for each message, on one connection."""
 
 from pika import BasicProperties
 
@@ -12,7 +12,7 @@ _RATE = 20.0
 
 
 def inject(fault: Fault) -> None:
-    """Publish 20 messages a second, each on a channel of its own; the queue holds ten."""
+    """Publish 20 messages a second, each on its own channel, to a queue that is limited to ten messages."""
     fault.make_queue(QUEUE, {"x-max-length": 10})
     reader = fault.connect("fault-channel-churn-consumer").channel()
     reader.basic_qos(prefetch_count=10)

@@ -9,7 +9,7 @@ _PROOF = 20
 
 
 def inject(fault: Fault) -> None:
-    """Open channels, below the limit of the broker."""
+    """Open channels, up to a number below the broker's limit."""
     connection = fault.connect("fault-channel-leak")
     for opened, _ in enumerate(fault.ticks(1 / _RATE), start=1):
         if opened <= _MOST:

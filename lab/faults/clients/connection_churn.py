@@ -1,4 +1,4 @@
-"""connection-churn: a client that opens a connection for each piece of work, two a second."""
+"""connection-churn: a client that opens a connection for each task, two a second."""
 
 from ackscope.findings import Subject
 from lab.amqp import connect
@@ -10,7 +10,7 @@ _RATE = 2.0
 
 
 def inject(fault: Fault) -> None:
-    """Connect, open a channel, close; each connection lives until the next is due."""
+    """Connect, open a channel and close it; each connection stays open until the next one is due."""
     for times, _ in enumerate(fault.ticks(1 / _RATE), start=1):
         connection = connect(fault.address, NAME)
         connection.channel()

@@ -13,7 +13,7 @@ def inject(fault: Fault) -> None:
     """Open connections, up to a few hundred."""
     for opened, _ in enumerate(fault.ticks(1 / _RATE), start=1):
         if opened <= _MOST:
-            # Not served: the broker closes them after two minutes, long after the first findings.
+            # Nobody serves them: the broker closes them after two minutes, long after the first findings.
             fault.connect(NAME, served=False, heartbeat=60)
         if opened == _PROOF:
             fault.announce()

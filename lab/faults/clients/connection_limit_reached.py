@@ -1,4 +1,4 @@
-"""connection-limit-reached: a virtual host that takes one connection has it, and a second client is refused."""
+"""connection-limit-reached: a virtual host with a limit of one connection refuses a second client."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ _EVERY = 1.0
 
 
 def inject(fault: Fault) -> None:
-    """Make a virtual host of one connection, open that, and try to open another once a second."""
+    """Create such a virtual host, open a connection, and try to open another one once a second."""
     user = fault.address.username
     fault.ask("PUT", f"/api/vhosts/{VHOST}", {})
     fault.later(lambda: fault.ask("DELETE", f"/api/vhosts/{VHOST}"))

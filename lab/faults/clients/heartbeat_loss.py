@@ -1,4 +1,4 @@
-"""heartbeat-loss: a client that works so long on its messages that it does not serve its connection.
+"""heartbeat-loss: a client that processes messages for so long that it does not serve its connection.
 
 The broker closes the connection after two missed heartbeats; the client reconnects and does the same again.
 """
@@ -15,7 +15,7 @@ _RECONNECT_SECONDS = 25.0
 
 
 def inject(fault: Fault) -> None:
-    """Serve a connection for ten seconds and then no more; open another one when it is soon given up."""
+    """Serve a connection for ten seconds, then stop; open the next one shortly before the broker closes it."""
     opened = time.monotonic()
     connection = fault.connect(NAME, served=False, heartbeat=_HEARTBEAT)
     connection.channel()

@@ -1,4 +1,4 @@
-"""hung-peer: the third node freezes, as in a virtual machine that is paused; its peers hang until they give it up."""
+"""hung-peer: the third node freezes, like a paused virtual machine; its peers hang until they consider it down."""
 
 import signal
 
@@ -8,7 +8,7 @@ from lab.faults.fault import Fault, FaultSpec
 
 
 def inject(fault: Fault) -> None:
-    """Freeze it; it wakes up at the end."""
+    """Freeze the third node; resume it at the end."""
     fault.later(lambda: fault.lab.signal(LAST, signal.SIGCONT))
     fault.lab.signal(LAST, signal.SIGSTOP)
     fault.announce()

@@ -1,4 +1,4 @@
-"""leader-imbalance: all quorum queues are led by the node through which they were declared, with all the traffic.
+"""leader-imbalance: one node leads all quorum queues, because they were declared through it, and has all their traffic.
 
 Source: https://www.rabbitmq.com/docs/quorum-queues#leader-placement
 """
@@ -19,7 +19,7 @@ FIRST_NAME = "lab1@localhost"
 
 
 def inject(fault: Fault) -> None:
-    """Declare them through the first node; publish a message a second to each, and acknowledge it."""
+    """Declare the queues through the first node, and publish and ack a message a second on each."""
     for name in QUEUES:
         fault.make_queue(name, {"x-queue-type": "quorum", "x-queue-leader-locator": "client-local"})
     until(fault, "all leaders on one node", lambda: _led(fault) == len(QUEUES))

@@ -11,20 +11,20 @@ from lab.node import Extra
 NAME = "fault.link-down"
 _PATH = f"/api/parameters/shovel/%2F/{NAME}"
 _NOBODY = "amqp://127.0.0.1:1"
-"""Nothing listens on this port."""
+"""No server listens on this port."""
 
 
 _STARTS = 5.0
 
 
 def inject(fault: Fault) -> None:
-    """Make a shovel from a queue here to nowhere."""
+    """Create a shovel from a queue to a destination that does not exist."""
     fault.make_queue(NAME)
     value = {"src-uri": "amqp://", "src-queue": NAME, "dest-uri": _NOBODY, "dest-queue": NAME}
     fault.later(lambda: fault.ask("DELETE", _PATH))
     fault.ask("PUT", _PATH, {"value": value})
 
-    # One that works runs within two seconds; before 4.3 one that does not says "starting" for ever.
+    # A working shovel runs within two seconds; before 4.3 a failing one reports "starting" forever.
     fault.ending.wait(_STARTS)
 
     def fails() -> bool:

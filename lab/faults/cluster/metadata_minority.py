@@ -1,4 +1,4 @@
-"""metadata-minority: two of three nodes stop, and nothing can be declared any more.
+"""metadata-minority: two of three nodes stop, so nothing can be declared.
 
 Source: https://www.rabbitmq.com/docs/metadata-store/failure-recovery
 """

@@ -1,4 +1,4 @@
-"""mirror-unsynchronised: a queue that holds messages gets mirrors, which are not filled (ha-sync-mode is manual).
+"""mirror-unsynchronised: a queue with messages gets mirrors that are not synchronised (ha-sync-mode is manual).
 
 Source: https://www.rabbitmq.com/docs/3.13/ha#unsynchronised-mirrors
 """

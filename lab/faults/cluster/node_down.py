@@ -1,4 +1,4 @@
-"""node-down: the third node ends at once, as in a power cut."""
+"""node-down: the third node is killed, like in a power failure."""
 
 from ackscope.findings import Subject
 from lab.faults.cluster.nodes import LAST, LAST_NAME, seen_down
@@ -6,7 +6,7 @@ from lab.faults.fault import Fault, FaultSpec
 
 
 def inject(fault: Fault) -> None:
-    """Kill it; start it again at the end."""
+    """Kill the third node; start it at the end."""
     fault.later(lambda: fault.lab.restart(LAST))
     fault.lab.kill(LAST)
     seen_down(fault, LAST)

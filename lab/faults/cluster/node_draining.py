@@ -1,6 +1,6 @@
-"""node-draining: the third node is put into maintenance, and not taken out of it.
+"""node-draining: the third node stays in maintenance mode.
 
-From 4.0 on; 3.10 can be drained too, and its management API does not tell.
+From 4.0 on; 3.10 can be drained too, but its management API does not report it.
 Source: https://www.rabbitmq.com/docs/upgrade#maintenance-mode
 """
 
@@ -10,7 +10,7 @@ from lab.faults.fault import Fault, FaultSpec
 
 
 def inject(fault: Fault) -> None:
-    """Drain it; revive it at the end."""
+    """Drain the third node; revive it at the end."""
     fault.later(lambda: fault.lab.tool(LAST, "rabbitmq-upgrade", "revive"))
     fault.lab.tool(LAST, "rabbitmq-upgrade", "drain")
 

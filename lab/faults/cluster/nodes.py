@@ -30,12 +30,12 @@ def until(fault: Fault, what: str, holds: Callable[[], bool], seconds: float = _
 
 
 def running(fault: Fault) -> set[str]:
-    """Names of the nodes that the first one sees running."""
+    """Return the names of the nodes that the first node reports as running."""
     return {node["name"] for node in fault.ask("GET", "/api/nodes") if node.get("running")}
 
 
 def seen_down(fault: Fault, *indexes: int) -> None:
-    """Wait until the first node sees these down."""
+    """Wait until the first node reports these nodes as down."""
     names = {fault.lab.nodes[index].name for index in indexes}
     until(fault, f"{', '.join(sorted(names))} down", lambda: not names & running(fault))
 

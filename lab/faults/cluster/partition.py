@@ -1,7 +1,8 @@
-"""network-partition and partition-handling-ignore: a node freezes for longer than net_ticktime, and wakes up again.
+"""network-partition and partition-handling-ignore: a node freezes for longer than net_ticktime, and resumes.
 
-Only with Mnesia, so before 4.3 (and without the feature flag khepri_db). The net_ticktime is short, or each would
-take more than a minute. Source: https://www.rabbitmq.com/docs/partitions, https://www.rabbitmq.com/docs/nettick
+Only with Mnesia, so before 4.3 (and without the feature flag khepri_db). The net_ticktime is short, because otherwise
+each fault would take more than a minute. Source: https://www.rabbitmq.com/docs/partitions,
+https://www.rabbitmq.com/docs/nettick
 """
 
 import signal
@@ -17,7 +18,7 @@ _FROZEN_MOST = 30.0
 
 
 def inject(fault: Fault) -> None:
-    """Freeze the third node until the others gave it up, wake it, and wait until both sides tell of it."""
+    """Freeze the third node until the others report it down, resume it, and wait until a node reports the partition."""
     fault.later(lambda: _heal(fault))
     fault.lab.signal(LAST, signal.SIGSTOP)
     try:
@@ -33,7 +34,7 @@ def _nodes(fault: Fault) -> list[dict[str, object]]:
     try:
         answer: list[dict[str, object]] = fault.ask("GET", "/api/nodes")
     except BrokerError:
-        # While a peer is frozen this hangs.
+        # The request hangs while a peer is frozen.
         return []
     return answer
 

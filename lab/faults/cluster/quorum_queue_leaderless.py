@@ -1,7 +1,7 @@
-"""quorum-queue-leaderless: two replicas stand still, the leader ends, and the one that is left cannot be elected.
+"""quorum-queue-leaderless: two replicas are suspended and the leader is killed, so no leader can be elected.
 
-All three processes exist, so that no replica counts as missing. Before 4.1 the broker goes on to name the old leader
-and has no check for this: there it cannot be seen from outside.
+All three processes exist, so no replica counts as missing. Before 4.1 the broker still reports the old leader and has
+no health check for this, so clients of the API cannot detect it.
 """
 
 from ackscope.errors import BrokerError
@@ -18,7 +18,7 @@ _CHECK = "/api/health/checks/quorum-queues-without-elected-leaders/all-vhosts"
 
 
 def inject(fault: Fault) -> None:
-    """Suspend the two followers, then kill the leader, which is where the queue was declared."""
+    """Suspend the two followers, then kill the leader on the node where the queue was declared."""
     fault.make_queue(QUEUE, {"x-queue-type": "quorum"})
     has_replicas(fault, QUEUE, 3)
     for index in (1, 2):

@@ -14,7 +14,7 @@ QUEUE = "fault.quorum-queue-minority"
 
 
 def inject(fault: Fault) -> None:
-    """Declare it on all nodes, publish one message, and stop the brokers of the other two."""
+    """Declare the queue on all nodes, publish one message, and stop the brokers of the other two nodes."""
     fault.make_queue(QUEUE, {"x-queue-type": "quorum"})
     with fault.briefly("fault-quorum-queue-minority") as channel:
         channel.confirm_delivery()

@@ -11,7 +11,7 @@ QUEUE = "fault.quorum-queue-under-replicated"
 
 
 def inject(fault: Fault) -> None:
-    """Declare it with an initial group of one."""
+    """Declare the queue with an initial group size of one."""
     fault.make_queue(QUEUE, {"x-queue-type": "quorum", "x-quorum-initial-group-size": 1})
     has_replicas(fault, QUEUE, 1)
     fault.announce()

@@ -11,7 +11,7 @@ QUEUE = "fault.stream-replica-missing"
 
 
 def inject(fault: Fault) -> None:
-    """Declare a stream on all nodes and stop the broker of one."""
+    """Declare a stream on all nodes and stop the broker of one node."""
     fault.make_queue(QUEUE, {"x-queue-type": "stream"})
     has_replicas(fault, QUEUE, 3)
     stop_apps(fault, LAST)

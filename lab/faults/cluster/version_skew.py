@@ -1,6 +1,6 @@
-"""version-skew: a cluster whose stable feature flags are off, as after an upgrade that nobody finished.
+"""version-skew: a cluster with disabled stable feature flags, as after an incomplete upgrade.
 
-Nodes of different versions would take two installations that can be joined; here only the flags are.
+Different versions would need two installations that can form a cluster; here only the feature flags differ.
 Source: https://www.rabbitmq.com/docs/feature-flags#how-to-start-new-node-disabled-feature-flags
 """
 
@@ -11,7 +11,7 @@ from lab.node import Extra
 
 
 def inject(fault: Fault) -> None:
-    """Nothing to do: the nodes were started so."""
+    """Wait for the disabled feature flags; the nodes were started with them."""
 
     def off() -> bool:
         flags = fault.ask("GET", "/api/feature-flags")

@@ -1,4 +1,4 @@
-"""auto-ack-consumer: a durable queue is consumed with automatic acknowledgement."""
+"""auto-ack-consumer: a durable queue has a consumer with automatic acknowledgement."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _PROOF = 20
 
 
 def inject(fault: Fault) -> None:
-    """Publish ten messages a second, and take them without acknowledgement."""
+    """Publish ten messages a second, and consume them with automatic acknowledgement."""
     fault.make_queue(QUEUE)
     channel = publisher(fault, "fault-auto-ack-consumer-publisher")
     consumer = fault.connect("fault-auto-ack-consumer").channel()

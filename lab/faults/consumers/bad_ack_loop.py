@@ -1,4 +1,4 @@
-"""bad-ack-loop: a consumer acks an unknown delivery tag, its channel is closed (406), and it opens another one.
+"""bad-ack-loop: a consumer acks an unknown delivery tag, loses its channel (406), and opens another one.
 
 Source: https://www.rabbitmq.com/docs/confirms#consumer-acks-double-acking
 """
@@ -22,7 +22,7 @@ _NO_SUCH_TAG = 999
 
 
 def inject(fault: Fault) -> None:
-    """Consume, acknowledge 999, and do it again on the next channel."""
+    """Consume, ack the delivery tag 999, and repeat this on the next channel."""
     fault.make_queue(QUEUE)
     channel = publisher(fault, "fault-bad-ack-loop-publisher")
     publish(channel, QUEUE, 2 * PREFETCH)

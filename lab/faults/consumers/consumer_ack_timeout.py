@@ -1,8 +1,8 @@
-"""consumer-ack-timeout: the broker ends a consumer that holds messages for longer than 10 s.
+"""consumer-ack-timeout: the broker stops a consumer that holds messages for longer than 10 s.
 
-The timeout is 30 min by default and looked at once a minute; both are shortened on the running node, which takes a
-lab. A broker before 4.0 does not tell its timeout, so a short one cannot be known there. The queue is a quorum queue,
-the only type that has a timeout from 4.3 on.
+The timeout is 30 min by default and checked once a minute. Both are shortened on the running node, which needs a lab.
+Brokers before 4.0 do not report their timeout, so the rule cannot know a shorter one. From 4.3 on only quorum queues
+have this timeout, so the fault uses one.
 Source: https://www.rabbitmq.com/docs/consumers#acknowledgement-timeout
 """
 
@@ -24,8 +24,8 @@ _GET = "[element(2, application:get_env(rabbit, K)) || K <- [consumer_timeout, c
 
 
 def inject(fault: Fault) -> None:
-    """Hold ten messages; when the broker takes them away, consume again and hold them again."""
-    # One call each way: the tool takes seconds to start.
+    """Hold ten messages; when the broker requeues them, consume again and hold them again."""
+    # One call to set and one to restore: the tool takes seconds to start.
     answer = fault.lab.ctl(0, "eval", f"V = {_GET}, {_set(_TIMEOUT, _TICK)}, V.")
     timeout, tick = (int(number) for number in re.findall(r"\d+", answer)[:2])
     fault.later(lambda: fault.lab.ctl(0, "eval", f"{_set(timeout, tick)}."))

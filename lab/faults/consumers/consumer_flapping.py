@@ -1,4 +1,4 @@
-"""consumer-flapping: a consumer connects, takes messages, dies, and comes back, every two seconds."""
+"""consumer-flapping: a consumer connects, receives messages, disconnects and reconnects, every two seconds."""
 
 from ackscope.findings import Subject
 from lab.amqp import publish
@@ -12,7 +12,7 @@ _PROOF = 2
 
 
 def inject(fault: Fault) -> None:
-    """Consume for 1.5 s at a time, without an acknowledgement, on a new connection each time."""
+    """Consume for 1.5 s without acks, on a new connection each time."""
     fault.make_queue(QUEUE)
     channel = publisher(fault, "fault-consumer-flapping-publisher")
     publish(channel, QUEUE, PREFETCH)

@@ -1,7 +1,7 @@
-"""consumer-tcp-backpressure: a consumer does not read its socket, while 100 kB messages are sent to it.
+"""consumer-tcp-backpressure: a consumer does not read its socket while the broker sends it 100 kB messages.
 
-The broker closes such a connection when its socket took nothing for a while (`tcp_listen_options.send_timeout`, 15 s by
-default; seen on 4.3); the client then comes back, as an application would that is restarted and hangs again.
+The broker closes such a connection when its socket accepts no data for a while (`tcp_listen_options.send_timeout`,
+15 s by default; observed on 4.3). The client then reconnects, like an application that is restarted and hangs again.
 Source: https://www.rabbitmq.com/docs/connections#flow-control
 """
 
@@ -17,11 +17,11 @@ _NAME = "fault-consumer-tcp-backpressure"
 _BODY = b"x" * 100_000
 _MESSAGES = 300
 _LISTED_WITHIN = 12
-"""Seconds until a new connection is in the list of the management API, at most."""
+"""Maximum number of seconds until the management API lists a new connection."""
 
 
 def inject(fault: Fault) -> None:
-    """Consume with automatic acknowledgement and never look at the socket again; publish 30 MB."""
+    """Consume with automatic acknowledgement without reading the socket; publish 30 MB."""
     fault.make_queue(QUEUE)
     channel = publisher(fault, "fault-consumer-tcp-backpressure-publisher")
     _freeze(fault, channel)
@@ -37,7 +37,7 @@ def inject(fault: Fault) -> None:
 
 
 def _freeze(fault: Fault, publishing: BlockingChannel) -> None:
-    # Heartbeats off: the broker would end a client that sends none.
+    # Without heartbeats, because the broker would close the connection of a client that sends none.
     frozen = fault.connect(_NAME, served=False, heartbeat=0).channel()
     frozen.basic_consume(QUEUE, lambda *_: None, auto_ack=True, consumer_tag=_NAME)
     publish(publishing, QUEUE, _MESSAGES, _BODY)

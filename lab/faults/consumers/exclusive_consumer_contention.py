@@ -1,4 +1,4 @@
-"""exclusive-consumer-contention: a standby tries to consume beside an exclusive consumer, and is refused (403).
+"""exclusive-consumer-contention: a standby tries to consume from a queue with an exclusive consumer (403).
 
 Source: https://www.rabbitmq.com/docs/consumers#exclusivity
 """
@@ -19,7 +19,7 @@ _PROOF = 5
 
 
 def inject(fault: Fault) -> None:
-    """Consume exclusively on one connection, try again and again on another."""
+    """Consume exclusively on one connection, and try repeatedly on another one."""
     fault.make_queue(QUEUE)
     channel = publisher(fault, "fault-exclusive-consumer-contention-publisher")
     holder = fault.connect("fault-exclusive-consumer-contention-holder").channel()

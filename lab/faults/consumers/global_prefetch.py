@@ -1,6 +1,6 @@
 """global-prefetch: two consumers share the prefetch of their channel (basic.qos with global=true).
 
-Brokers from 4.0 on do not tell; it can be injected where it can be seen.
+Brokers from 4.0 on do not report it, so the fault is for older ones.
 Source: https://www.rabbitmq.com/docs/consumer-prefetch#sharing-the-limit
 """
 
@@ -17,7 +17,7 @@ QUEUE = "fault.global-prefetch"
 
 
 def inject(fault: Fault) -> None:
-    """Two consumers on one channel with a limit of ten together."""
+    """Start two consumers on one channel with a common prefetch of ten."""
     fault.make_queue(QUEUE)
     channel = publisher(fault, "fault-global-prefetch-publisher")
     consumer = fault.connect("fault-global-prefetch").channel()

@@ -8,17 +8,17 @@ from lab.faults.fault import Fault
 
 
 def publisher(fault: Fault, name: str) -> BlockingChannel:
-    """A channel with confirms on a connection of its own."""
+    """Return a channel in confirm mode on a new connection."""
     channel = fault.connect(name).channel()
     channel.confirm_delivery()
     return channel
 
 
 def ready(channel: BlockingChannel, queue: str) -> int:
-    """Ready messages of a queue, as the broker reports them now."""
+    """Return the number of ready messages of a queue now."""
     return int(channel.queue_declare(queue, passive=True).method.message_count)
 
 
 def queue_path(fault: Fault, queue: str) -> str:
-    """The path of a queue in the management API."""
+    """Return the path of a queue in the management API."""
     return f"/api/queues/{quote(fault.address.vhost, safe='')}/{quote(queue, safe='')}"

@@ -1,4 +1,4 @@
-"""no-consumer: a queue is published to, and its consumer has gone."""
+"""no-consumer: messages are published to a queue whose only consumer has disconnected."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _PROOF = 5
 
 
 def inject(fault: Fault) -> None:
-    """Let a consumer work for a moment and go; go on publishing."""
+    """Consume for a moment and disconnect; continue to publish."""
     fault.make_queue(QUEUE)
     channel = publisher(fault, "fault-no-consumer-publisher")
     with fault.briefly("fault-no-consumer") as consumer:

@@ -1,6 +1,6 @@
-"""poison-drop: a consumer rejects everything on a quorum queue with a delivery limit and no dead-letter exchange.
+"""poison-drop: a consumer requeues everything from a quorum queue with a delivery limit and no dead-letter exchange.
 
-`basic.reject` counts towards the limit on every version; `basic.nack` no more from 4.3 on.
+`basic.reject` counts towards the limit on every version; `basic.nack` does not from 4.3 on.
 Source: https://www.rabbitmq.com/docs/quorum-queues#poison-message-handling
 """
 
@@ -21,7 +21,7 @@ _PAUSE = 0.01
 
 
 def inject(fault: Fault) -> None:
-    """Publish one message a second; reject each with requeue until the queue deletes it."""
+    """Publish one message a second; reject each with requeue until the queue drops it."""
     fault.make_queue(QUEUE, {"x-queue-type": "quorum", "x-delivery-limit": LIMIT})
     channel = publisher(fault, "fault-poison-drop-publisher")
     publish(channel, QUEUE, MESSAGES)

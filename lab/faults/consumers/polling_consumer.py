@@ -1,4 +1,4 @@
-"""polling-consumer: a client asks an empty queue 50 times a second (basic.get).
+"""polling-consumer: a client polls an almost empty queue 50 times a second (basic.get).
 
 Source: https://www.rabbitmq.com/docs/consumers#polling
 """
@@ -14,7 +14,7 @@ _PROOF = 50
 
 
 def inject(fault: Fault) -> None:
-    """Publish once a second, ask fifty times."""
+    """Publish once a second, and poll 50 times a second."""
     fault.make_queue(QUEUE)
     channel = publisher(fault, "fault-polling-consumer-publisher")
     poller = fault.connect("fault-polling-consumer").channel()

@@ -14,7 +14,7 @@ MESSAGES = 1500
 
 
 def inject(fault: Fault) -> None:
-    """Let one consumer take everything that there is; then let another one consume."""
+    """Let one consumer receive all messages, then start another one."""
     fault.make_queue(QUEUE)
     publish(publisher(fault, "fault-prefetch-hoarder-publisher"), QUEUE, MESSAGES)
     held: list[int] = []

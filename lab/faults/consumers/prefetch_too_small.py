@@ -1,4 +1,4 @@
-"""prefetch-too-small: a fast consumer of prefetch 1, which waits for the round trip after every message.
+"""prefetch-too-small: a fast consumer with prefetch 1, which waits for the round trip after every message.
 
 It acks immediately. A message is unacked for 1 to 2 ms: the round trip, and the client's time between two messages.
 """
@@ -19,9 +19,9 @@ _PROOF = 500
 
 
 def inject(fault: Fault) -> None:
-    """Publish a quarter more than the consumer manages with prefetch 1."""
+    """Publish 25 % more than the consumer processes with prefetch 1."""
     fault.make_queue(QUEUE)
-    # Without confirms: waiting for each of them would take the time that the consumer needs.
+    # Without confirms: waiting for each would take the time that the consumer needs.
     channel = fault.connect("fault-prefetch-too-small-publisher").channel()
     consumer = fault.connect("fault-prefetch-too-small").channel()
     acked = 0

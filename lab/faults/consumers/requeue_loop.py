@@ -1,6 +1,6 @@
-"""requeue-loop: a consumer that gives every message back, so that the same three go round without end.
+"""requeue-loop: a consumer requeues every message, so the same three are redelivered endlessly.
 
-On a classic queue nothing ends it: delivery limits are for quorum queues.
+A classic queue does not end this, because only quorum queues have a delivery limit.
 Source: https://www.rabbitmq.com/docs/quorum-queues#repeated-requeues
 """
 
@@ -33,7 +33,7 @@ def inject(fault: Fault) -> None:
     def take(channel: BlockingChannel, method: Any, _properties: Any, _body: bytes) -> None:
         nonlocal redelivered
         redelivered += method.redelivered
-        # Bounded: the fault must be visible without using the whole machine.
+        # A limited rate: the fault must be visible without using the whole machine.
         time.sleep(_PAUSE)
         channel.basic_nack(method.delivery_tag, requeue=True)
 

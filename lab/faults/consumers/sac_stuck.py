@@ -1,4 +1,4 @@
-"""sac-stuck: of three consumers the single active one holds its prefetch and acknowledges nothing.
+"""sac-stuck: the single active consumer of three holds its prefetch and sends no acks.
 
 Source: https://www.rabbitmq.com/docs/consumers#single-active-consumer
 """
@@ -18,7 +18,7 @@ _RATE = 5.0
 
 
 def inject(fault: Fault) -> None:
-    """Let the first consumer hold ten messages; two that would work stand by."""
+    """Let the first consumer hold ten messages, with two healthy consumers on standby."""
     fault.make_queue(QUEUE, {"x-single-active-consumer": True})
     channel = publisher(fault, "fault-sac-stuck-publisher")
     held: list[int] = []

@@ -1,4 +1,4 @@
-"""slow-consumer: a consumer that takes 0.2 s for a message, while twice as many come."""
+"""slow-consumer: a consumer that takes 0.2 s per message, with twice that publish rate."""
 
 from collections import deque
 from typing import Any
@@ -18,7 +18,7 @@ _PROOF = 10
 
 
 def inject(fault: Fault) -> None:
-    """Acknowledge one message every 0.2 s, the oldest first; publish two meanwhile."""
+    """Every 0.2 s, publish two messages and ack the oldest one."""
     fault.make_queue(QUEUE)
     channel = publisher(fault, "fault-slow-consumer-publisher")
     consumer = fault.connect("fault-slow-consumer").channel()

@@ -1,6 +1,6 @@
-"""stuck-consumer: a consumer that worked, then holds its whole prefetch and acknowledges nothing more.
+"""stuck-consumer: a consumer that first works, then holds its whole prefetch and sends no more acks.
 
-Its connection stays healthy: the client library answers heartbeats.
+Its connection stays healthy, because the client library answers heartbeats.
 Source: https://www.rabbitmq.com/docs/consumers#acknowledgement-timeout
 """
 
@@ -20,7 +20,7 @@ _RATE = 5.0
 
 
 def inject(fault: Fault) -> None:
-    """Publish at an even pace; consume, acknowledge the first messages, then hold."""
+    """Publish at a constant rate; consume, ack the first messages, then hold."""
     fault.make_queue(QUEUE)
     publisher = fault.connect("fault-stuck-consumer-publisher").channel()
     publisher.confirm_delivery()
@@ -37,7 +37,7 @@ def inject(fault: Fault) -> None:
 
     consumer.basic_qos(prefetch_count=PREFETCH)
     consumer.basic_consume(QUEUE, take, consumer_tag="fault-stuck-consumer")
-    # The first ones at once, so that the consumer reaches its prefetch quickly.
+    # Publish these at once, so that the consumer reaches its prefetch quickly.
     early, announced = _WORKED + PREFETCH, False
     for _ in range(early):
         _publish(publisher)

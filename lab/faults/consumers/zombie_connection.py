@@ -1,6 +1,6 @@
 """zombie-connection: the broker closes a consumer's channel (406), and the application does not notice.
 
-Its connection stays, and answers heartbeats. Source: https://www.rabbitmq.com/docs/channels#error-handling
+Its connection stays open and answers heartbeats. Source: https://www.rabbitmq.com/docs/channels#error-handling
 """
 
 from contextlib import suppress
@@ -21,7 +21,7 @@ _NO_SUCH_TAG = 999
 
 
 def inject(fault: Fault) -> None:
-    """Consume for ten seconds, so that it is seen; then acknowledge what was never delivered, and pump on."""
+    """Consume for ten seconds, so that the rule sees it; then ack an unknown delivery tag and keep the connection."""
     fault.make_queue(QUEUE)
     channel = publisher(fault, "fault-zombie-connection-publisher")
     consumer = fault.connect("fault-zombie-connection").channel()

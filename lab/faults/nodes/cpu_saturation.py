@@ -1,4 +1,4 @@
-"""cpu-saturation: forty processes inside the node reckon without end."""
+"""cpu-saturation: forty processes inside the node compute endlessly."""
 
 from lab.faults.fault import Fault, FaultSpec
 from lab.faults.nodes.inside import NODE, node, run_inside, until
@@ -7,7 +7,7 @@ _BURN = "[spawn_link(fun() -> F = fun G(N) -> G(N + 1) end, F(0) end) || _ <- li
 
 
 def inject(fault: Fault) -> None:
-    """Start them; they end with the fault."""
+    """Start the processes; they end with the fault."""
     run_inside(fault, _BURN)
     until(fault, lambda: node(fault)["run_queue"] > 3 * node(fault)["processors"], "a long run queue")
     fault.announce()

@@ -1,4 +1,4 @@
-"""disk-alarm: the free disk limit is set above what any disk has.
+"""disk-alarm: the free disk limit is higher than the size of any disk.
 
 Source: https://www.rabbitmq.com/docs/disk-alarms
 """
@@ -8,7 +8,7 @@ from lab.faults.nodes.inside import NODE, fails, node, until
 
 
 def inject(fault: Fault) -> None:
-    """Raise it; at the end set it back to what it was."""
+    """Raise the limit; restore it at the end."""
     before = node(fault)["disk_free_limit"]
     fault.later(lambda: fault.lab.ctl(0, "set_disk_free_limit", str(before)))
     fault.lab.ctl(0, "set_disk_free_limit", "9000GB")

@@ -1,4 +1,4 @@
-"""disk-limit-unsafe: a node with the smallest free disk limit that thinks its machine has more memory than disk.
+"""disk-limit-unsafe: a node with the smallest free disk limit, whose machine seems to have more memory than disk.
 
 Source: https://www.rabbitmq.com/docs/production-checklist#resource-limits-disk-space
 """
@@ -9,7 +9,7 @@ from lab.node import Extra
 
 
 def inject(fault: Fault) -> None:
-    """Nothing is to do: the broker was started so."""
+    """Announce it; the broker was started with these settings."""
     fault.announce()
     fault.hold()
 
@@ -20,6 +20,6 @@ SPEC = FaultSpec(
     summary="the free disk limit is 10 MB, with less disk space than memory",
     subject=Subject(kind="cluster", name=""),
     inject=inject,
-    # In bytes: 3.10 knows no TB, and goes by the machine's memory then.
+    # In bytes: 3.10 does not know TB, and would use the memory of the machine.
     extra=Extra(config="total_memory_available_override_value = 100000000000000\n"),
 )

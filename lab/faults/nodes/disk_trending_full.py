@@ -1,6 +1,6 @@
-"""disk-trending-full: a file on the broker's disk grows, evenly, towards a limit that is near.
+"""disk-trending-full: a file on the broker's disk grows steadily towards a close limit.
 
-Its blocks are reserved and not written, so that the disk has nothing to do.
+Its blocks are allocated but not written, so the disk has no work.
 """
 
 import os
@@ -14,7 +14,7 @@ _MOST = 1_800_000_000
 
 
 def inject(fault: Fault) -> None:
-    """Bring the limit near, and let the file grow by 10 MB a second; at the end both are as before."""
+    """Set the limit close to the free space, and grow the file by 10 MB a second; undo both at the end."""
     seen = node(fault)
     before, free = seen["disk_free_limit"], seen["disk_free"]
     fault.later(lambda: fault.lab.ctl(0, "set_disk_free_limit", str(before)))

@@ -1,4 +1,4 @@
-"""erlang-process-limit: idle processes inside a node that may have few.
+"""erlang-process-limit: idle processes inside a node with a low limit.
 
 Source: https://www.rabbitmq.com/docs/runtime#process-limit
 """
@@ -12,7 +12,7 @@ _SEEN = 0.72
 
 
 def inject(fault: Fault) -> None:
-    """Start as many as make up four fifths of what the node may have."""
+    """Start processes up to 80 % of the node's limit."""
     seen = node(fault)
     number = int(_SHARE * seen["proc_total"]) - seen["proc_used"]
     run_inside(fault, f"[spawn_link(fun() -> receive stop -> ok end end) || _ <- lists:seq(1, {number})]")

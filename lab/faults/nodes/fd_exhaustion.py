@@ -1,7 +1,7 @@
-"""fd-exhaustion: a client opens connection after connection to a node that may have 300 file handles.
+"""fd-exhaustion: a client opens many connections to a node with a limit of 300 file handles.
 
-A 3.x broker allows itself 180 sockets of them and goes on; a 4.x broker uses them all, and ends with the last one: here
-it keeps some. Source: https://www.rabbitmq.com/docs/networking#open-file-handle-limit
+A 3.x broker uses 180 of them for sockets and continues without free ones. A 4.x broker uses all of them, and fails
+without a free one, so this fault leaves some. Source: https://www.rabbitmq.com/docs/networking#open-file-handle-limit
 """
 
 import contextlib
@@ -19,13 +19,13 @@ _HEARTBEAT = 300
 
 
 def inject(fault: Fault) -> None:
-    """Open them, and hold them; none of them is read from."""
+    """Open connections and hold them, without reading from them."""
     seen = node(fault)
     room = int(_SHARE * seen["fd_total"]) - seen["fd_used"]
     if seen.get("sockets_total"):
-        # Probes and the sample workload need a few; they count as well.
+        # Probes and the sample workload need a few, which also count.
         room = min(room, int(0.97 * seen["sockets_total"]) - seen["sockets_used"])
-    # Of a node without sockets the last one gets no answer: then it is in effect.
+    # A node without free sockets does not answer the last connection: then the fault is in effect.
     with contextlib.suppress(AMQPConnectorException, AckscopeError):
         for _ in range(min(room, _MOST)):
             fault.connect("fault-fd-exhaustion", served=False, heartbeat=_HEARTBEAT)

@@ -1,4 +1,4 @@
-"""hung-node: the process of the only node is stopped: its ports take connections, and nobody answers."""
+"""hung-node: the only node is stopped with SIGSTOP: its ports accept connections, but nothing answers."""
 
 import signal
 
@@ -7,7 +7,7 @@ from lab.faults.nodes.inside import NODE
 
 
 def inject(fault: Fault) -> None:
-    """Stop it; at the end it goes on."""
+    """Stop the process; continue it at the end."""
     fault.later(lambda: fault.lab.signal(0, signal.SIGCONT))
     fault.lab.signal(0, signal.SIGSTOP)
     fault.announce()
@@ -21,6 +21,6 @@ SPEC = FaultSpec(
     subject=NODE,
     inject=inject,
     alone=True,
-    # Without any reading, a single diagnosis has no data.
+    # A single diagnosis reads nothing from this node, so it has no data.
     one_shot=False,
 )

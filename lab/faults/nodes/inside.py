@@ -29,13 +29,13 @@ def until(fault: Fault, holds: Callable[[], object], what: str) -> None:
 
 
 def node(fault: Fault) -> Mapping[str, Any]:
-    """The first node, as `/api/nodes` has it."""
+    """Return the first node from `/api/nodes`."""
     found: Mapping[str, Any] = next(each for each in fault.ask("GET", "/api/nodes") if each["name"] == NODE.name)
     return found
 
 
 def fails(fault: Fault, check: str) -> bool:
-    """Whether a health check fails."""
+    """Return whether a health check fails."""
     try:
         fault.ask("GET", f"/api/health/checks/{check}")
     except BrokerError as error:

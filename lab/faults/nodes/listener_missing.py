@@ -1,6 +1,6 @@
 """listener-missing: the listeners are suspended; existing connections stay, new ones are refused.
 
-The management listener is suspended with them, on every version.
+This includes the management listener, on every version.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ from lab.faults.nodes.inside import NODE, until
 
 
 def inject(fault: Fault) -> None:
-    """Suspend them; at the end they are resumed."""
+    """Suspend the listeners; resume them at the end."""
     fault.later(lambda: fault.lab.ctl(0, "resume_listeners"))
     fault.lab.ctl(0, "suspend_listeners")
     until(fault, lambda: not _listens(fault), "a refused connection")
@@ -32,6 +32,6 @@ SPEC = FaultSpec(
     subject=NODE,
     inject=inject,
     alone=True,
-    # Whoever looks once finds the management API closed as well.
+    # A single diagnosis finds the management API closed too.
     one_shot=False,
 )

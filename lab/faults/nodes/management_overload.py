@@ -1,6 +1,6 @@
-"""management-overload: all workers that answer for the management API are busy; AMQP goes on.
+"""management-overload: all workers of the management API are busy; AMQP still works.
 
-They are those that whoever asks for much keeps busy: lists of many objects, many dashboards.
+In production, expensive requests keep these workers busy: lists of many objects, many dashboards.
 """
 
 from ackscope.findings import Subject
@@ -14,7 +14,7 @@ _BUSY = (
 
 
 def inject(fault: Fault) -> None:
-    """Give every worker a task that lasts as long as the fault."""
+    """Give every worker a task that lasts until the end of the fault."""
     run_inside(fault, _BUSY)
     fault.announce()
     fault.hold()

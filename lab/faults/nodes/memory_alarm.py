@@ -1,4 +1,4 @@
-"""memory-alarm: the watermark is set so low that the node is over it.
+"""memory-alarm: the memory watermark is below the memory that the node uses.
 
 Source: https://www.rabbitmq.com/docs/memory#threshold
 """
@@ -10,7 +10,7 @@ _SET = "set_vm_memory_high_watermark"
 
 
 def inject(fault: Fault) -> None:
-    """Lower it; at the end set it back to what it was."""
+    """Lower the watermark; restore it at the end."""
     limit = node(fault)["mem_limit"]
     fault.later(lambda: fault.lab.ctl(0, _SET, "absolute", str(limit)))
     fault.lab.ctl(0, _SET, "0.00001")

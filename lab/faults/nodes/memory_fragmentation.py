@@ -1,4 +1,4 @@
-"""memory-fragmentation: 500 MB of small binaries are made and all but a few of them let go, so that no block is free.
+"""memory-fragmentation: 500 MB of small binaries are allocated and most are released, so no memory block is free.
 
 Source: https://www.rabbitmq.com/docs/memory-use#preallocated-memory
 """
@@ -14,16 +14,16 @@ _HOLD = (
     "P ! {kept, [B || {B, N} <- lists:zip(L, lists:seq(1, 120000)), N rem 64 =:= 0]} end), "
     "receive {kept, K} -> put(kept, K) end"
 )
-"""In a process of its own, which ends: what evaluates these lines holds on to its variables."""
+"""The binaries are made in a separate process that ends, because the evaluating process keeps its variables."""
 
 
 def inject(fault: Fault) -> None:
-    """Make and let go of them, then bring the limit near; at the end set it back to what it was."""
+    """Allocate and release the binaries, then lower the memory limit; restore it at the end."""
     before = node(fault)
     used, limit = before["mem_used"], before["mem_limit"]
     run_inside(fault, _HOLD)
     fault.later(lambda: fault.lab.ctl(0, _SET, "absolute", str(limit)))
-    # Its figure is some seconds old, and a limit below what is really used would raise the alarm.
+    # The reported memory lags by seconds, and a limit below the real use would raise the alarm.
     until(fault, lambda: node(fault)["mem_used"] > used + _GROWN, "the memory in use")
     fault.ending.wait(6.0)
     fault.lab.ctl(0, _SET, "absolute", str(int(node(fault)["mem_used"] / _SHARE)))

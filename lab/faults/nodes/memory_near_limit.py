@@ -1,4 +1,4 @@
-"""memory-near-limit: the watermark is set a little above what the node uses."""
+"""memory-near-limit: the memory watermark is slightly above the memory that the node uses."""
 
 from lab.faults.fault import Fault, FaultSpec
 from lab.faults.nodes.inside import NODE, node, until
@@ -8,7 +8,7 @@ _SET = "set_vm_memory_high_watermark"
 
 
 def inject(fault: Fault) -> None:
-    """Lower it, and see that no alarm comes of it; at the end set it back to what it was."""
+    """Lower the watermark, without raising the alarm; restore it at the end."""
     limit = node(fault)["mem_limit"]
     fault.later(lambda: fault.lab.ctl(0, _SET, "absolute", str(limit)))
     fault.lab.ctl(0, _SET, "absolute", str(int(node(fault)["mem_used"] / _SHARE)))

@@ -1,11 +1,11 @@
-"""node-restarted: the node is killed, as a power cut would, and started again."""
+"""node-restarted: the node is killed, like in a power failure, and started again."""
 
 from lab.faults.fault import Fault, FaultSpec
 from lab.faults.nodes.inside import NODE
 
 
 def inject(fault: Fault) -> None:
-    """Kill it and start it on the same data; it is announced once it answers again."""
+    """Kill the node and start it with the same data; announce the fault once it answers again."""
     fault.lab.kill(0)
     fault.lab.restart(0)
     fault.announce()

@@ -8,7 +8,7 @@ _SECONDS = 0.3
 
 
 def inject(fault: Fault) -> None:
-    """Hold the node's syncs up for as long as the fault lasts."""
+    """Delay the node's syncs until the end of the fault."""
     with slow_disk(fault.lab.pid(0), _SECONDS):
         fault.announce()
         fault.hold()

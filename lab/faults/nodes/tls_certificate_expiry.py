@@ -1,4 +1,4 @@
-"""tls-certificate-expiry: a TLS listener is opened with a certificate that ends in ten days."""
+"""tls-certificate-expiry: a TLS listener has a certificate that expires in ten days."""
 
 import subprocess
 
@@ -11,7 +11,7 @@ _DAYS = 10
 
 
 def inject(fault: Fault) -> None:
-    """Make the certificate and open the listener; at the end it is closed."""
+    """Create the certificate and open the listener; close it at the end."""
     folder, port = fault.lab.folder, free_ports(1)[0]
     names = {"certfile": "fault-certificate.pem", "keyfile": "fault-key.pem"}
     kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
@@ -23,7 +23,7 @@ def inject(fault: Fault) -> None:
         raise MissingPart("openssl is missing: apt-get install openssl") from None
     (folder / names["keyfile"]).chmod(0o644)
     inside = fault.lab.broker.inside(folder)
-    # The check of 4.0 answers 500 where a listener has no authority: here the certificate is its own.
+    # The check of 4.0 returns 500 for a listener without an authority, so the certificate is its own.
     given = {"cacertfile": names["certfile"], **names}
     options = ", ".join(f'{{{option}, "{inside / name}"}}' for option, name in given.items())
     place = f'{{"127.0.0.1", {port}}}'

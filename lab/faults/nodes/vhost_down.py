@@ -1,6 +1,6 @@
-"""vhost-down: the processes of one virtual host are ended, and its supervisor with them.
+"""vhost-down: the supervisor of a virtual host and its processes are stopped.
 
-One that falls over by itself is started again; one whose supervisor gave up is not.
+The broker restarts a virtual host that fails by itself, but not one whose supervisor has given up.
 Source: https://www.rabbitmq.com/docs/vhosts#failure-handling
 """
 
@@ -20,7 +20,7 @@ _END = (
 
 
 def inject(fault: Fault) -> None:
-    """Make a virtual host of its own, with a queue, and end it; at the end it is deleted."""
+    """Create a virtual host with a queue and stop it; delete it at the end."""
     fault.later(lambda: fault.lab.ctl(0, "delete_vhost", VHOST))
     fault.ask("PUT", f"/api/vhosts/{VHOST}", {})
     fault.ask("PUT", f"/api/permissions/{VHOST}/guest", {"configure": ".*", "write": ".*", "read": ".*"})

@@ -1,7 +1,7 @@
 """Faults that only probes see (H).
 
-Not included: an unresolved host name, a long round trip and a slow machine of the probes, which are outside the broker;
-and a node that differs, which only probes with an address for each node can see.
+Not included: faults outside the broker (an unresolved host name, a long round trip, a slow machine of the probes), and
+a node that differs, which only probes with an address for each node can see.
 """
 
 from lab.faults.fault import FaultSpec

@@ -1,7 +1,7 @@
-"""probe-message-lost: another client consumes from the probe's own queue, and takes every other message.
+"""probe-message-lost: another client consumes every other message from the probe's own queue.
 
-Quorum queues ignore the exclusive flag of a consumer, so the probe cannot keep it out. It takes an ackscope whose
-delivery probe runs against this broker with the usual prefix.
+Quorum queues ignore the exclusive flag of a consumer, so the probe cannot prevent this. The fault needs an exporter
+whose delivery probe uses this broker with the default prefix.
 """
 
 import time
@@ -37,7 +37,7 @@ def inject(fault: Fault) -> None:
 
 
 def _wait(fault: Fault) -> None:
-    """Until the probe consumes from its queue: it refuses to run beside another consumer that was there before."""
+    """Wait until the probe consumes, because it does not start on a queue with another consumer."""
     deadline = time.monotonic() + _WITHIN
     while time.monotonic() < deadline and not fault.ending.is_set():
         with fault.briefly("fault-probe-message-lost-setup") as setup:
@@ -45,7 +45,7 @@ def _wait(fault: Fault) -> None:
                 if setup.queue_declare(QUEUE, passive=True).method.consumer_count:
                     return
             except ChannelClosedByBroker:
-                # Not there yet.
+                # The queue does not exist yet.
                 pass
         fault.ending.wait(1.0)
     raise BrokerError(f"no delivery probe consumes from {QUEUE!r}; run an ackscope exporter against this broker")

@@ -11,11 +11,11 @@ from lab.faults.fault import Fault
 _TINY = "0.00001"
 _LOOK = 2.0
 _MESSAGES = 200
-"""Few and small messages: they fit into the socket buffer, so the client does not block."""
+"""Few small messages, which fit into the socket buffer, so that the client does not block."""
 
 
 def publish_into_alarm(fault: Fault, channel: BlockingChannel, queue: str, client: str) -> None:
-    """Raise the alarm and publish until the fault ends; in effect once the broker blocks the client."""
+    """Raise the alarm and publish until the fault ends; announce it once the broker blocks the client."""
     raise_memory_alarm(fault)
     announced, sent, looked = False, 0, 0.0
     for _ in fault.ticks(0.2):
@@ -30,14 +30,14 @@ def publish_into_alarm(fault: Fault, channel: BlockingChannel, queue: str, clien
 
 
 def raise_memory_alarm(fault: Fault) -> None:
-    """Lower the memory limit of the first node below its use until the fault ends."""
+    """Set the memory limit of the first node below its memory use until the fault ends."""
     usual = "0.6" if not fault.lab.broker.asked.startswith("3") else "0.4"
     fault.later(lambda: fault.lab.ctl(0, "set_vm_memory_high_watermark", usual))
     fault.lab.ctl(0, "set_vm_memory_high_watermark", _TINY)
 
 
 def blocked(fault: Fault, name: str) -> bool:
-    """Whether the broker lists the connection with this name as blocked."""
+    """Return whether the broker lists the connection with this name as blocked."""
     found = fault.ask("GET", "/api/connections")
     return any(
         each.get("state") == "blocked" and each.get("client_properties", {}).get("connection_name") == name

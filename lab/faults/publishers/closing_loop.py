@@ -1,4 +1,4 @@
-"""A publisher in a loop: it opens a channel, publishes, and the broker closes the channel."""
+"""A publisher in a loop: it opens a channel and publishes, and the broker closes the channel."""
 
 from pika import BasicProperties
 from pika.adapters.blocking_connection import BlockingConnection
@@ -11,9 +11,9 @@ _ANSWER = 5.0
 
 
 def publish_in_vain(fault: Fault, connection: BlockingConnection, exchange: str, body: bytes, rate: float) -> None:
-    """Publish on a new channel each time, as an application that only logs the error does.
+    """Publish on a new channel each time, like an application that only logs the error.
 
-    Announced once the broker has closed the first one.
+    The fault is announced once the broker has closed the first channel.
     """
     announced = False
     for _ in fault.ticks(1 / rate):

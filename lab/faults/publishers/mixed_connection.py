@@ -15,7 +15,7 @@ CLIENT = "fault-mixed-connection"
 
 
 def inject(fault: Fault) -> None:
-    """Publish and consume over one connection, raise the alarm, publish a little more."""
+    """Publish and consume on one connection, raise the alarm, publish some more."""
     fault.make_queue(QUEUE)
     connection = fault.connect(CLIENT)
     publisher, consumer = connection.channel(), connection.channel()

@@ -1,4 +1,4 @@
-"""pub-access-refused: a user without permission to write loses its channel at each publish (403).
+"""pub-access-refused: a user without write permission loses its channel at each publish (403).
 
 Source: https://www.rabbitmq.com/docs/access-control
 """
@@ -16,7 +16,7 @@ EXCHANGE = "amq.topic"
 
 
 def inject(fault: Fault) -> None:
-    """Make a user that may only read, and publish as that user."""
+    """Create a user with read permission only, and publish as this user."""
     vhost = quote(fault.address.vhost, safe="")
     fault.ask("PUT", f"/api/users/{USER}", {"password": USER, "tags": ""})
     fault.later(lambda: fault.ask("DELETE", f"/api/users/{USER}"))
@@ -32,6 +32,6 @@ SPEC = FaultSpec(
     subject=Subject(kind="connection", name=""),
     inject=inject,
     apart=True,
-    # Two looks see too few cycles to read the broker's error off them: there it is channel-churn.
+    # In two polls, `ackscope diagnose` sees too few cycles to identify the error, and reports channel-churn.
     one_shot=False,
 )

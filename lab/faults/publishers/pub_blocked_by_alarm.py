@@ -1,4 +1,4 @@
-"""pub-blocked-by-alarm: a memory alarm, and a publisher that goes on: the broker holds its connection back.
+"""pub-blocked-by-alarm: a memory alarm blocks the connection of a publisher that continues.
 
 Source: https://www.rabbitmq.com/docs/alarms
 """
@@ -15,7 +15,7 @@ CLIENT = "fault-pub-blocked-by-alarm"
 
 
 def inject(fault: Fault) -> None:
-    """Publish, raise the alarm, publish a little more: what is sent then waits in the socket."""
+    """Publish, raise the alarm, publish some more, which stays in the socket buffer."""
     fault.make_queue(QUEUE, {"x-max-length": 1000})
     connection = fault.connect(CLIENT)
     channel = connection.channel()

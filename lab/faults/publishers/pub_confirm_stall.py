@@ -1,6 +1,6 @@
-"""pub-confirm-stall: a quorum queue loses its majority, and a publisher waits for confirms that do not come.
+"""pub-confirm-stall: a quorum queue loses its majority, and a publisher waits for confirms that do not arrive.
 
-Nothing tells the publisher: no nack, no return, no blocked frame.
+Nothing notifies the publisher: no nack, no return, no blocked frame.
 Source: https://www.rabbitmq.com/docs/quorum-queues#availability
 """
 
@@ -23,7 +23,7 @@ _LOOK = 2.0
 def inject(fault: Fault) -> None:
     """Stop the broker on two of three nodes while a publisher waits for each confirm."""
     fault.make_queue(QUEUE, {"x-queue-type": "quorum", "x-quorum-initial-group-size": 3})
-    # It waits within the library, so that it has a thread of its own; its socket is dropped when the fault ends.
+    # The library call blocks, so it has its own thread; its socket is dropped when the fault ends.
     connection = connect(fault.address, CLIENT, blocked_connection_timeout=None)
     channel = connection.channel()
     channel.confirm_delivery()

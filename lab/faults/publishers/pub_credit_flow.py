@@ -1,4 +1,4 @@
-"""pub-credit-flow: a publisher that sends as fast as it can to a quorum queue, which keeps no more than a few messages.
+"""pub-credit-flow: a publisher sends as fast as it can to a quorum queue that is limited to 1,000 messages.
 
 Source: https://www.rabbitmq.com/docs/flow-control
 """
@@ -16,7 +16,7 @@ _LOOKS = 2
 
 
 def inject(fault: Fault) -> None:
-    """Publish without confirms, so that nothing but the broker slows it down."""
+    """Publish without confirms, so that only the broker limits the rate."""
     fault.make_queue(QUEUE, {"x-queue-type": "quorum", "x-max-length": 1000})
     channel = fault.connect("fault-pub-credit-flow").channel()
     properties = BasicProperties(delivery_mode=PERSISTENT)

@@ -1,4 +1,4 @@
-"""pub-missing-exchange: a publisher whose exchange is not there loses its channel at each publish (404).
+"""pub-missing-exchange: a publisher to an exchange that does not exist loses its channel at each publish (404).
 
 Source: https://www.rabbitmq.com/docs/channels#error-handling
 """
@@ -22,6 +22,6 @@ SPEC = FaultSpec(
     subject=Subject(kind="connection", name=""),
     inject=inject,
     apart=True,
-    # Two looks see too few cycles to read the broker's error off them: there it is channel-churn.
+    # In two polls, `ackscope diagnose` sees too few cycles to identify the error, and reports channel-churn.
     one_shot=False,
 )

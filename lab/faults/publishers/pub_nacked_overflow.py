@@ -1,6 +1,6 @@
-"""pub-nacked-overflow: a full queue that rejects publishes, so that the publisher gets nacks.
+"""pub-nacked-overflow: a full queue rejects publishes, so the publisher gets nacks.
 
-It has a consumer, only far too slow: the finding is the overflow, and not a queue that nobody reads.
+The queue has a slow consumer, so that the finding is the overflow and not a missing consumer.
 Source: https://www.rabbitmq.com/docs/maxlength#overflow-behaviour
 """
 
@@ -23,7 +23,7 @@ _PROOF = 5
 
 
 def inject(fault: Fault) -> None:
-    """Publish with confirms far above what the consumer takes."""
+    """Publish with confirms, far faster than the consumer acks."""
     fault.make_queue(QUEUE, {"x-max-length": MAX_LENGTH, "x-overflow": "reject-publish"})
     publisher = fault.connect("fault-pub-nacked-overflow").channel()
     publisher.confirm_delivery()

@@ -1,4 +1,4 @@
-"""pub-no-confirms: a publisher that never asks for confirms; its queue is consumed, and all is well but for that.
+"""pub-no-confirms: a publisher without confirms; everything else is healthy.
 
 Source: https://www.rabbitmq.com/docs/publishers#data-safety
 """
@@ -14,7 +14,7 @@ _RATE = 20.0
 
 
 def inject(fault: Fault) -> None:
-    """Publish without confirms at an even pace; consume and acknowledge."""
+    """Publish without confirms at a constant rate; consume and ack."""
     fault.make_queue(QUEUE)
     publisher = fault.connect("fault-pub-no-confirms").channel()
     consumer = fault.connect("fault-pub-no-confirms-consumer").channel()

@@ -1,6 +1,6 @@
-"""pub-oversized-message: a publisher sends more than the broker takes, and loses its channel at each publish (406).
+"""pub-oversized-message: a publisher exceeds the broker's message size, and loses its channel at each publish (406).
 
-Versions before 4.0 take 128 MiB, and too much memory of a small machine with it: there it is left out.
+Versions before 4.0 accept 128 MiB, which is too much for the memory of a small machine: they are left out.
 Source: https://www.rabbitmq.com/docs/configure (max_message_size)
 """
 
@@ -12,7 +12,7 @@ MIB = 17
 
 
 def inject(fault: Fault) -> None:
-    """Publish 17 MiB where 16 are allowed."""
+    """Publish 17 MiB; the limit is 16 MiB."""
     body = b"x" * (MIB << 20)
     publish_in_vain(fault, fault.connect("fault-pub-oversized-message"), "amq.fanout", body, rate=0.8)
 
@@ -25,6 +25,6 @@ SPEC = FaultSpec(
     inject=inject,
     apart=True,
     brokers=("4.0", "4.3"),
-    # Two looks see too few cycles to read the broker's error off them: there it is channel-churn.
+    # In two polls, `ackscope diagnose` sees too few cycles to identify the error, and reports channel-churn.
     one_shot=False,
 )

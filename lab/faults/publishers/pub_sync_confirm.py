@@ -1,4 +1,4 @@
-"""pub-sync-confirm: a publisher that waits for each confirm, on a disk that takes 0.3 s longer for each sync.
+"""pub-sync-confirm: a publisher waits for each confirm, on a disk whose syncs take 0.3 s longer.
 
 Source: https://www.rabbitmq.com/docs/publishers#publisher-confirm-strategies
 """
@@ -18,12 +18,12 @@ _SECONDS = 0.3
 
 
 def inject(fault: Fault) -> None:
-    """Publish to a quorum queue, one message after the other, each once the one before is confirmed."""
+    """Publish to a quorum queue, each message after the confirm of the previous one."""
     fault.make_queue(QUEUE, {"x-queue-type": "quorum"})
     consumer = fault.connect("fault-pub-sync-confirm-consumer").channel()
     consumer.basic_qos(prefetch_count=50)
     consumer.basic_consume(QUEUE, lambda channel, method, _properties, _body: channel.basic_ack(method.delivery_tag))
-    # It waits within the library, so that it has a thread of its own.
+    # The library call blocks, so it has its own thread.
     publisher = connect(fault.address, "fault-pub-sync-confirm").channel()
     publisher.confirm_delivery()
     with slow_disk(fault.lab.pid(0), _SECONDS):

@@ -1,4 +1,4 @@
-"""pub-transient-in-durable: messages that are not persistent wait in a durable queue, though it is consumed.
+"""pub-transient-in-durable: transient messages wait in a durable queue with a consumer.
 
 Source: https://www.rabbitmq.com/docs/publishers#message-properties
 """
@@ -18,7 +18,7 @@ _TRANSIENT = 1
 
 
 def inject(fault: Fault) -> None:
-    """Keep a backlog of transient messages: the consumer takes one for each that comes."""
+    """Keep a constant backlog of transient messages."""
     fault.make_queue(QUEUE)
     publisher = fault.connect("fault-pub-transient-in-durable").channel()
     publisher.confirm_delivery()
@@ -37,7 +37,7 @@ def inject(fault: Fault) -> None:
     announced = False
     for _ in fault.ticks(1 / _RATE):
         publisher.basic_publish("", QUEUE, b"transient", properties)
-        # One for one, so that the backlog stays as it is.
+        # One ack per publish, so that the backlog stays constant.
         if held:
             consumer.basic_ack(held.pop(0))
         if not announced:

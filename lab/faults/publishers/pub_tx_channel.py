@@ -1,4 +1,4 @@
-"""pub-tx-channel: a client takes messages and publishes in a transaction, and never commits.
+"""pub-tx-channel: a client acks and publishes in a transaction, and never commits.
 
 Source: https://www.rabbitmq.com/docs/semantics#tx
 """
@@ -17,7 +17,7 @@ _RECEIVED = 5
 
 
 def inject(fault: Fault) -> None:
-    """Acknowledge five messages and publish seven in one transaction; leave it open."""
+    """Ack five messages and publish seven in one transaction; leave it open."""
     fault.make_queue(QUEUE)
     client = fault.connect("fault-pub-tx-channel").channel()
     client.tx_select()

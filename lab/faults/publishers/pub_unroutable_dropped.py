@@ -1,4 +1,4 @@
-"""pub-unroutable-dropped: an exchange loses its binding; without mandatory its messages are confirmed and dropped.
+"""pub-unroutable-dropped: an exchange loses its binding; its messages without mandatory are confirmed and dropped.
 
 Source: https://www.rabbitmq.com/docs/publishers#unroutable
 """
@@ -11,7 +11,7 @@ NAME = "fault.pub-unroutable-dropped"
 
 
 def inject(fault: Fault) -> None:
-    """Route, unbind, and publish on without mandatory."""
+    """Publish, unbind the queue, and continue to publish without mandatory."""
     lose_binding(fault, NAME, mandatory=False, rate=8.0)
 
 

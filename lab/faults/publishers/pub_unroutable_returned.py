@@ -1,4 +1,4 @@
-"""pub-unroutable-returned: an exchange loses its binding; with mandatory its messages come back to the publisher.
+"""pub-unroutable-returned: an exchange loses its binding; its messages with mandatory are returned to the publisher.
 
 Source: https://www.rabbitmq.com/docs/publishers#unroutable
 """
@@ -11,7 +11,7 @@ NAME = "fault.pub-unroutable-returned"
 
 
 def inject(fault: Fault) -> None:
-    """Route, unbind, and publish on with mandatory."""
+    """Publish, unbind the queue, and continue to publish with mandatory."""
     lose_binding(fault, NAME, mandatory=True, rate=3.0)
 
 

@@ -1,4 +1,4 @@
-"""Helper of faults with unroutable messages: an exchange routes for a while and then loses its binding."""
+"""Helper of faults with unroutable messages: an exchange routes for a while, then loses its binding."""
 
 from contextlib import suppress
 
@@ -13,7 +13,7 @@ _ROUTED = 20
 
 
 def lose_binding(fault: Fault, name: str, *, mandatory: bool, rate: float) -> None:
-    """Publish to an exchange of that name; once it has routed some messages, unbind its queue and go on.
+    """Publish to a new exchange, unbind its queue after some messages, and continue to publish.
 
     The queue has a consumer, so that it causes no finding itself.
     """
@@ -32,7 +32,7 @@ def lose_binding(fault: Fault, name: str, *, mandatory: bool, rate: float) -> No
     consumer.queue_unbind(name, name, _KEY)
     announced = False
     for _ in fault.ticks(1 / rate):
-        # With mandatory the broker says so; without, it confirms as if all were well.
+        # With mandatory the broker returns the message; without, it confirms it nevertheless.
         with suppress(UnroutableError):
             publisher.basic_publish(
                 name, _KEY, b"unroutable", BasicProperties(delivery_mode=PERSISTENT), mandatory=mandatory

@@ -1,4 +1,4 @@
-"""classic-queue-node-down: the node that holds three classic queues is stopped; the cluster goes on without them.
+"""classic-queue-node-down: the node of three classic queues is stopped; the rest of the cluster works.
 
 Source: https://www.rabbitmq.com/docs/clustering
 """
@@ -16,7 +16,7 @@ _DOWN = 1
 
 
 def inject(fault: Fault) -> None:
-    """Declare the queues by way of the second node, stop it, and publish by way of the first: it is nacked."""
+    """Declare the queues through the second node, stop it, and publish through the first node, which nacks."""
     other = fault.lab.nodes[_DOWN]
     away = connect(parse_amqp(other.amqp), "fault-classic-queue-node-down-setup")
     setup = away.channel()

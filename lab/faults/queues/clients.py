@@ -76,7 +76,7 @@ def rejecter(fault: Fault, queue: str, name: str) -> Rejecter:
 
 
 def writer(fault: Fault, queue: str) -> BlockingChannel:
-    """A channel in confirm mode to publish on."""
+    """Return a channel in confirm mode on a new connection."""
     channel = fault.connect(f"{queue.replace('fault.', 'fault-')}-publisher").channel()
     channel.confirm_delivery()
     return channel

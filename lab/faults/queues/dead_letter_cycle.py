@@ -1,4 +1,4 @@
-"""dead-letter-cycle: a consumer rejects three messages; a delay of one second brings them back, again and again.
+"""dead-letter-cycle: a consumer rejects three messages, which return through a delay queue after 1 s, endlessly.
 
 Source: https://www.rabbitmq.com/docs/dlx#effects
 """
@@ -20,7 +20,7 @@ _PROOF = 12
 
 
 def inject(fault: Fault) -> None:
-    """Publish three messages and reject each, whenever it comes."""
+    """Publish three messages and reject each delivery."""
     back = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": QUEUE}
     fault.make_queue(DELAY, {"x-message-ttl": DELAY_MS, **back})
     fault.make_queue(QUEUE, {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": DELAY})

@@ -1,4 +1,4 @@
-"""dlq-filling: a consumer rejects half of what it gets, and nobody empties the dead-letter queue.
+"""dlq-filling: a consumer rejects half of its messages, and the dead-letter queue has no consumer.
 
 Source: https://www.rabbitmq.com/docs/dlx
 """
@@ -9,13 +9,13 @@ from lab.faults.fault import Fault, FaultSpec
 from lab.faults.queues.clients import rejecter, writer
 
 QUEUE = "fault.dlq-filling"
-"""The one that fills; its name says nothing of dead letters on purpose."""
+"""The dead-letter queue; its name deliberately does not say so."""
 WORK = "fault.dlq-filling.work"
 _RATE, _PROOF = 8.0, 10
 
 
 def inject(fault: Fault) -> None:
-    """Consume, acknowledge every other message and reject the rest."""
+    """Consume, ack every other message and reject the rest."""
     fault.make_queue(QUEUE)
     fault.make_queue(WORK, {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": QUEUE})
     channel = writer(fault, WORK)

@@ -1,4 +1,4 @@
-"""dlx-missing: a queue names a dead-letter exchange that does not exist, and its consumer rejects half of all.
+"""dlx-missing: the dead-letter exchange of a queue does not exist, and its consumer rejects half of the messages.
 
 Source: https://www.rabbitmq.com/docs/dlx#routing
 """
@@ -14,7 +14,7 @@ _RATE, _PROOF = 8.0, 5
 
 
 def inject(fault: Fault) -> None:
-    """Publish and consume; what is rejected is dropped by the broker."""
+    """Publish and consume; the broker drops the rejected messages."""
     fault.make_queue(QUEUE, {"x-dead-letter-exchange": EXCHANGE})
     channel = writer(fault, QUEUE)
     consumer = rejecter(fault, QUEUE, "fault-dlx-missing-consumer")

@@ -1,6 +1,6 @@
-"""hot-queue: three publishers send as fast as they can, without confirms, to one quorum queue that is consumed as fast.
+"""hot-queue: three publishers send as fast as they can, without confirms, to one quorum queue with a consumer.
 
-Their channels go into flow control: the queue is what they wait for.
+The broker throttles their channels (flow control), because of the queue.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ _BODY = b"x" * 100
 
 
 def inject(fault: Fault) -> None:
-    """Publish in turns; the consumer acknowledges a hundred at a time."""
+    """Publish in batches on each channel in turn; the consumer acks a hundred messages at a time."""
     fault.make_queue(QUEUE, {"x-queue-type": "quorum"})
     channels = [fault.connect(f"fault-hot-queue-publisher-{n + 1}").channel() for n in range(_PUBLISHERS)]
     consumer = fault.connect("fault-hot-queue-consumer").channel()
@@ -36,7 +36,7 @@ def inject(fault: Fault) -> None:
             for _ in range(_BATCH):
                 channel.basic_publish("", QUEUE, _BODY, properties)
             sent += _BATCH
-            # There is no pause in which `ticks` would serve the connection.
+            # `ticks` never waits here, so it does not serve the connection.
             consumer.connection.process_data_events(time_limit=0)
         if not announced and sent >= _PROOF:
             fault.announce()

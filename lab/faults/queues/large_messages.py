@@ -1,4 +1,4 @@
-"""large-messages: a queue that holds ten messages of two MiB each."""
+"""large-messages: a queue that holds ten messages of 2 MiB each."""
 
 from ackscope.findings import Subject
 from lab.amqp import publish
@@ -10,7 +10,7 @@ MESSAGES, BYTES = 10, 2 * 1_048_576
 
 
 def inject(fault: Fault) -> None:
-    """Publish them, and leave them there."""
+    """Publish the messages, and leave them in the queue."""
     fault.make_queue(QUEUE)
     channel = writer(fault, QUEUE)
     for _ in range(MESSAGES):

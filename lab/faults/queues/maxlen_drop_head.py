@@ -1,4 +1,4 @@
-"""maxlen-drop-head: a queue of at most 10 messages drops its oldest ones; the publisher gets acks for all.
+"""maxlen-drop-head: a queue limited to 10 messages drops its oldest ones; the publisher gets acks for all.
 
 Source: https://www.rabbitmq.com/docs/maxlength
 """
@@ -14,14 +14,14 @@ _RATE, _TAKE_EVERY, _PROOF = 8.0, 2.0, 40
 
 
 def inject(fault: Fault) -> None:
-    """Publish with confirms far above what the consumer takes; none of them is nacked."""
+    """Publish with confirms, far faster than the consumer acks; no message is nacked."""
     fault.make_queue(QUEUE, {"x-max-length": MAX_LENGTH})
     channel, taker = writer(fault, QUEUE), reader(fault, QUEUE, every=_TAKE_EVERY, prefetch=1)
     announced = False
     for sent, _ in enumerate(fault.ticks(1 / _RATE)):
         publish(channel, QUEUE)
         taker.work()
-        # More than the queue and the consumer can hold: the rest must have been dropped.
+        # The queue and the consumer cannot hold more, so the rest was dropped.
         if not announced and sent > taker.acked + 1 + MAX_LENGTH + _PROOF:
             fault.announce()
             announced = True

@@ -1,4 +1,4 @@
-"""orphan-queue: a forgotten subscription. Of two queues that one exchange fills, nobody ever read the second."""
+"""orphan-queue: an exchange routes to two queues, and the second one never had a consumer."""
 
 from ackscope.findings import Subject
 from lab.amqp import publish
@@ -12,7 +12,7 @@ _RATE, _PROOF = 4.0, 10
 
 
 def inject(fault: Fault) -> None:
-    """Publish to an exchange; consume from the first of its two queues only."""
+    """Publish to the exchange; consume from the first queue only."""
     fault.make_queue(QUEUE)
     fault.make_queue(READ)
     with fault.briefly("fault-orphan-queue-setup") as setup:

@@ -1,6 +1,6 @@
-"""qq-segment-growth: a consumer holds one message of a quorum queue, while large ones pass it by way of another.
+"""qq-segment-growth: a consumer holds one message of a quorum queue, while another one processes large messages.
 
-Up to 4.2; in 4.3 a message that is held pins no others any more.
+Up to 4.2; from 4.3 on, a held message no longer keeps later ones on disk.
 Source: https://www.rabbitmq.com/docs/quorum-queues#disk-space
 """
 
@@ -14,7 +14,7 @@ _RATE, _BYTES, _PROOF = 18.0, 900_000, 20
 
 
 def inject(fault: Fault) -> None:
-    """Sixteen MB a second pass the queue; its first message stays."""
+    """Publish and process 16 MB a second, while the first message stays unacked."""
     fault.make_queue(QUEUE, {"x-queue-type": "quorum"})
     channel = writer(fault, QUEUE)
     reader(fault, QUEUE, every=1.0, prefetch=1)

@@ -1,6 +1,6 @@
-"""queue-crashed: the process of a classic queue dies of an error again and again, until its supervisor gives up.
+"""queue-crashed: the process of a classic queue crashes repeatedly, until its supervisor gives up.
 
-The error is a message that no process of a queue understands, sent to it from inside the broker.
+The cause is a message from inside the broker that queue processes do not understand.
 """
 
 import time
@@ -22,12 +22,12 @@ _CRASH = """\
 
 
 def inject(fault: Fault) -> None:
-    """Crash a queue with a few messages in it more often than it is started again."""
+    """Crash a queue with some messages more often than its supervisor restarts it."""
     fault.make_queue(QUEUE)
     channel = writer(fault, QUEUE)
     for _ in range(5):
         publish(channel, QUEUE)
-    # A crashed queue cannot be deleted by a client: its virtual host's processes come back first.
+    # Clients cannot delete a crashed queue until the processes of its virtual host are restarted.
     fault.later(lambda: fault.lab.ctl(0, "restart_vhost", "-p", fault.address.vhost))
     fault.lab.ctl(0, "eval", _CRASH.format(vhost=fault.address.vhost, queue=QUEUE))
     deadline = time.monotonic() + _WITHIN

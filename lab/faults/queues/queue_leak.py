@@ -1,4 +1,4 @@
-"""queue-leak: a client declares two durable queues a second, each by a new name, and deletes none."""
+"""queue-leak: a client declares two durable queues a second with new names, and deletes none."""
 
 from ackscope.findings import Subject
 from lab.faults.fault import Fault, FaultSpec
@@ -8,7 +8,7 @@ _RATE, _PROOF, _MOST = 2.0, 10, 1000
 
 
 def inject(fault: Fault) -> None:
-    """Declare queues, at most a thousand."""
+    """Declare queues, at most 1,000."""
     channel = fault.connect("fault-queue-leak").channel()
     made: list[str] = []
     fault.later(lambda: _delete(fault, made))

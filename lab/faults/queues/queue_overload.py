@@ -1,4 +1,4 @@
-"""queue-overload: a surge. The consumer takes 10 messages a second as before, and 30 come instead of 8."""
+"""queue-overload: the publish rate rises from 8 to 30 messages a second; the consumer processes 10 a second."""
 
 import time
 
@@ -14,7 +14,7 @@ _TICK = 0.02
 
 
 def inject(fault: Fault) -> None:
-    """Publish at a pace that is kept up with for a while, then far faster."""
+    """Publish for a while at a rate that the consumer can process, then far faster."""
     fault.make_queue(QUEUE)
     channel, taker = writer(fault, QUEUE), reader(fault, QUEUE, every=_TAKE_EVERY, prefetch=20)
     began, sent, announced = time.monotonic(), 0, False

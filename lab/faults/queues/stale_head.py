@@ -1,6 +1,6 @@
-"""stale-head: one of two consumers holds the first message, while the other works off all that come later.
+"""stale-head: one of two consumers holds the oldest message, while the other processes all later ones.
 
-Publishers set the property `timestamp`, which is what tells the age.
+Publishers set the property `timestamp`, from which the age is known.
 """
 
 import time
@@ -15,7 +15,7 @@ _RATE, _PROOF = 10.0, 30
 
 
 def inject(fault: Fault) -> None:
-    """Let the first consumer have one message and never acknowledge it; then publish and work on."""
+    """Let the first consumer hold one message; then publish and let the second consumer work."""
     fault.make_queue(QUEUE)
     channel = writer(fault, QUEUE)
     reader(fault, QUEUE, every=1.0, prefetch=1)

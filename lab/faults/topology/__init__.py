@@ -1,6 +1,6 @@
 """Faults of declarations and configuration (G).
 
-Not among them: monitoring-blind-spot (the lab's user may see everything) and ha-policy-without-effect (4.x refuses such
+Not included: monitoring-blind-spot (the lab's user has all permissions) and ha-policy-without-effect (4.x refuses such
 a policy; it only survives an upgrade).
 """
 

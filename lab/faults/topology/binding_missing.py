@@ -1,4 +1,4 @@
-"""binding-missing: somebody unbinds the queue that a publisher's messages went to, and the publisher goes on."""
+"""binding-missing: the queue of a publisher's messages is unbound, and the publisher continues."""
 
 import time
 
@@ -11,12 +11,12 @@ from lab.faults.fault import Fault, FaultSpec
 QUEUE = EXCHANGE = "fault.binding-missing"
 _RATE = 10.0
 _BOUND_SECONDS = 45.0
-"""That the binding was there must have been seen: bindings are read every 15 s, or less often from a busy machine."""
+"""The exporter must have read the binding before: it reads bindings every 15 s, or less often on a busy machine."""
 _PROOF = 5
 
 
 def inject(fault: Fault) -> None:
-    """Publish through a direct exchange to a queue of ten messages; then unbind it."""
+    """Publish through a direct exchange to a queue that is limited to ten messages; then unbind it."""
     fault.make_queue(QUEUE, {"x-max-length": 10})
     with fault.briefly("fault-binding-missing.setup") as channel:
         channel.exchange_declare(EXCHANGE, "direct", durable=True)

@@ -1,4 +1,4 @@
-"""declare-mismatch: an application that declares a queue with other arguments than it has, again and again.
+"""declare-mismatch: an application repeatedly declares an existing queue with different arguments.
 
 The broker answers 406 PRECONDITION_FAILED and closes the channel.
 Source: https://www.rabbitmq.com/docs/queues#property-equivalence
@@ -15,7 +15,7 @@ _REFUSED = 406
 
 
 def inject(fault: Fault) -> None:
-    """Declare it with a message TTL that it does not have, four times a second."""
+    """Declare the queue with a message TTL that it does not have, four times a second."""
     fault.make_queue(QUEUE)
 
     def declare(channel: BlockingChannel) -> None:

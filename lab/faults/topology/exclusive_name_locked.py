@@ -15,7 +15,7 @@ _REFUSED = 405
 
 
 def inject(fault: Fault) -> None:
-    """One connection holds the queue, another tries to declare it four times a second."""
+    """Hold the queue on one connection; declare it on another one four times a second."""
     holder = fault.connect("fault-exclusive-name-locked-holder").channel()
     holder.queue_declare(QUEUE, exclusive=True)
 

@@ -1,4 +1,4 @@
-"""policy-not-applied: two policies of the same priority fit one queue, and ask for different things."""
+"""policy-not-applied: two policies of the same priority match one queue, with different definitions."""
 
 from functools import partial
 from urllib.parse import quote

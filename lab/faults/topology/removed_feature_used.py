@@ -1,4 +1,4 @@
-"""removed-feature-used: a policy that still asks for lazy queues, which 4.0 takes and ignores."""
+"""removed-feature-used: a policy that sets lazy queues, which 4.0 accepts and ignores."""
 
 from urllib.parse import quote
 
