@@ -231,7 +231,7 @@ class DiagnosisResult:
     Attributes:
         findings: ranked, worst first; one per cause, which contains its consequences.
         suppressed: by rule and subject.
-        checked: all rules that were evaluated, with or without a finding.
+        checked: all rules that ran, including those that found nothing.
     """
 
     cluster: str

@@ -146,8 +146,8 @@ def _expire_raw(
             cut = cuts[False] = date_of(min(waiting) - 1)
     old = [it for it in partitions if _before(it.day, cuts[it.table == FINDING_EVENTS])]
     if not summary.dry_run and any(it.table != FINDING_EVENTS for it in old) and cut is not None:
-        # Raise the floor before rows are removed, so that no hour is rebuilt from a part of its rows. The hour after
-        # the cut also depends on removed rows.
+        # Raise the floor before rows are removed, so that no hour is rebuilt from a part of its rows. The first hour of
+        # `cut` also depends on removed rows.
         with rollups.writer_lock():
             raise_floor(landing.root, cluster, first_hour(cut) + 1)
     removed = summary.removed["raw"]

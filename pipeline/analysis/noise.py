@@ -40,10 +40,11 @@ class NoiseModel:
 
 
 def _count_noise(per: float, share: float, min_difference: float, sure_spreads: float = 6.0) -> NoiseModel:
-    """Return the noise model of event counts: n events scatter by sqrt(n), so 2*sqrt(n) scatters by 1 at any level.
+    """Return the noise model of event counts.
 
-    One unit of the measure is `per` events. `share` is the minimum scatter relative to the level. A difference matters
-    from `min_difference` units, and from half of the larger level.
+    A count of n scatters by at least sqrt(n), so 2*sqrt(n) has the same scatter at any level. One unit of the measure is
+    `per` events. `share` is the minimum scatter relative to the level. A difference matters if it is at least
+    `min_difference` units and at least half of the larger level.
     """
 
     def to_scale(value: Values) -> Values:
@@ -61,8 +62,8 @@ def _count_noise(per: float, share: float, min_difference: float, sure_spreads: 
 def _steady_noise(share: float, step: float, min_difference: float) -> NoiseModel:
     """Return the noise model of values with little scatter.
 
-    The scatter is `step` for small values and `share` of the value for large ones. A difference matters from
-    `min_difference`, and from five times `share` of the larger level.
+    The scatter is `step` for small values and `share` of the value for large ones. A difference matters if it is at
+    least `min_difference` and at least five times `share` of the larger level.
     """
 
     def to_scale(value: Values) -> Values:

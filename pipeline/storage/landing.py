@@ -98,7 +98,7 @@ class Landing:
             return None
 
     def files(self, partition: Partition) -> dict[Path, FileStats]:
-        """The intact files of a partition; damaged ones are quarantined.
+        """The intact files of a partition; bad ones are quarantined.
 
         The result never has both a compacted file and one of its sources.
 
