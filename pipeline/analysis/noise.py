@@ -42,8 +42,8 @@ class NoiseModel:
 def _count_noise(per: float, share: float, min_difference: float, sure_spreads: float = 6.0) -> NoiseModel:
     """Return the noise model of event counts.
 
-    A count of n scatters by at least sqrt(n), so 2*sqrt(n) has the same scatter at any level. One unit of the measure is
-    `per` events. `share` is the minimum scatter relative to the level. A difference matters if it is at least
+    A count of n scatters by at least sqrt(n), so 2*sqrt(n) has the same scatter at any level. `per` events are one unit
+    of the measure. `share` is the minimum scatter relative to the level. A difference matters if it is at least
     `min_difference` units and at least half of the larger level.
     """
 
